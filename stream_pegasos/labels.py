@@ -1,0 +1,105 @@
+"""Which of two labels is the positive one."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Label = bool | int | str
+
+
+@dataclass
+class Labels:
+    """The labels of a binary model, as the stream brings them.
+
+    The positive label is `True`, or 1 beside 0 or −1; with other labels the first one met is the negative one. `pos_label`
+    decides otherwise.
+    """
+
+    pos_label: Label | None = None
+    negative: Label | None = None
+    positive: Label | None = None
+    met: bool = False  # whether any label has been met
+    signs: dict[Any, float] = field(default_factory=dict)  # of the labels met
+
+    def __post_init__(self) -> None:
+        if self.pos_label is not None and self.positive is None:
+            self.positive = check_label(self.pos_label)
+            if isinstance(self.positive, bool):
+                self.negative = not self.positive
+
+    @property
+    def known(self) -> tuple[Label, ...]:
+        """The labels that can be predicted, the negative one first."""
+        if self.negative is not None and self.positive is not None:
+            return self.negative, self.positive
+        if self.met:
+            return (self.negative,) if self.negative is not None else (self.positive,)  # type: ignore[return-value]
+        # River's convention for a binary model that has learned nothing.
+        return (False, True) if self.pos_label is None else ()
+
+    def with_labels(self, y: Any) -> tuple[Labels, bool]:
+        """Labels that know those in `y` too, and whether positive and negative have been exchanged for it.
+
+        Raises
+        ------
+        TypeError
+            If one is no bool, int or str.
+        ValueError
+            If one is a third label.
+        """
+        new, exchanged = copy.copy(self), False
+        new.signs = dict(self.signs)
+        for given in y:
+            if new.signs.get(given) is None:
+                exchanged ^= new._meet(check_label(given))
+        return new, exchanged
+
+    def _meet(self, label: Label) -> bool:
+        exchanged = False
+        if label not in (self.negative, self.positive):
+            if self.negative is not None and self.positive is not None:
+                raise ValueError(
+                    f"label {label!r} is a third one beside {self.negative!r} and {self.positive!r}; this model is "
+                    f"binary: for several classes wrap it in River's multiclass.OneVsRestClassifier"
+                )
+            if isinstance(label, bool) and not self.met and self.positive is None:
+                self.negative, self.positive = False, True
+            elif self.positive is not None:
+                self.negative = label
+                # A 1 met first was taken to be the positive label, which holds only beside 0 and −1.
+                if self.pos_label is None and label not in (0, -1):
+                    self.negative, self.positive, exchanged = self.positive, label, True
+            elif self.negative is None and label == 1:
+                self.positive = label
+            elif self.negative is None:
+                self.negative = label
+            else:
+                self.positive = label
+        self.met = True
+        self.signs = {known: sign for known, sign in ((self.negative, -1.0), (self.positive, 1.0)) if known is not None}
+        return exchanged
+
+
+def check_label(y: Any) -> Label:
+    """The label as a plain bool, int or str; NumPy's scalars and whole floats are taken too.
+
+    Raises
+    ------
+    TypeError
+        If it is none of these.
+    ValueError
+        If it is a float with a fraction, NaN or infinite.
+    """
+    label = y.item() if isinstance(y, np.generic) else y
+    if isinstance(label, float):
+        if not math.isfinite(label) or label != int(label):
+            raise ValueError(f"label {y!r} is no class; labels must be bool, int or str")
+        return int(label)
+    if isinstance(label, (bool, int, str)):
+        return label
+    raise TypeError(f"label {y!r} is a {type(y).__name__}; labels must be bool, int or str")

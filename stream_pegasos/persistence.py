@@ -1,0 +1,226 @@
+"""Models as files: one safetensors file with the arrays, and with JSON metadata; loading runs no code."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import orjson
+
+FORMAT = "stream_pegasos"
+FORMAT_VERSION = 1
+
+
+class Saveable:
+    """Adds `save` and `load`. A subclass gives and takes its state as arrays and as JSON values."""
+
+    _kinds: ClassVar[dict[str, type[Saveable]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        Saveable._kinds[cls.__name__] = cls
+
+    def _to_state(self) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, Any]]:
+        raise NotImplementedError
+
+    @classmethod
+    def _from_state(cls, arrays: Mapping[str, np.ndarray[Any, Any]], values: Any) -> Self:
+        raise NotImplementedError
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file, its mini-batch buffer included; the file is there whole or not at all.
+
+        Parameters
+        ----------
+        path
+            Where to; a file that is there already is replaced at the end, in one step.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is a function, which no file can hold without code.
+        OSError
+            If the file cannot be written, as when the disk is full; what was there before is left as it was.
+        """
+        from safetensors.numpy import save
+
+        arrays, values = self._to_state()
+        state = orjson.dumps(values).decode()
+        metadata = {
+            "format": FORMAT,
+            "format_version": str(FORMAT_VERSION),
+            "kind": type(self).__name__,
+            "state": state,
+            "checksum": checksum(arrays, state),
+        }
+        write_atomically(Path(path), save(arrays, metadata))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model from a file that `save` wrote.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged, is no model, or holds a model of another class.
+        OSError
+            If the file cannot be read.
+        """
+        model = load(path)
+        if not isinstance(model, cls):
+            raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}")
+        return model
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model from a file, whichever class of the package it is of.
+
+    Parameters
+    ----------
+    path
+        A file that `save` wrote.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or is no model.
+    OSError
+        If the file cannot be read.
+
+    Examples
+    --------
+
+    >>> import tempfile, pathlib
+    >>> import stream_pegasos
+    >>> model = stream_pegasos.PegasosTextClassifier()
+    >>> model.learn_one("cheap pills", "spam")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "model.safetensors"
+    ...     model.save(path)
+    ...     stream_pegasos.load(path).predict_one("pills")
+    'spam'
+
+    """
+    from safetensors import SafetensorError, safe_open
+
+    with open(path, "rb"):
+        pass  # the usual OSError for a file that is missing or may not be read
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise ValueError(f"{path} is damaged or is no model: {error}") from None
+    if metadata.get("format") != FORMAT:
+        raise ValueError(f"{path} is a safetensors file, but no model of stream_pegasos")
+    if metadata.get("format_version") != str(FORMAT_VERSION):
+        raise ValueError(
+            f"{path} has format version {metadata.get('format_version')}; this release reads {FORMAT_VERSION}"
+        )
+    kind = Saveable._kinds.get(metadata.get("kind", ""))
+    if kind is None or metadata.get("checksum") != checksum(arrays, metadata.get("state", "")):
+        raise ValueError(f"{path} is damaged: its contents do not fit its checksum")
+    try:
+        return kind._from_state(arrays, orjson.loads(metadata["state"]))
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+
+
+def checksum(arrays: Mapping[str, np.ndarray[Any, Any]], state: str) -> str:
+    total = zlib.crc32(state.encode())
+    for name in sorted(arrays):
+        total = zlib.crc32(name.encode(), total)
+        total = zlib.crc32(np.ascontiguousarray(arrays[name]).data, total)
+    return f"{total:08x}"
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write to a temporary file beside `path`, and put it in the place of `path` once it is safely on the disk."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~current_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    if os.name == "posix":
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def current_umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def pack(value: Any) -> Any:
+    """A label, feature name or parameter as JSON that `unpack` turns back into the same value of the same type.
+
+    Raises
+    ------
+    ValueError
+        If the value cannot be written down, as a function cannot.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, float)):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) < 1 << 53 else {"int": str(value)}
+    if isinstance(value, str):
+        # JSON has no lone surrogates.
+        return (
+            value if value.isascii() or is_unicode(value) else {"str": value.encode("utf-16-le", "surrogatepass").hex()}
+        )
+    if isinstance(value, tuple):
+        return {"tuple": [pack(part) for part in value]}
+    if isinstance(value, (set, frozenset)):
+        return {"set": sorted((pack(part) for part in value), key=repr)}
+    if isinstance(value, list):
+        return {"list": [pack(part) for part in value]}
+    if isinstance(value, Mapping):
+        return {"dict": [[pack(key), pack(part)] for key, part in value.items()]}
+    raise ValueError(f"{value!r} cannot be saved: a model file holds data, no code")
+
+
+def unpack(packed: Any) -> Any:
+    """What `pack` packed."""
+    if not isinstance(packed, dict):
+        return packed
+    ((kind, content),) = packed.items()
+    if kind == "int":
+        return int(content)
+    if kind == "str":
+        return bytes.fromhex(content).decode("utf-16-le", "surrogatepass")
+    if kind == "dict":
+        return {unpack(key): unpack(part) for key, part in content}
+    collection = {"tuple": tuple, "set": frozenset, "list": list}[kind]
+    return collection(unpack(part) for part in content)
+
+
+def is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
