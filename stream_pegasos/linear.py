@@ -1,0 +1,462 @@
+"""The binary learner over feature dicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from river import base
+
+from stream_pegasos import _pure
+from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary
+from stream_pegasos.labels import Label, Labels, check_label
+from stream_pegasos.persistence import Saveable, pack, unpack
+
+__all__ = ["PegasosClassifier"]
+
+# Weights of examples and l2 inside these limits keep every sum finite, whatever the stream brings.
+SMALLEST_L2, LARGEST_WEIGHT = 1e-30, 1e30
+
+
+class PegasosClassifier(Saveable, base.MiniBatchClassifier):
+    """Linear support vector machine trained by Pegasos, one example at a time.
+
+    Step t takes the examples of a batch whose margin y⟨w, x⟩ is below 1, moves w along them with the step size
+    η = 1/(λ(t + t0)) after shrinking it by 1 − ηλ, and projects it onto the ball of radius 1/√λ. The weights are a
+    dictionary scaled lazily, so that a step costs what the features of its examples cost, however many steps were taken
+    and however many features are known. The defaults are the algorithm as published.
+
+    Labels may be bool, int or str. The margin is for `True`, or for 1 beside 0 or −1; with other labels the first one met
+    is the negative one, unless `pos_label` says otherwise.
+
+    Parameters
+    ----------
+    l2
+        The regularisation λ of the objective λ/2 ‖w‖² + mean hinge loss, from 1e-30 to 1e30.
+    batch_size
+        k, the number of examples a step is taken on, at least 1. `learn_one` keeps examples (of those that matter) until
+        k are there.
+    t0
+        Steps that the step size pretends to have been taken before the first, at least 0. 0 is Pegasos as published;
+        1/λ makes the first step as large as that of a perceptron with a learning rate of 1.
+    project
+        Whether each step ends with the projection onto the ball of radius 1/√λ, as in the paper of 2007; the one of 2011
+        leaves it out.
+    fit_intercept
+        Whether to add one constant feature, and so an intercept that is regularised as any other weight.
+    intercept_scaling
+        The value of that feature, above 0: the larger, the less its weight is regularised.
+    class_weight
+        What the loss on each label counts, as a dict from label to a weight of at least 0; 1 for labels not in it.
+    pos_label
+        The label that positive margins stand for.
+
+    Attributes
+    ----------
+    weights : dict
+        The weight of each feature learned, by the name it came in with.
+    intercept : float
+        What the intercept adds to the margin.
+    n_iterations : int
+        t, the number of steps taken.
+    classes : tuple
+        The negative and the positive label, each `None` as long as it is unknown.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
+
+    References
+    ----------
+    [^1]: Shalev-Shwartz, S., Singer, Y. and Srebro, N., 2007. Pegasos: Primal Estimated sub-GrAdient SOlver for SVM. ICML.
+    [^2]: Shalev-Shwartz, S., Singer, Y., Srebro, N. and Cotter, A., 2011. Pegasos: primal estimated sub-gradient solver
+        for SVM. Mathematical Programming 127.
+    [^3]: Platt, J., 1999. Probabilistic outputs for support vector machines. (`predict_proba_one` learns its slope
+        online, from margins taken before learning.)
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import PegasosClassifier
+
+    >>> model = PegasosClassifier(l2=0.1)
+    >>> for x, y in [({"cheap": 1, "pills": 1}, "spam"), ({"see": 1, "you": 1}, "ham")] * 10:
+    ...     model.learn_one(x, y)
+    >>> model.predict_one({"cheap": 1, "watches": 1})
+    'spam'
+    >>> model.classes
+    ('spam', 'ham')
+    >>> {name: round(weight, 2) for name, weight in model.weights.items()}
+    {'cheap': -0.8, 'pills': -0.8, 'see': 0.6, 'you': 0.6}
+
+    In a pipeline, evaluated by predicting each example before learning it:
+
+    >>> from river import datasets, evaluate, metrics, preprocessing
+
+    >>> pipeline = preprocessing.StandardScaler() | PegasosClassifier(l2=0.01, fit_intercept=True)
+    >>> evaluate.progressive_val_score(datasets.Phishing(), pipeline, metrics.Accuracy())
+    Accuracy: 87.68%
+
+    """
+
+    def __init__(
+        self,
+        l2: float = 1e-4,
+        batch_size: int = 1,
+        t0: float = 0.0,
+        project: bool = True,
+        fit_intercept: bool = False,
+        intercept_scaling: float = 1.0,
+        class_weight: Mapping[Label, float] | None = None,
+        pos_label: Label | None = None,
+    ) -> None:
+        check_number("l2", l2, SMALLEST_L2, 1e30)
+        check_integer("batch_size", batch_size, 1, 1 << 31)
+        check_number("t0", t0, 0.0, 1e100)
+        check_number("intercept_scaling", intercept_scaling, 1e-30, 1e30)
+        for label, weight in (class_weight or {}).items():
+            check_label(label)
+            check_number(f"class_weight[{label!r}]", weight, 0.0, LARGEST_WEIGHT)
+        self.l2 = l2
+        self.batch_size = batch_size
+        self.t0 = t0
+        self.project = project
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.pos_label = pos_label
+        self._labels = Labels(pos_label)
+        self._vocabulary = Vocabulary()
+        self._learner = Learner(l2, batch_size, t0, bool(project), intercept_scaling if fit_intercept else 0.0)
+
+    @property
+    def n_iterations(self) -> int:
+        return self._learner.n_iterations
+
+    @property
+    def classes(self) -> tuple[Label | None, Label | None]:
+        return self._labels.negative, self._labels.positive
+
+    @property
+    def weights(self) -> dict[Any, float]:
+        keys, values = self._learner.weights.items()
+        names = self._vocabulary.names
+        return {
+            key if key < _pure.FIRST_NAME else names[key - _pure.FIRST_NAME]: value
+            for key, value in sorted(zip(keys.tolist(), values.tolist(), strict=True))
+            if key != _pure.INTERCEPT
+        }
+
+    @property
+    def intercept(self) -> float:
+        return self.intercept_scaling * self._learner.weights.get(_pure.INTERCEPT)
+
+    # One example at a time.
+
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn from one example.
+
+        Parameters
+        ----------
+        x
+            The features: int, str, bool or tuples of those, each with a finite number of at most 1e45 in size.
+        y
+            The label: bool, int or str.
+        w
+            What the loss on this example counts, from 0 to 1e30.
+
+        Raises
+        ------
+        TypeError
+            If a feature's name, a value or the label is of no such type.
+        ValueError
+            If a value is NaN or infinite, the weight is out of its range, or the label is a third one. The model is then
+            as it was before.
+        """
+        self._learn_one(self._vocabulary, x, y, w)
+
+    def predict_one(self, x: dict[Any, Any], **_: Any) -> Any:
+        """The label of `x`; `None` where `pos_label` is given and nothing has been learned.
+
+        Parameters
+        ----------
+        x
+            The features, as for `learn_one`; those never learned count nothing.
+        """
+        return self._decide(self._learner.margin(self._vocabulary, x))
+
+    def predict_proba_one(self, x: dict[Any, Any], **_: Any) -> dict[Any, float]:
+        """The probability of each label; the label that `predict_one` gives has the larger one.
+
+        Parameters
+        ----------
+        x
+            The features, as for `learn_one`.
+        """
+        return self._probabilities(self._learner.margin(self._vocabulary, x))
+
+    def decision_function_one(self, x: dict[Any, Any]) -> float:
+        """The margin ⟨w, x⟩ + intercept; above 0 for the positive label.
+
+        Parameters
+        ----------
+        x
+            The features, as for `learn_one`.
+        """
+        return self._learner.margin(self._vocabulary, x)
+
+    # Many examples in one call.
+
+    def learn_many(self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> None:
+        """Learn from many examples in turn, as `learn_one` would; only faster.
+
+        Parameters
+        ----------
+        X
+            A sequence of feature dicts, a data frame with a column a feature, or a SciPy sparse matrix, whose columns
+            are the features 0, 1, 2, …
+        y
+            As many labels.
+        w
+            The weight of all examples, or as many weights.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `learn_one` does, and if there are not as many labels or weights as examples. Nothing is learned then.
+        """
+        self._predict_learn_many(X, y, w)
+
+    def predict_learn_many(self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> NDArray[np.float64]:
+        """Prequential evaluation in one call: the margin of each example before it is learned.
+
+        Parameters
+        ----------
+        X, y, w
+            As for `learn_many`, and raising as it does.
+        """
+        return self._predict_learn_many(X, y, w)[0]
+
+    def predict_many(self, X: Any) -> Any:
+        """The label of each example, as an array; as a series for a data frame.
+
+        Parameters
+        ----------
+        X
+            As for `learn_many`.
+        """
+        labels = self._decide_many(self.decision_function_many(X))
+        if is_frame(X):
+            from river.utils import dataframe
+
+            return dataframe.to_native_series(labels, name=None, like=dataframe.into_frame(X))
+        return labels
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """The probabilities of each example, as an array with a column a label, the negative one first; as a data frame
+        for a data frame.
+
+        Parameters
+        ----------
+        X
+            As for `learn_many`.
+        """
+        encoder, rows = self._encode_many(X)
+        probabilities = self._probabilities_many(self._learner.predict_learn_many(encoder, rows)[1])
+        if is_frame(X):
+            from river.utils import dataframe
+
+            columns = dict(zip(self._labels.known, probabilities.T, strict=True))
+            return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
+        return probabilities
+
+    def decision_function_many(self, X: Any) -> NDArray[np.float64]:
+        """The margin of each example.
+
+        Parameters
+        ----------
+        X
+            As for `learn_many`.
+        """
+        encoder, rows = self._encode_many(X)
+        return self._learner.predict_learn_many(encoder, rows)[0]
+
+    def flush(self) -> None:
+        """Take the step with the examples that the mini-batch buffer holds; none if it is empty."""
+        self._learner.flush()
+
+    # What the text classifier shares, which brings an encoder of its own.
+
+    def _learn_one(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
+        labels, sign = self._labels, self._labels.signs.get(y)
+        if sign is None:
+            return self._learn_new_labels(encoder, [x], [y], w)
+        if w != 1.0 or self.class_weight is not None:
+            w = self._weight(labels, sign, w)
+        self._learner.learn(encoder, x, sign, w)
+
+    def _weight(self, labels: Labels, sign: float, w: Any) -> float:
+        """The weight of an example times that of its class."""
+        check_number("w", w, 0.0, LARGEST_WEIGHT)
+        if self.class_weight is None:
+            return float(w)
+        label = labels.positive if sign > 0.0 else labels.negative
+        return float(w) * self.class_weight.get(label, 1.0)  # type: ignore[arg-type]
+
+    def _learn_new_labels(self, encoder: Encoder, X: Any, y: list[Any], w: Any) -> Any:
+        labels, exchanged = self._labels.with_labels(y)
+        return self._learn_labelled(encoder, X, y, w, labels, exchanged)
+
+    def _learn_labelled(
+        self, encoder: Encoder, X: Any, y: list[Any], w: Any, labels: Labels, exchanged: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        signs = np.fromiter(map(labels.signs.__getitem__, y), np.float64, len(y))
+        weights = self._weights_many(labels, signs, w)
+        if exchanged:
+            self._learner.negate()
+        try:
+            result = self._learner.predict_learn_many(encoder, X, signs, weights)
+        except BaseException:
+            if exchanged:
+                self._learner.negate()
+            raise
+        self._labels = labels
+        return result
+
+    def _weights_many(self, labels: Labels, signs: NDArray[np.float64], w: Any) -> Any:
+        if isinstance(w, (int, float)) and w == 1.0 and self.class_weight is None:
+            return None
+        given = w.tolist() if hasattr(w, "tolist") else w
+        each = list(given) if isinstance(given, Iterable) else [given] * len(signs)
+        check_lengths("weights", len(each), len(signs))
+        pairs = zip(signs.tolist(), each, strict=True)
+        return np.array([self._weight(labels, sign, weight) for sign, weight in pairs], np.float64)
+
+    def _predict_learn_many(
+        self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Margin and probability of the positive label of each example before it is learned."""
+        encoder, rows = self._encode_many(X)
+        return self._learn_many(encoder, rows, y, w)
+
+    def _learn_many(
+        self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        given = y.tolist() if hasattr(y, "tolist") else list(y)
+        check_lengths("labels", len(given), len(rows[0]) - 1 if isinstance(rows, tuple) else len(rows))
+        labels, exchanged = self._labels, False
+        if not labels.signs.keys() >= set(given):
+            labels, exchanged = labels.with_labels(given)
+        return self._learn_labelled(encoder, rows, given, w, labels, exchanged)
+
+    def _encode_many(self, X: Any) -> tuple[Encoder, Any]:
+        if hasattr(X, "tocsr"):
+            matrix = X.tocsr()
+            return Rows(), (
+                matrix.indptr.astype(np.int64, copy=False),
+                np.ascontiguousarray(matrix.indices),
+                np.ascontiguousarray(matrix.data, np.float64),
+            )
+        if is_frame(X):
+            return self._vocabulary, frame_to_dicts(X)
+        if isinstance(X, (dict, str, bytes)):
+            raise TypeError(f"X must be a sequence of examples, not a single {type(X).__name__}")
+        return self._vocabulary, X if isinstance(X, list) else list(X)
+
+    def _decide(self, margin: float) -> Any:
+        known = self._labels.known
+        if len(known) == 2:
+            return known[margin > 0.0]
+        return known[0] if known else None
+
+    def _probabilities(self, margin: float) -> dict[Any, float]:
+        known = self._labels.known
+        if len(known) == 2:
+            positive = self._learner.probability(margin)
+            return {known[0]: 1.0 - positive, known[1]: positive}
+        return dict.fromkeys(known, 1.0)
+
+    def _decide_many(self, margins: NDArray[np.float64]) -> NDArray[Any]:
+        known = self._labels.known
+        if not known:
+            return np.full(len(margins), None)
+        return np.array(known)[(margins > 0.0).astype(np.intp) if len(known) == 2 else np.zeros(len(margins), np.intp)]
+
+    def _probabilities_many(self, positive: NDArray[np.float64]) -> NDArray[np.float64]:
+        known = self._labels.known
+        if len(known) == 2:
+            return np.column_stack([1.0 - positive, positive])
+        return np.ones((len(positive), len(known)))
+
+    # The state as data, for files.
+
+    def _to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        state = self._learner.get_state()
+        arrays = {name: state.pop(name) for name in list(state) if isinstance(state[name], np.ndarray)}
+        values = {
+            "parameters": {name: pack(value) for name, value in self._get_params().items()},
+            "labels": {
+                "negative": pack(self._labels.negative),
+                "positive": pack(self._labels.positive),
+                "met": self._labels.met,
+            },
+            "names": [pack(name) for name in self._vocabulary.names],
+            "learner": state,
+        }
+        return arrays, values
+
+    @classmethod
+    def _from_state(cls, arrays: Mapping[str, NDArray[Any]], values: Any) -> Self:
+        model = cls(**{name: unpack(value) for name, value in values["parameters"].items()})
+        model._vocabulary = Vocabulary(unpack(name) for name in values["names"])
+        model._learner.set_state({**arrays, **values["learner"]})
+        labels = model._labels
+        labels.negative = unpack(values["labels"]["negative"])
+        labels.positive = unpack(values["labels"]["positive"])
+        labels.met = values["labels"]["met"]
+        if labels.met:
+            labels.signs = {
+                label: sign for label, sign in ((labels.negative, -1.0), (labels.positive, 1.0)) if label is not None
+            }
+        return model
+
+
+def check_number(name: str, value: Any, low: float, high: float) -> None:
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name} is {value!r}, which is no number")
+    if not low <= value <= high or math.isnan(value):
+        raise ValueError(f"{name} is {value!r}; it must be from {low:g} to {high:g}")
+
+
+def check_integer(name: str, value: Any, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} is {value!r}, which is no int")
+    if not low <= value <= high:
+        raise ValueError(f"{name} is {value!r}; it must be from {low} to {high}")
+
+
+def check_lengths(what: str, n: int, n_examples: int) -> None:
+    if n != n_examples:
+        raise ValueError(f"there are {n} {what} for {n_examples} examples")
+
+
+def is_frame(X: Any) -> bool:
+    return hasattr(X, "columns") and hasattr(X, "shape") and not hasattr(X, "tocsr")
+
+
+def frame_to_dicts(X: Any) -> list[dict[Any, float]]:
+    """The rows of a data frame as feature dicts, of a sparse one without its zeros."""
+    try:
+        matrix = X.sparse.to_coo().tocsr()
+    except AttributeError:
+        from river.utils import dataframe
+
+        values = dataframe.to_numpy(dataframe.into_frame(X)).tolist()
+        names = list(X.columns)
+        return [dict(zip(names, row, strict=True)) for row in values]
+    names = np.array(X.columns, dtype=object)
+    return [dict(zip(names[row.indices].tolist(), row.data.tolist(), strict=True)) for row in matrix]
