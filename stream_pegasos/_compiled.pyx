@@ -48,6 +48,7 @@ cdef extern from "_simd.h" nogil:
     void sp_choose_instructions()
     void sp_classify(const uint8_t*, uint8_t*, size_t, int, sp_classes*)
     void sp_find_edges(const sp_classes*, uint32_t, uint32_t, int, sp_edges*)
+    void sp_hash(const uint8_t*, uint32_t*, uint32_t*, size_t, uint32_t*)
     uint32_t sp_murmur3(const uint8_t*, uint32_t)
 
 sp_choose_instructions()
@@ -63,9 +64,10 @@ cdef extern from *:
     """
     #define MULTIPLIER 0x9E3779B97F4A7C15ULL
     #define INVERSE_MULTIPLIER 0xF1DE83E19937733DULL
+    #define ALL_BITS 0xFFFFFFFFFFFFFFFFULL
     #define EMPTY 0xFFFFFFFFFFFFFFFFULL /* the hash of a key that no encoder gives out */
     """
-    const uint64_t MULTIPLIER, INVERSE_MULTIPLIER, EMPTY
+    const uint64_t MULTIPLIER, INVERSE_MULTIPLIER, ALL_BITS, EMPTY
 
 
 cdef inline uint64_t hash_key(int64_t key) noexcept nogil:
@@ -105,6 +107,16 @@ cdef struct Entry:
     double v
 
 
+cdef enum:
+    SPARE_SLOTS = 16
+
+
+cdef void make_empty(Entry* table, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t p
+    for p in range(n):
+        table[p].hash, table[p].v = EMPTY, 0.0
+
+
 @cython.final
 cdef class WeightDict:
     """w = a·v in one array of entries sorted by hash, with gaps: an entry stands at its home, hash · n_homes / 2⁶⁴, or as
@@ -115,10 +127,11 @@ cdef class WeightDict:
     cdef Entry* _table
     cdef Py_ssize_t _n, _n_homes, _n_slots  # the slots after the last home take what is pushed over the end
     cdef double _a, _squares
+    cdef cython.pymutex _lock  # also that of the learner
 
     def __cinit__(self):
         self._a = 1.0
-        if self._rebuild(16) < 0:
+        if self._rebuild(16, SPARE_SLOTS) < 0:
             raise MemoryError
 
     def __dealloc__(self):
@@ -132,34 +145,50 @@ cdef class WeightDict:
 
     @property
     def squared_norm(self):
-        return self._a * self._a * self._squares
+        with self._lock:
+            return self._a * self._a * self._squares
 
     def get(self, int64_t key):
-        cdef Py_ssize_t p = self._seek(hash_key(key))
-        return self._a * self._table[p].v if self._table[p].hash == hash_key(key) else 0.0
+        with self._lock:
+            return self._get(hash_key(key))
 
     def items(self):
         state = self.get_state()
-        return state["keys"], self._a * state["values"]
+        return state["keys"], state["scale"] * state["values"]
 
     def dot(self, row):
         cdef double total = 0.0, x
         cdef int64_t key
-        for key, x in zip(row.keys, row.values, strict=True):
-            total += self.get(key) * x
+        with self._lock:
+            for key, x in zip(row.keys, row.values, strict=True):
+                total += self._get(hash_key(key)) * x
         return row.factor * total
 
     def add(self, row, double factor):
         cdef double x
         cdef int64_t key
-        for key, x in zip(row.keys, row.values, strict=True):
-            if self._add(hash_key(key), factor * row.factor * x / self._a) < 0:
-                raise MemoryError
+        with self._lock:
+            for key, x in zip(row.keys, row.values, strict=True):
+                if self._add(hash_key(key), factor * row.factor * x / self._a) < 0:
+                    raise MemoryError
 
     def scale(self, double factor):
-        self._scale(factor)
+        with self._lock:
+            self._scale(factor)
 
     def get_state(self):
+        with self._lock:
+            return self._get_state()
+
+    def set_state(self, state):
+        with self._lock:
+            self._set_state(state)
+
+    cdef double _get(self, uint64_t h) noexcept nogil:
+        cdef Py_ssize_t p = self._seek(h)
+        return self._a * self._table[p].v if self._table[p].hash == h else 0.0
+
+    cdef dict _get_state(self):
         keys, values = np.empty(self._n, np.int64), np.empty(self._n, np.float64)
         cdef int64_t[::1] k = keys
         cdef double[::1] v = values
@@ -171,7 +200,7 @@ cdef class WeightDict:
                 i += 1
         return {"keys": keys, "values": values, "scale": self._a, "squares": self._squares}
 
-    def set_state(self, state):
+    cdef _set_state(self, state):
         hashes = state["keys"].view(np.uint64) * np.uint64(MULTIPLIER)
         order = np.argsort(hashes)
         cdef const uint64_t[::1] h = hashes[order]
@@ -180,7 +209,7 @@ cdef class WeightDict:
         while h.shape[0] > self._capacity(n_homes):
             n_homes = self._grown(n_homes)
         self._clear()
-        if self._rebuild(n_homes) < 0:
+        if self._rebuild(n_homes, SPARE_SLOTS) < 0:
             raise MemoryError
         for i in range(h.shape[0]):
             if self._insert(h[i], v[i]) < 0:
@@ -204,18 +233,18 @@ cdef class WeightDict:
             p += 1
         return p
 
-    cdef int _rebuild(self, Py_ssize_t n_homes) noexcept nogil:
-        """Spread the entries over `n_homes` homes; -1 if there is no memory."""
+    cdef int _rebuild(self, Py_ssize_t n_homes, Py_ssize_t spare) noexcept nogil:
+        """Spread the entries over `n_homes` homes and at least `spare` slots behind; -1 if there is no memory."""
         cdef Entry* old = self._table
         cdef Entry* new
-        cdef Py_ssize_t n_old = self._n_slots, spare = 16, n_slots, p, q, taken
+        cdef Py_ssize_t n_old = self._n_slots, n_slots, p, q, taken
         self._n_homes = n_homes
         while True:
             n_slots = n_homes + spare
             new = <Entry*> malloc(n_slots * sizeof(Entry))
             if new == NULL:
                 return -1
-            memset(new, 0xFF, n_slots * sizeof(Entry))
+            make_empty(new, n_slots)
             taken = 0
             for p in range(n_old):
                 if old[p].hash != EMPTY:
@@ -235,7 +264,7 @@ cdef class WeightDict:
     cdef int _insert(self, uint64_t h, double v) noexcept nogil:
         """Put in an `h` that is not there."""
         cdef Py_ssize_t p, gap
-        if self._n >= self._capacity(self._n_homes) and self._rebuild(self._grown(self._n_homes)) < 0:
+        if self._n >= self._capacity(self._n_homes) and self._rebuild(self._grown(self._n_homes), SPARE_SLOTS) < 0:
             return -1
         while True:
             p = self._seek(h)
@@ -244,7 +273,7 @@ cdef class WeightDict:
                 gap += 1
             if gap < self._n_slots - 1:
                 break
-            if self._rebuild(self._grown(self._n_homes)) < 0:
+            if self._rebuild(self._n_homes, 2 * (self._n_slots - self._n_homes)) < 0:
                 return -1
         memmove(&self._table[p + 1], &self._table[p], (gap - p) * sizeof(Entry))
         self._table[p].hash, self._table[p].v = h, v
@@ -266,7 +295,7 @@ cdef class WeightDict:
         return 0
 
     cdef void _clear(self) noexcept nogil:
-        memset(self._table, 0xFF, self._n_slots * sizeof(Entry))
+        make_empty(self._table, self._n_slots)
         self._n, self._a, self._squares = 0, 1.0, 0.0
 
     cdef void _scale(self, double factor) noexcept nogil:
@@ -365,7 +394,7 @@ cdef class Vocabulary(Encoder):
 
     cdef int _load(self, x, bint learning) except -1:
         cdef Py_ssize_t before = len(self._keys)
-        if type(x) is not dict and not isinstance(x, dict):
+        if not isinstance(x, dict):
             raise TypeError(f"features must be a dict, not {type(x).__name__}")
         if self._reserve(len(x)) < 0:
             raise MemoryError
@@ -376,9 +405,9 @@ cdef class Vocabulary(Encoder):
             raise
         return 0
 
-    cdef int _encode(self, dict x, bint learning) except -1:
+    cdef int _encode(self, x, bint learning) except -1:
         cdef Example* e = &self._example
-        cdef Py_ssize_t i = 0
+        cdef Py_ssize_t i = 0, room = self._capacity - 1
         cdef double value
         cdef int64_t key
         cdef int overflow
@@ -386,27 +415,30 @@ cdef class Vocabulary(Encoder):
             value = PyFloat_AS_DOUBLE(given) if PyFloat_CheckExact(given) else check_value(name, given)
             if not fabs(value) <= VALUE_LIMIT:
                 check_value(name, given)
+            overflow = 1
             if PyLong_CheckExact(name):
                 key = PyLong_AsLongLongAndOverflow(name, &overflow)
-                if overflow or not -DIRECT_LIMIT < key < DIRECT_LIMIT:
-                    key = self._number(name, learning and value != 0.0)
-            else:
-                key = self._number(name, learning and value != 0.0)
-            if key != -1 or PyLong_CheckExact(name):
-                e.hashes[i] = hash_key(key)
-                e.values[i] = value
-                i += 1
+            if overflow or not -DIRECT_LIMIT < key < DIRECT_LIMIT:
+                number = self._number(name, learning and value != 0.0)
+                if number is None:
+                    continue
+                key = number
+            if i == room:
+                raise RuntimeError("the features changed while they were read")
+            e.hashes[i] = hash_key(key)
+            e.values[i] = value
+            i += 1
         e.n, e.factor = i, 1.0
         return 0
 
-    cdef int64_t _number(self, name, bint adding) except? -2:
-        """The key of a name that may not be its own; -1 for one that has none."""
+    cdef _number(self, name, bint adding):
+        """The key of a name that may not be its own; None for one that has none."""
         key = self._keys.get(name)
         if key is None:
             key = check_name(name)
             if key is None and adding:
                 key = self._keys[name] = FIRST_NAME + len(self._keys)
-        return -1 if key is None else key
+        return key
 
     cdef _forget(self, Py_ssize_t size):
         while len(self._keys) > size:
@@ -541,17 +573,20 @@ cdef inline uint8_t* put_utf8(uint8_t* out, uint32_t c) noexcept nogil:
     return out + 4
 
 
-cdef inline void set_bits(uint64_t* words, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
-    cdef uint64_t bits = (<uint64_t> 1 << n) - 1
-    words[first >> 6] |= bits << (first & 63)
-    if (first & 63) + n > 64:
-        words[(first >> 6) + 1] |= bits >> (64 - (first & 63))
+cdef inline void add_bits(uint64_t* words, Py_ssize_t at, uint64_t bits, Py_ssize_t n) noexcept nogil:
+    """Set the bits from position `at` on as the lowest n of `bits` are."""
+    bits &= ALL_BITS >> (64 - n)
+    words[at >> 6] |= bits << (at & 63)
+    if (at & 63) + n > 64:
+        words[(at >> 6) + 1] |= bits >> (64 - (at & 63))
 
 
 cdef void carry_classes(sp_classes* classes, Py_ssize_t block) noexcept nogil:
-    """Move the classes of a block that is not whole yet to the front, and forget those before it."""
+    """Move the classes of a block that is not whole yet to the front, and forget the others."""
+    cdef Py_ssize_t i
     cdef uint64_t word = classes.word[block], space = classes.space[block], rest = classes.rest[block]
-    memset(classes, 0, sizeof(sp_classes))
+    for i in range(block + 1):
+        classes.word[i] = classes.space[i] = classes.rest[i] = 0
     classes.word[0], classes.space[0], classes.rest[0] = word, space, rest
 
 
@@ -569,6 +604,7 @@ cdef struct Text:
 cdef enum:
     PADDING = 64     # bytes that may be read after the end of a buffer
     BATCH = 1024     # n-grams hashed at a time
+    FEWEST_POSITIONS = 1024
     MAX_BYTES = 0x7FFFFFFF
 
 
@@ -638,7 +674,8 @@ cdef class Scanner(Encoder):
     cdef Py_ssize_t _n_tokens
     cdef uint32_t* _offsets  # where each character begins
     cdef Py_ssize_t _offsets_capacity
-    cdef sp_classes _classes
+    cdef sp_classes _ascii_classes  # of which none is ever in `rest`
+    cdef sp_classes _classes  # all zero between texts
     cdef sp_edges _edges
 
     # N-grams waiting to be hashed, as ranges of _source.
@@ -654,7 +691,8 @@ cdef class Scanner(Encoder):
     cdef Py_ssize_t _counts_capacity
     cdef Py_ssize_t _n
     cdef uint64_t* _positions  # (index + 1) << 32 | position, 0 where empty
-    cdef uint32_t _positions_mask
+    cdef uint32_t _positions_mask  # of the part in use, small for a small text, so that it stays in the nearest cache
+    cdef Py_ssize_t _positions_capacity
 
     cdef object _held  # keeps alive what _texts points into
     cdef Text* _texts
@@ -662,11 +700,10 @@ cdef class Scanner(Encoder):
     cdef object _last  # the text that the example is of: predicting and then learning scans it once
 
     def __cinit__(self):
-        self._positions_mask = 1023
-        self._positions = <uint64_t*> malloc(1024 * sizeof(uint64_t))
-        if self._positions == NULL:
+        if reserve(<void**> &self._positions, &self._positions_capacity, FEWEST_POSITIONS, sizeof(uint64_t)) < 0:
             raise MemoryError
-        memset(self._positions, 0, 1024 * sizeof(uint64_t))
+        self._positions_mask = FEWEST_POSITIONS - 1
+        memset(self._positions, 0, FEWEST_POSITIONS * sizeof(uint64_t))
 
     def __init__(
         self, analyzer, token_pattern, lowercase, stop_words, ngram_range, n_features, alternate_sign, binary, norm
@@ -678,7 +715,7 @@ cdef class Scanner(Encoder):
         self._two_characters = pattern == 0
         self._kind_of_token = (SP_WORDS, SP_WORDS, SP_WORDS_AND_MARKS, SP_NONSPACE)[pattern]
         self._char, self._char_wb, self._ngrams = analyzer == "char", analyzer == "char_wb", analyzer == "ngrams"
-        self._lowercase = lowercase
+        self._lowercase = lowercase and not self._ngrams
         self._stop_words = StringSet(stop_words) if stop_words else None
         self._min_n, self._max_n = ngram_range
         self._plain_words = self._max_n == 1 and self._stop_words is None
@@ -825,6 +862,7 @@ cdef class Scanner(Encoder):
                 while self._positions[slot]:  # empties the whole run, of which every other entry goes too
                     self._positions[slot] = 0
                     slot = (slot + 1) & self._positions_mask
+        self._positions_mask = FEWEST_POSITIONS - 1
         if self._n:
             memset(self._counts, 0, self._n * sizeof(int32_t))
         self._n = 0
@@ -841,8 +879,8 @@ cdef class Scanner(Encoder):
             return -1
         while begin < text.length:
             n = min(<Py_ssize_t> SP_SEGMENT, text.length - begin)
-            sp_classify(data + begin, self._buffer + begin, n, text.lowercase, &self._classes)
-            sp_find_edges(&self._classes, begin, n, self._kind_of_token, &self._edges)
+            sp_classify(data + begin, self._buffer + begin, n, text.lowercase, &self._ascii_classes)
+            sp_find_edges(&self._ascii_classes, begin, n, self._kind_of_token, &self._edges)
             begin += n
             if self._take_tokens(begin == text.length, begin) < 0:
                 return -1
@@ -853,12 +891,30 @@ cdef class Scanner(Encoder):
         cdef uint32_t c, found
         cdef uint8_t* out
         cdef uint8_t* end
+        cdef uint8_t ascii[64]
+        cdef sp_classes block
+        cdef Py_ssize_t run
         if reserve(<void**> &self._buffer, &self._buffer_capacity, text.length * (text.kind + 1) + PADDING, 1) < 0:
             return -1
         out = self._buffer
-        memset(&self._classes, 0, sizeof(sp_classes))
         while i < text.length:
             while i < text.length and out - self._buffer - begin < SP_SEGMENT:
+                # ASCII inside other text goes through the fast classifier, up to a block at a time.
+                run = 0
+                while run < 64 and i + run < text.length:
+                    c = PyUnicode_READ(text.kind, text.data, i + run)
+                    if c >= 0x80:
+                        break
+                    ascii[run] = c
+                    run += 1
+                if run > 3:
+                    sp_classify(ascii, out, 64, text.lowercase, &block)
+                    n = out - self._buffer - begin
+                    add_bits(self._classes.word, n, block.word[0], run)
+                    add_bits(self._classes.space, n, block.space[0], run)
+                    i += run
+                    out += run
+                    continue
                 c = PyUnicode_READ(text.kind, text.data, i)
                 i += 1
                 if c < 0x10000:
@@ -872,11 +928,11 @@ cdef class Scanner(Encoder):
                 n = out - self._buffer - begin
                 end = put_utf8(out, c)
                 if found & IS_WORD:
-                    set_bits(self._classes.word, n, end - out)
+                    add_bits(self._classes.word, n, ALL_BITS, end - out)
                 elif found & IS_SPACE:
-                    set_bits(self._classes.space, n, end - out)
+                    add_bits(self._classes.space, n, ALL_BITS, end - out)
                 elif end - out > 1:
-                    set_bits(self._classes.rest, n + 1, end - out - 1)
+                    add_bits(self._classes.rest, n + 1, ALL_BITS, end - out - 1)
                 out = end
             # Whole blocks now; what is left over opens the next segment.
             n = out - self._buffer - begin
@@ -952,32 +1008,42 @@ cdef class Scanner(Encoder):
         self, const uint32_t* starts, const uint32_t* ends, Py_ssize_t n, bint two_characters
     ) noexcept nogil:
         """Hash ranges of _source and count their indices; ranges of a single character are left out if asked for."""
+        cdef uint32_t kept_starts[BATCH]
+        cdef uint32_t lengths[BATCH]
         cdef uint32_t hashes[BATCH]
         cdef Py_ssize_t begin = 0, end, i, kept
-        cdef uint32_t length, index, slot, position, tag
+        cdef uint32_t index, slot, position, tag, mask, n_distinct, alternate = self._alternate_sign
+        cdef uint32_t* indices
+        cdef int32_t* counts
+        cdef uint64_t* positions
         cdef uint64_t entry
         while begin < n:
             end = min(begin + BATCH, n)
             kept = 0
             for i in range(begin, end):
-                length = ends[i] - starts[i]
-                hashes[kept] = sp_murmur3(self._source + starts[i], length)
-                kept += not two_characters or length > utf8_length(self._source[starts[i]])
+                kept_starts[kept] = starts[i]
+                lengths[kept] = ends[i] - starts[i]
+                kept += not two_characters or lengths[kept] > utf8_length(self._source[starts[i]])
+            sp_hash(self._source, kept_starts, lengths, kept, hashes)
             if self._reserve_positions(kept) < 0:
                 return -1
+            indices, counts, positions, mask = self._indices, self._counts, self._positions, self._positions_mask
+            n_distinct = self._n
             for i in range(kept):
                 index = self._index(hashes[i])
                 tag = index + 1
-                slot = index & self._positions_mask
-                entry = self._positions[slot]
-                while entry and entry >> 32 != tag:
-                    slot = (slot + 1) & self._positions_mask
-                    entry = self._positions[slot]
-                position = <uint32_t> entry if entry else <uint32_t> self._n
-                self._positions[slot] = <uint64_t> tag << 32 | position
-                self._indices[position] = index
-                self._counts[position] += 1 - 2 * (self._alternate_sign & (hashes[i] >> 31))
-                self._n += entry == 0
+                slot = index & mask
+                entry = positions[slot]
+                while (entry != 0) & (entry >> 32 != tag):
+                    slot = (slot + 1) & mask
+                    entry = positions[slot]
+                # Whether the index is new is hard to predict, so nothing branches on it.
+                position = <uint32_t> entry | (n_distinct & (0 - <uint32_t> (entry == 0)))
+                positions[slot] = <uint64_t> tag << 32 | position
+                indices[position] = index
+                counts[position] += 1 - 2 * <int32_t> (alternate & (hashes[i] >> 31))
+                n_distinct += entry == 0
+            self._n = n_distinct
             begin = end
         return 0
 
@@ -997,10 +1063,9 @@ cdef class Scanner(Encoder):
             size = self._positions_mask + 1
             while size < needed * 4 and size < <Py_ssize_t> 1 << 32:
                 size *= 2
-            grown = <uint64_t*> realloc(self._positions, size * sizeof(uint64_t))
-            if grown == NULL:
+            if reserve(<void**> &self._positions, &self._positions_capacity, size, sizeof(uint64_t)) < 0:
                 return -1
-            self._positions = grown
+            grown = self._positions
             self._positions_mask = <uint32_t> (size - 1)
             memset(grown, 0, size * sizeof(uint64_t))
             for i in range(self._n):
@@ -1138,7 +1203,6 @@ cdef class Learner:
     cdef Py_ssize_t _buffer_size, _buffer_hashes_capacity, _buffer_values_capacity
     cdef Py_ssize_t* _slots  # where in the table each feature of the example in hand is
     cdef Py_ssize_t _slots_capacity
-    cdef cython.pymutex _lock
 
     def __init__(self, double l2, Py_ssize_t batch_size, double t0, bint project, double intercept_scaling):
         self.arguments = (l2, batch_size, t0, bool(project), intercept_scaling)
@@ -1159,7 +1223,7 @@ cdef class Learner:
         cdef double margin
         with encoder._lock:
             encoder._load(x, False)
-            with self._lock:
+            with self.weights._lock:
                 if self._begin(&encoder._example) < 0:
                     raise MemoryError
                 return self._margin(&encoder._example)
@@ -1171,7 +1235,7 @@ cdef class Learner:
         cdef Example* e = &encoder._example
         with encoder._lock:
             encoder._load(x, True)
-            with self._lock:
+            with self.weights._lock:
                 if self._begin(e) < 0 or self._learn(e, self._margin(e), y, weight) < 0:
                     raise MemoryError
 
@@ -1190,7 +1254,7 @@ cdef class Learner:
             n = encoder._load_many(X, learning)
             margins, probabilities = np.empty(n), np.empty(n)
             out_margins, out_probabilities = margins, probabilities
-            with self._lock:
+            with self.weights._lock:
                 with nogil:
                     for i in range(n):
                         status = encoder._fetch(i)
@@ -1211,23 +1275,23 @@ cdef class Learner:
         return margins, probabilities
 
     def flush(self):
-        with self._lock:
+        with self.weights._lock:
             if self.n_buffered and self._step() < 0:
                 raise MemoryError
 
     def negate(self):
         cdef Py_ssize_t i
-        with self._lock:
+        with self.weights._lock:
             self.weights._scale(-1.0)
             for i in range(self._buffer_size):
                 self._buffer_values[i] = -self._buffer_values[i]
 
     def get_state(self):
         cdef Py_ssize_t i
-        with self._lock:
+        with self.weights._lock:
             keys = [<int64_t> (self._buffer_hashes[i] * INVERSE_MULTIPLIER) for i in range(self._buffer_size)]
             return {
-                **self.weights.get_state(),
+                **self.weights._get_state(),
                 "n_iterations": self.n_iterations,
                 "n_buffered": self.n_buffered,
                 "buffer_keys": np.array(keys, np.int64),
@@ -1239,8 +1303,8 @@ cdef class Learner:
     def set_state(self, state):
         cdef int64_t key
         cdef double value
-        with self._lock:
-            self.weights.set_state(state)
+        with self.weights._lock:
+            self.weights._set_state(state)
             self.n_iterations, self.n_buffered = state["n_iterations"], state["n_buffered"]
             self._buffer_size = 0
             if self._reserve_buffer(len(state["buffer_keys"])) < 0:
@@ -1274,11 +1338,13 @@ cdef class Learner:
         cdef double total = 0.0
         for i in range(e.n):
             p, h = self._slots[i], e.hashes[i]
+            # Most entries are at most two slots from home: how many is hard to predict, so nothing branches on it.
+            p += table[p].hash < h
+            p += table[p].hash < h
             while table[p].hash < h:
                 p += 1
             self._slots[i] = p
-            if table[p].hash == h:
-                total += table[p].v * e.values[i]
+            total += table[p].v * e.values[i] * (table[p].hash == h)
         return self.weights._a * e.factor * total
 
     cdef double _probability(self, double margin) noexcept nogil:

@@ -161,20 +161,25 @@ static SP_TARGET_AVX2 void sp_classify_avx2(const uint8_t *from, uint8_t *to, si
 
 /* --- from classes to edges -------------------------------------------------------------------------------------- */
 
-SP_INLINE uint32_t sp_positions(uint64_t bits, uint32_t base, uint32_t *out) {
-    uint32_t n = 0;
-    while (bits) {
-        /* Two at a time, the second one spurious at an odd end: half the mispredicted branches. */
-        out[n++] = base + sp_lowest_bit(bits);
-        bits &= bits - 1;
-        out[n] = base + sp_lowest_bit(bits | 1ULL << 63);
-        n += bits != 0;
-        bits &= bits - (bits != 0);
-    }
-    return n;
+SP_INLINE uint32_t sp_count_bits(uint64_t bits) {
+    bits -= bits >> 1 & 0x5555555555555555ULL;
+    bits = (bits & 0x3333333333333333ULL) + (bits >> 2 & 0x3333333333333333ULL);
+    return (uint32_t)(((bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0fULL) * 0x0101010101010101ULL >> 56);
 }
 
-#define SP_EDGES_BODY                                                                                    \
+/* Write where the bits of both masks are, in groups of four pairs, since a branch after each would be mispredicted; what
+   is written past the last bit does not count. */
+SP_INLINE void sp_write_positions(uint64_t first, uint64_t end, uint32_t n, uint32_t base, uint32_t *starts, uint32_t *ends) {
+    for (uint32_t i = 0; i < n; i += 4)
+        for (int j = 0; j < 4; j++) {
+            starts[i + j] = base + sp_lowest_bit(first | 1ULL << 63);
+            ends[i + j] = base + sp_lowest_bit(end | 1ULL << 63);
+            first &= first - 1;
+            end &= end - 1;
+        }
+}
+
+#define SP_EDGES_BODY(COUNT_BITS)                                                                        \
     const uint32_t n_blocks = (n + SP_BLOCK - 1) / SP_BLOCK;                                             \
     uint32_t n_starts = edges->n_starts, n_ends = edges->n_ends;                                         \
     uint64_t in_token = edges->in_token, after_mark = edges->after_mark;                                 \
@@ -186,8 +191,11 @@ SP_INLINE uint32_t sp_positions(uint64_t bits, uint32_t base, uint32_t *out) {
         const uint64_t before = run << 1 | in_token;                                                     \
         const uint64_t first = (run & ~before) | (mark & ~classes->rest[i]);                             \
         const uint64_t end = (~run & before) | ((mark << 1 | after_mark) & ~classes->rest[i]);           \
-        n_starts += sp_positions(first, base, edges->starts + n_starts);                                 \
-        n_ends += sp_positions(end, base, edges->ends + n_ends);                                         \
+        const uint32_t n_first = COUNT_BITS(first), n_end = COUNT_BITS(end);                             \
+        sp_write_positions(first, end, n_first > n_end ? n_first : n_end, base,                          \
+                           edges->starts + n_starts, edges->ends + n_ends);                              \
+        n_starts += n_first;                                                                             \
+        n_ends += n_end;                                                                                 \
         in_token = run >> 63;                                                                            \
         after_mark = mark >> 63;                                                                         \
     }                                                                                                    \
@@ -198,26 +206,13 @@ SP_INLINE uint32_t sp_positions(uint64_t bits, uint32_t base, uint32_t *out) {
 
 /* Append the edges in the segment of `n` bytes that begins at byte `begin`; n is whole blocks but at the end of a text. */
 static void sp_find_edges_portable(const sp_classes *classes, uint32_t begin, uint32_t n, int kind, sp_edges *edges) {
-    SP_EDGES_BODY
+    SP_EDGES_BODY(sp_count_bits)
 }
 #if defined(SP_AVX2)
 static SP_TARGET_AVX2 void sp_find_edges_avx2(const sp_classes *classes, uint32_t begin, uint32_t n, int kind, sp_edges *edges) {
-    SP_EDGES_BODY
+    SP_EDGES_BODY((uint32_t)__builtin_popcountll)
 }
 #endif
-
-static void (*sp_classify)(const uint8_t *, uint8_t *, size_t, int, sp_classes *) = sp_classify_portable;
-static void (*sp_find_edges)(const sp_classes *, uint32_t, uint32_t, int, sp_edges *) = sp_find_edges_portable;
-
-static void sp_choose_instructions(void) {
-#if defined(SP_AVX2)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi")) {
-        sp_classify = sp_classify_avx2;
-        sp_find_edges = sp_find_edges_avx2;
-    }
-#endif
-}
 
 /* --- MurmurHash3_x86_32 with seed 0 (Appleby, 2011, public domain) ------------------------------------------------ */
 
@@ -234,36 +229,113 @@ SP_INLINE uint32_t sp_load32(const uint8_t *p) {
 SP_INLINE uint32_t sp_mix_block(uint32_t k) { return sp_rotate(k * 0xcc9e2d51u, 15) * 0x1b873593u; }
 SP_INLINE uint32_t sp_mix_hash(uint32_t h) { return sp_rotate(h, 13) * 5 + 0xe6546b64u; }
 
-/* The first `n` bytes of a block, the others zero: a block of zeros changes nothing, so tails need no case of their own. */
-SP_INLINE uint32_t sp_keep_bytes(uint32_t k, uint32_t n) {
-    return n >= 4 ? k : k & (uint32_t)((1ULL << (8 * n)) - 1);
-}
-
-/* Up to 4 * blocks bytes without a branch on the length, which would be mispredicted at every other word. */
-SP_INLINE uint32_t sp_murmur3_short(const uint8_t *p, uint32_t n, uint32_t blocks) {
+/* Up to 12 bytes without a branch on the length, which would be mispredicted at every other word. For each length: which
+   bits of the three blocks belong to the text, and which blocks are whole. */
+typedef struct { uint32_t text[3], whole[3]; } sp_short;
+#define B0 0u
+#define B1 0xffu
+#define B2 0xffffu
+#define B3 0xffffffu
+#define B4 0xffffffffu
+static const sp_short sp_shorts[13] = {
+    {{B0, B0, B0}, {B0, B0, B0}}, {{B1, B0, B0}, {B0, B0, B0}}, {{B2, B0, B0}, {B0, B0, B0}}, {{B3, B0, B0}, {B0, B0, B0}},
+    {{B4, B0, B0}, {B4, B0, B0}}, {{B4, B1, B0}, {B4, B0, B0}}, {{B4, B2, B0}, {B4, B0, B0}}, {{B4, B3, B0}, {B4, B0, B0}},
+    {{B4, B4, B0}, {B4, B4, B0}}, {{B4, B4, B1}, {B4, B4, B0}}, {{B4, B4, B2}, {B4, B4, B0}}, {{B4, B4, B3}, {B4, B4, B0}},
+    {{B4, B4, B4}, {B4, B4, B4}},
+};
+#undef B0
+#undef B1
+#undef B2
+#undef B3
+#undef B4
+SP_INLINE uint32_t sp_murmur3_short(const uint8_t *p, uint32_t n) {
+    const sp_short *s = &sp_shorts[n];
     uint32_t h = 0;
-    for (uint32_t i = 0; i < blocks; i++) {
-        const uint32_t left = n > 4 * i ? n - 4 * i : 0;
-        h ^= sp_mix_block(sp_keep_bytes(sp_load32(p + 4 * i), left));
-        h = left >= 4 ? sp_mix_hash(h) : h;
+    for (int i = 0; i < 3; i++) {
+        h ^= sp_mix_block(sp_load32(p + 4 * i) & s->text[i]);
+        h ^= (h ^ sp_mix_hash(h)) & s->whole[i];
     }
     return h;
 }
 
-/* `p` can be read for 3 bytes past its end and, however short, for 12 bytes. */
+/* `p` can be read for SP_BLOCK bytes after its end. */
 SP_INLINE uint32_t sp_murmur3(const uint8_t *p, uint32_t n) {
     uint32_t h;
     if (n <= 12) {
-        h = sp_murmur3_short(p, n, 3);
+        h = sp_murmur3_short(p, n);
     } else {
         uint32_t i = 0;
         for (h = 0; i + 4 <= n; i += 4) h = sp_mix_hash(h ^ sp_mix_block(sp_load32(p + i)));
-        h ^= sp_mix_block(sp_keep_bytes(sp_load32(p + i), n - i));
+        h ^= sp_mix_block(sp_load32(p + i) & sp_shorts[n - i].text[0]);
     }
     h ^= n;
     h = (h ^ h >> 16) * 0x85ebca6bu;
     h = (h ^ h >> 13) * 0xc2b2ae35u;
     return h ^ h >> 16;
+}
+
+/* The hashes of n ranges of `source`; the arrays have room for n to be rounded up to eight. */
+static void sp_hash_portable(const uint8_t *source, uint32_t *starts, uint32_t *lengths, size_t n, uint32_t *hashes) {
+    for (size_t i = 0; i < n; i++) hashes[i] = sp_murmur3(source + starts[i], lengths[i]);
+}
+
+#if defined(SP_AVX2)
+/* Eight ranges at a time, each in a lane of its own, the first 16 bytes of each; longer ones again, one by one. */
+static SP_TARGET_AVX2 void sp_hash_avx2(const uint8_t *source, uint32_t *starts, uint32_t *lengths, size_t n, uint32_t *hashes) {
+#define LOAD(i) _mm_loadu_si128((const __m128i *)(source + starts[i]))
+#define PAIR(i) _mm256_inserti128_si256(_mm256_castsi128_si256(LOAD(i)), LOAD((i) + 4), 1)
+#define ROTATE(x, r) _mm256_or_si256(_mm256_slli_epi32(x, r), _mm256_srli_epi32(x, 32 - (r)))
+#define TIMES(x, c) _mm256_mullo_epi32(x, _mm256_set1_epi32((int)(c)))
+    for (size_t i = n; i & 7; i++) starts[i] = lengths[i] = 0;
+    for (size_t i = 0; i < n; i += 8) {
+        const __m256i length = _mm256_loadu_si256((const __m256i *)(lengths + i)), bits = _mm256_slli_epi32(length, 3);
+        const __m256i a = PAIR(i), b = PAIR(i + 1), c = PAIR(i + 2), d = PAIR(i + 3);
+        const __m256i ab = _mm256_unpacklo_epi32(a, b), cd = _mm256_unpacklo_epi32(c, d);
+        const __m256i ab2 = _mm256_unpackhi_epi32(a, b), cd2 = _mm256_unpackhi_epi32(c, d);
+        const __m256i blocks[4] = {_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd),
+                                   _mm256_unpacklo_epi64(ab2, cd2), _mm256_unpackhi_epi64(ab2, cd2)};
+        __m256i h = _mm256_setzero_si256();
+        for (int j = 0; j < 4; j++) {
+            /* Shifting ones right by 32 bits and more leaves none: past the end of a range everything is masked. */
+            const __m256i spare = _mm256_max_epi32(_mm256_sub_epi32(_mm256_set1_epi32(32 * (j + 1)), bits), _mm256_setzero_si256());
+            const __m256i block = _mm256_and_si256(blocks[j], _mm256_srlv_epi32(_mm256_set1_epi32(-1), spare));
+            h = _mm256_xor_si256(h, TIMES(ROTATE(TIMES(block, 0xcc9e2d51u), 15), 0x1b873593u));
+            const __m256i turned = ROTATE(h, 13);
+            const __m256i mixed = _mm256_add_epi32(_mm256_add_epi32(_mm256_slli_epi32(turned, 2), turned), _mm256_set1_epi32((int)0xe6546b64u));
+            h = _mm256_blendv_epi8(h, mixed, _mm256_cmpgt_epi32(length, _mm256_set1_epi32(4 * j + 3)));
+        }
+        h = _mm256_xor_si256(h, length);
+        h = TIMES(_mm256_xor_si256(h, _mm256_srli_epi32(h, 16)), 0x85ebca6bu);
+        h = TIMES(_mm256_xor_si256(h, _mm256_srli_epi32(h, 13)), 0xc2b2ae35u);
+        _mm256_storeu_si256((__m256i *)(hashes + i), _mm256_xor_si256(h, _mm256_srli_epi32(h, 16)));
+        unsigned beyond = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(length, _mm256_set1_epi32(16))));
+        for (; beyond; beyond &= beyond - 1) {
+            const size_t k = i + sp_lowest_bit(beyond);
+            hashes[k] = sp_murmur3(source + starts[k], lengths[k]);
+        }
+    }
+#undef LOAD
+#undef PAIR
+#undef ROTATE
+#undef TIMES
+}
+#endif
+
+/* --- what the processor has --------------------------------------------------------------------------------------- */
+
+static void (*sp_classify)(const uint8_t *, uint8_t *, size_t, int, sp_classes *) = sp_classify_portable;
+static void (*sp_find_edges)(const sp_classes *, uint32_t, uint32_t, int, sp_edges *) = sp_find_edges_portable;
+static void (*sp_hash)(const uint8_t *, uint32_t *, uint32_t *, size_t, uint32_t *) = sp_hash_portable;
+
+static void sp_choose_instructions(void) {
+#if defined(SP_AVX2)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt")) {
+        sp_classify = sp_classify_avx2;
+        sp_find_edges = sp_find_edges_avx2;
+        sp_hash = sp_hash_avx2;
+    }
+#endif
 }
 
 #endif
