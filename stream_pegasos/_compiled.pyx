@@ -11,16 +11,20 @@ from libc.string cimport memcmp, memcpy, memmove, memset
 import numpy as np
 
 from stream_pegasos import _pure
-from stream_pegasos._pure import Row, check_name, check_value
+from stream_pegasos._pure import Row, check_value, plain_name
 
 cdef extern from "Python.h":
+    ctypedef struct PyObject
     int PyUnicode_KIND(object)
     bint PyUnicode_IS_ASCII(object)
     void* PyUnicode_DATA(object)
     Py_ssize_t PyUnicode_GET_LENGTH(object)
     uint32_t PyUnicode_READ(int, const void*, Py_ssize_t) nogil
     bint PyLong_CheckExact(object)
-    bint PyFloat_CheckExact(object)
+    bint PyFloat_Check(object)
+    bint PyBool_Check(object)
+    bint PyDict_Next(object, Py_ssize_t*, PyObject**, PyObject**)
+    Py_ssize_t PyDict_Size(object)
     double PyFloat_AS_DOUBLE(object)
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
     # Look-ups in constant tables, safe without the GIL.
@@ -70,6 +74,20 @@ cdef extern from *:
     const uint64_t MULTIPLIER, INVERSE_MULTIPLIER, ALL_BITS, EMPTY
 
 
+cdef extern from *:
+    """
+    /* The usual item of a feature dict, an int with a float, read without counting references; 0 for any other. */
+    static inline int read_usual_item(PyObject *name, PyObject *value, long long *key, double *number) {
+        int overflow;
+        if (!PyLong_CheckExact(name) || !PyFloat_Check(value)) return 0;
+        *key = PyLong_AsLongLongAndOverflow(name, &overflow);
+        *number = PyFloat_AS_DOUBLE(value);
+        return !overflow;
+    }
+    """
+    bint read_usual_item(PyObject*, PyObject*, long long*, double*)
+
+
 cdef inline uint64_t hash_key(int64_t key) noexcept nogil:
     return <uint64_t> key * MULTIPLIER
 
@@ -96,6 +114,29 @@ cdef int reserve(void** memory, Py_ssize_t* capacity, Py_ssize_t needed, size_t 
         return -1
     memory[0] = moved
     capacity[0] = grown
+    return 0
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+
+@cython.final
+cdef class Guard:
+    """Keeps threads apart. A loop over many examples holds the lock, and lets go of the GIL. Any other access keeps the GIL
+    from its beginning to its end, which is enough among such accesses; it only waits for loops.
+    """
+
+    cdef cython.pymutex lock
+    cdef bint busy
+
+
+cdef int wait_for(Guard one, Guard other) except -1:
+    """Wait until neither is busy; from then on the GIL keeps it so."""
+    while one.busy or other.busy:
+        with one.lock:
+            pass
+        with other.lock:
+            pass
     return 0
 
 
@@ -127,9 +168,10 @@ cdef class WeightDict:
     cdef Entry* _table
     cdef Py_ssize_t _n, _n_homes, _n_slots  # the slots after the last home take what is pushed over the end
     cdef double _a, _squares
-    cdef cython.pymutex _lock  # also that of the learner
+    cdef Guard _guard
 
     def __cinit__(self):
+        self._guard = Guard()
         self._a = 1.0
         if self._rebuild(16, SPARE_SLOTS) < 0:
             raise MemoryError
@@ -145,12 +187,12 @@ cdef class WeightDict:
 
     @property
     def squared_norm(self):
-        with self._lock:
-            return self._a * self._a * self._squares
+        wait_for(self._guard, self._guard)
+        return self._a * self._a * self._squares
 
     def get(self, int64_t key):
-        with self._lock:
-            return self._get(hash_key(key))
+        wait_for(self._guard, self._guard)
+        return self._get(hash_key(key))
 
     def items(self):
         state = self.get_state()
@@ -159,36 +201,28 @@ cdef class WeightDict:
     def dot(self, row):
         cdef double total = 0.0, x
         cdef int64_t key
-        with self._lock:
-            for key, x in zip(row.keys, row.values, strict=True):
-                total += self._get(hash_key(key)) * x
+        for key, x in zip(row.keys, row.values, strict=True):
+            total += self.get(key) * x
         return row.factor * total
 
     def add(self, row, double factor):
         cdef double x
         cdef int64_t key
-        with self._lock:
-            for key, x in zip(row.keys, row.values, strict=True):
-                if self._add(hash_key(key), factor * row.factor * x / self._a) < 0:
-                    raise MemoryError
+        for key, x in zip(row.keys, row.values, strict=True):
+            wait_for(self._guard, self._guard)
+            if self._add(hash_key(key), factor * row.factor * x / self._a) < 0:
+                raise MemoryError
 
     def scale(self, double factor):
-        with self._lock:
-            self._scale(factor)
-
-    def get_state(self):
-        with self._lock:
-            return self._get_state()
-
-    def set_state(self, state):
-        with self._lock:
-            self._set_state(state)
+        wait_for(self._guard, self._guard)
+        self._scale(factor)
 
     cdef double _get(self, uint64_t h) noexcept nogil:
         cdef Py_ssize_t p = self._seek(h)
         return self._a * self._table[p].v if self._table[p].hash == h else 0.0
 
-    cdef dict _get_state(self):
+    def get_state(self):
+        wait_for(self._guard, self._guard)
         keys, values = np.empty(self._n, np.int64), np.empty(self._n, np.float64)
         cdef int64_t[::1] k = keys
         cdef double[::1] v = values
@@ -200,7 +234,8 @@ cdef class WeightDict:
                 i += 1
         return {"keys": keys, "values": values, "scale": self._a, "squares": self._squares}
 
-    cdef _set_state(self, state):
+    def set_state(self, state):
+        wait_for(self._guard, self._guard)
         hashes = state["keys"].view(np.uint64) * np.uint64(MULTIPLIER)
         order = np.argsort(hashes)
         cdef const uint64_t[::1] h = hashes[order]
@@ -318,32 +353,35 @@ cdef class WeightDict:
 
 cdef class Encoder:
     """Turns one kind of input into examples. `_load` and `_load_many` check all of it under the GIL, `_fetch` fills
-    `_example` without; whoever calls them holds `_lock`.
+    `_example` without.
     """
 
     cdef Example _example
     cdef Py_ssize_t _capacity
-    cdef cython.pymutex _lock
+    cdef Guard _guard
+
+    def __cinit__(self):
+        self._guard = Guard()
 
     def __dealloc__(self):
         free(self._example.hashes)
         free(self._example.values)
 
     def row(self, x, bint learning):
-        with self._lock:
-            self._load(x, learning)
-            return self._row()
+        wait_for(self._guard, self._guard)
+        self._load(x, learning)
+        return self._row()
 
     def rows(self, X, bint learning):
         cdef Py_ssize_t i, n
-        with self._lock:
-            n = self._load_many(X, learning)
-            rows = []
-            for i in range(n):
-                if self._fetch(i) < 0:
-                    raise MemoryError
-                rows.append(self._row())
-            return rows
+        wait_for(self._guard, self._guard)
+        n = self._load_many(X, learning)
+        rows = []
+        for i in range(n):
+            if self._fetch(i) < 0:
+                raise MemoryError
+            rows.append(self._row())
+        return rows
 
     cdef _row(self):
         cdef Example* e = &self._example
@@ -372,6 +410,16 @@ cdef class Encoder:
         return -1
 
 
+cdef bint is_plain(name):
+    """Whether `plain_name` would give a name back as it is."""
+    if type(name) is tuple:
+        for part in <tuple> name:
+            if not is_plain(part):
+                return False
+        return True
+    return type(name) is str or type(name) is int
+
+
 @cython.final
 cdef class Vocabulary(Encoder):
     cdef dict _keys
@@ -396,49 +444,60 @@ cdef class Vocabulary(Encoder):
         cdef Py_ssize_t before = len(self._keys)
         if not isinstance(x, dict):
             raise TypeError(f"features must be a dict, not {type(x).__name__}")
-        if self._reserve(len(x)) < 0:
-            raise MemoryError
         try:
-            self._encode(x, learning)
+            if not self._encode(x, learning):
+                self._encode({plain_name(name): check_value(name, value) for name, value in x.items()}, learning)
         except BaseException:
             self._forget(before)
             raise
         return 0
 
-    cdef int _encode(self, x, bint learning) except -1:
+    cdef bint _encode(self, x, bint learning) except -1:
+        """Make the example; False, and nothing done, if Python's help is needed to see what a name or a value is. (Python
+        code might let other threads in.)
+        """
         cdef Example* e = &self._example
-        cdef Py_ssize_t i = 0, room = self._capacity - 1
+        cdef Py_ssize_t i = 0, position = 0
+        cdef PyObject* name_pointer
+        cdef PyObject* value_pointer
         cdef double value
-        cdef int64_t key
+        cdef long long key
         cdef int overflow
-        for name, given in x.items():
-            value = PyFloat_AS_DOUBLE(given) if PyFloat_CheckExact(given) else check_value(name, given)
-            if not fabs(value) <= VALUE_LIMIT:
-                check_value(name, given)
-            overflow = 1
-            if PyLong_CheckExact(name):
-                key = PyLong_AsLongLongAndOverflow(name, &overflow)
-            if overflow or not -DIRECT_LIMIT < key < DIRECT_LIMIT:
-                number = self._number(name, learning and value != 0.0)
-                if number is None:
-                    continue
-                key = number
-            if i == room:
-                raise RuntimeError("the features changed while they were read")
+        cdef bint usual
+        if self._reserve(PyDict_Size(x)) < 0:
+            raise MemoryError
+        while PyDict_Next(x, &position, &name_pointer, &value_pointer):
+            usual = read_usual_item(name_pointer, value_pointer, &key, &value)
+            if not usual or not (fabs(value) <= VALUE_LIMIT and -DIRECT_LIMIT < key < DIRECT_LIMIT):
+                name, given = <object> name_pointer, <object> value_pointer
+                if PyFloat_Check(given):
+                    value = PyFloat_AS_DOUBLE(given)
+                elif PyLong_CheckExact(given) or PyBool_Check(given):
+                    key = PyLong_AsLongLongAndOverflow(given, &overflow)
+                    if overflow:
+                        return False
+                    value = <double> key
+                else:
+                    return False
+                if not fabs(value) <= VALUE_LIMIT:
+                    check_value(name, given)
+                overflow = 1
+                if PyLong_CheckExact(name):
+                    key = PyLong_AsLongLongAndOverflow(name, &overflow)
+                if overflow or not -DIRECT_LIMIT < key < DIRECT_LIMIT:
+                    number = self._keys.get(name)
+                    if number is None:
+                        if not is_plain(name):
+                            return False
+                        if not learning or value == 0.0:
+                            continue
+                        number = self._keys[name] = FIRST_NAME + len(self._keys)
+                    key = number
             e.hashes[i] = hash_key(key)
             e.values[i] = value
             i += 1
         e.n, e.factor = i, 1.0
-        return 0
-
-    cdef _number(self, name, bint adding):
-        """The key of a name that may not be its own; None for one that has none."""
-        key = self._keys.get(name)
-        if key is None:
-            key = check_name(name)
-            if key is None and adding:
-                key = self._keys[name] = FIRST_NAME + len(self._keys)
-        return key
+        return True
 
     cdef _forget(self, Py_ssize_t size):
         while len(self._keys) > size:
@@ -522,6 +581,11 @@ cdef class Rows(Encoder):
             for j in range(e.n):
                 e.hashes[j] = hash_key(self._indices32[begin + j])
         memcpy(e.values, &self._data[begin], e.n * sizeof(double))
+        begin += e.n
+        for j in range(0, min(e.n, self._data.shape[0] - begin), 8):  # what the next row will want
+            SP_PREFETCH(&self._data[begin + j])
+            if not self._wide:
+                SP_PREFETCH(&self._indices32[begin + j])
         return 0
 
 
@@ -698,6 +762,7 @@ cdef class Scanner(Encoder):
     cdef Text* _texts
     cdef Py_ssize_t _texts_capacity
     cdef object _last  # the text that the example is of: predicting and then learning scans it once
+    cdef dict _last_features
 
     def __cinit__(self):
         if reserve(<void**> &self._positions, &self._positions_capacity, FEWEST_POSITIONS, sizeof(uint64_t)) < 0:
@@ -740,40 +805,49 @@ cdef class Scanner(Encoder):
     def transform_one(self, text):
         cdef Py_ssize_t i
         cdef double length
-        with self._lock:
+        wait_for(self._guard, self._guard)
+        if text is not self._last or self._last_features is None:
             self._load(text, False)
             length = self._length()
-            return {
+            self._last_features = {
                 self._indices[i]: (1.0 if self._binary else <double> self._counts[i]) / length for i in range(self._n)
             }
+        return self._last_features.copy()
 
     def transform_many(self, texts):
+        with self._guard.lock:
+            self._guard.busy = True
+            try:
+                return self._transform_many(texts)
+            finally:
+                self._guard.busy = False
+
+    cdef _transform_many(self, texts):
         cdef Py_ssize_t i, j, n, total = 0, capacity = 0
         cdef int32_t[::1] out_indices
         cdef double[::1] out_data
         cdef int64_t[::1] out_indptr
         cdef double length
-        with self._lock:
-            n = self._load_many(texts, False)
-            indptr = np.zeros(n + 1, np.int64)
-            indices, data = np.empty(0, np.int32), np.empty(0, np.float64)
-            out_indptr, out_indices, out_data = indptr, indices, data
-            for i in range(n):
-                with nogil:
-                    if self._fetch(i) < 0:
-                        with gil:
-                            raise MemoryError
-                if total + self._n > capacity:
-                    capacity = max(total + self._n, 2 * capacity, 1024)
-                    indices = np.concatenate([indices[:total], np.empty(capacity - total, np.int32)])
-                    data = np.concatenate([data[:total], np.empty(capacity - total, np.float64)])
-                    out_indices, out_data = indices, data
-                length = self._length()
-                for j in range(self._n):
-                    out_indices[total + j] = self._indices[j]
-                    out_data[total + j] = (1.0 if self._binary else <double> self._counts[j]) / length
-                total += self._n
-                out_indptr[i + 1] = total
+        n = self._load_many(texts, False)
+        indptr = np.zeros(n + 1, np.int64)
+        indices, data = np.empty(0, np.int32), np.empty(0, np.float64)
+        out_indptr, out_indices, out_data = indptr, indices, data
+        for i in range(n):
+            with nogil:
+                if self._fetch(i) < 0:
+                    with gil:
+                        raise MemoryError
+            if total + self._n > capacity:
+                capacity = max(total + self._n, 2 * capacity, 1024)
+                indices = np.concatenate([indices[:total], np.empty(capacity - total, np.int32)])
+                data = np.concatenate([data[:total], np.empty(capacity - total, np.float64)])
+                out_indices, out_data = indices, data
+            length = self._length()
+            for j in range(self._n):
+                out_indices[total + j] = self._indices[j]
+                out_data[total + j] = (1.0 if self._binary else <double> self._counts[j]) / length
+            total += self._n
+            out_indptr[i + 1] = total
         return indptr, indices[:total].copy(), data[:total].copy()
 
     def index(self, str ngram):
@@ -803,7 +877,7 @@ cdef class Scanner(Encoder):
     cdef Py_ssize_t _load_many(self, X, bint learning) except -1:
         cdef Py_ssize_t i, n
         cdef Text* text
-        self._last = None
+        self._last = self._last_features = None
         if self._ngrams:
             self._held = [self._separated(ngrams) for ngrams in X]
             texts = self._held
@@ -1220,26 +1294,32 @@ cdef class Learner:
         return object.__sizeof__(self) + self.weights.__sizeof__() + self._buffer_size * 16
 
     def margin(self, Encoder encoder not None, x):
-        cdef double margin
-        with encoder._lock:
-            encoder._load(x, False)
-            with self.weights._lock:
-                if self._begin(&encoder._example) < 0:
-                    raise MemoryError
-                return self._margin(&encoder._example)
+        wait_for(encoder._guard, self.weights._guard)
+        encoder._load(x, False)
+        if self._begin(&encoder._example) < 0:
+            raise MemoryError
+        return self._margin(&encoder._example)
 
     def probability(self, double margin):
         return self._probability(margin)
 
     def learn(self, Encoder encoder not None, x, double y, double weight):
         cdef Example* e = &encoder._example
-        with encoder._lock:
-            encoder._load(x, True)
-            with self.weights._lock:
-                if self._begin(e) < 0 or self._learn(e, self._margin(e), y, weight) < 0:
-                    raise MemoryError
+        wait_for(encoder._guard, self.weights._guard)
+        encoder._load(x, True)
+        if self._begin(e) < 0 or self._learn(e, self._margin(e), y, weight) < 0:
+            raise MemoryError
 
     def predict_learn_many(self, Encoder encoder not None, X, y=None, weights=None):
+        with encoder._guard.lock:
+            with self.weights._guard.lock:
+                encoder._guard.busy = self.weights._guard.busy = True
+                try:
+                    return self._predict_learn_many(encoder, X, y, weights)
+                finally:
+                    encoder._guard.busy = self.weights._guard.busy = False
+
+    cdef _predict_learn_many(self, Encoder encoder, X, y, weights):
         cdef Py_ssize_t i, n
         cdef bint learning = y is not None, weighted = weights is not None
         cdef const double[::1] labels, example_weights
@@ -1250,71 +1330,65 @@ cdef class Learner:
             labels = y
         if weighted:
             example_weights = weights
-        with encoder._lock:
-            n = encoder._load_many(X, learning)
-            margins, probabilities = np.empty(n), np.empty(n)
-            out_margins, out_probabilities = margins, probabilities
-            with self.weights._lock:
-                with nogil:
-                    for i in range(n):
-                        status = encoder._fetch(i)
-                        if status == 0:
-                            status = self._begin(e)
-                        if status < 0:
-                            break
-                        out_margins[i] = self._margin(e)
-                        out_probabilities[i] = self._probability(out_margins[i])
-                        if learning:
-                            status = self._learn(
-                                e, out_margins[i], labels[i], example_weights[i] if weighted else 1.0
-                            )
-                            if status < 0:
-                                break
+        n = encoder._load_many(X, learning)
+        margins, probabilities = np.empty(n), np.empty(n)
+        out_margins, out_probabilities = margins, probabilities
+        with nogil:
+            for i in range(n):
+                if encoder._fetch(i) < 0 or self._begin(e) < 0:
+                    status = -1
+                    break
+                out_margins[i] = self._margin(e)
+                out_probabilities[i] = self._probability(out_margins[i])
+                if learning:
+                    status = self._learn(e, out_margins[i], labels[i], example_weights[i] if weighted else 1.0)
+                    if status < 0:
+                        break
         if status < 0:
             raise MemoryError
         return margins, probabilities
 
     def flush(self):
-        with self.weights._lock:
-            if self.n_buffered and self._step() < 0:
-                raise MemoryError
+        wait_for(self.weights._guard, self.weights._guard)
+        if self.n_buffered and self._step() < 0:
+            raise MemoryError
 
     def negate(self):
         cdef Py_ssize_t i
-        with self.weights._lock:
-            self.weights._scale(-1.0)
-            for i in range(self._buffer_size):
-                self._buffer_values[i] = -self._buffer_values[i]
+        wait_for(self.weights._guard, self.weights._guard)
+        self.weights._scale(-1.0)
+        for i in range(self._buffer_size):
+            self._buffer_values[i] = -self._buffer_values[i]
 
     def get_state(self):
         cdef Py_ssize_t i
-        with self.weights._lock:
-            keys = [<int64_t> (self._buffer_hashes[i] * INVERSE_MULTIPLIER) for i in range(self._buffer_size)]
-            return {
-                **self.weights._get_state(),
-                "n_iterations": self.n_iterations,
-                "n_buffered": self.n_buffered,
-                "buffer_keys": np.array(keys, np.int64),
-                "buffer_values": np.array([self._buffer_values[i] for i in range(self._buffer_size)], np.float64),
-                "log_slope": self._log_slope,
-                "calibration_squares": self._calibration_squares,
-            }
+        wait_for(self.weights._guard, self.weights._guard)
+        keys = [<int64_t> (self._buffer_hashes[i] * INVERSE_MULTIPLIER) for i in range(self._buffer_size)]
+        return {
+            **self.weights.get_state(),
+            "n_iterations": self.n_iterations,
+            "n_buffered": self.n_buffered,
+            "buffer_keys": np.array(keys, np.int64),
+            "buffer_values": np.array([self._buffer_values[i] for i in range(self._buffer_size)], np.float64),
+            "log_slope": self._log_slope,
+            "calibration_squares": self._calibration_squares,
+        }
 
     def set_state(self, state):
         cdef int64_t key
         cdef double value
-        with self.weights._lock:
-            self.weights._set_state(state)
-            self.n_iterations, self.n_buffered = state["n_iterations"], state["n_buffered"]
-            self._buffer_size = 0
-            if self._reserve_buffer(len(state["buffer_keys"])) < 0:
-                raise MemoryError
-            for key, value in zip(state["buffer_keys"].tolist(), state["buffer_values"].tolist(), strict=True):
-                self._buffer_hashes[self._buffer_size] = hash_key(key)
-                self._buffer_values[self._buffer_size] = value
-                self._buffer_size += 1
-            self._log_slope, self._calibration_squares = state["log_slope"], state["calibration_squares"]
-            self._slope = exp(self._log_slope)
+        wait_for(self.weights._guard, self.weights._guard)
+        self.weights.set_state(state)
+        self.n_iterations, self.n_buffered = state["n_iterations"], state["n_buffered"]
+        self._buffer_size = 0
+        if self._reserve_buffer(len(state["buffer_keys"])) < 0:
+            raise MemoryError
+        for key, value in zip(state["buffer_keys"].tolist(), state["buffer_values"].tolist(), strict=True):
+            self._buffer_hashes[self._buffer_size] = hash_key(key)
+            self._buffer_values[self._buffer_size] = value
+            self._buffer_size += 1
+        self._log_slope, self._calibration_squares = state["log_slope"], state["calibration_squares"]
+        self._slope = exp(self._log_slope)
 
     cdef int _begin(self, Example* e) noexcept nogil:
         """Add the constant feature, and have the processor fetch the entries of all features while the first is waited for."""

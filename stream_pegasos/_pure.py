@@ -143,16 +143,14 @@ class Vocabulary(Encoder):
         if not isinstance(x, dict):
             raise TypeError(f"features must be a dict, not {type(x).__name__}")
         keys, values = [], []
-        for name, given in x.items():
-            value = check_value(name, given)
-            if type(name) is int and -DIRECT_LIMIT < name < DIRECT_LIMIT:
+        for given_name, given in x.items():
+            name, value = plain_name(given_name), check_value(given_name, given)
+            if isinstance(name, int) and -DIRECT_LIMIT < name < DIRECT_LIMIT:
                 key: int | None = name
+            elif learning and value != 0.0:
+                key = self._keys.setdefault(name, FIRST_NAME + len(self._keys))
             else:
                 key = self._keys.get(name)
-                if key is None:
-                    key = check_name(name)
-                if key is None and learning and value != 0.0:
-                    key = self._keys[name] = FIRST_NAME + len(self._keys)
             if key is not None:
                 keys.append(key)
                 values.append(value)
@@ -186,24 +184,23 @@ def check_value(name: Any, value: Any) -> float:
     return number
 
 
-def check_name(name: Any) -> int | None:
-    """The key of a feature name that is its own key, or None where it has to be numbered.
+def plain_name(name: Any) -> int | str | tuple[Any, ...]:
+    """A feature name as an int, a str or a tuple of those; what compares equal is the same feature.
 
     Raises
     ------
     TypeError
-        If it is no int, bool, str or tuple of those.
+        If it is none of these, nor a bool.
     """
-    if isinstance(name, (bool, np.bool_, np.integer)):
+    if isinstance(name, (int, np.bool_, np.integer)):
         return int(name)
+    if isinstance(name, str):
+        return str(name)
     if isinstance(name, tuple):
-        for part in name:
-            check_name(part)
-    elif not isinstance(name, (int, str)):
-        raise TypeError(
-            f"feature name {name!r} is a {type(name).__name__}; names must be int, str, bool or tuples of those"
-        )
-    return None
+        return tuple(plain_name(part) for part in name)
+    raise TypeError(
+        f"feature name {name!r} is a {type(name).__name__}; names must be int, str, bool or tuples of those"
+    )
 
 
 class Rows(Encoder):
@@ -463,11 +460,11 @@ class Learner:
 
     def _calibrate(self, signed_margin: float) -> None:
         z = math.exp(self._log_slope) * signed_margin
-        gradient = -z * logistic(-z)
-        if gradient:
+        gradient = min(-z * logistic(-z), LARGEST_GRADIENT)
+        if abs(gradient) >= 1.0 / LARGEST_GRADIENT:
             self._calibration_squares += gradient * gradient
             step = CALIBRATION_RATE * gradient / math.sqrt(self._calibration_squares)
-            self._log_slope -= step
+            self._log_slope = min(max(self._log_slope - step, -LARGEST_LOG_SLOPE), LARGEST_LOG_SLOPE)
 
     def get_state(self) -> State:
         return {
@@ -492,6 +489,9 @@ class Learner:
 
 # The size of the first steps of log slope.
 CALIBRATION_RATE = 0.5
+# Gradients that are no larger, and no smaller than the inverse, can be squared; slopes that are no larger are finite.
+LARGEST_GRADIENT = 1e100
+LARGEST_LOG_SLOPE = 500.0
 
 
 def logistic(z: float) -> float:

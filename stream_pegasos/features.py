@@ -152,7 +152,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         self._scanner = Scanner(
             "ngrams" if self._ready_made else analyzer,
             NATIVE_PATTERNS.get(token_pattern, r"\w+"),
-            bool(lowercase) and not self._in_python,
+            bool(lowercase) and not self._in_python and not self._ready_made,
             frozenset() if self._ready_made or analyzer != "word" else self._stop_words,
             (int(min_n), int(max_n)),
             int(n_features),

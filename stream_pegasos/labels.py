@@ -25,22 +25,25 @@ class Labels:
     positive: Label | None = None
     met: bool = False  # whether any label has been met
     signs: dict[Any, float] = field(default_factory=dict)  # of the labels met
+    known: tuple[Label, ...] = ()  # the labels that can be predicted, the negative one first
 
     def __post_init__(self) -> None:
         if self.pos_label is not None and self.positive is None:
             self.positive = check_label(self.pos_label)
             if isinstance(self.positive, bool):
                 self.negative = not self.positive
+        self._settle()
 
-    @property
-    def known(self) -> tuple[Label, ...]:
-        """The labels that can be predicted, the negative one first."""
-        if self.negative is not None and self.positive is not None:
-            return self.negative, self.positive
-        if self.met:
-            return (self.negative,) if self.negative is not None else (self.positive,)  # type: ignore[return-value]
-        # River's convention for a binary model that has learned nothing.
-        return (False, True) if self.pos_label is None else ()
+    def _settle(self) -> None:
+        """Bring `signs` and `known` in line with the labels."""
+        pairs = ((self.negative, -1.0), (self.positive, 1.0))
+        there = {label: sign for label, sign in pairs if label is not None}
+        self.signs = there if self.met else {}
+        # Two as soon as they are known; before anything is learned, False and True are River's convention.
+        if len(there) == 2 or self.met:
+            self.known = tuple(there)
+        else:
+            self.known = (False, True) if self.pos_label is None else ()
 
     def with_labels(self, y: Any) -> tuple[Labels, bool]:
         """Labels that know those in `y` too, and whether positive and negative have been exchanged for it.
@@ -81,7 +84,7 @@ class Labels:
             else:
                 self.positive = label
         self.met = True
-        self.signs = {known: sign for known, sign in ((self.negative, -1.0), (self.positive, 1.0)) if known is not None}
+        self._settle()
         return exchanged
 
 

@@ -179,7 +179,7 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
         """
         self._learn_one(self._vocabulary, x, y, w)
 
-    def predict_one(self, x: dict[Any, Any], **_: Any) -> Any:
+    def predict_one(self, x: dict[Any, Any]) -> Any:
         """The label of `x`; `None` where `pos_label` is given and nothing has been learned.
 
         Parameters
@@ -189,7 +189,7 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
         """
         return self._decide(self._learner.margin(self._vocabulary, x))
 
-    def predict_proba_one(self, x: dict[Any, Any], **_: Any) -> dict[Any, float]:
+    def predict_proba_one(self, x: dict[Any, Any]) -> dict[Any, float]:
         """The probability of each label; the label that `predict_one` gives has the larger one.
 
         Parameters
@@ -292,12 +292,54 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
     # What the text classifier shares, which brings an encoder of its own.
 
     def _learn_one(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
-        labels, sign = self._labels, self._labels.signs.get(y)
+        sign = self._labels.signs.get(y)
         if sign is None:
-            return self._learn_new_labels(encoder, [x], [y], w)
+            self._learn_many(encoder, [x], [y], w)
+            return
         if w != 1.0 or self.class_weight is not None:
-            w = self._weight(labels, sign, w)
+            w = self._weight(self._labels, sign, w)
         self._learner.learn(encoder, x, sign, w)
+
+    def _learn_many(
+        self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Margin and probability of the positive label of each row before it is learned."""
+        labels, exchanged, signs = self._signs_many(y)
+        check_lengths("labels", len(signs), len(rows[0]) - 1 if isinstance(rows, tuple) else len(rows))
+        weights = self._weights_many(labels, signs, w)
+        if exchanged:
+            self._learner.negate()
+        try:
+            result = self._learner.predict_learn_many(encoder, rows, signs, weights)
+        except BaseException:
+            if exchanged:
+                self._learner.negate()
+            raise
+        self._labels = labels
+        return result
+
+    def _signs_many(self, y: Iterable[Any]) -> tuple[Labels, bool, NDArray[np.float64]]:
+        """The labels with any new ones in `y`, whether that exchanged positive and negative, and +1 or −1 for each."""
+        if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biuf":
+            labels, exchanged = self._labels.with_labels(first_labels(y))
+            return labels, exchanged, np.where(y == labels.positive, 1.0, -1.0)
+        given = y.tolist() if hasattr(y, "tolist") else list(y)
+        labels, exchanged = self._labels, False
+        signs = list(map(labels.signs.get, given))
+        if None in signs:
+            labels, exchanged = labels.with_labels(given)
+            signs = list(map(labels.signs.get, given))
+        return labels, exchanged, np.array(signs, np.float64)
+
+    def _weights_many(
+        self, labels: Labels, signs: NDArray[np.float64], w: float | Iterable[float]
+    ) -> NDArray[np.float64] | None:
+        if isinstance(w, (int, float)) and w == 1.0 and self.class_weight is None:
+            return None
+        each = list(w) if isinstance(w, Iterable) else [w] * len(signs)
+        check_lengths("weights", len(each), len(signs))
+        pairs = zip(signs.tolist(), each, strict=True)
+        return np.array([self._weight(labels, sign, weight) for sign, weight in pairs], np.float64)
 
     def _weight(self, labels: Labels, sign: float, w: Any) -> float:
         """The weight of an example times that of its class."""
@@ -307,51 +349,10 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
         label = labels.positive if sign > 0.0 else labels.negative
         return float(w) * self.class_weight.get(label, 1.0)  # type: ignore[arg-type]
 
-    def _learn_new_labels(self, encoder: Encoder, X: Any, y: list[Any], w: Any) -> Any:
-        labels, exchanged = self._labels.with_labels(y)
-        return self._learn_labelled(encoder, X, y, w, labels, exchanged)
-
-    def _learn_labelled(
-        self, encoder: Encoder, X: Any, y: list[Any], w: Any, labels: Labels, exchanged: bool
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        signs = np.fromiter(map(labels.signs.__getitem__, y), np.float64, len(y))
-        weights = self._weights_many(labels, signs, w)
-        if exchanged:
-            self._learner.negate()
-        try:
-            result = self._learner.predict_learn_many(encoder, X, signs, weights)
-        except BaseException:
-            if exchanged:
-                self._learner.negate()
-            raise
-        self._labels = labels
-        return result
-
-    def _weights_many(self, labels: Labels, signs: NDArray[np.float64], w: Any) -> Any:
-        if isinstance(w, (int, float)) and w == 1.0 and self.class_weight is None:
-            return None
-        given = w.tolist() if hasattr(w, "tolist") else w
-        each = list(given) if isinstance(given, Iterable) else [given] * len(signs)
-        check_lengths("weights", len(each), len(signs))
-        pairs = zip(signs.tolist(), each, strict=True)
-        return np.array([self._weight(labels, sign, weight) for sign, weight in pairs], np.float64)
-
     def _predict_learn_many(
         self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Margin and probability of the positive label of each example before it is learned."""
-        encoder, rows = self._encode_many(X)
-        return self._learn_many(encoder, rows, y, w)
-
-    def _learn_many(
-        self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        given = y.tolist() if hasattr(y, "tolist") else list(y)
-        check_lengths("labels", len(given), len(rows[0]) - 1 if isinstance(rows, tuple) else len(rows))
-        labels, exchanged = self._labels, False
-        if not labels.signs.keys() >= set(given):
-            labels, exchanged = labels.with_labels(given)
-        return self._learn_labelled(encoder, rows, given, w, labels, exchanged)
+        return self._learn_many(*self._encode_many(X), y, w)
 
     def _encode_many(self, X: Any) -> tuple[Encoder, Any]:
         if hasattr(X, "tocsr"):
@@ -418,10 +419,7 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
         labels.negative = unpack(values["labels"]["negative"])
         labels.positive = unpack(values["labels"]["positive"])
         labels.met = values["labels"]["met"]
-        if labels.met:
-            labels.signs = {
-                label: sign for label, sign in ((labels.negative, -1.0), (labels.positive, 1.0)) if label is not None
-            }
+        labels._settle()
         return model
 
 
@@ -437,6 +435,15 @@ def check_integer(name: str, value: Any, low: int, high: int) -> None:
         raise TypeError(f"{name} is {value!r}, which is no int")
     if not low <= value <= high:
         raise ValueError(f"{name} is {value!r}; it must be from {low} to {high}")
+
+
+def first_labels(y: NDArray[Any]) -> list[Any]:
+    """The distinct labels in the order of their first places, up to a third, which is one too many."""
+    labels: list[Any] = []
+    while len(y) and len(labels) < 3:
+        labels.append(y[0].item())
+        y = y[y != y[0]]
+    return labels
 
 
 def check_lengths(what: str, n: int, n_examples: int) -> None:
