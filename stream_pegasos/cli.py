@@ -1,0 +1,824 @@
+"""The command `stream-pegasos`."""
+
+import csv
+import functools
+import inspect
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, fields, is_dataclass
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+from typing import IO, TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+# What only some commands need is imported there, so that --help is there at once.
+if TYPE_CHECKING:
+    from stream_pegasos.prequential import Evaluation
+    from stream_pegasos.streams import Example
+
+DICT_FORMATS = ("vw", "svmlight")
+REPORTED_BAD_LINES = 10
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Failure(Exception):
+    """An end with exit code 1 and one line that says why."""
+
+
+# Options ------------------------------------------------------------------------------------------
+
+
+def _option(group: str, *names: str, help: str, metavar: str | None = None) -> Any:
+    return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=group)
+
+
+_stream = functools.partial(_option, "Stream")
+_model = functools.partial(_option, "Model")
+_result = functools.partial(_option, "Results")
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    format: Annotated[
+        str | None,
+        _stream(
+            "--format",
+            metavar="NAME",
+            help="jsonl, csv, tsv, labelled-text, fasttext, vw or svmlight; by default what the "
+            "extension of the file says, jsonl for standard input. Any may be gzip-compressed.",
+        ),
+    ] = None
+    text_field: Annotated[str, _stream("--text-field", metavar="NAME", help="Field of the text: jsonl, csv, tsv.")] = (
+        "text"
+    )
+    label_field: Annotated[
+        str, _stream("--label-field", metavar="NAME", help="Field of the label: jsonl, csv, tsv.")
+    ] = "label"
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit",
+            min=0,
+            metavar="N",
+            help="Stop after N messages.",
+            rich_help_panel="Stream",
+        ),
+    ] = None
+    strict: Annotated[bool, _stream("--strict", help="Exit with code 1 if any line was bad.")] = False
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Named as the parameters of the models; what is not given is left to the model's default."""
+
+    l2: Annotated[float | None, _model("--l2", metavar="λ", help="Regularisation, above 0.")] = None
+    t0: Annotated[float | None, _model("--t0", metavar="T", help="Steps that count as taken: a gentle start.")] = None
+    batch_size: Annotated[int | None, _model("--batch-size", metavar="K", help="Examples in one step.")] = None
+    project: Annotated[bool | None, _model("--project/--no-project", help="Project onto the ball of 1/√λ.")] = None
+    fit_intercept: Annotated[bool | None, _model("--intercept/--no-intercept", help="Learn an intercept.")] = None
+    pos_label: Annotated[
+        str | None,
+        _model(
+            "--pos-label",
+            metavar="LABEL",
+            help="The positive label; by default 1, true, or else the label that comes second.",
+        ),
+    ] = None
+    ngram_range: Annotated[str | None, _model("--ngrams", metavar="N[,M]", help="Lengths of n-grams: 1, or 1,2.")] = (
+        None
+    )
+    n_features: Annotated[int | None, _model("--n-features", metavar="N", help="Number of hashed features.")] = None
+    analyzer: Annotated[str | None, _model("--analyzer", metavar="NAME", help="word, char or char_wb.")] = None
+    token_pattern: Annotated[str | None, _model("--token-pattern", metavar="REGEX", help="What a word is.")] = None
+    binary: Annotated[bool | None, _model("--binary/--no-binary", help="Presence rather than counts.")] = None
+    norm: Annotated[str | None, _model("--norm", metavar="NAME", help="l2, l1 or none.")] = None
+
+    def given(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The parameters given for the features and for the classifier."""
+        given = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
+        if "ngram_range" in given:
+            given["ngram_range"] = _ngram_range(given["ngram_range"])
+        if given.get("norm") == "none":
+            given["norm"] = None
+        if "pos_label" in given:
+            from stream_pegasos.streams import label_of
+
+            given["pos_label"] = label_of(given["pos_label"])
+        text_options = ("ngram_range", "n_features", "analyzer", "token_pattern", "binary", "norm")
+        features = {name: given.pop(name) for name in text_options if name in given}
+        return features, given
+
+
+def _ngram_range(text: str) -> tuple[int, int]:
+    try:
+        shortest, _, longest = text.partition(",")
+        return int(shortest), int(longest or shortest)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither a length nor two, as in 1,2", param_hint="--ngrams") from None
+
+
+SaveOption = Annotated[Path | None, _result("--save", metavar="MODEL", help="Write the model here, as safetensors.")]
+LoadOption = Annotated[Path | None, _model("--load", metavar="MODEL", help="Continue with this saved model.")]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that --save wrote.", show_default=False)]
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Register a command; each field of a parameter that is a dataclass is an option of its own."""
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        group = parameter.annotation
+        if is_dataclass(group):
+            groups[parameter.name] = group
+            parameters += [
+                inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)
+                for f in fields(group)
+            ]
+        else:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @functools.wraps(function)
+    def run(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{f.name: values.pop(f.name) for f in fields(group)})
+        try:
+            function(**values)
+        except BrokenPipeError:
+            # The reader of the output has had enough.
+            raise typer.Exit from None
+        except KeyboardInterrupt:
+            raise typer.Exit(128 + signal.SIGINT) from None
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    app.command()(run)
+    return function
+
+
+# Commands -----------------------------------------------------------------------------------------
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"stream-pegasos {version('stream-pegasos')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Learn to classify a stream of messages, one message at a time.
+
+    stream-pegasos evaluate
+    stream-pegasos evaluate mail.jsonl.gz
+    stream-pegasos train mail.csv --save m.safetensors
+    stream-pegasos predict m.safetensors new.csv
+    tail -f mail.jsonl | stream-pegasos run --save m.safetensors
+    """
+
+
+@command
+def evaluate(
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FILE",
+            help="The stream, - for standard input; 20,000 synthetic messages without it.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    stream: StreamOptions,
+    model: ModelOptions,
+    delay: Annotated[
+        int,
+        typer.Option(
+            "--delay",
+            min=0,
+            metavar="N",
+            help="Each label arrives N messages late.",
+            rich_help_panel="Stream",
+        ),
+    ] = 0,
+    curve: Annotated[Path | None, _result("--curve", metavar="CSV", help="Write the prequential curve here.")] = None,
+    plot: Annotated[
+        Path | None,
+        _result("--plot", metavar="PNG", help="Draw the curve here (.png, .svg, .pdf); extra 'plot'."),
+    ] = None,
+    save: SaveOption = None,
+) -> None:
+    """Predict every message of a stream, then learn it, and print how good the predictions were.
+
+    Every prediction is made before its label is learned: the figures are
+    those of live use. Lines that cannot be read are reported and skipped.
+    Exit codes: 0; 1 it failed; 2 usage; 130 Ctrl-C, after the summary.
+
+    Examples:
+
+      stream-pegasos evaluate
+      stream-pegasos evaluate sms.jsonl.gz --plot curve.png
+      stream-pegasos evaluate tweets.csv --text-field tweet --ngrams 1,2
+      zcat mail.vw.gz | stream-pegasos evaluate - --format vw --delay 100
+    """
+    _check_outputs(curve, plot, save)
+    if plot:
+        import stream_pegasos.plot  # noqa: F401 fail before the work if matplotlib is missing
+
+    from stream_pegasos.prequential import evaluate as evaluate_model
+
+    source = _Synthetic(stream) if file is None else _File(file, stream)
+    learner = _new_model(model, source.format)
+    with _Interrupt() as interrupt, ExitStack() as end:
+        with _progress(source) as progress:
+            evaluation = evaluate_model(
+                learner,
+                interrupt.guard(source),
+                delay=delay,
+                on_checkpoint=lambda row: progress(
+                    row.n, f"accuracy {row.accuracy:.4f}, newest 1,000 {row.window_accuracy:.4f}"
+                ),
+            )
+        source.report_rest()
+        # Each is written even where another fails; the last one put in comes first.
+        if save:
+            end.callback(_save, learner, save)
+        if plot:
+            end.callback(_save_plot, evaluation, plot, source.name)
+        if curve:
+            end.callback(_save_curve, evaluation, curve)
+        end.callback(_print, _summary(source, evaluation, learner.classes))
+    _exit(source, interrupt)
+
+
+@command
+def train(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The stream, - for standard input.")],
+    *,
+    save: Annotated[Path, _result("--save", metavar="MODEL", help="Write the model here, as safetensors.")],
+    load: LoadOption = None,
+    stream: StreamOptions,
+    model: ModelOptions,
+) -> None:
+    """Learn a stream in one pass and save the model.
+
+    After Ctrl-C the model is saved as it then is.
+
+    Examples:
+
+      stream-pegasos train mail.jsonl.gz --save mail.safetensors
+      stream-pegasos train new.jsonl --load old.safetensors --save new.safetensors
+    """
+    _check_outputs(save)
+    from stream_pegasos.prequential import chunks, learn
+
+    source = _File(file, stream)
+    learner = _model_for(source, load, model)
+    n, start = 0, perf_counter()
+    with _Interrupt() as interrupt:
+        with _progress(source) as progress, suppress(KeyboardInterrupt):
+            for chunk in chunks(interrupt.guard(source)):
+                learn(learner, chunk)
+                n += len(chunk)
+                progress(n, "")
+        seconds = perf_counter() - start
+        source.report_rest()
+        _save(learner, save)
+        _print(f"learned {n:,} messages{_rate(n, seconds)}, {_bad_lines(source)}; saved {save}")
+    _exit(source, interrupt)
+
+
+@command
+def predict(
+    model: ModelArgument,
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="The messages; standard input without it."),
+    ] = "-",
+    *,
+    stream: StreamOptions,
+) -> None:
+    """Print a line for each message: the predicted label, a tab and the probability of that label.
+
+    Labels in FILE are not needed and not used. Lines that cannot be read give
+    no line. A model that has learned nothing yet predicts an empty label with
+    probability 0.5. For an answer to each line as it comes, use run.
+
+    Examples:
+
+      stream-pegasos predict mail.safetensors new.jsonl
+      cut -f 2 x.tsv | stream-pegasos predict m.safetensors --format labelled-text
+    """
+    from stream_pegasos.prequential import chunks
+
+    source = _File(file, stream, unlabelled=True)
+    learner = _load(model, source)
+    n = 0
+    with _Interrupt() as interrupt:
+        try:
+            for chunk in chunks(interrupt.guard(source)):
+                interrupt.wait(_print_answers, learner, [example[0] for example in chunk])
+                n += len(chunk)
+        except KeyboardInterrupt:
+            _note(f"interrupted after {n:,} messages, {_bad_lines(source)}")
+    source.report_rest()
+    _exit(source, interrupt)
+
+
+@command
+def run(
+    *,
+    load: LoadOption = None,
+    save: Annotated[
+        Path | None,
+        _result(
+            "--save",
+            metavar="MODEL",
+            help="Write the model here at the end of input, on Ctrl-C and on SIGTERM.",
+        ),
+    ] = None,
+    stream: StreamOptions,
+    model: ModelOptions,
+) -> None:
+    """Answer each line of standard input with a prediction as it comes; learn from those labelled.
+
+    The prediction is made before the label is learned. An answer is what
+    predict prints: the predicted label, a tab and its probability; an empty
+    label and 0.5 while nothing is learned. --save also works when the reader
+    of the answers goes away.
+
+    Examples:
+
+      tail -f mail.jsonl | stream-pegasos run --load mail.safetensors
+      printf 'spam\\twin\\nwin?\\n' | stream-pegasos run --format labelled-text
+    """
+    _check_outputs(save)
+    from stream_pegasos.prequential import learn
+
+    source = _File("-", stream, unlabelled=True)
+    learner = _model_for(source, load, model)
+    n = n_learned = 0
+    with _Interrupt() as interrupt, ExitStack() as end:
+        if save:
+            end.callback(_save, learner, save)
+        try:
+            for example in interrupt.guard(source):
+                n += 1
+                try:
+                    interrupt.wait(_print_answers, learner, [example.x])
+                finally:
+                    # What has been read is learned, even if nobody takes the answer.
+                    if example.y is not None:
+                        learn(learner, [example])
+                        n_learned += 1
+        except KeyboardInterrupt:
+            _note(f"read {n:,} messages, learned {n_learned:,}, {_bad_lines(source)}")
+    source.report_rest()
+    _exit(source, interrupt)
+
+
+@command
+def explain(
+    model: ModelArgument,
+    stream_file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="STREAM",
+            help="Messages whose words name the hashed features of a text model.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="How many features for each label.")] = 20,
+    stream: StreamOptions,
+) -> None:
+    """Print the features that weigh most for either label.
+
+    A text model stores hashed features. The words of STREAM, such as the one
+    it was trained on, give them names; where several words share a feature,
+    the most frequent names it.
+
+    Examples:
+
+      stream-pegasos explain mail.safetensors mail.jsonl.gz --top 10
+      stream-pegasos explain rcv1.safetensors
+    """
+    from heapq import nlargest, nsmallest
+
+    source = _File(stream_file, stream, unlabelled=True) if stream_file else None
+    learner = _load(model, source)
+    weights: dict[Any, float] = learner.weights
+    hashed = _takes_text(learner)
+    named: Iterable[tuple[str, float]] = ((str(name), weight) for name, weight in weights.items())
+    if hashed and source:
+        named = _named(learner.features, weights, source)
+    weighed = [(weight, name) for name, weight in named]
+    negative, positive = learner.classes
+    blocks = [
+        (positive, nlargest(top, (row for row in weighed if row[0] > 0))),
+        (negative, nsmallest(top, (row for row in weighed if row[0] < 0))),
+    ]
+    lines = []
+    for label, rows in blocks:
+        lines.append(f"for {_printable(label)}")
+        lines += [f"  {weight:+.5f}  {_printable(name)}" for weight, name in rows]
+    if learner.intercept:
+        lines.append(f"intercept {learner.intercept:+.5f}")
+    _print("\n".join(lines))
+    if hashed and not source:
+        _note(f"these are hashed features; for their names: stream-pegasos explain {model} STREAM")
+    if source:
+        source.report_rest()
+        _exit(source)
+
+
+# Streams ------------------------------------------------------------------------------------------
+
+
+class _Synthetic:
+    """The built-in stream."""
+
+    name = "synthetic stream"
+    format = "labelled-text"
+    strict = False
+    n_bad = 0
+
+    def __init__(self, options: StreamOptions) -> None:
+        self._limit = options.limit
+
+    def __iter__(self) -> "Iterator[Example]":
+        from stream_pegasos.streams import Example, synthetic
+
+        for line, (text, label) in enumerate(islice(synthetic(), self._limit), 1):
+            yield Example(text, label, 1.0, line)
+
+    def done(self) -> float | None:
+        return None
+
+    def report_rest(self) -> None:
+        pass
+
+
+class _File:
+    """A stream from a file or standard input, its bad lines reported and counted."""
+
+    def __init__(self, source: str, options: StreamOptions, unlabelled: bool = False) -> None:
+        from stream_pegasos.streams import FORMATS, format_of
+
+        if options.format is not None and options.format not in FORMATS:
+            raise typer.BadParameter(f"{options.format!r} is none of {', '.join(FORMATS)}", param_hint="--format")
+        if options.text_field == options.label_field:
+            raise typer.BadParameter("text and label are the same field", param_hint="--text-field")
+        self.name = "standard input" if source == "-" else source
+        self.format = options.format or ("jsonl" if source == "-" else format_of(source))
+        self.strict = options.strict
+        self.n_bad = 0
+        self._n_good = 0
+        self._source = source
+        self._options = options
+        self._unlabelled = unlabelled
+        self._file: IO[bytes] | None = None
+
+    def __iter__(self) -> "Iterator[Example]":
+        from stream_pegasos.streams import read
+
+        with ExitStack() as stack:
+            source: Any = "-"
+            if self._source != "-":
+                source = self._file = stack.enter_context(open(self._source, "rb"))
+            examples = read(
+                source,
+                format=self.format,
+                text_field=self._options.text_field,
+                label_field=self._options.label_field,
+                unlabelled=self._unlabelled,
+                on_bad_line=self._report,
+            )
+            for example in islice(examples, self._options.limit):
+                self._n_good += 1
+                yield example
+
+    def done(self) -> float | None:
+        """The part that is read, between 0 and 1, where the length is known."""
+        if self._file is None or not os.path.isfile(self._source):
+            return None
+        if self._file.closed:
+            return 1.0
+        return self._file.tell() / max(1, os.fstat(self._file.fileno()).st_size)
+
+    def _report(self, line: int, reason: str) -> None:
+        self.n_bad += 1
+        if self.n_bad <= REPORTED_BAD_LINES:
+            _note(f"line {line} skipped: {reason}")
+
+    def report_rest(self) -> None:
+        if self.n_bad > REPORTED_BAD_LINES:
+            _note(f"{self.n_bad - REPORTED_BAD_LINES:,} more bad lines skipped")
+        if self.n_bad and not self._n_good:
+            _note("no line could be read; see --format, --text-field and --label-field")
+
+
+_Stream = _Synthetic | _File
+
+
+class _Interrupt:
+    """Ctrl-C and SIGTERM, heeded while waiting for others: learning an example is never cut in half."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._waiting = False
+
+    def __enter__(self) -> "_Interrupt":
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        self._before = {number: signal.signal(number, self._handle) for number in numbers}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, _: object) -> None:
+        self.signal = number
+        if self._waiting:
+            raise KeyboardInterrupt
+
+    def wait(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function that waits for input or output; a signal ends it."""
+        self._waiting = True
+        try:
+            if self.signal is not None:
+                raise KeyboardInterrupt
+            return function(*arguments)
+        finally:
+            self._waiting = False
+
+    def guard(self, examples: "Iterable[Example]") -> "Iterator[Example]":
+        """The examples, until a signal comes."""
+        iterator = iter(examples)
+        while (example := self.wait(next, iterator, None)) is not None:
+            yield example
+
+
+@contextmanager
+def _progress(source: _Stream) -> Iterator[Callable[[int, str], None]]:
+    """A progress bar on a terminal; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield lambda n, text: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    start = perf_counter()
+    with Progress(
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[n]:,} docs, {task.fields[rate]:,.0f} docs/s"),
+        TextColumn("{task.fields[text]}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task("", total=None, n=0, rate=0.0, text="")
+
+        def progress(n: int, text: str) -> None:
+            done = source.done()
+            bar.update(
+                task,
+                total=None if done is None else 1.0,
+                completed=done or 0.0,
+                n=n,
+                rate=n / (perf_counter() - start),
+                text=text,
+            )
+
+        yield progress
+
+
+# Models -------------------------------------------------------------------------------------------
+
+
+def _takes_text(model: Any) -> bool:
+    from stream_pegasos import PegasosTextClassifier
+
+    return isinstance(model, PegasosTextClassifier)
+
+
+def _new_model(options: ModelOptions, format: str) -> Any:
+    from stream_pegasos import PegasosClassifier, PegasosTextClassifier
+
+    features, classifier = options.given()
+    try:
+        if format in DICT_FORMATS:
+            if features:
+                raise typer.BadParameter(
+                    f"format {format} carries features, not text: --ngrams, --n-features, "
+                    "--analyzer, --token-pattern, --binary and --norm do not apply"
+                )
+            return PegasosClassifier(**classifier)
+        default = PegasosTextClassifier()
+        return PegasosTextClassifier(
+            features=default.features.clone(features),
+            classifier=default.classifier.clone(classifier),
+        )
+    except (ValueError, TypeError) as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _model_for(source: _File, load: Path | None, options: ModelOptions) -> Any:
+    if load is None:
+        return _new_model(options, source.format)
+    if options != ModelOptions():
+        raise typer.BadParameter("a loaded model keeps its own options", param_hint="--load")
+    return _load(load, source)
+
+
+def _load(path: Path, source: _File | None) -> Any:
+    from stream_pegasos import load
+
+    try:
+        model = load(path)
+    except ValueError as error:
+        text = str(error)
+        raise Failure(text if str(path) in text else f"{path}: {text}") from None
+    if source and _takes_text(model) == (source.format in DICT_FORMATS):
+        kind = "texts" if _takes_text(model) else "features, as in the formats vw and svmlight"
+        raise Failure(f"{path} is a model of {kind}, but {source.name} has format {source.format}")
+    return model
+
+
+def _save(model: Any, path: Path) -> None:
+    with _writing(path):
+        model.save(path)
+
+
+def _named(features: Any, weights: dict[int, float], examples: "Iterable[Example]") -> Iterator[tuple[str, float]]:
+    """The words of the examples with their weights; the most frequent of those that share one."""
+    from collections import Counter
+
+    counts: Counter[str] = Counter()
+    for example in examples:
+        counts.update(features.tokens(example.x))
+    seen = set()
+    for token, _ in counts.most_common():
+        index, sign = features.index(token)
+        if index in weights and index not in seen:
+            seen.add(index)
+            yield token, sign * weights[index]
+
+
+# Output -------------------------------------------------------------------------------------------
+
+
+def _print_answers(model: Any, X: list[Any]) -> None:
+    negative, positive = model.classes
+    if negative is None and positive is None:
+        lines = ["\t0.500000"] * len(X)
+    elif negative is None or positive is None:
+        only = positive if negative is None else negative
+        lines = [f"{_printable(only)}\t1.000000"] * len(X)
+    else:
+        names = _printable(negative), _printable(positive)
+        lines = [f"{names[p > 0.5]}\t{max(p, 1 - p):.6f}" for p in model.predict_proba_many(X)[:, 1].tolist()]
+    _print("\n".join(lines))
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        # What is still buffered would fail again when Python exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise Failure(f"cannot write standard output: {error.strerror}") from None
+
+
+def _printable(value: object) -> str:
+    """A label or a feature on one line and in one column."""
+    if value is None:
+        return "?"
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def _summary(source: _Stream, evaluation: "Evaluation", classes: tuple[Any, Any]) -> str:
+    score = evaluation.score
+    names = [_printable(label) for label in classes]
+    truly = [f"truly {name}" for name in names]
+    metrics = [
+        ("accuracy", score.accuracy),
+        ("balanced accuracy", score.balanced_accuracy),
+        (f"F1 of {names[1]}", score.f1),
+        ("ROC AUC", score.roc_auc),
+        ("log loss", score.log_loss),
+        (f"accuracy of newest {min(score.n, score.window):,}", score.window_accuracy),
+    ]
+    cells = [[f"{count:,}" for count in row] for row in score.confusion_matrix]
+    left = max(map(len, [*truly, *(name for name, _ in metrics)]))
+    width = max(map(len, [*names, *cells[0], *cells[1]]))
+    head = f"{source.name}: {score.n:,} messages{_rate(score.n, evaluation.seconds)}"
+    head += f", {_bad_lines(source)}{', interrupted' * evaluation.interrupted}"
+    lines = [head, ""]
+    lines += [f"{name:<{left}}  {value:.4f}" for name, value in metrics]
+    lines.append("")
+    for name, row in zip(["predicted", *truly], [names, *cells], strict=True):
+        lines.append(f"{name:<{left}}  {row[0]:>{width}}  {row[1]:>{width}}")
+    return "\n".join(lines)
+
+
+def _save_curve(evaluation: "Evaluation", path: Path) -> None:
+    with _writing(path), open(path, "w", newline="") as out:
+        writer = csv.writer(out)
+        writer.writerow(evaluation.score.checkpoint()._fields)
+        for row in evaluation.curve:
+            writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in row)
+
+
+def _save_plot(evaluation: "Evaluation", path: Path, name: str) -> None:
+    from stream_pegasos.plot import save
+
+    with _writing(path):
+        save(evaluation.curve, path, title=os.path.basename(name))
+
+
+def _rate(n: int, seconds: float) -> str:
+    return f" in {seconds:.2f} s, {n / seconds:,.0f} docs/s" if n and seconds else ""
+
+
+def _bad_lines(source: _Stream) -> str:
+    return f"{source.n_bad:,} bad line{'s' * (source.n_bad != 1)}"
+
+
+def _note(message: str) -> None:
+    print(f"stream-pegasos: {message}", file=sys.stderr, flush=True)
+
+
+def _check_outputs(*paths: Path | None) -> None:
+    """Fail before the work rather than after it."""
+    for path in paths:
+        if path and not path.absolute().parent.is_dir():
+            raise Failure(f"cannot write {path}: {path.parent} is no directory")
+        if path and path.is_dir():
+            raise Failure(f"cannot write {path}: it is a directory")
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Failure(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _exit(source: _Stream, interrupt: _Interrupt | None = None) -> NoReturn:
+    if interrupt and interrupt.signal is not None:
+        raise typer.Exit(128 + interrupt.signal)
+    raise typer.Exit(1 if source.strict and source.n_bad else 0)
+
+
+def main() -> None:
+    """The entry point: every failure is one line on standard error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        app(prog_name="stream-pegasos")
+    except (Failure, ImportError) as error:
+        message = str(error)
+    except OSError as error:
+        message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    except ValueError as error:
+        from stream_pegasos.prequential import ExampleError
+        from stream_pegasos.streams import StreamError
+
+        if isinstance(error, ExampleError):
+            message = f"line {error.example[3]}: {error}"
+        elif isinstance(error, StreamError):
+            message = str(error)
+        else:
+            raise
+    _note("error: " + " ".join(message.splitlines()))
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,466 @@
+"""Prequential evaluation: predict every example of a stream, then learn it."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+# (x, y), (x, y, w) or a longer tuple that begins so.
+Example = Sequence[Any]
+# For a block of examples: whether positive, the margins, P(positive), whether predicted positive.
+Outcomes = tuple[Bools, Floats, Floats, Bools]
+
+_FIRST_STEP = 50
+_MOST_ROWS = 200
+# Long texts make a chunk shorter, so that memory stays constant.
+_CHUNK_SIZE = 1 << 22
+
+
+class Checkpoint(NamedTuple):
+    """The scores after the first `n` examples, a row of the prequential curve."""
+
+    n: int
+    accuracy: float
+    balanced_accuracy: float
+    f1: float
+    roc_auc: float
+    log_loss: float
+    window_accuracy: float
+    seconds: float
+
+
+class PrequentialScore:
+    """Binary classification metrics over a growing stream, updated in bulk.
+
+    A metric is `nan` where it is undefined: all of them before the first example, balanced accuracy
+    and ROC AUC while the stream has one class, F1 while nothing is positive nor predicted so.
+
+    Parameters
+    ----------
+    window
+        The number of newest examples that `window_accuracy` is about.
+
+    Attributes
+    ----------
+    n
+        The number of examples.
+    confusion_matrix
+        The counts, as `confusion_matrix[truth, prediction]` with 0 for negative, 1 for positive.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos.prequential import PrequentialScore
+
+    >>> score = PrequentialScore()
+    >>> score.update(
+    ...     [True, False, True], margins=[0.4, -1.2, -0.1], probabilities=[0.6, 0.2, 0.45]
+    ... )
+    >>> score.confusion_matrix
+    array([[1, 0],
+           [1, 1]])
+    >>> round(score.accuracy, 3), round(score.f1, 3), score.roc_auc
+    (0.667, 0.667, 1.0)
+
+    """
+
+    def __init__(self, window: int = 1_000) -> None:
+        if window < 1:
+            raise ValueError(f"window is {window}: it must hold at least 1 example")
+        self.window = window
+        self.confusion_matrix: NDArray[np.int64] = np.zeros((2, 2), np.int64)
+        self._log_loss = 0.0
+        self._newest: Bools = np.zeros(0, bool)
+        # ROC AUC counts the pairs that are in order. Counting those between old and new margins,
+        # both sorted, makes a curve of exact values cheap.
+        self._new: list[tuple[Bools, Floats]] = []
+        self._positive: Floats = np.zeros(0)
+        self._negative: Floats = np.zeros(0)
+        self._half_pairs = 0
+
+    def update(
+        self,
+        y: ArrayLike,
+        margins: ArrayLike,
+        probabilities: ArrayLike,
+        predicted: ArrayLike | None = None,
+    ) -> None:
+        """Add examples.
+
+        Parameters
+        ----------
+        y
+            Whether each example is positive.
+        margins
+            The margins that were predicted.
+        probabilities
+            The probabilities of the positive label that were predicted.
+        predicted
+            Whether the positive label was predicted; by default, whether the margin is above 0.
+
+        """
+        y, margins = np.asarray(y, bool), np.asarray(margins, float)
+        probabilities = np.asarray(probabilities, float)
+        predicted = margins > 0 if predicted is None else np.asarray(predicted, bool)
+        counts = np.bincount(2 * y + predicted, minlength=4)
+        of_truth = np.clip(np.where(y, probabilities, 1 - probabilities), 1e-15, 1.0)
+        self.confusion_matrix += counts.reshape(2, 2)
+        self._log_loss -= float(np.log(of_truth).sum())
+        newest = np.concatenate([self._newest, y == predicted])
+        self._newest = newest[-self.window :]
+        self._new.append((y, margins))
+
+    @property
+    def n(self) -> int:
+        return int(self.confusion_matrix.sum())
+
+    @property
+    def accuracy(self) -> float:
+        """The share of right predictions."""
+        return _ratio(self.confusion_matrix.trace(), self.n)
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """The mean of the two classes' shares of right predictions."""
+        (tn, fp), (fn, tp) = self.confusion_matrix
+        return (_ratio(tp, tp + fn) + _ratio(tn, tn + fp)) / 2
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of precision and recall of the positive label."""
+        (_, fp), (fn, tp) = self.confusion_matrix
+        return _ratio(2 * tp, 2 * tp + fp + fn)
+
+    @property
+    def log_loss(self) -> float:
+        """The mean of -log P(true label)."""
+        return _ratio(self._log_loss, self.n)
+
+    @property
+    def window_accuracy(self) -> float:
+        """The accuracy over the newest examples."""
+        return _ratio(self._newest.sum(), len(self._newest))
+
+    @property
+    def roc_auc(self) -> float:
+        """The share of pairs in which the positive example has the higher margin; a tie is half."""
+        self._merge()
+        return _ratio(self._half_pairs, 2 * len(self._positive) * len(self._negative))
+
+    def swap(self) -> None:
+        """Exchange the two classes, as a model does whose second label shows the first positive."""
+        self._merge()
+        self.confusion_matrix = self.confusion_matrix[::-1, ::-1].copy()
+        self._positive, self._negative = -self._negative[::-1], -self._positive[::-1]
+
+    def checkpoint(self, seconds: float = math.nan) -> Checkpoint:
+        """All scores as they are now, as a row of a curve."""
+        return Checkpoint(
+            self.n,
+            self.accuracy,
+            self.balanced_accuracy,
+            self.f1,
+            self.roc_auc,
+            self.log_loss,
+            self.window_accuracy,
+            seconds,
+        )
+
+    def _merge(self) -> None:
+        """Sort the new margins in."""
+        if not self._new:
+            return
+        y, margins = (np.concatenate(arrays) for arrays in zip(*self._new, strict=True))
+        positive, negative = np.sort(margins[y]), np.sort(margins[~y])
+        self._half_pairs += (
+            _half_pairs(self._positive, negative)
+            + _half_pairs(positive, self._negative)
+            + _half_pairs(positive, negative)
+        )
+        self._positive = np.insert(self._positive, np.searchsorted(self._positive, positive), positive)
+        self._negative = np.insert(self._negative, np.searchsorted(self._negative, negative), negative)
+        self._new.clear()
+
+
+def _ratio(part: float, whole: float) -> float:
+    return float(part / whole) if whole else math.nan
+
+
+def _half_pairs(positive: Floats, negative: Floats) -> int:
+    """Twice the number of pairs in which the positive margin is higher, plus the ties."""
+    if len(positive) < len(negative):
+        return _half_ranks(negative, positive)
+    return 2 * len(positive) * len(negative) - _half_ranks(positive, negative)
+
+
+def _half_ranks(ordered: Floats, values: Floats) -> int:
+    left, right = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
+    return int(left.sum() + right.sum())
+
+
+class ExampleError(ValueError):
+    """An example that the model refuses to learn, such as one with a third label.
+
+    Attributes
+    ----------
+    example
+        The example.
+
+    """
+
+    def __init__(self, message: str, example: Example) -> None:
+        super().__init__(message)
+        self.example = example
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """What `evaluate` returns.
+
+    Attributes
+    ----------
+    score
+        The scores over the whole stream.
+    curve
+        The scores at up to 200 evenly spaced checkpoints and at the end.
+    seconds
+        How long it took.
+    interrupted
+        Whether Ctrl-C ended it.
+
+    """
+
+    score: PrequentialScore = field(default_factory=PrequentialScore)
+    curve: list[Checkpoint] = field(default_factory=list)
+    seconds: float = 0.0
+    interrupted: bool = False
+
+
+def evaluate(
+    model: Any,
+    examples: Iterable[Example],
+    *,
+    delay: int = 0,
+    batch: int = 512,
+    on_checkpoint: Callable[[Checkpoint], None] | None = None,
+) -> Evaluation:
+    """Predict every example of a stream, then learn it, and score the predictions.
+
+    A prediction counts as it was made, also the first ones, while the model does not yet know both
+    labels; one that is neither of them counts as the wrong label, and the probability as 0.5.
+    Ctrl-C ends the evaluation early.
+
+    Parameters
+    ----------
+    model
+        A `PegasosClassifier` or a `PegasosTextClassifier`; it learns the stream.
+    examples
+        The stream: tuples `(x, y)`, `(x, y, w)` or longer.
+    delay
+        The label of an example arrives, is learned and scored only when that many more examples
+        have been predicted. At the end of the stream all labels arrive.
+    batch
+        How many examples are read ahead and passed to the model in one call. The results are the
+        same for any value.
+    on_checkpoint
+        Called with each new row of the curve.
+
+    Raises
+    ------
+    ExampleError
+        If the model refuses an example; all examples before it are learned.
+    ValueError
+        If `delay` is negative or `batch` is below 1.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import PegasosTextClassifier
+    >>> from stream_pegasos.prequential import evaluate
+    >>> from stream_pegasos.streams import synthetic
+
+    >>> evaluation = evaluate(PegasosTextClassifier(), synthetic(n=5_000))
+    >>> evaluation.score.n
+    5000
+    >>> evaluation.score.accuracy > 0.9
+    True
+
+    """
+    if delay < 0:
+        raise ValueError(f"delay is {delay}: a label cannot arrive before its example")
+    if batch < 1:
+        raise ValueError(f"batch is {batch}: it must be at least 1")
+    outcomes = _late if delay else _prompt
+    result = Evaluation()
+    score, curve = result.score, result.curve
+    positive = None
+    step = _FIRST_STEP
+    start = perf_counter()
+    try:
+        for block in outcomes(model, chunks(examples, batch), delay):
+            # A model that met 1 took it for positive; when 2 follows, 1 turns out to be negative.
+            if positive is not None and positive != model.classes[1]:
+                score.swap()
+            positive = model.classes[1]
+            while len(block[0]):
+                room = step - score.n % step
+                score.update(*(array[:room] for array in block))
+                block = tuple(array[room:] for array in block)  # type: ignore[assignment]
+                if score.n % step == 0:
+                    curve.append(score.checkpoint(perf_counter() - start))
+                    if on_checkpoint is not None:
+                        on_checkpoint(curve[-1])
+                    if len(curve) == _MOST_ROWS:
+                        del curve[::2]
+                        step *= 2
+    except KeyboardInterrupt:
+        result.interrupted = True
+    result.seconds = perf_counter() - start
+    if score.n and not (curve and curve[-1].n == score.n):
+        curve.append(score.checkpoint(result.seconds))
+    return result
+
+
+def chunks(examples: Iterable[Example], batch: int = 512) -> Iterator[list[Example]]:
+    """Lists of at most `batch` examples, shorter where the texts are long."""
+    chunk: list[Example] = []
+    size = 0
+    try:
+        for example in examples:
+            chunk.append(example)
+            size += len(example[0])
+            if len(chunk) == batch or size > _CHUNK_SIZE:
+                full, chunk, size = chunk, [], 0
+                yield full
+    except KeyboardInterrupt:
+        # What was read before Ctrl-C is still evaluated.
+        if chunk:
+            yield chunk
+        raise
+    if chunk:
+        yield chunk
+
+
+def _prompt(model: Any, chunks: Iterable[list[Example]], delay: int) -> Iterator[Outcomes]:
+    """Every label arrives before the next example."""
+    for chunk in chunks:
+        done = 0
+        # A margin tells the predicted label only once both labels are known.
+        while done < len(chunk) and None in model.classes:
+            yield _outcomes([_predict_learn_one(model, chunk[done])])
+            done += 1
+        if done < len(chunk):
+            yield _predict_learn_many(model, chunk[done:])
+
+
+def _late(model: Any, chunks: Iterable[list[Example]], delay: int) -> Iterator[Outcomes]:
+    """Every label arrives after `delay` more examples."""
+    waiting: deque[tuple[Example, _Prediction]] = deque()
+    outcomes = []
+    for chunk in chunks:
+        for example in chunk:
+            waiting.append((example, _predict_one(model, example)))
+            if len(waiting) > delay:
+                known = None not in model.classes
+                outcomes.append(_learn_one(model, *waiting.popleft()))
+                if not known:
+                    yield _outcomes(outcomes)
+                    outcomes = []
+        yield _outcomes(outcomes)
+        outcomes = []
+    for late in waiting:
+        yield _outcomes([_learn_one(model, *late)])
+
+
+class _Prediction(NamedTuple):
+    label: Any
+    margin: float
+    probability: float
+    positive: Any  # the label that margin and probability are about, where known
+
+
+def _predict_one(model: Any, example: Example) -> _Prediction:
+    x = example[0]
+    margin = model.decision_function_one(x)
+    if None in model.classes:
+        return _Prediction(model.predict_one(x), margin, 0.5, model.classes[1])
+    negative, positive = model.classes
+    label = positive if margin > 0 else negative
+    return _Prediction(label, margin, model.predict_proba_one(x)[positive], positive)
+
+
+def _learn_one(model: Any, example: Example, prediction: _Prediction) -> tuple[bool, float, float, bool]:
+    y = example[1]
+    label, margin, probability, positive = prediction
+    _learn(model, example)
+    if positive is not None and positive != model.classes[1]:
+        margin, probability = -margin, 1 - probability
+    is_positive = y == model.classes[1]
+    return is_positive, margin, probability, is_positive if label == y else not is_positive
+
+
+def _predict_learn_one(model: Any, example: Example) -> tuple[bool, float, float, bool]:
+    return _learn_one(model, example, _predict_one(model, example))
+
+
+def _predict_learn_many(model: Any, chunk: list[Example]) -> Outcomes:
+    columns = _columns(chunk)
+    try:
+        margins, probabilities = model._predict_learn_many(*columns)
+    except (ValueError, TypeError):
+        # Nothing was learned: one by one, the example that is refused shows itself.
+        return _outcomes([_predict_learn_one(model, example) for example in chunk])
+    positive = model.classes[1]
+    y = np.fromiter((label == positive for label in columns[1]), bool, len(chunk))
+    return y, margins, probabilities, margins > 0
+
+
+def learn(model: Any, chunk: list[Example]) -> None:
+    """Learn examples without predicting them.
+
+    Raises
+    ------
+    ExampleError
+        If the model refuses an example; all examples before it are learned.
+
+    """
+    try:
+        model.learn_many(*_columns(chunk))
+    except (ValueError, TypeError):
+        for example in chunk:
+            _learn(model, example)
+
+
+def _learn(model: Any, example: Example) -> None:
+    x, y, *rest = example
+    try:
+        model.learn_one(x, y, rest[0] if rest else 1.0)
+    except (ValueError, TypeError) as error:
+        raise ExampleError(str(error), example) from error
+
+
+def _columns(chunk: list[Example]) -> tuple[list[Any], list[Any], Any]:
+    """The x, y and w of a chunk; the weights as a single one if all are 1, which is faster."""
+    weights = [example[2] if len(example) > 2 else 1.0 for example in chunk]
+    w = weights if any(weight != 1 for weight in weights) else 1.0
+    return [example[0] for example in chunk], [example[1] for example in chunk], w
+
+
+def _outcomes(outcomes: list[tuple[bool, float, float, bool]]) -> Outcomes:
+    y, margins, probabilities, predicted = zip(*outcomes, strict=True) if outcomes else ((),) * 4
+    return (
+        np.array(y, bool),
+        np.array(margins, float),
+        np.array(probabilities, float),
+        np.array(predicted, bool),
+    )

@@ -1,0 +1,521 @@
+"""Read labelled streams from files and pipes, one example at a time."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import json
+import math
+import os
+import re
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, BinaryIO, NamedTuple, NoReturn
+
+import orjson
+
+from stream_pegasos.labels import Label
+
+Source = str | os.PathLike[str] | BinaryIO
+OnBadLine = Callable[[int, str], None]
+
+EXTENSIONS = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".txt": "labelled-text",
+    ".ft": "fasttext",
+    ".fasttext": "fasttext",
+    ".vw": "vw",
+    ".svmlight": "svmlight",
+    ".svm": "svmlight",
+    ".libsvm": "svmlight",
+}
+FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
+
+# A quote left open in CSV must not swallow an endless stream, yet a line of 100 MB must pass.
+_LARGEST_CSV_FIELD = 2**28
+
+_is_integer = re.compile(r"0|[+-]?[1-9][0-9]{0,17}").fullmatch
+
+
+class Example(NamedTuple):
+    """One example of a stream, as `read` yields it.
+
+    Parameters
+    ----------
+    x
+        The text; a dict of features for the formats vw and svmlight.
+    y
+        The label, `None` where the example carries none.
+    w
+        The weight of the example; only the format vw has one.
+    line
+        The physical line, counted from 1, on which the example begins.
+    id
+        The field `id` of the record where there is one; the tag in the format vw.
+
+    """
+
+    x: str | dict[str, float] | dict[int, float]
+    y: Label | None
+    w: float = 1.0
+    line: int = 0
+    id: Any = None
+
+
+# What a parser of one line gives: x, y, w, id.
+_Parsed = tuple[Any, Label | None, float, Any]
+
+
+class StreamError(ValueError):
+    """A stream that cannot be read at all, or no further."""
+
+
+def read(
+    source: Source,
+    *,
+    format: str | None = None,
+    text_field: str = "text",
+    label_field: str = "label",
+    unlabelled: bool = False,
+    on_bad_line: OnBadLine | None = None,
+) -> Iterator[Example]:
+    """Yield the examples of a stream in constant memory, each as soon as its line is there.
+
+    Any format may be gzip-compressed: that is seen from the first bytes, so it works on pipes too.
+    Empty lines are skipped. Labels that read as integers become `int`, JSON's `true` and `false`
+    stay `bool`, all others are `str`.
+
+    | format | one example | extensions |
+    |---|---|---|
+    | `jsonl` | a JSON object a line | .jsonl .ndjson .json |
+    | `csv`, `tsv` | a record under a header, quoted as in RFC 4180 | .csv .tsv .tab |
+    | `labelled-text` | `label<TAB>text`; without a tab, or a label before it, unlabelled | .txt |
+    | `fasttext` | `__label__x text` | .ft .fasttext |
+    | `vw` | `label weight 'tag\\|namespace:weight feature:value ...` | .vw |
+    | `svmlight` | `label id:value ... # comment` | .svmlight .svm .libsvm |
+
+    Parameters
+    ----------
+    source
+        A path, `-` for standard input, or a file opened in binary mode, which stays open.
+    format
+        One of the formats above; by default the one that the path's extension stands for.
+    text_field
+        The field of the text in the formats jsonl, csv and tsv.
+    label_field
+        The field of the label in the formats jsonl, csv and tsv.
+    unlabelled
+        Whether an example without a label is yielded, its `y` being `None`. Otherwise it is a
+        bad line.
+    on_bad_line
+        Called with the line number and the reason for each line that cannot be parsed, lacks a
+        field or is not UTF-8; reading goes on after it. Without it a bad line raises.
+
+    Raises
+    ------
+    StreamError
+        If the format is unknown, a CSV header lacks a field, the gzip data is truncated or
+        damaged, or, without `on_bad_line`, a line is bad.
+    OSError
+        If the source cannot be opened or read.
+
+    Examples
+    --------
+
+    >>> import io
+    >>> from stream_pegasos.streams import read
+
+    >>> lines = b'{"text": "win a prize now", "label": "spam"}\\n{"text": "see you"}\\n'
+    >>> bad = []
+    >>> for example in read(
+    ...     io.BytesIO(lines), format="jsonl", on_bad_line=lambda *line: bad.append(line)
+    ... ):
+    ...     print(example.y, example.x)
+    spam win a prize now
+    >>> bad
+    [(2, "no field 'label'")]
+
+    """
+    name = _name(source)
+    format = format or format_of(name)
+    if format not in FORMATS:
+        raise StreamError(f"unknown format {format!r}: choose one of {', '.join(FORMATS)}")
+    if text_field == label_field:
+        raise StreamError(f"text and label are the same field, {text_field!r}")
+
+    def bad(line: int, reason: str) -> None:
+        if on_bad_line is None:
+            raise StreamError(f"{name}: line {line}: {reason}")
+        on_bad_line(line, reason)
+
+    if format in ("csv", "tsv"):
+        no_label = f"no field {label_field!r}"
+        delimiter = "," if format == "csv" else "\t"
+
+        def examples(lines: Iterator[bytes]) -> Iterator[Example]:
+            return _read_csv(lines, delimiter, text_field, label_field, unlabelled, bad)
+    else:
+        parse, no_label = {
+            "jsonl": (_json_parser(text_field, label_field), f"no field {label_field!r}"),
+            "labelled-text": (_parse_labelled_text, "no label and tab before the text"),
+            "fasttext": (_parse_fasttext, "no __label__ before the text"),
+            "vw": (_parse_vw, "no label"),
+            "svmlight": (_parse_svmlight, "no label"),
+        }[format]
+
+        def examples(lines: Iterator[bytes]) -> Iterator[Example]:
+            return _read_lines(lines, parse, bad)
+
+    return _read(source, name, examples, None if unlabelled else no_label, bad)
+
+
+def format_of(name: str) -> str:
+    """The format that a file's extension stands for, `.gz` aside.
+
+    >>> from stream_pegasos.streams import format_of
+    >>> format_of("mail/2024.JSONL.gz")
+    'jsonl'
+
+    """
+    extension = os.path.splitext(name.lower().removesuffix(".gz"))[1]
+    if extension not in EXTENSIONS:
+        raise StreamError(
+            f"{name}: no known format has the extension {extension!r}: name the format, one of {', '.join(FORMATS)}"
+        )
+    return EXTENSIONS[extension]
+
+
+def label_of(text: str) -> Label | None:
+    """The label that a text spells: an `int` where it reads as one, `None` where it is blank.
+
+    >>> from stream_pegasos.streams import label_of
+    >>> label_of("+1"), label_of("spam"), label_of("007"), label_of(" ")
+    (1, 'spam', '007', None)
+
+    """
+    text = text.strip()
+    return int(text) if _is_integer(text) else text or None
+
+
+def _name(source: Source) -> str:
+    if isinstance(source, str | os.PathLike):
+        return "standard input" if source == "-" else os.fspath(source)
+    return str(getattr(source, "name", "stream"))
+
+
+@contextmanager
+def _opened(source: Source) -> Iterator[BinaryIO]:
+    """The bytes of the source, decompressed where they begin with the magic of gzip."""
+    if isinstance(source, str | os.PathLike) and source != "-":
+        with open(source, "rb") as raw, _opened(raw) as opened:
+            yield opened
+        return
+    if source == "-":
+        if sys.stdin is None:
+            raise StreamError("standard input is closed")
+        source = sys.stdin.buffer
+    wrapped = None if hasattr(source, "peek") else io.BufferedReader(source)  # type: ignore[type-var]
+    file: Any = wrapped or source
+    try:
+        # A pipe may hand over one byte at first. It decides: no text begins with 0x1f.
+        if file.peek(2)[:2] in (b"\x1f\x8b", b"\x1f"):
+            with gzip.GzipFile(fileobj=file, mode="rb") as unzipped:
+                yield unzipped  # type: ignore[misc]
+        else:
+            yield file
+    finally:
+        if wrapped:
+            wrapped.detach()
+
+
+def _read(
+    source: Source,
+    name: str,
+    examples: Callable[[Iterator[bytes]], Iterator[Example]],
+    no_label: str | None,
+    bad: OnBadLine,
+) -> Iterator[Example]:
+    try:
+        with _opened(source) as file:
+            for example in examples(_without_bom(file)):
+                if example.y is None and no_label is not None:
+                    bad(example.line, no_label)
+                else:
+                    yield example
+    except EOFError:
+        raise StreamError(f"{name}: the gzip data is truncated") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise StreamError(f"{name}: the gzip data is damaged ({error})") from None
+
+
+def _without_bom(lines: BinaryIO) -> Iterator[bytes]:
+    first = next(lines, None)
+    return iter(()) if first is None else chain([first.removeprefix(codecs.BOM_UTF8)], lines)
+
+
+def _read_lines(lines: Iterator[bytes], parse: Callable[[bytes], _Parsed | None], bad: OnBadLine) -> Iterator[Example]:
+    for number, line in enumerate(lines, 1):
+        if line.isspace():
+            continue
+        try:
+            parsed = parse(line.rstrip(b"\r\n"))
+        except UnicodeDecodeError as error:
+            bad(number, _not_utf8(error))
+        except ValueError as error:
+            bad(number, str(error))
+        else:
+            if parsed is not None:
+                x, y, w, id = parsed
+                yield Example(x, y, w, number, id)
+
+
+def _not_utf8(error: UnicodeDecodeError) -> str:
+    return f"not UTF-8 (byte 0x{error.object[error.start]:02x} at column {error.start + 1})"
+
+
+# JSON lines ---------------------------------------------------------------------------------------
+
+
+def _json_parser(text_field: str, label_field: str) -> Callable[[bytes], _Parsed]:
+    def parse(line: bytes) -> _Parsed:
+        try:
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            record = _lenient_json(line, error)
+        if type(record) is not dict:
+            raise ValueError(f"not a JSON object but {_json_type(record)}")
+        text = record.get(text_field)
+        if type(text) is not str:
+            if text_field not in record:
+                raise ValueError(f"no field {text_field!r}")
+            raise ValueError(f"field {text_field!r} is {_json_type(text)}, not a string")
+        label = record.get(label_field)
+        if type(label) is str:
+            label = label_of(label)
+        elif type(label) is float:
+            # Beyond 2**53 the integer that was written is lost.
+            if not label.is_integer() or abs(label) > 2**53:
+                raise ValueError(f"label {label} is not an integer")
+            label = int(label)
+        elif type(label) is list or type(label) is dict:
+            raise ValueError(f"field {label_field!r} is {_json_type(label)}, not a label")
+        return text, label, 1.0, record.get("id")
+
+    return parse
+
+
+def _lenient_json(line: bytes, error: orjson.JSONDecodeError) -> Any:
+    """What orjson refuses: a lone surrogate is legal in a text. Other errors get their reason."""
+    line.decode()
+    if b"\\ud" in line or b"\\uD" in line:
+        try:
+            return json.loads(line, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError):
+            pass
+    raise ValueError(f"not JSON ({error.msg}, column {error.colno})")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _json_type(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
+    return "null" if value is None else names.get(type(value), "a number")
+
+
+# CSV and TSV --------------------------------------------------------------------------------------
+
+
+def _read_csv(
+    lines: Iterator[bytes],
+    delimiter: str,
+    text_field: str,
+    label_field: str,
+    unlabelled: bool,
+    bad: OnBadLine,
+) -> Iterator[Example]:
+    not_utf8: list[str] = []
+
+    def decoded() -> Iterator[str]:
+        for line in lines:
+            try:
+                yield line.decode()
+            except UnicodeDecodeError as error:
+                not_utf8.append(_not_utf8(error))
+                yield line.decode(errors="replace")
+
+    csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CSV_FIELD))
+    # Strict: a stray quote is reported, not guessed at.
+    reader = csv.reader(decoded(), delimiter=delimiter, strict=True)
+
+    def records() -> Iterator[tuple[int, list[str]]]:
+        """The records that are whole, each with the line on which it begins."""
+        while True:
+            line = reader.line_num + 1
+            not_utf8.clear()
+            try:
+                record = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                reason = str(error)
+                if reason == "unexpected end of data":
+                    reason = "the quote is never closed"
+                bad(line, f"not {'CSV' if delimiter == ',' else 'TSV'} ({reason})")
+                continue
+            if not_utf8:
+                bad(line, not_utf8[0])
+            elif len(record) > 1 or (record and record[0].strip()):
+                yield line, record
+
+    rows = records()
+    header = [field.strip() for field in next(rows, (0, []))[1]]
+    if not header:
+        return
+
+    def column(field: str) -> int:
+        if header.count(field) == 1:
+            return header.index(field)
+        fault = "has twice the" if field in header else "has no"
+        raise StreamError(f"the header {fault} field {field!r}; its fields: {', '.join(header)}")
+
+    text_column = column(text_field)
+    label_column = None if unlabelled and label_field not in header else column(label_field)
+    id_column = header.index("id") if "id" in header else None
+    needed = max(text_column, label_column or 0)
+    for line, record in rows:
+        if len(record) > len(header):
+            bad(line, f"{len(record)} fields under a header of {len(header)}")
+        elif len(record) <= needed:
+            missing = text_field if len(record) <= text_column else label_field
+            bad(line, f"no field {missing!r}")
+        else:
+            y = None if label_column is None else label_of(record[label_column])
+            id = record[id_column] if id_column is not None and id_column < len(record) else None
+            yield Example(record[text_column], y, 1.0, line, id)
+
+
+# label<TAB>text and fastText ----------------------------------------------------------------------
+
+
+def _parse_labelled_text(line: bytes) -> _Parsed:
+    label, tab, text = line.decode().partition("\t")
+    return (text, label_of(label), 1.0, None) if tab else (label, None, 1.0, None)
+
+
+_fasttext = re.compile(r"\s*__label__(\S*)(?:\s+|$)").match
+_fasttext_label = re.compile(r"(?:^|\s)__label__\S").search
+
+
+def _parse_fasttext(line: bytes) -> _Parsed:
+    text = line.decode()
+    label = None
+    if match := _fasttext(text):
+        label = label_of(match[1])
+        text = text[match.end() :]
+    if _fasttext_label(text):
+        raise ValueError("more than one label, or a label after the text")
+    return text, label, 1.0, None
+
+
+# Vowpal Wabbit and svmlight -----------------------------------------------------------------------
+
+
+def _parse_vw(line: bytes) -> _Parsed:
+    head, bar, features = line.decode().partition("|")
+    if not bar:
+        raise ValueError("no | before the features")
+    tokens = head.split()
+    tag = None
+    # The tag is what touches the bar, or what a quote announces.
+    if tokens and (not head[-1].isspace() or tokens[-1].startswith("'")):
+        tag = tokens.pop().removeprefix("'")
+    if len(tokens) > 2:
+        raise ValueError("more than a label, a weight and a tag before the first |")
+    y = _number_label(tokens[0]) if tokens else None
+    w = _number(tokens[1], "weight") if len(tokens) > 1 else 1.0
+    if w < 0:
+        raise ValueError(f"weight {tokens[1]} is negative")
+    x: dict[str, float] = {}
+    for namespace in features.replace("\t", " ").split("|"):
+        prefix, scale = "", 1.0
+        name, _, rest = namespace.partition(" ")
+        if name:
+            name, colon, value = name.partition(":")
+            prefix = f"{name}^" if name else ""
+            scale = _number(value, f"weight of namespace {name!r}") if colon else 1.0
+        for token in rest.split(" "):
+            if token:
+                name, colon, value = token.partition(":")
+                if not name:
+                    raise ValueError(f"feature {token!r} has no name")
+                number = scale * _number(value, f"value of feature {name!r}") if colon else scale
+                name = prefix + name
+                x[name] = x[name] + number if name in x else number
+    if not all(map(math.isfinite, x.values())):
+        raise ValueError("a feature's value is infinite")
+    return x, y, w, tag
+
+
+def _parse_svmlight(line: bytes) -> _Parsed | None:
+    tokens = line.partition(b"#")[0].split()
+    if not tokens:
+        return None
+    y = None
+    if b":" not in tokens[0]:
+        y = _number_label(tokens.pop(0).decode())
+    if tokens and tokens[0].startswith(b"qid:"):
+        del tokens[0]
+    try:
+        x = {int(id): float(value) for id, value in (token.split(b":") for token in tokens)}
+        well_formed = len(x) == len(tokens) and math.isfinite(sum(x.values()))
+    except ValueError:
+        well_formed = False
+    if not well_formed or min(x, default=0) < 0 or b"_" in line:
+        x = _careful_svmlight(tokens)
+    return x, y, 1.0, None
+
+
+def _careful_svmlight(tokens: list[bytes]) -> dict[int, float]:
+    """The features one by one, to name what is wrong with the first that is."""
+    x: dict[int, float] = {}
+    for token in (token.decode() for token in tokens):
+        id, colon, value = token.partition(":")
+        if not colon or not (id.isascii() and id.isdigit()):
+            raise ValueError(f"{token!r} is not id:value")
+        if int(id) in x:
+            raise ValueError(f"feature {id} occurs twice")
+        x[int(id)] = _number(value, f"value of feature {id}")
+    return x
+
+
+def _number(text: str, what: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    # Python alone takes 1_000 for a number.
+    if not math.isfinite(number) or "_" in text:
+        raise ValueError(f"{what} is {text!r}, not a finite number")
+    return number
+
+
+def _number_label(text: str) -> Label | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return label_of(text)
+    if not math.isfinite(number):
+        raise ValueError(f"label is {text!r}, not a finite number")
+    return int(number) if number.is_integer() and abs(number) <= 2**53 else label_of(text)

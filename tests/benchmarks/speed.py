@@ -1,0 +1,321 @@
+"""Speed beside River, Vowpal Wabbit, scikit-learn and wc, as ratios taken in one run.
+
+Each row times ours and the peer in turn, several times, and prints the medians of both and of the ratio pair by pair.
+Streams come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/data; rows whose stream or peer is missing
+are left out and named.
+
+    python tests/benchmarks/speed.py [--runs 7] [--only vw,wc,river,sklearn,steps,memory,profile]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import orjson
+from river import evaluate, feature_extraction, linear_model, metrics, optim
+from scipy import sparse
+
+from stream_pegasos import HashedBagOfWords, PegasosClassifier, PegasosTextClassifier, engine
+
+DATA = Path(os.environ.get("STREAM_PEGASOS_DATA", Path(__file__).parents[3] / "shared" / "data"))
+STREAMS = {"sms_spam": 40, "enron_1to3": 2}  # how often each is read in one timing, so that none is too short
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=7, help="pairs of timings for each row")
+    parser.add_argument("--only", default="", help="parts to run, separated by commas")
+    arguments = parser.parse_args()
+    parts = {
+        "profile": profile,
+        "vw": vowpal_wabbit,
+        "wc": word_count,
+        "river": river,
+        "sklearn": scikit_learn,
+        "steps": late_steps,
+        "memory": memory,
+    }
+    chosen = arguments.only.split(",") if arguments.only else list(parts)
+    print(f"engine {engine.NAME}, Python {sys.version.split()[0]}, {arguments.runs} runs, medians [least, most]\n")
+    print(f"{'work':58} {'ours':>22} {'peer':>22} {'ratio':>22} {'to reach':>9}")
+    for part in chosen:
+        parts[part](arguments.runs)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def compare(
+    title: str,
+    ours: Callable[[], object],
+    peer: Callable[[], object],
+    runs: int,
+    amount: float,
+    unit: str,
+    target: float | str,
+    peer_overhead: Callable[[], object] | None = None,
+) -> None:
+    """Print one row; `amount` of `unit` is what both do in one timing."""
+    ours_speed, peer_speed = [], []
+    for _ in range(runs):
+        ours_speed.append(amount / seconds(ours))
+        overhead = seconds(peer_overhead) if peer_overhead else 0.0
+        peer_speed.append(amount / (seconds(peer) - overhead))
+    ratios = [a / b for a, b in zip(ours_speed, peer_speed, strict=True)]
+    median_ours, median_peer = statistics.median(ours_speed), statistics.median(peer_speed)
+    spread = f"{statistics.median(ratios):.2f} [{min(ratios):.2f}, {max(ratios):.2f}]"
+    print(
+        f"{title:58} {f'{median_ours:,.0f} {unit}':>22} {f'{median_peer:,.0f} {unit}':>22} {spread:>22} {target!s:>9}",
+        flush=True,
+    )
+
+
+def streams() -> Iterator[tuple[str, list[str], list[bool]]]:
+    for name in STREAMS:
+        path = DATA / f"{name}.jsonl.gz"
+        if not path.exists():
+            print(f"{name}: left out, {path.name} is not there")
+            continue
+        with gzip.open(path) as file:
+            records = [orjson.loads(line) for line in file]
+        yield name, [record["text"] for record in records], [record["label"] == "spam" for record in records]
+
+
+def copies(texts: list[str], times: int) -> list[str]:
+    """The texts again and again, as objects of their own: a stream does not come from the processor's cache."""
+    return [text.encode().decode() for _ in range(times) for text in texts]
+
+
+def learn_texts(texts: list[str], labels: list[bool]) -> None:
+    PegasosTextClassifier().predict_learn_many(texts, labels)
+
+
+def vowpal_wabbit(runs: int) -> None:
+    """Vowpal Wabbit gets its text lower-cased and tokenised beforehand, and two threads."""
+    try:
+        import vowpalwabbit
+    except ImportError:
+        print("Vowpal Wabbit: left out, it is not installed")
+        return
+
+    def run(path: Path) -> None:
+        options = ["--loss_function", "hinge", "-b", "18", "--quiet", "--no_stdin", "-d", str(path)]
+        vowpalwabbit.Workspace(arg_list=options).finish()
+
+    tokens = re.compile(r"\w\w+")
+    with tempfile.TemporaryDirectory() as folder:
+        empty = Path(folder) / "empty.vw"
+        empty.touch()
+        for name, texts, labels in streams():
+            times = STREAMS[name]
+            lines = [
+                f"{1 if label else -1} | {' '.join(tokens.findall(text.lower()))}\n"
+                for text, label in zip(texts, labels, strict=True)
+            ]
+            path = Path(folder) / f"{name}.vw"
+            path.write_text("".join(lines) * times)
+            many, many_labels = copies(texts, times), labels * times
+            compare(
+                f"{name}: raw text, predict_learn_many | Vowpal Wabbit",
+                lambda many=many, many_labels=many_labels: learn_texts(many, many_labels),
+                lambda path=path: run(path),
+                runs,
+                len(many),
+                "docs/s",
+                2,
+                peer_overhead=lambda: run(empty),
+            )
+
+
+def word_count(runs: int) -> None:
+    if shutil.which("wc") is None:
+        print("wc: left out, it is not installed")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        empty = Path(folder) / "empty.txt"
+        empty.touch()
+        for name, texts, labels in streams():
+            times = STREAMS[name]
+            path = Path(folder) / f"{name}.txt"
+            path.write_text("\n".join(texts * times))
+            many, many_labels = copies(texts, times), labels * times
+            compare(
+                f"{name}: raw text, predict_learn_many | wc -w",
+                lambda many=many, many_labels=many_labels: learn_texts(many, many_labels),
+                lambda path=path: subprocess.run(["wc", "-w", path], check=True, capture_output=True),
+                runs,
+                path.stat().st_size / 1e6,
+                "MB/s",
+                1.5,
+                peer_overhead=lambda: subprocess.run(["wc", "-w", empty], check=True, capture_output=True),
+            )
+
+
+def river(runs: int) -> None:
+    def peer() -> object:
+        return feature_extraction.BagOfWords() | linear_model.LogisticRegression(optim.SGD(0.01))
+
+    targets = {"sms_spam": (12, 6), "enron_1to3": (20, 10)}
+    for name, texts, labels in streams():
+        stream = list(zip(texts, labels, strict=True))
+
+        def score(make: Callable[[], object], stream: list[tuple[str, bool]] = stream) -> None:
+            evaluate.progressive_val_score(stream, make(), metrics.Accuracy())
+
+        for title, ours, target in (
+            ("PegasosTextClassifier in progressive_val_score", PegasosTextClassifier, targets[name][0]),
+            ("HashedBagOfWords | PegasosClassifier in the same", pipeline, targets[name][1]),
+        ):
+            compare(
+                f"{name}: {title}",
+                lambda ours=ours, score=score: score(ours),
+                lambda score=score: score(peer),
+                max(3, runs // 2),
+                len(stream),
+                "docs/s",
+                target,
+            )
+    stream = hashed_dicts(5_000)
+
+    def alternate(model: object) -> None:
+        for x, y in stream:
+            model.predict_one(x)
+            model.learn_one(x, y)
+
+    compare(
+        "dicts of 25 hashed features: predict_one, learn_one | River",
+        lambda: alternate(PegasosClassifier()),
+        lambda: alternate(linear_model.LogisticRegression()),
+        runs,
+        len(stream),
+        "dicts/s",
+        8,
+    )
+
+
+def pipeline() -> object:
+    return HashedBagOfWords() | PegasosClassifier()
+
+
+def hashed_dicts(n: int, n_columns: int = 2**20, seed: int = 0) -> list[tuple[dict[int, float], bool]]:
+    """Dicts of 25 features, some frequent and most of them rare, as words are."""
+    rng = np.random.default_rng(seed)
+    columns = (n_columns * rng.random((n, 25)) ** 4).astype(int) * 40503 % n_columns
+    values = rng.random((n, 25))
+    labels = rng.random(n) < 0.5
+    return [
+        (dict(zip(row.tolist(), value.tolist(), strict=True)), bool(label))
+        for row, value, label in zip(columns, values, labels, strict=True)
+    ]
+
+
+def scikit_learn(runs: int) -> None:
+    """A matrix of the shape of RCV1, 64 values a row, columns as unevenly used as words are."""
+    try:
+        from sklearn.linear_model import SGDClassifier
+    except ImportError:
+        print("scikit-learn: left out, it is not installed")
+        return
+    n_rows, n_columns, n_values = 758_116, 47_236, 64
+    rng = np.random.default_rng(0)
+    columns = (n_columns * rng.random(n_rows * n_values, np.float32) ** 3).astype(np.int32)
+    data = rng.random(n_rows * n_values) / 4.0
+    X = sparse.csr_matrix((data, columns, np.arange(0, n_rows * n_values + 1, n_values)), (n_rows, n_columns))
+    X.sum_duplicates()
+    y = np.where(X @ rng.normal(size=n_columns) > 0.0, 1, -1)
+    compare(
+        "758,116 x 47,236 CSR: learn_many | SGDClassifier.fit",
+        lambda: PegasosClassifier().learn_many(X, y),
+        lambda: SGDClassifier(loss="hinge", max_iter=1, tol=None, shuffle=False).fit(X, y),
+        max(3, runs // 2),
+        n_rows,
+        "rows/s",
+        1,
+    )
+
+
+def late_steps(runs: int) -> None:
+    """The same dicts, to a model that has taken ten thousand steps and to one that has taken ten million."""
+    dicts = hashed_dicts(20_000, seed=1)
+
+    def after(n_steps: int, n_columns: int) -> PegasosClassifier:
+        model, rng = PegasosClassifier(), np.random.default_rng(2)
+        for begin in range(0, n_steps, 500_000):
+            n = min(500_000, n_steps - begin)
+            columns = rng.integers(0, n_columns, n * 8, dtype=np.int32)
+            X = sparse.csr_matrix((rng.random(n * 8), columns, np.arange(0, n * 8 + 1, 8)), (n, n_columns))
+            model.learn_many(X, rng.random(n) < 0.5)
+        return model
+
+    young, old = after(10_000, 10_000), after(10_000_000, 1_000_000)
+    print(f"{'':58} young: {len(young.weights):,} features; old: {len(old.weights):,} features")
+
+    def learn(model: PegasosClassifier) -> None:
+        for x, y in dicts:
+            model.learn_one(x, y)
+
+    learn(young), learn(old)  # the features of the dicts are known to both from here on
+    compare(
+        "learn_one after 10,000,000 steps | after 10,000",
+        lambda: learn(old),
+        lambda: learn(young),
+        runs,
+        len(dicts),
+        "steps/s",
+        "1",
+    )
+
+
+def memory(runs: int) -> None:
+    """Bytes a distinct hashed feature, the most that any size up to two million features takes."""
+    model, worst = PegasosClassifier(), 0.0
+    for n in range(20_000, 2_000_001, 20_000):
+        columns = np.arange(n - 20_000, n, dtype=np.int64) * 2_654_435_761 % 2**31
+        model.learn_many(sparse.csr_matrix((np.ones(20_000), columns, [0, 20_000]), (1, 2**31)), [n % 40_000 == 0])
+        if len(model._learner.weights):
+            worst = max(worst, sys.getsizeof(model._learner.weights) / len(model._learner.weights))
+    print(f"{'bytes a distinct feature, at most':58} {worst:>22.1f} {'':22} {'':22} {'<= 32':>9}")
+
+
+def profile(runs: int) -> None:
+    """Where predict_learn_many spends its time on raw text, from what is left when parts of the work are left out."""
+    for name, texts, labels in streams():
+        many, many_labels = copies(texts, STREAMS[name]), labels * STREAMS[name]
+        model = PegasosTextClassifier()
+        model.learn_many(texts, labels)
+        whole, predict, scan, encode = [], [], [], []
+        for _ in range(runs):
+            fresh = PegasosTextClassifier()
+            whole.append(seconds(lambda fresh=fresh: fresh.predict_learn_many(many, many_labels)))
+            predict.append(seconds(lambda: model.decision_function_many(many)))
+            empty = PegasosTextClassifier()
+            scan.append(seconds(lambda empty=empty: empty.decision_function_many(many)))
+            encode.append(seconds(lambda: model.classifier._signs_many(many_labels)))
+        total, predicted, scanned, encoded = map(statistics.median, (whole, predict, scan, encode))
+        shares = {
+            "labels": encoded,
+            "scanning and hashing": scanned,
+            "looking weights up": predicted - scanned,
+            "steps": total - predicted - encoded,
+        }
+        told = ", ".join(f"{part} {share / total:.0%}" for part, share in shares.items())
+        print(f"{f'{name}: where the time goes':58} {told}")
+
+
+if __name__ == "__main__":
+    main()

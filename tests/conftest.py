@@ -1,0 +1,77 @@
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+class DensePegasos:
+    """The algorithm as published, on dense vectors, with nothing lazy and nothing incremental."""
+
+    def __init__(self, dimension, l2=1e-4, batch_size=1, t0=0.0, project=True):
+        self.l2, self.batch_size, self.t0, self.project = l2, batch_size, t0, project
+        self.w = np.zeros(dimension)
+        self.t = 0
+        self.batch = []
+        self.largest = 0.0  # the largest weight ever, which rounding errors are relative to
+
+    def margin(self, x):
+        return float(self.w @ x)
+
+    def learn(self, x, y, c=1.0):
+        self.batch.append((np.array(x, float), y, c))
+        if len(self.batch) == self.batch_size:
+            self.flush()
+
+    def flush(self):
+        if not self.batch:
+            return
+        violating = [(x, y, c) for x, y, c in self.batch if y * self.margin(x) < 1.0]
+        self.t += 1
+        eta = 1.0 / (self.l2 * (self.t + self.t0))
+        self.w = (1.0 - eta * self.l2) * self.w
+        for x, y, c in violating:
+            self.w = self.w + eta / len(self.batch) * c * y * x
+        self.largest = max(self.largest, np.abs(self.w).max())
+        if self.project:
+            norm = np.linalg.norm(self.w)
+            if norm > 0.0:
+                self.w = min(1.0, 1.0 / (np.sqrt(self.l2) * norm)) * self.w
+        self.batch = []
+
+    def is_close_call(self, x):
+        """Whether rounding alone may decide if `x` violates the margin: no two programs need agree there."""
+        return abs(abs(self.margin(x)) - 1.0) <= 1e-9 * (1.0 + self.largest * np.abs(x).sum())
+
+
+@pytest.fixture(scope="session")
+def dense_pegasos():
+    return DensePegasos
+
+
+@pytest.fixture(scope="session")
+def unchanged():
+    """A context manager: whatever happens inside, the models are afterwards, bit for bit, what they were before."""
+
+    class Unchanged:
+        def __init__(self, *models):
+            self.models = models
+
+        def __enter__(self):
+            self.before = [pickle.dumps(model) for model in self.models]
+
+        def __exit__(self, *_):
+            assert [pickle.dumps(model) for model in self.models] == self.before
+
+    return Unchanged
+
+
+@pytest.fixture(scope="session")
+def data_folder():
+    """The folder of the real streams; a test that needs them skips where it is absent."""
+    default = Path(__file__).parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("STREAM_PEGASOS_DATA") or default)
+    if not folder.is_dir():
+        pytest.skip(f"the real streams are not in {folder}")
+    return folder

@@ -1,0 +1,666 @@
+import csv
+import fcntl
+import gzip
+import json
+import os
+import pty
+import resource
+import signal
+import subprocess
+import sys
+import termios
+import time
+from array import array
+
+import pytest
+
+from stream_pegasos import HashedBagOfWords, PegasosClassifier, PegasosTextClassifier, cli, load
+from stream_pegasos.prequential import evaluate
+from stream_pegasos.streams import synthetic
+
+stream = list(synthetic(n=600, seed=11))
+environment = {**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path)), "COLUMNS": "100"}
+command = [sys.executable, "-c", "import stream_pegasos.cli as cli; cli.main()"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Commands run in a folder of their own, which holds a stream."""
+    monkeypatch.chdir(tmp_path)
+    write_jsonl("mail.jsonl", stream)
+    return tmp_path
+
+
+@pytest.fixture
+def main(here, capsys, monkeypatch):
+    """Run the command in this process: the exit code, standard output and standard error."""
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["stream-pegasos", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return end.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
+def write_jsonl(path, examples):
+    with open(path, "w") as file:
+        file.writelines(json.dumps({"text": text, "label": label}) + "\n" for text, label in examples)
+
+
+def process(*arguments, **options):
+    return subprocess.run([*command, *map(str, arguments)], env=environment, capture_output=True, timeout=60, **options)
+
+
+def started(*arguments, **options):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([*command, *arguments], env=environment, **pipes, **options)
+
+
+def wait_until_read(pipe):
+    """Wait until the other process has taken everything, and a little for it to work on that."""
+    unread = array("i", [1])
+    while unread[0]:
+        time.sleep(0.05)
+        fcntl.ioctl(pipe, termios.FIONREAD, unread)
+    time.sleep(0.3)
+
+
+def metrics(summary):
+    """The figures of a summary by name."""
+    rows = (line.rsplit(maxsplit=1) for line in summary.splitlines()[2:8])
+    return {name: float(value) for name, value in rows}
+
+
+def error_line(err):
+    """The only line of standard error, which must be an error."""
+    (line,) = err.splitlines()
+    assert line.startswith("stream-pegasos: error: ")
+    return line
+
+
+# evaluate
+
+
+def test_evaluate_needs_no_file(main):
+    code, out, err = main("evaluate")
+    assert (code, err) == (0, "")
+    score = evaluate(PegasosTextClassifier(), synthetic()).score
+    assert out.startswith("synthetic stream: 20,000 messages in ")
+    assert ", 0 bad lines" in out.splitlines()[0]
+    expected = {
+        "accuracy": score.accuracy,
+        "balanced accuracy": score.balanced_accuracy,
+        "F1 of spam": score.f1,
+        "ROC AUC": score.roc_auc,
+        "log loss": score.log_loss,
+        "accuracy of newest 1,000": score.window_accuracy,
+    }
+    assert metrics(out) == {name: round(value, 4) for name, value in expected.items()}
+    (tn, fp), (fn, tp) = score.confusion_matrix.tolist()
+    assert [line.split() for line in out.splitlines()[-3:]] == [
+        ["predicted", "ham", "spam"],
+        ["truly", "ham", f"{tn:,}", f"{fp:,}"],
+        ["truly", "spam", f"{fn:,}", f"{tp:,}"],
+    ]
+
+
+def test_evaluate_writes_what_it_is_told_to(main):
+    code, out, _ = main("evaluate", "mail.jsonl", "--curve", "c.csv", "--plot", "p.png", "--save", "m")
+    assert code == 0
+    with open("c.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["n"]) for row in rows] == list(range(50, 601, 50))
+    assert float(rows[-1]["accuracy"]) == pytest.approx(metrics(out)["accuracy"], abs=5e-5)
+    assert set(rows[0]) == {
+        *("n", "accuracy", "balanced_accuracy", "f1", "roc_auc", "log_loss", "window_accuracy", "seconds")
+    }
+    with open("p.png", "rb") as file:
+        assert file.read(4) == b"\x89PNG"
+    reference = PegasosTextClassifier()
+    reference.learn_many(*zip(*stream, strict=True))
+    assert load("m").weights == reference.weights
+
+
+def test_evaluate_with_options_of_the_model(main):
+    code, out, _ = main(
+        *("evaluate", "mail.jsonl", "--l2", "1e-3", "--t0", 10, "--batch-size", 2, "--no-project", "--intercept"),
+        *("--pos-label", "ham", "--ngrams", "1,2", "--n-features", 5000, "--binary", "--norm", "none"),
+        *("--token-pattern", r"\w+", "--delay", 5, "--save", "m"),
+    )
+    assert code == 0
+    model = PegasosTextClassifier(
+        HashedBagOfWords(n_features=5000, ngram_range=(1, 2), binary=True, norm=None, token_pattern=r"\w+"),
+        PegasosClassifier(l2=1e-3, t0=10, batch_size=2, project=False, fit_intercept=True, pos_label="ham"),
+    )
+    score = evaluate(model, stream, delay=5).score
+    assert metrics(out)["F1 of ham"] == round(score.f1, 4)
+    assert metrics(out)["log loss"] == round(score.log_loss, 4)
+    assert load("m").features._get_params() == model.features._get_params()
+    assert load("m").classifier._get_params() == model.classifier._get_params()
+
+
+def test_what_is_not_given_is_left_to_the_model(main):
+    assert main("train", "mail.jsonl", "--save", "m", "--analyzer", "char", "--ngrams", 3)[0] == 0
+    default = PegasosTextClassifier()
+    expected = {**default.features._get_params(), "analyzer": "char", "ngram_range": (3, 3)}
+    assert load("m").features._get_params() == expected
+    assert load("m").classifier._get_params() == default.classifier._get_params()
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("a.jsonl", '{{"text": "{}", "label": "{}"}}'),
+        ("a.csv", '"{}",{}'),
+        ("a.tsv", "{}\t{}"),
+        ("a.txt", "{1}\t{0}"),
+        ("a.ft", "__label__{1} {0}"),
+    ],
+)
+def test_every_text_format_gives_the_same(main, name, line, compress):
+    head = {"a.csv": "text,label\n", "a.tsv": "text\tlabel\n"}.get(name, "")
+    data = head + "".join(line.format(text, label) + "\n" for text, label in stream)
+    with open(f"{name}.gz", "wb") as file:
+        file.write(compress(data.encode()))
+    code, out, err = main("evaluate", f"{name}.gz")
+    assert (code, err) == (0, "")
+    assert metrics(out) == metrics(main("evaluate", "mail.jsonl")[1])
+
+
+def test_dict_formats(main):
+    ids: dict[str, int] = {}
+    with open("a.vw", "w") as vw, open("a.svm", "w") as svm:
+        for text, label in stream:
+            words = dict.fromkeys("".join(c if c.isalnum() else " " for c in text).split())
+            y = 1 if label == "spam" else -1
+            vw.write(f"{y} | {' '.join(words)}\n")
+            svm.write(f"{y} {' '.join(f'{ids.setdefault(word, len(ids))}:1' for word in words)}\n")
+    out = main("evaluate", "a.vw", "--save", "m")[1]
+    assert metrics(out) == metrics(main("evaluate", "a.svm")[1])
+    assert metrics(out)["accuracy"] > 0.7
+    assert isinstance(load("m"), PegasosClassifier)
+    code, out, _ = main("explain", "m", "--top", 3)
+    assert code == 0
+    assert out.splitlines()[0] == "for 1"
+    weights = load("m").weights
+    shown = [line.split() for line in out.splitlines() if line.startswith("  ")]
+    assert len(shown) == 6
+    assert all(f"{weights[name]:+.5f}" == weight for weight, name in shown)
+    assert "text options" not in main("predict", "m", "a.vw")[2]
+
+
+def test_limit(main):
+    assert "mail.jsonl: 70 messages" in main("evaluate", "mail.jsonl", "--limit", 70)[1]
+    assert "synthetic stream: 70 messages" in main("evaluate", "--limit", 70)[1]
+
+
+@pytest.mark.parametrize("data", [b"", gzip.compress(b""), b"\n\n"])
+def test_empty_stream(main, here, data):
+    (here / "e.jsonl").write_bytes(data)
+    code, out, err = main("evaluate", "e.jsonl", "--curve", "c.csv", "--plot", "c.png", "--save", "m")
+    assert (code, err) == (0, "")
+    assert out.startswith("e.jsonl: 0 messages, 0 bad lines")
+    code, out, _ = main("predict", "m", "mail.jsonl", "--limit", 2)
+    assert (code, out) == (0, "\t0.500000\n" * 2)
+    assert main("explain", "m")[0] == 0
+
+
+def test_standard_input():
+    data = gzip.compress(b"".join(b"%s\t%s\n" % (y.encode(), x.encode()) for x, y in stream))
+    done = process("evaluate", "-", "--format", "labelled-text", input=data)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"standard input: 600 messages")
+    done = process("evaluate", "-", input=b'{"text": "a", "label": 1}\n')
+    assert done.stdout.startswith(b"standard input: 1 message")
+
+
+# bad lines and errors
+
+
+def test_bad_lines_are_reported_counted_and_skipped(main, here):
+    with open("bad.jsonl", "w") as file:
+        for i, (text, label) in enumerate(stream):
+            file.write(json.dumps({"text": text, "label": label}) + "\n" + "oops\n" * (i < 12))
+    code, out, err = main("evaluate", "bad.jsonl")
+    assert code == 0
+    assert "600 messages" in out
+    assert "12 bad lines" in out.splitlines()[0]
+    assert metrics(out) == metrics(main("evaluate", "mail.jsonl")[1])
+    lines = err.splitlines()
+    assert len(lines) == 11
+    assert lines[0].startswith("stream-pegasos: line 2 skipped: not JSON")
+    assert lines[9].startswith("stream-pegasos: line 20 skipped: not JSON")
+    assert lines[10] == "stream-pegasos: 2 more bad lines skipped"
+    assert main("evaluate", "bad.jsonl", "--strict")[:2][0] == 1
+    assert main("train", "bad.jsonl", "--strict", "--save", "m")[0] == 1
+    assert main("predict", "m", "bad.jsonl", "--strict")[0] == 1
+    assert main("evaluate", "mail.jsonl", "--strict")[0] == 0
+
+
+def test_a_stream_without_a_good_line_gets_a_hint(main):
+    code, _, err = main("evaluate", "mail.jsonl", "--label-field", "class")
+    assert code == 0
+    assert "no field 'class'" in err.splitlines()[0]
+    assert "--label-field" in err.splitlines()[-1]
+
+
+def test_missing_file(main):
+    for arguments in (["evaluate", "x.jsonl"], ["train", "x.jsonl", "--save", "m"], ["predict", "x.jsonl"]):
+        code, out, err = main(*arguments)
+        assert (code, out) == (1, "")
+        assert error_line(err) == "stream-pegasos: error: x.jsonl: No such file or directory"
+    assert not os.path.exists("m")
+
+
+def test_directory(main, here):
+    (here / "d.jsonl").mkdir()
+    assert "d.jsonl: Is a directory" in error_line(main("evaluate", "d.jsonl")[2])
+
+
+def test_unknown_extension(main, here):
+    (here / "mail.xyz").write_text("x")
+    code, _, err = main("evaluate", "mail.xyz")
+    assert code == 1
+    assert "'.xyz'" in error_line(err)
+
+
+def test_truncated_gzip(main, here):
+    data = gzip.compress((here / "mail.jsonl").read_bytes())
+    (here / "t.jsonl.gz").write_bytes(data[:-20])
+    code, _, err = main("evaluate", "t.jsonl.gz")
+    assert code == 1
+    assert error_line(err) == "stream-pegasos: error: t.jsonl.gz: the gzip data is truncated"
+
+
+def test_unknown_csv_field(main, here):
+    (here / "a.csv").write_text("body,label\nx,1\n")
+    code, _, err = main("evaluate", "a.csv")
+    assert code == 1
+    assert "no field 'text'; its fields: body, label" in error_line(err)
+
+
+@pytest.mark.parametrize("data", [b"", b"nonsense" * 10])
+def test_damaged_model(main, here, data):
+    (here / "m").write_bytes(data)
+    for arguments in (["predict", "m", "mail.jsonl"], ["explain", "m"]):
+        code, _, err = main(*arguments)
+        assert code == 1
+        assert "m is damaged" in error_line(err)
+
+
+def test_third_label(main):
+    write_jsonl("three.jsonl", [*stream, ("a", "eggs"), ("b", "ham")])
+    for arguments in (["evaluate"], ["evaluate", "--delay", 3], ["train", "--save", "m"]):
+        code, _, err = main(arguments[0], "three.jsonl", *arguments[1:])
+        assert code == 1
+        line = error_line(err)
+        assert "line 601: " in line
+        assert "'eggs'" in line
+        assert "OneVsRestClassifier" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["evaluate", "--l2", "-1"], "l2"),
+        (["evaluate", "--l2", "x"], "--l2"),
+        (["evaluate", "--ngrams", "one"], "--ngrams"),
+        (["evaluate", "--ngrams", "3,1"], "ngram_range"),
+        (["evaluate", "--format", "xml", "mail.jsonl"], "--format"),
+        (["evaluate", "--token-pattern", "("], "token_pattern"),
+        (["evaluate", "--delay", "-1"], "--delay"),
+        (["evaluate", "--text-field", "label", "mail.jsonl"], "--text-field"),
+        (["evaluate", "a.vw", "--binary"], "--binary"),
+        (["train", "mail.jsonl"], "--save"),
+        (["train", "mail.jsonl", "--save", "m", "--load", "m", "--l2", "1"], "--load"),
+        (["predict"], "MODEL"),
+        (["explain", "m", "--top", "0"], "--top"),
+        (["evaluate", "--nonsense"], "--nonsense"),
+        (["nonsense"], "nonsense"),
+    ],
+)
+def test_usage(main, arguments, word):
+    code, out, err = main(*arguments)
+    assert code == 2
+    assert out == ""
+    assert word in err
+    assert "Traceback" not in err
+
+
+# train, predict, explain
+
+
+def test_train_then_predict(main):
+    code, out, err = main("train", "mail.jsonl", "--save", "m", "--limit", 400)
+    assert (code, err) == (0, "")
+    assert out.startswith("learned 400 messages in ")
+    code, out, err = main("predict", "m", "mail.jsonl")
+    assert (code, err) == (0, "")
+    model = load("m")
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert [label for label, _ in rows] == [model.predict_one(text) for text, _ in stream]
+    for (label, probability), (text, _) in zip(rows, stream, strict=True):
+        assert float(probability) == pytest.approx(model.predict_proba_one(text)[label], abs=1e-6)
+
+
+def test_training_in_two_runs_is_training_in_one(main):
+    write_jsonl("a.jsonl", stream[:250])
+    write_jsonl("b.jsonl", stream[250:])
+    assert main("train", "mail.jsonl", "--save", "whole", "--batch-size", 7)[0] == 0
+    assert main("train", "a.jsonl", "--save", "m", "--batch-size", 7)[0] == 0
+    assert main("train", "b.jsonl", "--load", "m", "--save", "m")[0] == 0
+    assert load("m").weights == load("whole").weights
+    assert load("m").n_iterations == load("whole").n_iterations
+
+
+def test_one_label_learned(main):
+    write_jsonl("ham.jsonl", [("a", "ham"), ("b", "ham")])
+    assert main("train", "ham.jsonl", "--save", "m")[0] == 0
+    assert main("predict", "m", "ham.jsonl")[1] == "ham\t1.000000\n" * 2
+    assert "for ham" in main("explain", "m")[1]
+
+
+def test_labels_stay_in_their_column(main):
+    strange = [("one two", "x\ty\n"), ("three four", "\ud800é")] * 5
+    write_jsonl("strange.jsonl", strange)
+    assert main("train", "strange.jsonl", "--save", "m")[0] == 0
+    labels = [line.split("\t")[0] for line in main("predict", "m", "strange.jsonl")[1].splitlines()]
+    # Labels are stripped when they are read.
+    assert labels == ["x\\ty", "\\ud800é"] * 5
+    with open("bool.jsonl", "w") as file:
+        file.write('{"text": "yes", "label": true}\n{"text": "no", "label": false}\n' * 3)
+    assert main("train", "bool.jsonl", "--save", "m")[0] == 0
+    labels = [line.split("\t")[0] for line in main("predict", "m", "bool.jsonl")[1].splitlines()]
+    assert labels == ["true", "false"] * 3
+
+
+def test_model_and_format_must_fit(main, here):
+    (here / "a.vw").write_text("1 | a\n-1 | b\n")
+    assert main("train", "a.vw", "--save", "dicts")[0] == 0
+    assert main("train", "mail.jsonl", "--save", "texts")[0] == 0
+    for model, file in (("dicts", "mail.jsonl"), ("texts", "a.vw")):
+        code, _, err = main("predict", model, file)
+        assert code == 1
+        assert "has format" in error_line(err)
+
+
+def test_explain_names_the_hashed_features(main):
+    assert main("train", "mail.jsonl", "--save", "m")[0] == 0
+    code, out, err = main("explain", "m", "mail.jsonl", "--top", 5)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert (lines[0], lines[6]) == ("for spam", "for ham")
+    model = load("m")
+    # What a word adds to the margin when it stands alone says the same, its sign included.
+    margins = {word: model.decision_function_one(word) for text, _ in stream for word in model.features.tokens(text)}
+    ordered = sorted(margins.values())
+    for block, expected in ((lines[1:6], ordered[:-6:-1]), (lines[7:], ordered[:5])):
+        shown = [line.split(maxsplit=1) for line in block]
+        assert [float(weight) for weight, _ in shown] == pytest.approx(expected, abs=1e-5)
+        assert all(margins[word] == pytest.approx(float(weight), abs=1e-5) for weight, word in shown)
+
+
+def test_explain_without_a_stream_shows_indices_and_a_hint(main):
+    assert main("train", "mail.jsonl", "--save", "m", "--intercept")[0] == 0
+    code, out, err = main("explain", "m", "--top", 4)
+    assert code == 0
+    model = load("m")
+    shown = [line.split() for line in out.splitlines() if line.startswith("  ")]
+    assert len(shown) == 8
+    assert all(f"{model.weights[int(index)]:+.5f}" == weight for weight, index in shown)
+    assert out.splitlines()[-1] == f"intercept {model.intercept:+.5f}"
+    assert err.startswith("stream-pegasos: these are hashed features; for their names: ")
+
+
+def test_explain_where_words_collide(main):
+    assert main("train", "mail.jsonl", "--save", "m", "--n-features", 8)[0] == 0
+    out = main("explain", "m", "mail.jsonl")[1]
+    assert len([line for line in out.splitlines() if line.startswith("  ")]) <= 8
+
+
+# run
+
+
+def line_of(text, label=None):
+    return json.dumps({"text": text} if label is None else {"text": text, "label": label}).encode() + b"\n"
+
+
+def test_run_answers_each_line_before_it_learns_it(here):
+    model = PegasosTextClassifier()
+    with started("run", "--save", "m") as run:
+        for i, (text, label) in enumerate(stream[:40]):
+            known = label if i % 3 else None
+            run.stdin.write(line_of(text, known))
+            run.stdin.flush()
+            answer, probability = run.stdout.readline().decode().rstrip("\n").split("\t")
+            if model.classes == (None, None):
+                assert (answer, probability) == ("", "0.500000")
+            else:
+                assert answer == model.predict_one(text)
+                assert float(probability) == pytest.approx(model.predict_proba_one(text)[answer], abs=1e-6)
+            if known:
+                model.learn_one(text, known)
+        run.stdin.write(b"nonsense\n")
+        rest, err = run.communicate()
+    assert (run.returncode, rest) == (0, b"")
+    assert err.startswith(b"stream-pegasos: line 41 skipped: not JSON")
+    assert load("m").weights == model.weights
+
+
+def test_run_from_nothing_in_each_format(here):
+    done = process("run", "--format", "labelled-text", input=b"first\nspam\twin\nspam\twin\nham\thi\n\tlast\n")
+    lines = done.stdout.decode().splitlines()
+    assert lines[:3] == ["\t0.500000", "\t0.500000", "spam\t1.000000"]
+    assert len(lines) == 5
+    done = process("run", "--format", "vw", input=b"| a\n1 | a\n-1 | b\n| a b\n")
+    assert len(done.stdout.splitlines()) == 4
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_run_saves_when_it_is_told_to_end(here, number, code):
+    with started("run", "--save", "m") as run:
+        for text, label in stream[:20]:
+            run.stdin.write(line_of(text, label))
+            run.stdin.flush()
+            run.stdout.readline()
+        run.send_signal(number)
+        out, err = run.communicate(timeout=20)
+    assert (run.returncode, out) == (code, b"")
+    assert err == b"stream-pegasos: read 20 messages, learned 20, 0 bad lines\n"
+    reference = PegasosTextClassifier()
+    reference.learn_many(*zip(*stream[:20], strict=True))
+    assert load("m").weights == reference.weights
+
+
+def test_run_continues_with_a_loaded_model(here):
+    process("train", "mail.jsonl", "--save", "m")
+    model = load("m")
+    data = b"".join(line_of(text) for text, _ in stream[:50])
+    lines = process("run", "--load", "m", input=data).stdout.decode().splitlines()
+    assert [line.split("\t")[0] for line in lines] == [model.predict_one(text) for text, _ in stream[:50]]
+
+
+def test_sigterm_ends_run_while_nobody_takes_its_answers(here):
+    """The pipe of the answers is full: the command waits until somebody reads them."""
+    data = b"".join(line_of(text, label) for text, label in stream)
+    with started("run", "--save", "m") as run:
+        os.set_blocking(run.stdin.fileno(), False)
+        unchanged = 0
+        while unchanged < 10:
+            try:
+                unchanged = 0 if run.stdin.raw.write(data) else unchanged + 1
+            except BlockingIOError:
+                unchanged += 1
+            time.sleep(0.05)
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(20) == 143
+        run.stdin.raw.close()
+    load("m")
+
+
+def test_run_ends_quietly_and_saves_when_nobody_reads(here):
+    data = b"".join(line_of(text, label) for text, label in stream)
+    with started("run", "--save", "m") as run:
+        run.stdout.close()
+        run.stdin.write(data)
+        run.stdin.close()
+        assert run.stderr.read() == b""
+        assert run.wait(20) == 0
+    load("m")
+
+
+def test_run_saves_before_it_stops_at_a_third_label(here):
+    data = b"".join(line_of(text, label) for text, label in stream[:30])
+    done = process("run", "--save", "m", input=data + line_of("x", "eggs"))
+    assert done.returncode == 1
+    assert "line 31: label 'eggs'" in error_line(done.stderr.decode())
+    reference = PegasosTextClassifier()
+    reference.learn_many(*zip(*stream[:30], strict=True))
+    assert load("m").weights == reference.weights
+
+
+# signals, pipes and disks
+
+
+def test_predict_into_a_closed_pipe_ends_quietly(here):
+    process("train", "mail.jsonl", "--save", "m")
+    write_jsonl("long.jsonl", stream * 20)
+    with started("predict", "m", "long.jsonl") as predict:
+        predict.stdout.readline()
+        predict.stdout.close()
+        assert predict.stderr.read() == b""
+        assert predict.wait(20) == 0
+
+
+@pytest.mark.parametrize("arguments", [["evaluate", "-", "--save", "m"], ["train", "-", "--save", "m"]])
+def test_ctrl_c_ends_with_what_was_done(here, arguments):
+    with started(*arguments) as running:
+        running.stdin.write(b"".join(line_of(text, label) for text, label in stream[:200]))
+        running.stdin.flush()
+        wait_until_read(running.stdin)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=20)
+    assert (running.returncode, err) == (130, b"")
+    assert b"200 messages in " in out
+    assert (b"interrupted" in out) == (arguments[0] == "evaluate")
+    reference = PegasosTextClassifier()
+    reference.learn_many(*zip(*stream[:200], strict=True))
+    assert load("m").weights == pytest.approx(reference.weights)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_full_disk(main):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([*command, "evaluate"], env=environment, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert error_line(done.stderr.decode()).endswith("cannot write standard output: No space left on device")
+    for option in ("--curve", "--plot"):
+        code, out, err = main("evaluate", "mail.jsonl", option, "/dev/full", "--save", option[2:])
+        assert code == 1
+        assert "accuracy" in out
+        load(option[2:])
+        assert error_line(err).endswith("cannot write /dev/full: No space left on device")
+
+
+def test_model_that_does_not_fit_on_the_disk(here):
+    def small_disk():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, 1_000))
+
+    (here / "m").write_text("as it was")
+    done = process("train", "mail.jsonl", "--save", "m", preexec_fn=small_disk)
+    assert done.returncode == 1
+    assert error_line(done.stderr.decode()).startswith("stream-pegasos: error: cannot write m: ")
+    assert (here / "m").read_text() == "as it was"
+    assert sorted(path.name for path in here.iterdir()) == ["m", "mail.jsonl"]
+
+
+def test_output_that_cannot_be_written_fails_before_the_work(main, here):
+    for option in ("--curve", "--plot", "--save"):
+        for path in ("none/x.png", here):
+            code, out, err = main("evaluate", option, path)
+            assert (code, out) == (1, "")
+            assert "cannot write" in error_line(err)
+
+
+def test_plot_without_matplotlib(here):
+    script = "import sys; sys.modules['matplotlib'] = None; import stream_pegasos.cli as cli; cli.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "evaluate", "--plot", "p.png"],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "pip install 'stream_pegasos[plot]'" in error_line(done.stderr)
+
+
+def test_progress_on_a_terminal_only(here):
+    terminal, end = pty.openpty()
+    done = subprocess.run(
+        [*command, "evaluate", "mail.jsonl"],
+        env={**environment, "TERM": "xterm"},
+        stdout=subprocess.PIPE,
+        stderr=end,
+    )
+    os.close(end)
+    shown = b""
+    try:
+        while part := os.read(terminal, 65536):
+            shown += part
+    except OSError:  # on Linux the end of a terminal is an error
+        pass
+    os.close(terminal)
+    assert b"docs/s" in shown
+    assert b"Traceback" not in shown
+    assert done.stdout.startswith(b"mail.jsonl: 600 messages")
+    assert process("evaluate", "mail.jsonl").stderr == b""
+
+
+# help
+
+
+def test_version(main):
+    code, out, _ = main("--version")
+    assert code == 0
+    assert out.startswith("stream-pegasos ")
+    assert out.split()[1][0].isdigit()
+
+
+@pytest.mark.parametrize("name", ["evaluate", "train", "predict", "run", "explain"])
+def test_help_teaches(main, name):
+    code, out, err = main(name, "--help")
+    assert (code, err) == (0, "")
+    assert "Examples:" in out
+    assert f"stream-pegasos {name}" in out
+    assert name in main("--help")[1]
+
+
+def test_help_imports_nothing_heavy():
+    script = (
+        "import sys, atexit; atexit.register(lambda: print(*sys.modules)); import stream_pegasos.cli as c; c.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "--help"], env=environment, capture_output=True, text=True, check=True
+    )
+    imported = set(done.stdout.split())
+    assert "typer" in imported
+    assert not imported & {"matplotlib", "scipy.stats", "scipy.sparse", "sklearn", "stream_pegasos.prequential"}
+
+
+# real streams
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "least"),
+    [("sms_spam.jsonl.gz", "5,574", 0.93), ("enron_1to3.jsonl.gz", "16,541", 0.95)],
+)
+def test_real_streams(main, data_folder, name, n, least):
+    code, out, err = main("evaluate", data_folder / name)
+    assert (code, err) == (0, "")
+    assert f"{n} messages" in out
+    assert metrics(out)["accuracy"] > least

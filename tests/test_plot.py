@@ -1,0 +1,61 @@
+import math
+import subprocess
+import sys
+
+import pytest
+
+from stream_pegasos.prequential import Checkpoint
+
+pytest.importorskip("matplotlib")
+
+from stream_pegasos.plot import draw, save
+
+curve = [Checkpoint(n, 0.9, 0.8, 0.7, 0.95, 0.2, 1 - 1 / n, 0.1) for n in range(50, 5_001, 50)]
+
+
+def lines(figure):
+    return {line.get_label(): line for line in figure.axes[0].get_lines()}
+
+
+def test_lines_hold_the_curve():
+    figure = draw(curve, title="my $stream_1$")
+    assert list(lines(figure)) == ["accuracy 90.0%", "newest 1,000 100.0%", "ROC AUC 95.0%"]
+    assert list(lines(figure)["newest 1,000 100.0%"].get_xdata()) == [row.n for row in curve]
+    assert list(lines(figure)["newest 1,000 100.0%"].get_ydata()) == [1 - 1 / row.n for row in curve]
+    assert figure.axes[0].get_title("left") == "my $stream_1$"
+    low, high = figure.axes[0].get_ylim()
+    assert low < 0.9
+    assert high >= 1.0
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        [Checkpoint(1, 0.0, math.nan, math.nan, math.nan, 0.7, 0.0, 0.1)],
+        [Checkpoint(n, 1.0, math.nan, math.nan, math.nan, 0.0, 1.0, 0.1) for n in (50, 60)],
+    ],
+)
+def test_curves_with_nothing_to_show(rows, tmp_path):
+    save(rows, tmp_path / "curve.png", title="")
+    assert (tmp_path / "curve.png").stat().st_size > 1_000
+
+
+@pytest.mark.parametrize(
+    ("name", "magic"),
+    [("a.png", b"\x89PNG"), ("a", b"\x89PNG"), ("a.xyz", b"\x89PNG"), ("a.SVG", b"<?xml"), ("a.pdf", b"%PDF")],
+)
+def test_file_types(name, magic, tmp_path):
+    save(curve, tmp_path / name, title="stream")
+    assert (tmp_path / name).read_bytes().startswith(magic)
+
+
+def test_without_matplotlib_the_message_tells_what_to_install():
+    script = "import sys; sys.modules['matplotlib'] = None; import stream_pegasos.plot"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PYTHONPATH": ":".join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+    )
+    assert "ImportError: drawing needs matplotlib: pip install 'stream_pegasos[plot]'" in done.stderr

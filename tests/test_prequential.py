@@ -1,0 +1,307 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from river import evaluate as river_evaluate
+from river import metrics as river_metrics
+from sklearn import metrics
+
+from stream_pegasos import PegasosClassifier, PegasosTextClassifier
+from stream_pegasos.prequential import Checkpoint, ExampleError, PrequentialScore, chunks, evaluate, learn
+from stream_pegasos.streams import synthetic
+
+# margins from a small set, so that ties are many
+outcomes = st.lists(
+    st.tuples(
+        st.booleans(), st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0]), st.sampled_from([0.0, 0.125, 0.5, 0.75, 1.0])
+    ),
+    min_size=1,
+)
+
+
+def scored(rows, sizes=(10**9,)):
+    """A score that got the rows in blocks of the given sizes, over and over."""
+    score = PrequentialScore()
+    rows = iter(rows)
+    for size in itertools.cycle(sizes):
+        block = list(itertools.islice(rows, size))
+        if not block:
+            return score
+        score.update(*zip(*block, strict=True))
+
+
+def same(a, b):
+    assert np.allclose(a, b, rtol=1e-12, atol=1e-12, equal_nan=True), (a, b)
+
+
+# PrequentialScore
+
+
+@given(outcomes)
+def test_scores_are_those_of_scikit_learn(rows):
+    y, margins, probabilities = (np.array(column) for column in zip(*rows, strict=True))
+    score = scored(rows)
+    predicted = margins > 0
+    assert score.n == len(rows)
+    assert score.confusion_matrix.tolist() == metrics.confusion_matrix(y, predicted, labels=[False, True]).tolist()
+    same(score.accuracy, metrics.accuracy_score(y, predicted))
+    clipped = np.clip(np.column_stack([1 - probabilities, probabilities]), 1e-15, 1)
+    same(score.log_loss, metrics.log_loss(y, clipped, labels=[False, True]))
+    same(score.f1, metrics.f1_score(y, predicted) if y.any() or predicted.any() else math.nan)
+    one_class = y.all() or not y.any()
+    same(score.balanced_accuracy, math.nan if one_class else metrics.balanced_accuracy_score(y, predicted))
+    same(score.roc_auc, math.nan if one_class else metrics.roc_auc_score(y, margins))
+
+
+@given(outcomes, st.lists(st.integers(1, 5), min_size=1, max_size=4), st.integers(1, 9))
+def test_scores_do_not_depend_on_the_blocks(rows, sizes, window):
+    score = PrequentialScore(window)
+    for start in range(0, len(rows), sizes[0]):
+        score.update(*zip(*rows[start : start + sizes[0]], strict=True))
+        same(score.roc_auc, scored(rows[: start + sizes[0]]).roc_auc)
+    whole = scored(rows, sizes)
+    same(whole.checkpoint()[:6], scored(rows).checkpoint()[:6])
+    newest = [y == (margin > 0) for y, margin, _ in rows][-window:]
+    same(score.window_accuracy, sum(newest) / len(newest))
+
+
+def test_scores_are_those_of_river():
+    random = np.random.default_rng(5)
+    y = random.random(500) < 0.3
+    margins = random.normal(size=500) + y
+    probabilities = 1 / (1 + np.exp(-margins))
+    score = PrequentialScore()
+    score.update(y, margins, probabilities)
+    for metric, value in [
+        (river_metrics.Accuracy(), score.accuracy),
+        (river_metrics.BalancedAccuracy(), score.balanced_accuracy),
+        (river_metrics.F1(), score.f1),
+        (river_metrics.LogLoss(), score.log_loss),
+    ]:
+        for truth, margin, probability in zip(y.tolist(), margins.tolist(), probabilities.tolist(), strict=True):
+            metric.update(truth, probability if isinstance(metric, river_metrics.LogLoss) else margin > 0)
+        same(value, metric.get())
+
+
+def test_predicted_may_differ_from_the_sign_of_the_margin():
+    score = PrequentialScore()
+    score.update([True, False], [1.0, 1.0], [0.5, 0.5], predicted=[False, False])
+    assert score.confusion_matrix.tolist() == [[1, 0], [1, 0]]
+
+
+def test_empty_score():
+    assert all(map(math.isnan, PrequentialScore().checkpoint()[1:]))
+    assert PrequentialScore().n == 0
+    with pytest.raises(ValueError, match="window is 0"):
+        PrequentialScore(0)
+
+
+@given(outcomes.filter(lambda rows: all(margin for _, margin, _ in rows)))
+def test_swap(rows):
+    score = scored(rows)
+    score.swap()
+    same(score.checkpoint(), scored([(not y, -margin, 1 - p) for y, margin, p in rows]).checkpoint())
+
+
+def test_roc_auc_is_exact_over_many_blocks():
+    random = np.random.default_rng(1)
+    y = random.random(30_000) < 0.2
+    margins = np.round(random.normal(size=30_000) + y, 2)
+    score = PrequentialScore()
+    for block in np.array_split(np.arange(30_000), 100):
+        score.update(y[block], margins[block], np.full(len(block), 0.5))
+        end = block[-1] + 1
+        if end % 3_000 == 0:
+            assert score.roc_auc == pytest.approx(metrics.roc_auc_score(y[:end], margins[:end]), abs=1e-12)
+
+
+# evaluate
+
+
+def one_by_one(model, examples, delay=0):
+    """The definition: predict, then learn the example of `delay` examples ago."""
+    rows = []
+    examples = list(examples)
+    for i, (x, _, *_) in enumerate(examples):
+        both = None not in model.classes
+        probability = model.predict_proba_one(x)[model.classes[1]] if both else 0.5
+        rows.append([model.predict_one(x), model.decision_function_one(x), probability, model.classes[1]])
+        if i >= delay:
+            x, y, *w = examples[i - delay]
+            model.learn_one(x, y, *w)
+    for x, y, *w in examples[max(0, len(examples) - delay) :]:
+        model.learn_one(x, y, *w)
+    positive = model.classes[1]
+    score = PrequentialScore()
+    for (label, margin, probability, about), (_, y, *_) in zip(rows, examples, strict=True):
+        if about not in (None, positive):
+            margin, probability = -margin, 1 - probability
+        truth = y == positive
+        score.update([truth], [margin], [probability], [truth if label == y else not truth])
+    return score
+
+
+def dicts(stream):
+    return [(dict.fromkeys(text.split(), 1.0), y) for text, y in stream]
+
+
+streams = {
+    "text": (PegasosTextClassifier, list(synthetic(n=1_500, seed=2))),
+    "spam first": (PegasosTextClassifier, list(synthetic(n=800, seed=3))[::-1]),
+    "late second label": (
+        PegasosTextClassifier,
+        sorted(synthetic(n=300, seed=4), key=lambda example: example[1]),
+    ),
+    "one label": (PegasosTextClassifier, [(text, "ham") for text, _ in synthetic(n=100)]),
+    "dicts of 0 and 1": (PegasosClassifier, [(x, int(y == "spam")) for x, y in dicts(synthetic(n=600))]),
+    "1 turns out negative": (
+        lambda: PegasosClassifier(fit_intercept=True),
+        [({"a": 1.0}, 1)] * 5 + [(x, 2 if y == "spam" else 1) for x, y in dicts(synthetic(n=300))],
+    ),
+    "bool": (PegasosClassifier, [(x, y == "spam") for x, y in dicts(synthetic(n=300))]),
+    "positive label given": (
+        lambda: PegasosTextClassifier(classifier=PegasosClassifier(pos_label="ham")),
+        list(synthetic(n=300)),
+    ),
+    "weights": (
+        PegasosTextClassifier,
+        [(x, y, [0.5, 1.0, 3.0][len(x) % 3]) for x, y in synthetic(n=1_000)],
+    ),
+    "mini-batches": (
+        lambda: PegasosTextClassifier(classifier=PegasosClassifier(batch_size=7)),
+        list(synthetic(n=300)),
+    ),
+    "nothing": (PegasosTextClassifier, []),
+}
+
+
+@pytest.mark.parametrize("name", streams)
+@pytest.mark.parametrize(("delay", "batch"), [(0, 512), (0, 1), (0, 7), (1, 512), (40, 16), (5_000, 64)])
+def test_evaluate_is_predicting_then_learning_one_by_one(name, delay, batch):
+    make, stream = streams[name]
+    reference, model = make(), make()
+    expected = one_by_one(reference, stream, delay)
+    evaluation = evaluate(model, iter(stream), delay=delay, batch=batch)
+    assert evaluation.score.confusion_matrix.tolist() == expected.confusion_matrix.tolist()
+    same(evaluation.score.checkpoint(), expected.checkpoint())
+    assert model.weights == pytest.approx(reference.weights)
+    assert model.n_iterations == reference.n_iterations
+    assert not evaluation.interrupted
+
+
+@pytest.mark.parametrize("delay", [0, 1, 30])
+def test_evaluate_agrees_with_river(delay):
+    """There, a label with delay d is known to the d-th next prediction; here, to the one after."""
+    stream = list(synthetic(n=1_000, seed=9))
+    metric = river_evaluate.progressive_val_score(
+        stream, PegasosTextClassifier(), river_metrics.Accuracy(), delay=delay + 1
+    )
+    score = evaluate(PegasosTextClassifier(), stream, delay=delay).score
+    assert score.accuracy == pytest.approx(metric.get(), abs=1e-12)
+
+
+def test_curve():
+    stream = list(synthetic(n=23_456))
+    seen = []
+    evaluation = evaluate(PegasosTextClassifier(), stream, on_checkpoint=seen.append)
+    curve = evaluation.curve
+    assert [row.n for row in curve] == [*range(200, 23_456, 200), 23_456]
+    assert set(curve[:-1]) <= set(seen)
+    assert all(isinstance(row, Checkpoint) for row in curve)
+    assert curve[-1][:-1] == evaluation.score.checkpoint()[:-1]
+    assert sorted(row.seconds for row in curve) == [row.seconds for row in curve]
+    # A row is what an evaluation of that many examples gives.
+    row = curve[10]
+    shorter = evaluate(PegasosTextClassifier(), stream[: row.n])
+    same(row[:-1], shorter.score.checkpoint()[:-1])
+    assert evaluate(PegasosTextClassifier(), stream[:100]).curve[-1].n == 100
+    assert [row.n for row in evaluate(PegasosTextClassifier(), stream[:120]).curve] == [50, 100, 120]
+    assert evaluate(PegasosTextClassifier(), []).curve == []
+
+
+@pytest.mark.parametrize("delay", [0, 3])
+def test_third_label_is_an_error_that_carries_its_example(delay):
+    stream = list(synthetic(n=700, seed=1))
+    stream[650] = ("odd one", "eggs", 1.0, 651)
+    model = PegasosTextClassifier()
+    with pytest.raises(ExampleError, match="eggs") as error:
+        evaluate(model, stream, delay=delay)
+    assert error.value.example == stream[650]
+    reference = PegasosTextClassifier()
+    reference.learn_many(*zip(*stream[:650], strict=True))
+    assert model.weights == pytest.approx(reference.weights)
+
+
+def test_learn_finds_the_example_that_is_refused():
+    model = PegasosTextClassifier()
+    with pytest.raises(ExampleError, match="eggs") as error:
+        learn(model, [("a", "ham"), ("b", "spam"), ("c", "eggs"), ("d", "ham")])
+    assert error.value.example[0] == "c"
+    assert model.n_iterations == 2
+
+
+def test_learn_takes_weights():
+    model, reference = PegasosTextClassifier(), PegasosTextClassifier()
+    stream = [(x, y, 0.5 + len(x) % 2) for x, y in synthetic(n=100)]
+    learn(model, stream)
+    for x, y, w in stream:
+        reference.learn_one(x, y, w)
+    assert model.weights == pytest.approx(reference.weights)
+
+
+@pytest.mark.parametrize("n", [0, 1, 511, 512, 700])
+def test_interrupted(n):
+    stream = list(synthetic(n=1_000, seed=1))
+
+    def examples():
+        yield from stream[:n]
+        raise KeyboardInterrupt
+
+    evaluation = evaluate(PegasosTextClassifier(), examples())
+    assert evaluation.interrupted
+    assert evaluation.score.n == n
+    same(
+        evaluation.score.checkpoint()[:-1],
+        evaluate(PegasosTextClassifier(), stream[:n]).score.checkpoint()[:-1],
+    )
+
+
+def test_long_texts_make_shorter_chunks():
+    assert [len(chunk) for chunk in chunks([("x" * 3_000_000, "y")] * 5)] == [2, 2, 1]
+    assert [len(chunk) for chunk in chunks([("x", "y")] * 5, batch=2)] == [2, 2, 1]
+    assert list(chunks([])) == []
+
+
+def test_impossible_parameters():
+    with pytest.raises(ValueError, match="delay is -1"):
+        evaluate(PegasosTextClassifier(), [], delay=-1)
+    with pytest.raises(ValueError, match="batch is 0"):
+        evaluate(PegasosTextClassifier(), [], batch=0)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdefgh"), st.sampled_from([1, 2, 3]))).filter(
+        lambda stream: len({y for _, y in stream}) < 3
+    ),
+    st.integers(0, 4),
+    st.integers(1, 4),
+)
+def test_any_two_integers(stream, delay, batch):
+    examples = [({x: 1.0}, y) for x, y in stream]
+    expected = one_by_one(PegasosClassifier(), examples, delay).checkpoint()
+    same(evaluate(PegasosClassifier(), examples, delay=delay, batch=batch).score.checkpoint(), expected)
+
+
+def test_real_stream(data_folder):
+    from stream_pegasos.streams import read
+
+    model = PegasosTextClassifier()
+    evaluation = evaluate(model, read(data_folder / "sms_spam.jsonl.gz"))
+    assert model.classes == ("ham", "spam")
+    assert evaluation.score.n == 5_574
+    assert evaluation.score.confusion_matrix.sum(1).tolist() == [4_827, 747]
+    assert evaluation.score.accuracy > 0.9
