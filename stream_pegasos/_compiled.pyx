@@ -25,6 +25,7 @@ cdef extern from "Python.h":
     bint PyBool_Check(object)
     bint PyDict_Next(object, Py_ssize_t*, PyObject**, PyObject**)
     Py_ssize_t PyDict_Size(object)
+    PyObject* PyList_GET_ITEM(object, Py_ssize_t)
     double PyFloat_AS_DOUBLE(object)
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
     # Look-ups in constant tables, safe without the GIL.
@@ -62,6 +63,10 @@ cdef int64_t FIRST_NAME = _pure.FIRST_NAME
 cdef double VALUE_LIMIT = _pure.VALUE_LIMIT
 cdef double FOLD_BELOW = _pure.FOLD_BELOW
 cdef double CALIBRATION_RATE = _pure.CALIBRATION_RATE
+cdef double SMALLEST_GRADIENT = _pure.SMALLEST_GRADIENT
+cdef double LARGEST_GRADIENT = _pure.LARGEST_GRADIENT
+cdef double SMALLEST_SLOPE = _pure.SMALLEST_SLOPE
+cdef double LARGEST_SLOPE = _pure.LARGEST_SLOPE
 
 # Fibonacci hashing: an odd multiplier is a bijection of the 64-bit integers, so the table can hold the hash alone.
 cdef extern from *:
@@ -754,6 +759,7 @@ cdef class Scanner(Encoder):
     cdef int32_t* _counts
     cdef Py_ssize_t _counts_capacity
     cdef Py_ssize_t _n
+    cdef double _length  # the norm that the counts are divided by
     cdef uint64_t* _positions  # (index + 1) << 32 | position, 0 where empty
     cdef uint32_t _positions_mask  # of the part in use, small for a small text, so that it stays in the nearest cache
     cdef Py_ssize_t _positions_capacity
@@ -804,14 +810,10 @@ cdef class Scanner(Encoder):
 
     def transform_one(self, text):
         cdef Py_ssize_t i
-        cdef double length
         wait_for(self._guard, self._guard)
         if text is not self._last or self._last_features is None:
             self._load(text, False)
-            length = self._length()
-            self._last_features = {
-                self._indices[i]: (1.0 if self._binary else <double> self._counts[i]) / length for i in range(self._n)
-            }
+            self._last_features = {self._indices[i]: self._example.values[i] / self._length for i in range(self._n)}
         return self._last_features.copy()
 
     def transform_many(self, texts):
@@ -827,7 +829,6 @@ cdef class Scanner(Encoder):
         cdef int32_t[::1] out_indices
         cdef double[::1] out_data
         cdef int64_t[::1] out_indptr
-        cdef double length
         n = self._load_many(texts, False)
         indptr = np.zeros(n + 1, np.int64)
         indices, data = np.empty(0, np.int32), np.empty(0, np.float64)
@@ -842,10 +843,9 @@ cdef class Scanner(Encoder):
                 indices = np.concatenate([indices[:total], np.empty(capacity - total, np.int32)])
                 data = np.concatenate([data[:total], np.empty(capacity - total, np.float64)])
                 out_indices, out_data = indices, data
-            length = self._length()
             for j in range(self._n):
                 out_indices[total + j] = self._indices[j]
-                out_data[total + j] = (1.0 if self._binary else <double> self._counts[j]) / length
+                out_data[total + j] = self._example.values[j] / self._length
             total += self._n
             out_indptr[i + 1] = total
         return indptr, indices[:total].copy(), data[:total].copy()
@@ -885,8 +885,9 @@ cdef class Scanner(Encoder):
             texts = tuple(X)
             self._held = [texts]
         n = len(texts)
-        if reserve(<void**> &self._texts, &self._texts_capacity, n, sizeof(Text)) < 0:
+        if reserve(<void**> &self._texts, &self._texts_capacity, n + 1, sizeof(Text)) < 0:
             raise MemoryError
+        self._texts[n].data = NULL
         for i in range(n):
             x = texts[i]
             if not isinstance(x, str):
@@ -912,6 +913,8 @@ cdef class Scanner(Encoder):
 
     cdef int _fetch(self, Py_ssize_t i) noexcept nogil:
         cdef Text* text = &self._texts[i]
+        SP_PREFETCH(text[1].data)  # one past the last text stands a text of no characters
+        SP_PREFETCH(<const char*> text[1].data + 64)
         self._reset()
         if text.length == 0:
             pass
@@ -926,19 +929,6 @@ cdef class Scanner(Encoder):
         return self._make_example()
 
     cdef void _reset(self) noexcept nogil:
-        cdef Py_ssize_t i
-        cdef uint32_t slot
-        if self._n * 8 > self._positions_mask:
-            memset(self._positions, 0, (<size_t> self._positions_mask + 1) * sizeof(uint64_t))
-        else:
-            for i in range(self._n):
-                slot = self._indices[i] & self._positions_mask
-                while self._positions[slot]:  # empties the whole run, of which every other entry goes too
-                    self._positions[slot] = 0
-                    slot = (slot + 1) & self._positions_mask
-        self._positions_mask = FEWEST_POSITIONS - 1
-        if self._n:
-            memset(self._counts, 0, self._n * sizeof(int32_t))
         self._n = 0
         self._n_ranges = 0
         self._joined_length = 0
@@ -1226,28 +1216,35 @@ cdef class Scanner(Encoder):
         self._offsets[n] = out - self._buffer
         return n
 
-    cdef double _length(self) noexcept nogil:
-        """The norm that the counts are divided by."""
-        cdef double total = 0.0
-        cdef Py_ssize_t i
-        if self._l2:
-            for i in range(self._n):
-                total += 1.0 if self._binary else <double> self._counts[i] * self._counts[i]
-            total = sqrt(total)
-        elif self._l1:
-            for i in range(self._n):
-                total += 1.0 if self._binary else fabs(self._counts[i])
-        return total if total > 0.0 else 1.0
-
     cdef int _make_example(self) noexcept nogil:
-        cdef Py_ssize_t i
+        """Turn counts into the example, and leave the tables empty for the next text."""
         cdef Example* e = &self._example
-        if self._reserve(self._n) < 0:
+        cdef uint64_t* positions = self._positions
+        cdef uint32_t mask = self._positions_mask, slot
+        cdef bint all_at_once = self._n * 8 > mask
+        cdef Py_ssize_t i, n = self._n
+        cdef double count, squares = 0.0, sizes = 0.0
+        if self._reserve(n) < 0:
             return -1
-        for i in range(self._n):
+        for i in range(n):
+            count = 1.0 if self._binary else self._counts[i]
+            squares += count * count
+            sizes += fabs(count)
             e.hashes[i] = hash_key(self._indices[i])
-            e.values[i] = 1.0 if self._binary else self._counts[i]
-        e.n, e.factor = self._n, 1.0 / self._length()
+            e.values[i] = count
+            self._counts[i] = 0
+            if not all_at_once:
+                slot = self._indices[i] & mask
+                while positions[slot]:  # empties the whole run, of which every other entry goes too
+                    positions[slot] = 0
+                    slot = (slot + 1) & mask
+        if all_at_once:
+            memset(positions, 0, (<size_t> mask + 1) * sizeof(uint64_t))
+        self._positions_mask = FEWEST_POSITIONS - 1
+        self._length = sqrt(squares) if self._l2 else sizes if self._l1 else 1.0
+        if self._length == 0.0:
+            self._length = 1.0
+        e.n, e.factor = n, 1.0 / self._length
         return 0
 
 
@@ -1262,6 +1259,26 @@ cdef inline double logistic(double z) noexcept nogil:
     return 1.0 / (1.0 + exp(-min(max(z, -34.0), 34.0)))
 
 
+def signs_of(y, dict signs):
+    """The value in `signs` of each label of a list, or None if one is not there."""
+    cdef Py_ssize_t i, n = len(y)
+    cdef list labels = y
+    cdef PyObject* label
+    cdef PyObject* before = NULL
+    cdef double sign = 0.0
+    result = np.empty(n)
+    cdef double[::1] out = result
+    for i in range(n):
+        label = PyList_GET_ITEM(labels, i)
+        if label != before:
+            found = signs.get(<object> label)
+            if found is None:
+                return None
+            sign, before = found, label
+        out[i] = sign
+    return result
+
+
 @cython.final
 cdef class Learner:
     cdef readonly tuple arguments
@@ -1271,7 +1288,7 @@ cdef class Learner:
     cdef double _l2, _t0, _intercept_scaling
     cdef Py_ssize_t _batch_size
     cdef bint _project
-    cdef double _log_slope, _slope, _calibration_squares
+    cdef double _slope, _calibration_squares
     cdef uint64_t* _buffer_hashes
     cdef double* _buffer_values
     cdef Py_ssize_t _buffer_size, _buffer_hashes_capacity, _buffer_values_capacity
@@ -1305,9 +1322,13 @@ cdef class Learner:
 
     def learn(self, Encoder encoder not None, x, double y, double weight):
         cdef Example* e = &encoder._example
+        cdef double margin
         wait_for(encoder._guard, self.weights._guard)
         encoder._load(x, True)
-        if self._begin(e) < 0 or self._learn(e, self._margin(e), y, weight) < 0:
+        if self._begin(e) < 0:
+            raise MemoryError
+        margin = self._margin(e)
+        if self._learn(e, margin, self._probability(margin), y, weight) < 0:
             raise MemoryError
 
     def predict_learn_many(self, Encoder encoder not None, X, y=None, weights=None):
@@ -1341,7 +1362,9 @@ cdef class Learner:
                 out_margins[i] = self._margin(e)
                 out_probabilities[i] = self._probability(out_margins[i])
                 if learning:
-                    status = self._learn(e, out_margins[i], labels[i], example_weights[i] if weighted else 1.0)
+                    status = self._learn(
+                        e, out_margins[i], out_probabilities[i], labels[i], example_weights[i] if weighted else 1.0
+                    )
                     if status < 0:
                         break
         if status < 0:
@@ -1370,7 +1393,7 @@ cdef class Learner:
             "n_buffered": self.n_buffered,
             "buffer_keys": np.array(keys, np.int64),
             "buffer_values": np.array([self._buffer_values[i] for i in range(self._buffer_size)], np.float64),
-            "log_slope": self._log_slope,
+            "slope": self._slope,
             "calibration_squares": self._calibration_squares,
         }
 
@@ -1387,8 +1410,7 @@ cdef class Learner:
             self._buffer_hashes[self._buffer_size] = hash_key(key)
             self._buffer_values[self._buffer_size] = value
             self._buffer_size += 1
-        self._log_slope, self._calibration_squares = state["log_slope"], state["calibration_squares"]
-        self._slope = exp(self._log_slope)
+        self._slope, self._calibration_squares = state["slope"], state["calibration_squares"]
 
     cdef int _begin(self, Example* e) noexcept nogil:
         """Add the constant feature, and have the processor fetch the entries of all features while the first is waited for."""
@@ -1425,11 +1447,11 @@ cdef class Learner:
         cdef double p = logistic(self._slope * margin)
         return max(p, 0.5 + 1.1102230246251565e-16) if margin > 0.0 else p
 
-    cdef int _learn(self, Example* e, double margin, double y, double weight) noexcept nogil:
+    cdef int _learn(self, Example* e, double margin, double probability, double y, double weight) noexcept nogil:
         cdef Py_ssize_t i
         cdef double coefficient = weight * y * e.factor
         cdef bint violated = y * margin < 1.0
-        self._calibrate(y * margin)
+        self._calibrate(y * margin, 1.0 - probability if y > 0.0 else probability)
         self.n_buffered += 1
         if self._batch_size == 1:  # straight from the example, whose entries are found already
             self.n_buffered = 0
@@ -1499,10 +1521,10 @@ cdef class Learner:
             return -1
         return reserve(<void**> &self._buffer_values, &self._buffer_values_capacity, n, sizeof(double))
 
-    cdef void _calibrate(self, double signed_margin) noexcept nogil:
-        cdef double z = self._slope * signed_margin
-        cdef double gradient = -z * logistic(-z)
-        if gradient != 0.0:
+    cdef void _calibrate(self, double signed_margin, double wrong) noexcept nogil:
+        cdef double gradient = -self._slope * signed_margin * wrong, slope
+        gradient = min(max(gradient, -LARGEST_GRADIENT), LARGEST_GRADIENT)
+        if fabs(gradient) >= SMALLEST_GRADIENT:
             self._calibration_squares += gradient * gradient
-            self._log_slope -= CALIBRATION_RATE * gradient / sqrt(self._calibration_squares)
-            self._slope = exp(self._log_slope)
+            slope = self._slope * (1.0 - CALIBRATION_RATE * gradient / sqrt(self._calibration_squares))
+            self._slope = min(max(slope, SMALLEST_SLOPE), LARGEST_SLOPE)

@@ -362,12 +362,18 @@ def murmur3_32(data: bytes) -> int:
 # --- learning ---------------------------------------------------------------------------------------------------------
 
 
+def signs_of(y: list[Any], signs: dict[Any, float]) -> NDArray[np.float64] | None:
+    """The value in `signs` of each label of a list, or None if one is not there."""
+    found = [signs.get(label) for label in y]
+    return None if None in found else np.array(found, np.float64)
+
+
 class Learner:
     """Pegasos steps on rows, with a mini-batch buffer, and a probability for each margin.
 
-    The probability of the positive class is 1/(1 + exp(−s·margin)); the slope s > 0 follows the margins seen before
-    learning by stochastic descent on the log loss over log s (the slope of Platt 1999, without his intercept, so that
-    probability and decision always agree).
+    The probability of the positive class is 1/(1 + exp(−s·margin)), with the slope of Platt (1999) and without his
+    intercept, so that probability and decision always agree. The slope s > 0 follows the margins seen before learning by
+    stochastic descent on the log loss over log s, with the step size of AdaGrad (Duchi, Hazan and Singer 2011).
     """
 
     def __init__(self, l2: float, batch_size: int, t0: float, project: bool, intercept_scaling: float) -> None:
@@ -381,7 +387,7 @@ class Learner:
         self._intercept_scaling = intercept_scaling  # 0: no intercept
         self._n_buffered = 0
         self._buffer: list[tuple[int, float]] = []  # of the violating examples: key, c·y·x
-        self._log_slope = 0.0
+        self._slope = 1.0
         self._calibration_squares = 0.0
 
     @property
@@ -394,9 +400,8 @@ class Learner:
 
     def probability(self, margin: float) -> float:
         """The probability of the positive class; above one half exactly where the margin is above 0."""
-        if margin > 0.0:
-            return max(logistic(math.exp(self._log_slope) * margin), 0.5 + 2.0**-53)
-        return logistic(math.exp(self._log_slope) * margin)
+        probability = logistic(self._slope * margin)
+        return max(probability, 0.5 + 2.0**-53) if margin > 0.0 else probability
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> None:
         """Take in one example with label y = ±1, and the step if it fills the batch."""
@@ -437,7 +442,8 @@ class Learner:
 
     def _learn_row(self, row: Row, y: float, weight: float) -> None:
         margin = self.weights.dot(row)
-        self._calibrate(y * margin)
+        probability = self.probability(margin)
+        self._calibrate(y * margin, 1.0 - probability if y > 0.0 else probability)
         if y * margin < 1.0:
             coefficient = weight * y * row.factor
             self._buffer += [(key, coefficient * x) for key, x in zip(row.keys, row.values, strict=True)]
@@ -458,13 +464,15 @@ class Learner:
             if ratio > 1.0:
                 self.weights.scale(1.0 / math.sqrt(ratio))
 
-    def _calibrate(self, signed_margin: float) -> None:
-        z = math.exp(self._log_slope) * signed_margin
-        gradient = min(-z * logistic(-z), LARGEST_GRADIENT)
-        if abs(gradient) >= 1.0 / LARGEST_GRADIENT:
+    def _calibrate(self, signed_margin: float, wrong: float) -> None:
+        """One step on the log loss of the label; `wrong` is the probability that was given to the other one."""
+        gradient = -self._slope * signed_margin * wrong
+        gradient = min(max(gradient, -LARGEST_GRADIENT), LARGEST_GRADIENT)
+        if abs(gradient) >= SMALLEST_GRADIENT:
             self._calibration_squares += gradient * gradient
-            step = CALIBRATION_RATE * gradient / math.sqrt(self._calibration_squares)
-            self._log_slope = min(max(self._log_slope - step, -LARGEST_LOG_SLOPE), LARGEST_LOG_SLOPE)
+            # A step of log s is at most the rate, so 1 − step is near exp(−step), and stays above 0.
+            slope = self._slope * (1.0 - CALIBRATION_RATE * gradient / math.sqrt(self._calibration_squares))
+            self._slope = min(max(slope, SMALLEST_SLOPE), LARGEST_SLOPE)
 
     def get_state(self) -> State:
         return {
@@ -473,7 +481,7 @@ class Learner:
             "n_buffered": self._n_buffered,
             "buffer_keys": np.array([key for key, _ in self._buffer], np.int64),
             "buffer_values": np.array([value for _, value in self._buffer], np.float64),
-            "log_slope": self._log_slope,
+            "slope": self._slope,
             "calibration_squares": self._calibration_squares,
         }
 
@@ -483,15 +491,15 @@ class Learner:
         self._n_buffered = state["n_buffered"]
         keys, values = state["buffer_keys"].tolist(), state["buffer_values"].tolist()
         self._buffer = list(zip(keys, values, strict=True))
-        self._log_slope = state["log_slope"]
+        self._slope = state["slope"]
         self._calibration_squares = state["calibration_squares"]
 
 
-# The size of the first steps of log slope.
+# The size of the first steps of the logarithm of the slope.
 CALIBRATION_RATE = 0.5
-# Gradients that are no larger, and no smaller than the inverse, can be squared; slopes that are no larger are finite.
-LARGEST_GRADIENT = 1e100
-LARGEST_LOG_SLOPE = 500.0
+# Inside these limits squares of gradients and slopes stay in the range of a float64.
+SMALLEST_GRADIENT, LARGEST_GRADIENT = 1e-100, 1e100
+SMALLEST_SLOPE, LARGEST_SLOPE = 1e-200, 1e200
 
 
 def logistic(z: float) -> float:

@@ -132,16 +132,22 @@ static inline SP_TARGET_AVX2 uint32_t sp_classify32(const uint8_t *from, uint8_t
 }
 #endif
 
-/* The classes of `n` ASCII bytes, n <= SP_SEGMENT; `to` has room for the last block to be whole. */
+/* The classes of `n` ASCII bytes, 0 < n <= SP_SEGMENT; `to` has room for the last block to be whole. The text must not be
+   read past its end, so a last block that is not whole is read as the last 64 bytes, or copied where there are fewer. */
 #define SP_CLASSIFY_BODY(CLASSIFY64)                                                                     \
-    uint8_t last[SP_BLOCK];                                                                              \
     size_t i = 0;                                                                                        \
     for (; i + SP_BLOCK <= n; i += SP_BLOCK)                                                             \
         CLASSIFY64(from + i, to + i, lowercase, &classes->word[i / SP_BLOCK], &classes->space[i / SP_BLOCK]); \
-    if (i < n) { /* the text must not be read past its end */                                            \
-        memset(last, 0, SP_BLOCK);                                                                       \
-        memcpy(last, from + i, n - i);                                                                   \
-        CLASSIFY64(last, to + i, lowercase, &classes->word[i / SP_BLOCK], &classes->space[i / SP_BLOCK]); \
+    if (i < n && n >= SP_BLOCK) {                                                                        \
+        uint64_t word, space;                                                                            \
+        CLASSIFY64(from + n - SP_BLOCK, to + n - SP_BLOCK, lowercase, &word, &space);                    \
+        classes->word[i / SP_BLOCK] = word >> (i + SP_BLOCK - n);                                        \
+        classes->space[i / SP_BLOCK] = space >> (i + SP_BLOCK - n);                                      \
+    } else if (i < n) {                                                                                  \
+        uint8_t block[SP_BLOCK];                                                                         \
+        memset(block, 0, SP_BLOCK);                                                                      \
+        memcpy(block, from, n);                                                                          \
+        CLASSIFY64(block, to, lowercase, &classes->word[0], &classes->space[0]);                         \
     }
 
 static void sp_classify_portable(const uint8_t *from, uint8_t *to, size_t n, int lowercase, sp_classes *classes) {

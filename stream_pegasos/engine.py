@@ -10,16 +10,16 @@ import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["NAME", "Encoder", "Learner", "Rows", "Scanner", "Vocabulary", "WeightDict"]
+__all__ = ["NAME", "Encoder", "Learner", "Rows", "Scanner", "Vocabulary", "WeightDict", "signs_of"]
 
 NAME = os.environ.get("STREAM_PEGASOS_ENGINE", "")
 if NAME not in ("", "compiled", "pure"):
     raise ImportError(f"STREAM_PEGASOS_ENGINE is {NAME!r}; it may be 'compiled' or 'pure'")
 
 if TYPE_CHECKING:
-    from stream_pegasos._pure import Encoder, Learner, Rows, Scanner, Vocabulary, WeightDict
+    from stream_pegasos._pure import Encoder, Learner, Rows, Scanner, Vocabulary, WeightDict, signs_of
 elif NAME == "pure":
-    from stream_pegasos._pure import Encoder, Learner, Rows, Scanner, Vocabulary, WeightDict
+    from stream_pegasos._pure import Encoder, Learner, Rows, Scanner, Vocabulary, WeightDict, signs_of
 else:
     try:
         from stream_pegasos._compiled import (
@@ -29,6 +29,7 @@ else:
             Scanner,
             Vocabulary,
             WeightDict,
+            signs_of,
         )
 
         NAME = "compiled"
@@ -37,7 +38,7 @@ else:
             raise ImportError(
                 "the compiled engine is missing: install a C compiler, then stream_pegasos again"
             ) from error
-        from stream_pegasos._pure import Encoder, Learner, Rows, Scanner, Vocabulary, WeightDict
+        from stream_pegasos._pure import Encoder, Learner, Rows, Scanner, Vocabulary, WeightDict, signs_of
 
         NAME = "pure"
         warnings.warn(

@@ -45,6 +45,22 @@ class Labels:
         else:
             self.known = (False, True) if self.pos_label is None else ()
 
+    def restore(self, negative: Label | None, positive: Label | None, met: bool) -> None:
+        """Take over labels met elsewhere.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If they cannot have been met.
+        """
+        there = [check_label(label) for label in (negative, positive) if label is not None]
+        if len(set(there)) < len(there) or type(met) is not bool or met > len(there):
+            raise ValueError(f"the labels cannot be {negative!r} and {positive!r}")
+        if self.pos_label is not None and positive != self.positive:
+            raise ValueError(f"the positive label is {positive!r}, not {self.positive!r}")
+        self.negative, self.positive, self.met = negative, positive, met
+        self._settle()
+
     def with_labels(self, y: Any) -> tuple[Labels, bool]:
         """Labels that know those in `y` too, and whether positive and negative have been exchanged for it.
 
@@ -58,8 +74,9 @@ class Labels:
         new, exchanged = copy.copy(self), False
         new.signs = dict(self.signs)
         for given in y:
-            if new.signs.get(given) is None:
-                exchanged ^= new._meet(check_label(given))
+            label = check_label(given)
+            if label not in new.signs:
+                exchanged ^= new._meet(label)
         return new, exchanged
 
     def _meet(self, label: Label) -> bool:

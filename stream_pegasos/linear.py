@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos import _pure
-from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary
+from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary, signs_of
 from stream_pegasos.labels import Label, Labels, check_label
 from stream_pegasos.persistence import Saveable, pack, unpack
 
@@ -118,6 +118,8 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
         check_integer("batch_size", batch_size, 1, 1 << 31)
         check_number("t0", t0, 0.0, 1e100)
         check_number("intercept_scaling", intercept_scaling, 1e-30, 1e30)
+        if class_weight is not None and not isinstance(class_weight, Mapping):
+            raise TypeError(f"class_weight is {class_weight!r}; it must be a dict from label to weight, or None")
         for label, weight in (class_weight or {}).items():
             check_label(label)
             check_number(f"class_weight[{label!r}]", weight, 0.0, LARGEST_WEIGHT)
@@ -177,7 +179,14 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
             If a value is NaN or infinite, the weight is out of its range, or the label is a third one. The model is then
             as it was before.
         """
-        self._learn_one(self._vocabulary, x, y, w)
+        try:
+            sign = self._labels.signs.get(y)
+        except TypeError:  # not even hashable
+            sign = None
+        if sign is None or w != 1.0 or self.class_weight is not None:
+            self._learn_one(self._vocabulary, x, y, w)
+        else:
+            self._learner.learn(self._vocabulary, x, sign, 1.0)
 
     def predict_one(self, x: dict[Any, Any]) -> Any:
         """The label of `x`; `None` where `pos_label` is given and nothing has been learned.
@@ -187,7 +196,9 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
         x
             The features, as for `learn_one`; those never learned count nothing.
         """
-        return self._decide(self._learner.margin(self._vocabulary, x))
+        known = self._labels.known
+        margin = self._learner.margin(self._vocabulary, x)
+        return known[margin > 0.0] if len(known) == 2 else self._decide(margin)
 
     def predict_proba_one(self, x: dict[Any, Any]) -> dict[Any, float]:
         """The probability of each label; the label that `predict_one` gives has the larger one.
@@ -292,7 +303,10 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
     # What the text classifier shares, which brings an encoder of its own.
 
     def _learn_one(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
-        sign = self._labels.signs.get(y)
+        try:
+            sign = self._labels.signs.get(y)
+        except TypeError:  # not even hashable
+            sign = None
         if sign is None:
             self._learn_many(encoder, [x], [y], w)
             return
@@ -325,11 +339,15 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
             return labels, exchanged, np.where(y == labels.positive, 1.0, -1.0)
         given = y.tolist() if hasattr(y, "tolist") else list(y)
         labels, exchanged = self._labels, False
-        signs = list(map(labels.signs.get, given))
-        if None in signs:
+        try:
+            signs = signs_of(given, labels.signs)
+        except TypeError:  # some are not even hashable
+            signs = None
+        if signs is None:
             labels, exchanged = labels.with_labels(given)
-            signs = list(map(labels.signs.get, given))
-        return labels, exchanged, np.array(signs, np.float64)
+            signs = signs_of(given, labels.signs)
+            assert signs is not None
+        return labels, exchanged, signs
 
     def _weights_many(
         self, labels: Labels, signs: NDArray[np.float64], w: float | Iterable[float]
@@ -385,7 +403,10 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
         known = self._labels.known
         if not known:
             return np.full(len(margins), None)
-        return np.array(known)[(margins > 0.0).astype(np.intp) if len(known) == 2 else np.zeros(len(margins), np.intp)]
+        labels = np.array(known)
+        if labels.tolist() != list(known) or len({*map(type, known)}) > 1:  # no dtype of NumPy's holds them as they are
+            labels = np.array(known, object)
+        return labels[(margins > 0.0).astype(np.intp) if len(known) == 2 else np.zeros(len(margins), np.intp)]
 
     def _probabilities_many(self, positive: NDArray[np.float64]) -> NDArray[np.float64]:
         known = self._labels.known
@@ -413,13 +434,14 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
     @classmethod
     def _from_state(cls, arrays: Mapping[str, NDArray[Any]], values: Any) -> Self:
         model = cls(**{name: unpack(value) for name, value in values["parameters"].items()})
-        model._vocabulary = Vocabulary(unpack(name) for name in values["names"])
-        model._learner.set_state({**arrays, **values["learner"]})
-        labels = model._labels
-        labels.negative = unpack(values["labels"]["negative"])
-        labels.positive = unpack(values["labels"]["positive"])
-        labels.met = values["labels"]["met"]
-        labels._settle()
+        names = [unpack(name) for name in values["names"]]
+        state = {**arrays, **values["learner"]}
+        check_state(state, names, model.batch_size)
+        model._vocabulary = Vocabulary(names)
+        model._learner.set_state(state)
+        model._labels.restore(
+            unpack(values["labels"]["negative"]), unpack(values["labels"]["positive"]), values["labels"]["met"]
+        )
         return model
 
 
@@ -435,6 +457,33 @@ def check_integer(name: str, value: Any, low: int, high: int) -> None:
         raise TypeError(f"{name} is {value!r}, which is no int")
     if not low <= value <= high:
         raise ValueError(f"{name} is {value!r}; it must be from {low} to {high}")
+
+
+def check_state(state: Mapping[str, Any], names: list[Any], batch_size: int) -> None:
+    """Raise a ValueError or a TypeError if no learner can have been in this state."""
+    own_keys = [name for name in names if isinstance(name, int) and -_pure.DIRECT_LIMIT < name < _pure.DIRECT_LIMIT]
+    if own_keys or len(set(names)) < len(names) or list(map(_pure.plain_name, names)) != names:
+        raise ValueError("the feature names are not as they were written")
+    for keys, numbers in (
+        (state["keys"], state["values"]),
+        (state["buffer_keys"], state["buffer_values"]),
+    ):
+        if keys.dtype != np.int64 or numbers.dtype != np.float64 or keys.ndim != 1 or keys.shape != numbers.shape:
+            raise ValueError("the weights are not as they were written")
+        direct = (keys > -_pure.DIRECT_LIMIT) & (keys < _pure.DIRECT_LIMIT)
+        named = (keys >= _pure.FIRST_NAME) & (keys < _pure.FIRST_NAME + len(names))
+        if not (direct | named | (keys == _pure.INTERCEPT)).all() or not np.isfinite(numbers).all():
+            raise ValueError("the weights are not those of features")
+    if len(np.unique(state["keys"])) < len(state["keys"]):
+        raise ValueError("a feature has two weights")
+    check_integer("n_iterations", state["n_iterations"], 0, (1 << 63) - 1)
+    check_integer("n_buffered", state["n_buffered"], 0, batch_size - 1)
+    if not state["n_buffered"] and len(state["buffer_keys"]):
+        raise ValueError("the buffer holds features of no example")
+    check_number("|scale|", abs(state["scale"]), _pure.FOLD_BELOW, 1.0)
+    check_number("|squares|", abs(state["squares"]), 0.0, 1e307)
+    check_number("slope", state["slope"], _pure.SMALLEST_SLOPE, _pure.LARGEST_SLOPE)
+    check_number("calibration_squares", state["calibration_squares"], 0.0, 1e307)
 
 
 def first_labels(y: NDArray[Any]) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import uuid
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -133,7 +133,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise ValueError(f"{path} is damaged: its contents do not fit its checksum")
     try:
         return kind._from_state(arrays, orjson.loads(metadata["state"]))
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error}") from None
 
 
@@ -147,30 +147,30 @@ def checksum(arrays: Mapping[str, np.ndarray[Any, Any]], state: str) -> str:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write to a temporary file beside `path`, and put it in the place of `path` once it is safely on the disk."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    path = Path(os.path.realpath(path))  # a symbolic link stays one
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)  # a device or a pipe must not be replaced
+        return
+    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with open(temporary, "xb") as file:
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(temporary, path.stat().st_mode & 0o777)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~current_umask())
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
     if os.name == "posix":
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-def current_umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        with contextlib.suppress(OSError):  # some folders may be written to, but not read
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
 
 def pack(value: Any) -> Any:
@@ -186,7 +186,7 @@ def pack(value: Any) -> Any:
     if value is None or isinstance(value, (bool, float)):
         return value
     if isinstance(value, int):
-        return value if abs(value) < 1 << 53 else {"int": str(value)}
+        return value if abs(value) < 1 << 53 else {"int": f"{value:x}"}
     if isinstance(value, str):
         # JSON has no lone surrogates.
         return (
@@ -209,7 +209,7 @@ def unpack(packed: Any) -> Any:
         return packed
     ((kind, content),) = packed.items()
     if kind == "int":
-        return int(content)
+        return int(content, 16)
     if kind == "str":
         return bytes.fromhex(content).decode("utf-16-le", "surrogatepass")
     if kind == "dict":
