@@ -5,7 +5,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.math cimport exp, fabs, sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
 import numpy as np
@@ -55,6 +55,7 @@ cdef extern from "_simd.h" nogil:
     void sp_find_edges(const sp_classes*, uint32_t, uint32_t, int, sp_edges*)
     void sp_hash(const uint8_t*, uint32_t*, uint32_t*, size_t, uint32_t*)
     uint32_t sp_murmur3(const uint8_t*, uint32_t)
+    bint sp_all_within(const double*, size_t, double)
 
 sp_choose_instructions()
 
@@ -173,6 +174,8 @@ cdef class WeightDict:
     cdef Entry* _table
     cdef Py_ssize_t _n, _n_homes, _n_slots  # the slots after the last home take what is pushed over the end
     cdef double _a, _squares
+    cdef double* _spread  # during a loop over a matrix: v by column, then that of the intercept; ahead of the table
+    cdef Py_ssize_t _n_columns
     cdef Guard _guard
 
     def __cinit__(self):
@@ -183,6 +186,7 @@ cdef class WeightDict:
 
     def __dealloc__(self):
         free(self._table)
+        free(self._spread)
 
     def __len__(self):
         return self._n
@@ -334,8 +338,44 @@ cdef class WeightDict:
             return self._insert(h, step)
         return 0
 
+    cdef int _spread_out(self, Py_ssize_t n_columns) noexcept nogil:
+        cdef Py_ssize_t p
+        cdef int64_t key
+        self._spread = <double*> calloc(n_columns + 1, sizeof(double))
+        if self._spread == NULL:
+            return -1
+        self._n_columns = n_columns
+        for p in range(self._n_slots):
+            if self._table[p].hash != EMPTY and self._is_spread(self._table[p].hash):
+                key = <int64_t> (self._table[p].hash * INVERSE_MULTIPLIER)
+                self._spread[n_columns if key < 0 else key] = self._table[p].v
+        return 0
+
+    cdef bint _is_spread(self, uint64_t h) noexcept nogil:
+        return h == INTERCEPT_HASH or 0 <= <int64_t> (h * INVERSE_MULTIPLIER) < self._n_columns
+
+    cdef int _gather_in(self) noexcept nogil:
+        cdef double* spread = self._spread
+        cdef double squares = self._squares
+        cdef Py_ssize_t column, p
+        cdef uint64_t h
+        self._spread = NULL
+        for column in range(self._n_columns + 1):
+            h = hash_key(column) if column < self._n_columns else INTERCEPT_HASH
+            p = self._seek(h)
+            if self._table[p].hash == h:
+                self._table[p].v = spread[column]
+            elif spread[column] != 0.0 and self._insert(h, spread[column]) < 0:
+                free(spread)
+                return -1
+        self._squares = squares  # which knows of what was gathered already
+        free(spread)
+        return 0
+
     cdef void _clear(self) noexcept nogil:
         make_empty(self._table, self._n_slots)
+        if self._spread != NULL:
+            memset(self._spread, 0, (self._n_columns + 1) * sizeof(double))
         self._n, self._a, self._squares = 0, 1.0, 0.0
 
     cdef void _scale(self, double factor) noexcept nogil:
@@ -346,10 +386,15 @@ cdef class WeightDict:
         self._a *= factor
         if fabs(self._a) < FOLD_BELOW:
             self._squares = 0.0
+            if self._spread != NULL:
+                for p in range(self._n_columns + 1):
+                    self._spread[p] *= self._a
+                    self._squares += self._spread[p] * self._spread[p]
             for p in range(self._n_slots):
                 if self._table[p].hash != EMPTY:
                     self._table[p].v *= self._a
-                    self._squares += self._table[p].v * self._table[p].v
+                    if self._spread == NULL or not self._is_spread(self._table[p].hash):
+                        self._squares += self._table[p].v * self._table[p].v
             self._a = 1.0
 
 
@@ -362,6 +407,8 @@ cdef class Encoder:
     """
 
     cdef Example _example
+    cdef uint64_t* _hashes  # what the example usually points to
+    cdef double* _values
     cdef Py_ssize_t _capacity
     cdef Guard _guard
 
@@ -369,8 +416,8 @@ cdef class Encoder:
         self._guard = Guard()
 
     def __dealloc__(self):
-        free(self._example.hashes)
-        free(self._example.values)
+        free(self._hashes)
+        free(self._values)
 
     def row(self, x, bint learning):
         wait_for(self._guard, self._guard)
@@ -395,14 +442,16 @@ cdef class Encoder:
         return Row(keys, [e.values[i] for i in range(e.n)], e.factor)
 
     cdef int _reserve(self, Py_ssize_t n) noexcept nogil:
-        """Room for `n` features and the intercept."""
+        """Point the example to memory with room for `n` features and the intercept."""
         cdef Py_ssize_t capacity = self._capacity
-        if reserve(<void**> &self._example.hashes, &capacity, n + 1, sizeof(uint64_t)) < 0:
-            return -1
-        capacity = self._capacity
-        if reserve(<void**> &self._example.values, &capacity, n + 1, sizeof(double)) < 0:
-            return -1
-        self._capacity = capacity
+        if n + 1 > capacity:
+            if reserve(<void**> &self._hashes, &capacity, n + 1, sizeof(uint64_t)) < 0:
+                return -1
+            capacity = self._capacity
+            if reserve(<void**> &self._values, &capacity, n + 1, sizeof(double)) < 0:
+                return -1
+            self._capacity = capacity
+        self._example.hashes, self._example.values = self._hashes, self._values
         return 0
 
     cdef int _load(self, x, bint learning) except -1:
@@ -548,22 +597,32 @@ cdef class Rows(Encoder):
     cdef const int32_t[::1] _indices32
     cdef const int64_t[::1] _indices64
     cdef const double[::1] _data
-    cdef bint _wide
+    cdef bint _wide, _spread, _in_place  # in place where no intercept is to stand behind the values
+    cdef Py_ssize_t _n_columns
 
     cdef Py_ssize_t _load_many(self, X, bint learning) except -1:
         cdef Py_ssize_t i, n
+        cdef int64_t bits = 0  # no column is beyond all bits of all columns
         cdef bint fine = True
         indptr, indices, data = X
         self._indptr, self._data = indptr, data
-        self._wide = indices.dtype == np.int64
+        self._wide, self._spread, self._in_place = indices.dtype == np.int64, False, False
+        n = self._data.shape[0]
         if self._wide:
             self._indices64 = indices
         else:
             self._indices32 = indices
-        n = self._data.shape[0]
         with nogil:
-            for i in range(n):
-                fine = fine & (fabs(self._data[i]) <= VALUE_LIMIT)
+            if self._wide:
+                for i in range(n):
+                    bits |= self._indices64[i]
+            else:
+                for i in range(n):
+                    bits |= self._indices32[i]
+            if n:
+                fine = sp_all_within(&self._data[0], n, VALUE_LIMIT)
+        if bits < 0 or bits >= FIRST_NAME:
+            raise ValueError("a column of the matrix is negative or beyond 2**60")
         if not fine:
             for i in range(n):
                 if not fabs(self._data[i]) <= VALUE_LIMIT:
@@ -571,7 +630,12 @@ cdef class Rows(Encoder):
                         f"column {indices[i]} holds the value {self._data[i]!r}; "
                         f"values must be finite and at most {VALUE_LIMIT:g} in size"
                     )
+        self._n_columns = bits + 1
         return self._indptr.shape[0] - 1
+
+    cdef bint _is_dense(self) noexcept nogil:
+        """Whether columns come again so often that a loop gains by having the weights by column."""
+        return not self._wide and self._n_columns < self._data.shape[0] // 4
 
     cdef int _fetch(self, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t begin = self._indptr[i], j
@@ -579,13 +643,19 @@ cdef class Rows(Encoder):
         e.n, e.factor = self._indptr[i + 1] - begin, 1.0
         if self._reserve(e.n) < 0:
             return -1
-        if self._wide:
+        if self._spread:
+            for j in range(e.n):
+                e.hashes[j] = self._indices32[begin + j]
+        elif self._wide:
             for j in range(e.n):
                 e.hashes[j] = hash_key(self._indices64[begin + j])
         else:
             for j in range(e.n):
                 e.hashes[j] = hash_key(self._indices32[begin + j])
-        memcpy(e.values, &self._data[begin], e.n * sizeof(double))
+        if self._in_place:
+            e.values = <double*> &self._data[begin]
+        else:
+            memcpy(e.values, &self._data[begin], e.n * sizeof(double))
         begin += e.n
         for j in range(0, min(e.n, self._data.shape[0] - begin), 8):  # what the next row will want
             SP_PREFETCH(&self._data[begin + j])
@@ -1354,6 +1424,11 @@ cdef class Learner:
         n = encoder._load_many(X, learning)
         margins, probabilities = np.empty(n), np.empty(n)
         out_margins, out_probabilities = margins, probabilities
+        if self._batch_size == 1 and isinstance(encoder, Rows) and (<Rows> encoder)._is_dense():
+            if self.weights._spread_out((<Rows> encoder)._n_columns) < 0:
+                raise MemoryError
+            (<Rows> encoder)._spread = True
+            (<Rows> encoder)._in_place = self._intercept_scaling == 0.0
         with nogil:
             for i in range(n):
                 if encoder._fetch(i) < 0 or self._begin(e) < 0:
@@ -1367,6 +1442,8 @@ cdef class Learner:
                     )
                     if status < 0:
                         break
+            if self.weights._spread != NULL and self.weights._gather_in() < 0:
+                status = -1
         if status < 0:
             raise MemoryError
         return margins, probabilities
@@ -1416,9 +1493,11 @@ cdef class Learner:
         """Add the constant feature, and have the processor fetch the entries of all features while the first is waited for."""
         cdef Py_ssize_t i, n = e.n
         if self._intercept_scaling != 0.0:
-            e.hashes[n] = INTERCEPT_HASH  # encoders leave room for it
+            e.hashes[n] = INTERCEPT_HASH if self.weights._spread == NULL else self.weights._n_columns  # there is room for it
             e.values[n] = self._intercept_scaling / e.factor
             e.n = n = n + 1
+        if self.weights._spread != NULL:
+            return 0
         if n > self._slots_capacity:
             if reserve(<void**> &self._slots, &self._slots_capacity, n, sizeof(Py_ssize_t)) < 0:
                 return -1
@@ -1431,7 +1510,14 @@ cdef class Learner:
         cdef Entry* table = self.weights._table
         cdef Py_ssize_t i, p
         cdef uint64_t h
-        cdef double total = 0.0
+        cdef double even = 0.0, odd = 0.0  # two sums, since each addition waits for the one before
+        if self.weights._spread != NULL:
+            for i in range(0, e.n - 1, 2):
+                even += self.weights._spread[e.hashes[i]] * e.values[i]
+                odd += self.weights._spread[e.hashes[i + 1]] * e.values[i + 1]
+            if e.n & 1:
+                even += self.weights._spread[e.hashes[e.n - 1]] * e.values[e.n - 1]
+            return self.weights._a * e.factor * (even + odd)
         for i in range(e.n):
             p, h = self._slots[i], e.hashes[i]
             # Most entries are at most two slots from home: how many is hard to predict, so nothing branches on it.
@@ -1440,8 +1526,16 @@ cdef class Learner:
             while table[p].hash < h:
                 p += 1
             self._slots[i] = p
-            total += table[p].v * e.values[i] * (table[p].hash == h)
-        return self.weights._a * e.factor * total
+        for i in range(0, e.n - 1, 2):
+            even += self._term(e, i)
+            odd += self._term(e, i + 1)
+        if e.n & 1:
+            even += self._term(e, e.n - 1)
+        return self.weights._a * e.factor * (even + odd)
+
+    cdef inline double _term(self, Example* e, Py_ssize_t i) noexcept nogil:
+        cdef Entry* entry = &self.weights._table[self._slots[i]]
+        return entry.v * e.values[i] if entry.hash == e.hashes[i] else 0.0
 
     cdef double _probability(self, double margin) noexcept nogil:
         cdef double p = logistic(self._slope * margin)
@@ -1501,6 +1595,14 @@ cdef class Learner:
         cdef Py_ssize_t i, n_new = 0
         cdef Entry* table = self.weights._table
         cdef double squares = 0.0, old, new
+        if self.weights._spread != NULL:
+            for i in range(e.n):
+                old = self.weights._spread[e.hashes[i]]
+                new = old + step * e.values[i]
+                self.weights._spread[e.hashes[i]] = new
+                squares += (new - old) * (new + old)
+            self.weights._squares += squares
+            return 0
         for i in range(e.n):
             if table[self._slots[i]].hash == e.hashes[i]:
                 old = table[self._slots[i]].v

@@ -327,6 +327,25 @@ static SP_TARGET_AVX2 void sp_hash_avx2(const uint8_t *source, uint32_t *starts,
 }
 #endif
 
+/* --- numbers ------------------------------------------------------------------------------------------------------ */
+
+/* Whether all of n numbers are at most `limit` in size, and none of them NaN. */
+static int sp_all_within(const double *x, size_t n, double limit) {
+    size_t i = 0;
+    int fine = 1;
+#if defined(SP_SSE2)
+    const __m128d size = _mm_castsi128_pd(_mm_set1_epi64x(0x7fffffffffffffffLL)), most = _mm_set1_pd(limit);
+    __m128d beyond = _mm_setzero_pd();
+    for (; i + 4 <= n; i += 4) {
+        beyond = _mm_or_pd(beyond, _mm_cmpnle_pd(_mm_and_pd(_mm_loadu_pd(x + i), size), most));
+        beyond = _mm_or_pd(beyond, _mm_cmpnle_pd(_mm_and_pd(_mm_loadu_pd(x + i + 2), size), most));
+    }
+    fine = _mm_movemask_pd(beyond) == 0;
+#endif
+    for (; i < n; i++) fine &= x[i] <= limit && x[i] >= -limit;
+    return fine;
+}
+
 /* --- what the processor has --------------------------------------------------------------------------------------- */
 
 static void (*sp_classify)(const uint8_t *, uint8_t *, size_t, int, sp_classes *) = sp_classify_portable;

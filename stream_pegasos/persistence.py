@@ -51,15 +51,14 @@ class Saveable:
         from safetensors.numpy import save
 
         arrays, values = self._to_state()
-        state = orjson.dumps(values).decode()
-        metadata = {
-            "format": FORMAT,
-            "format_version": str(FORMAT_VERSION),
+        header = {
+            "format_version": FORMAT_VERSION,
             "kind": type(self).__name__,
-            "state": state,
-            "checksum": checksum(arrays, state),
+            "checksum": checksum(arrays, values),
+            "state": values,
         }
-        write_atomically(Path(path), save(arrays, metadata))
+        # All in one entry, since safetensors writes several in any order, and the same model is to be the same file.
+        write_atomically(Path(path), save(arrays, {FORMAT: orjson.dumps(header).decode()}))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -120,25 +119,24 @@ def load(path: str | os.PathLike[str]) -> Any:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
+    except (AttributeError, OSError, SafetensorError, TypeError) as error:  # the first and last for types NumPy lacks
         raise ValueError(f"{path} is damaged or is no model: {error}") from None
-    if metadata.get("format") != FORMAT:
+    if FORMAT not in metadata:
         raise ValueError(f"{path} is a safetensors file, but no model of stream_pegasos")
-    if metadata.get("format_version") != str(FORMAT_VERSION):
-        raise ValueError(
-            f"{path} has format version {metadata.get('format_version')}; this release reads {FORMAT_VERSION}"
-        )
-    kind = Saveable._kinds.get(metadata.get("kind", ""))
-    if kind is None or metadata.get("checksum") != checksum(arrays, metadata.get("state", "")):
-        raise ValueError(f"{path} is damaged: its contents do not fit its checksum")
     try:
-        return kind._from_state(arrays, orjson.loads(metadata["state"]))
+        header = orjson.loads(metadata[FORMAT])
+        version, kind, state = header["format_version"], header["kind"], header["state"]
+        if version == FORMAT_VERSION and header["checksum"] != checksum(arrays, state):
+            raise ValueError("its contents do not fit its checksum")
+        if version == FORMAT_VERSION:
+            return Saveable._kinds[kind]._from_state(arrays, state)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error}") from None
+    raise ValueError(f"{path} has format version {version!r}; this release reads {FORMAT_VERSION}")
 
 
-def checksum(arrays: Mapping[str, np.ndarray[Any, Any]], state: str) -> str:
-    total = zlib.crc32(state.encode())
+def checksum(arrays: Mapping[str, np.ndarray[Any, Any]], state: Any) -> str:
+    total = zlib.crc32(orjson.dumps(state))
     for name in sorted(arrays):
         total = zlib.crc32(name.encode(), total)
         total = zlib.crc32(np.ascontiguousarray(arrays[name]).data, total)
