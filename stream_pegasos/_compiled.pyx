@@ -36,6 +36,7 @@ cdef extern from "Python.h":
 cdef extern from "_simd.h" nogil:
     enum:
         SP_SEGMENT
+        SP_LONG_WORDS
         SP_WORDS
         SP_WORDS_AND_MARKS
         SP_NONSPACE
@@ -47,14 +48,15 @@ cdef extern from "_simd.h" nogil:
         uint32_t* starts
         uint32_t* ends
         uint32_t n_starts, n_ends
-        uint64_t in_token, after_mark
+        uint64_t in_token, after_mark, after_word
     void SP_PREFETCH(const void*)
     uint64_t sp_high_product(uint64_t, uint64_t)
     void sp_choose_instructions()
     void sp_classify(const uint8_t*, uint8_t*, size_t, int, sp_classes*)
-    void sp_find_edges(const sp_classes*, uint32_t, uint32_t, int, sp_edges*)
-    void sp_hash(const uint8_t*, uint32_t*, uint32_t*, size_t, uint32_t*)
+    void sp_find_edges(const sp_classes*, uint32_t, uint32_t, int, int, sp_edges*)
+    void sp_hash(const uint8_t*, const uint32_t*, const uint32_t*, size_t, uint32_t*)
     uint32_t sp_murmur3(const uint8_t*, uint32_t)
+    double sp_take(double, uint64_t)
     bint sp_all_within(const double*, size_t, double)
 
 sp_choose_instructions()
@@ -729,6 +731,10 @@ cdef void carry_classes(sp_classes* classes, Py_ssize_t block) noexcept nogil:
     classes.word[0], classes.space[0], classes.rest[0] = word, space, rest
 
 
+cdef inline bint is_ascii_word(uint8_t c) noexcept nogil:
+    return c'a' <= (c | 0x20) <= c'z' or c'0' <= c <= c'9' or c == c'_'
+
+
 cdef inline uint32_t utf8_length(uint8_t first) noexcept nogil:
     return 1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
 
@@ -743,7 +749,7 @@ cdef struct Text:
 cdef enum:
     PADDING = 64     # bytes that may be read after the end of a buffer
     BATCH = 1024     # n-grams hashed at a time
-    FEWEST_POSITIONS = 1024
+    FEWEST_POSITIONS = 16
     MAX_BYTES = 0x7FFFFFFF
 
 
@@ -831,7 +837,7 @@ cdef class Scanner(Encoder):
     cdef Py_ssize_t _n
     cdef double _length  # the norm that the counts are divided by
     cdef uint64_t* _positions  # (index + 1) << 32 | position, 0 where empty
-    cdef uint32_t _positions_mask  # of the part in use, small for a small text, so that it stays in the nearest cache
+    cdef uint32_t _positions_mask  # of the part in use, as small as the text allows; all is empty between texts
     cdef Py_ssize_t _positions_capacity
 
     cdef object _held  # keeps alive what _texts points into
@@ -844,7 +850,7 @@ cdef class Scanner(Encoder):
         if reserve(<void**> &self._positions, &self._positions_capacity, FEWEST_POSITIONS, sizeof(uint64_t)) < 0:
             raise MemoryError
         self._positions_mask = FEWEST_POSITIONS - 1
-        memset(self._positions, 0, FEWEST_POSITIONS * sizeof(uint64_t))
+        memset(self._positions, 0, self._positions_capacity * sizeof(uint64_t))
 
     def __init__(
         self, analyzer, token_pattern, lowercase, stop_words, ngram_range, n_features, alternate_sign, binary, norm
@@ -1004,19 +1010,22 @@ cdef class Scanner(Encoder):
         self._joined_length = 0
         self._n_tokens = 0
         self._edges.n_starts = self._edges.n_ends = 0
-        self._edges.in_token = self._edges.after_mark = 0
+        self._edges.in_token = self._edges.after_mark = self._edges.after_word = 0
 
     cdef int _scan_ascii(self, Text* text) noexcept nogil:
         cdef const uint8_t* data = <const uint8_t*> text.data
         cdef Py_ssize_t begin = 0, n
+        cdef int kind = SP_LONG_WORDS if self._two_characters else self._kind_of_token
+        cdef bint more
         if reserve(<void**> &self._buffer, &self._buffer_capacity, text.length + PADDING, 1) < 0:
             return -1
         while begin < text.length:
             n = min(<Py_ssize_t> SP_SEGMENT, text.length - begin)
             sp_classify(data + begin, self._buffer + begin, n, text.lowercase, &self._ascii_classes)
-            sp_find_edges(&self._ascii_classes, begin, n, self._kind_of_token, &self._edges)
+            more = begin + n < text.length and is_ascii_word(data[begin + n])
+            sp_find_edges(&self._ascii_classes, begin, n, kind, more, &self._edges)
             begin += n
-            if self._take_tokens(begin == text.length, begin) < 0:
+            if self._take_tokens(begin == text.length, begin, False) < 0:
                 return -1
         return 0
 
@@ -1072,29 +1081,38 @@ cdef class Scanner(Encoder):
             n = out - self._buffer - begin
             while n >= 64 or (n > 0 and i == text.length):
                 whole = min(n & ~63 if n >= 64 else n, <Py_ssize_t> SP_SEGMENT)
-                sp_find_edges(&self._classes, begin, whole, self._kind_of_token, &self._edges)
+                sp_find_edges(&self._classes, begin, whole, self._kind_of_token, False, &self._edges)
                 carry_classes(&self._classes, (whole + 63) >> 6)
                 begin += whole
                 n -= whole
-            if self._take_tokens(i == text.length, begin) < 0:
+            if self._take_tokens(i == text.length, begin, self._two_characters) < 0:
                 return -1
         return 0
 
-    cdef int _take_tokens(self, bint at_end, uint32_t end) noexcept nogil:
-        """Count the tokens whose two edges are known, and keep a token that is still open for the next segment."""
+    cdef int _take_tokens(self, bint at_end, uint32_t end, bint two_characters) noexcept nogil:
+        """Count the tokens whose two edges are known (and two characters, if asked for); keep one that is still open for the
+        next segment.
+        """
         cdef sp_edges* edges = &self._edges
         cdef Py_ssize_t i
+        cdef uint32_t n
         if at_end and (edges.in_token or edges.after_mark):
             edges.ends[edges.n_ends] = end
             edges.n_ends += 1
             edges.in_token = edges.after_mark = 0
-        if self._plain_words:
+        if self._plain_words and not two_characters:
             self._source = self._buffer
-            if self._count(edges.starts, edges.ends, edges.n_ends, self._two_characters) < 0:
+            if self._count(edges.starts, edges.ends, edges.n_ends) < 0:
                 return -1
         else:
             for i in range(edges.n_ends):
-                if self._take_token(edges.starts[i], edges.ends[i]) < 0:
+                n = edges.ends[i] - edges.starts[i]
+                if two_characters and n <= utf8_length(self._buffer[edges.starts[i]]):
+                    continue
+                if self._plain_words:
+                    if self._add_range(self._buffer, edges.starts[i], edges.ends[i]) < 0:
+                        return -1
+                elif self._take_token(self._buffer + edges.starts[i], n) < 0:
                     return -1
             if at_end and self._count_ranges() < 0:
                 return -1
@@ -1104,12 +1122,10 @@ cdef class Scanner(Encoder):
         edges.n_ends = 0
         return 0
 
-    cdef int _take_token(self, uint32_t start, uint32_t end) noexcept nogil:
+    cdef int _take_token(self, const uint8_t* token, uint32_t n) noexcept nogil:
         """Append a token to the joined tokens, and the n-grams that end with it to the ranges."""
-        cdef const uint8_t* token = self._buffer + start
-        cdef Py_ssize_t n = end - start, size
-        if self._two_characters and n <= utf8_length(token[0]):
-            return 0
+        cdef Py_ssize_t size
+        cdef uint32_t end
         if self._stop_words is not None and self._stop_words._contains(token, n):
             return 0
         if self._joined_length + n + 1 + PADDING > self._joined_capacity:
@@ -1136,34 +1152,25 @@ cdef class Scanner(Encoder):
     cdef int _count_ranges(self) noexcept nogil:
         cdef Py_ssize_t n = self._n_ranges
         self._n_ranges = 0
-        return self._count(self._range_starts, self._range_ends, n, False)
+        return self._count(self._range_starts, self._range_ends, n)
 
-    cdef int _count(
-        self, const uint32_t* starts, const uint32_t* ends, Py_ssize_t n, bint two_characters
-    ) noexcept nogil:
-        """Hash ranges of _source and count their indices; ranges of a single character are left out if asked for."""
-        cdef uint32_t kept_starts[BATCH]
-        cdef uint32_t lengths[BATCH]
+    cdef int _count(self, const uint32_t* starts, const uint32_t* ends, Py_ssize_t n) noexcept nogil:
+        """Hash ranges of _source and count their indices."""
         cdef uint32_t hashes[BATCH]
-        cdef Py_ssize_t begin = 0, end, i, kept
+        cdef Py_ssize_t begin = 0, i, size
         cdef uint32_t index, slot, position, tag, mask, n_distinct, alternate = self._alternate_sign
         cdef uint32_t* indices
         cdef int32_t* counts
         cdef uint64_t* positions
         cdef uint64_t entry
         while begin < n:
-            end = min(begin + BATCH, n)
-            kept = 0
-            for i in range(begin, end):
-                kept_starts[kept] = starts[i]
-                lengths[kept] = ends[i] - starts[i]
-                kept += not two_characters or lengths[kept] > utf8_length(self._source[starts[i]])
-            sp_hash(self._source, kept_starts, lengths, kept, hashes)
-            if self._reserve_positions(kept) < 0:
+            size = min(n - begin, <Py_ssize_t> BATCH)
+            sp_hash(self._source, starts + begin, ends + begin, size, hashes)
+            if self._reserve_positions(size) < 0:
                 return -1
             indices, counts, positions, mask = self._indices, self._counts, self._positions, self._positions_mask
             n_distinct = self._n
-            for i in range(kept):
+            for i in range(size):
                 index = self._index(hashes[i])
                 tag = index + 1
                 slot = index & mask
@@ -1178,35 +1185,35 @@ cdef class Scanner(Encoder):
                 counts[position] += 1 - 2 * <int32_t> (alternate & (hashes[i] >> 31))
                 n_distinct += entry == 0
             self._n = n_distinct
-            begin = end
+            begin += size
         return 0
 
     cdef int _reserve_positions(self, Py_ssize_t more) noexcept nogil:
-        """Room for `more` distinct indices, with at least four slots for each."""
-        cdef Py_ssize_t needed = self._n + more, size, i, before = self._counts_capacity
-        cdef uint64_t* grown
+        """Room for `more` distinct indices, with at least four positions for each."""
+        cdef Py_ssize_t needed = self._n + more, size = self._positions_mask + 1, before, i
         cdef uint32_t slot
-        if needed > self._indices_capacity:
-            if reserve(<void**> &self._indices, &self._indices_capacity, needed, sizeof(uint32_t)) < 0:
-                return -1
-        if needed > before:
-            if reserve(<void**> &self._counts, &self._counts_capacity, needed, sizeof(int32_t)) < 0:
+        if needed > self._counts_capacity:
+            before = self._counts_capacity
+            if (
+                reserve(<void**> &self._indices, &self._indices_capacity, needed, sizeof(uint32_t)) < 0
+                or reserve(<void**> &self._counts, &self._counts_capacity, needed, sizeof(int32_t)) < 0
+            ):
                 return -1
             memset(self._counts + before, 0, (self._counts_capacity - before) * sizeof(int32_t))
-        if needed * 4 > <Py_ssize_t> self._positions_mask + 1:
-            size = self._positions_mask + 1
-            while size < needed * 4 and size < <Py_ssize_t> 1 << 32:
+        if needed * 4 > size:
+            memset(self._positions, 0, size * sizeof(uint64_t))
+            while size < needed * 4:
                 size *= 2
+            before = self._positions_capacity
             if reserve(<void**> &self._positions, &self._positions_capacity, size, sizeof(uint64_t)) < 0:
                 return -1
-            grown = self._positions
+            memset(self._positions + before, 0, (self._positions_capacity - before) * sizeof(uint64_t))
             self._positions_mask = <uint32_t> (size - 1)
-            memset(grown, 0, size * sizeof(uint64_t))
             for i in range(self._n):
                 slot = self._indices[i] & self._positions_mask
-                while grown[slot]:
+                while self._positions[slot]:
                     slot = (slot + 1) & self._positions_mask
-                grown[slot] = <uint64_t> (self._indices[i] + 1) << 32 | <uint64_t> i
+                self._positions[slot] = <uint64_t> (self._indices[i] + 1) << 32 | <uint64_t> i
         return 0
 
     cdef int _scan_characters(self, Text* text) noexcept nogil:
@@ -1289,9 +1296,6 @@ cdef class Scanner(Encoder):
     cdef int _make_example(self) noexcept nogil:
         """Turn counts into the example, and leave the tables empty for the next text."""
         cdef Example* e = &self._example
-        cdef uint64_t* positions = self._positions
-        cdef uint32_t mask = self._positions_mask, slot
-        cdef bint all_at_once = self._n * 8 > mask
         cdef Py_ssize_t i, n = self._n
         cdef double count, squares = 0.0, sizes = 0.0
         if self._reserve(n) < 0:
@@ -1302,14 +1306,8 @@ cdef class Scanner(Encoder):
             sizes += fabs(count)
             e.hashes[i] = hash_key(self._indices[i])
             e.values[i] = count
-            self._counts[i] = 0
-            if not all_at_once:
-                slot = self._indices[i] & mask
-                while positions[slot]:  # empties the whole run, of which every other entry goes too
-                    positions[slot] = 0
-                    slot = (slot + 1) & mask
-        if all_at_once:
-            memset(positions, 0, (<size_t> mask + 1) * sizeof(uint64_t))
+        memset(self._counts, 0, n * sizeof(int32_t))
+        memset(self._positions, 0, (<size_t> self._positions_mask + 1) * sizeof(uint64_t))
         self._positions_mask = FEWEST_POSITIONS - 1
         self._length = sqrt(squares) if self._l2 else sizes if self._l1 else 1.0
         if self._length == 0.0:
@@ -1520,7 +1518,8 @@ cdef class Learner:
             return self.weights._a * e.factor * (even + odd)
         for i in range(e.n):
             p, h = self._slots[i], e.hashes[i]
-            # Most entries are at most two slots from home: how many is hard to predict, so nothing branches on it.
+            # Most entries are at most three slots from home: how many is hard to predict, so nothing branches on it.
+            p += table[p].hash < h
             p += table[p].hash < h
             p += table[p].hash < h
             while table[p].hash < h:
@@ -1535,7 +1534,7 @@ cdef class Learner:
 
     cdef inline double _term(self, Example* e, Py_ssize_t i) noexcept nogil:
         cdef Entry* entry = &self.weights._table[self._slots[i]]
-        return entry.v * e.values[i] if entry.hash == e.hashes[i] else 0.0
+        return sp_take(entry.v, entry.hash == e.hashes[i]) * e.values[i]
 
     cdef double _probability(self, double margin) noexcept nogil:
         cdef double p = logistic(self._slope * margin)

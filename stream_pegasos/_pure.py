@@ -171,12 +171,16 @@ def check_value(name: Any, value: Any) -> float:
     ValueError
         If it is NaN, infinite or larger in size than `VALUE_LIMIT`.
     """
-    if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
-        raise TypeError(f"feature {name!r} has the value {value!r}, which is no number; encode it as one first")
     try:
+        if isinstance(value, (str, bytes, np.complexfloating)):
+            raise TypeError
         number = float(value)
     except OverflowError:
         number = math.inf
+    except TypeError:
+        raise TypeError(
+            f"feature {name!r} has the value {value!r}, which is no number; encode it as one first"
+        ) from None
     if not abs(number) <= VALUE_LIMIT:
         raise ValueError(
             f"feature {name!r} has the value {value!r}; values must be finite and at most {VALUE_LIMIT:g} in size"

@@ -36,8 +36,8 @@ SP_INLINE uint64_t sp_high_product(uint64_t a, uint64_t b) { return (uint64_t)((
 
 enum { SP_BLOCK = 64, SP_SEGMENT = 4096, SP_WORDS_IN_SEGMENT = SP_SEGMENT / SP_BLOCK };
 
-/* What counts as a token; see TOKEN_PATTERNS in _pure.py. */
-enum { SP_WORDS, SP_WORDS_AND_MARKS, SP_NONSPACE };
+/* What counts as a token; see TOKEN_PATTERNS in _pure.py. Long words have two bytes or more. */
+enum { SP_LONG_WORDS, SP_WORDS, SP_WORDS_AND_MARKS, SP_NONSPACE };
 
 /* Which bytes of a segment, as bits, are of word characters, which of white space, and which of any other character but
    its first byte (never set in ASCII text). */
@@ -52,7 +52,7 @@ typedef struct {
     uint32_t starts[SP_SEGMENT + 2 * SP_BLOCK];
     uint32_t ends[SP_SEGMENT + 2 * SP_BLOCK];
     uint32_t n_starts, n_ends;
-    uint64_t in_token, after_mark; /* does the byte before the next segment belong to a run, is it a mark of its own */
+    uint64_t in_token, after_mark, after_word; /* what the byte before the next segment is */
 } sp_edges;
 
 /* --- 64 ASCII bytes: lower-case them into `to`, and classify them ----------------------------------------------- */
@@ -188,11 +188,18 @@ SP_INLINE void sp_write_positions(uint64_t first, uint64_t end, uint32_t n, uint
 #define SP_EDGES_BODY(COUNT_BITS)                                                                        \
     const uint32_t n_blocks = (n + SP_BLOCK - 1) / SP_BLOCK;                                             \
     uint32_t n_starts = edges->n_starts, n_ends = edges->n_ends;                                         \
-    uint64_t in_token = edges->in_token, after_mark = edges->after_mark;                                 \
+    uint64_t in_token = edges->in_token, after_mark = edges->after_mark, after_word = edges->after_word; \
     for (uint32_t i = 0; i < n_blocks; i++) {                                                            \
         const uint32_t base = begin + i * SP_BLOCK, left = n - i * SP_BLOCK;                             \
         const uint64_t valid = left >= SP_BLOCK ? ~0ULL : (1ULL << left) - 1;                            \
-        const uint64_t run = kind == SP_NONSPACE ? ~classes->space[i] & valid : classes->word[i] & valid; \
+        uint64_t run = kind == SP_NONSPACE ? ~classes->space[i] & valid : classes->word[i] & valid;      \
+        if (kind == SP_LONG_WORDS) { /* word characters with another one beside them */                  \
+            const uint64_t next = i + 1 < n_blocks ? classes->word[i + 1] : (uint64_t)before_word;       \
+            const uint64_t beside = (run << 1 | after_word) | (left > SP_BLOCK ? run >> 1 | next << 63   \
+                                                                               : run >> 1 | next << (left - 1)); \
+            after_word = run >> 63;                                                                      \
+            run &= beside;                                                                               \
+        }                                                                                                \
         const uint64_t mark = kind == SP_WORDS_AND_MARKS ? ~(classes->word[i] | classes->space[i]) & valid : 0; \
         const uint64_t before = run << 1 | in_token;                                                     \
         const uint64_t first = (run & ~before) | (mark & ~classes->rest[i]);                             \
@@ -208,14 +215,16 @@ SP_INLINE void sp_write_positions(uint64_t first, uint64_t end, uint32_t n, uint
     edges->n_starts = n_starts;                                                                          \
     edges->n_ends = n_ends;                                                                              \
     edges->in_token = in_token;                                                                          \
-    edges->after_mark = after_mark;
+    edges->after_mark = after_mark;                                                                      \
+    edges->after_word = after_word;
 
-/* Append the edges in the segment of `n` bytes that begins at byte `begin`; n is whole blocks but at the end of a text. */
-static void sp_find_edges_portable(const sp_classes *classes, uint32_t begin, uint32_t n, int kind, sp_edges *edges) {
+/* Append the edges in the segment of `n` bytes that begins at byte `begin`; n is whole blocks but at the end of a text.
+   Long words want to know whether a word character follows. */
+static void sp_find_edges_portable(const sp_classes *classes, uint32_t begin, uint32_t n, int kind, int before_word, sp_edges *edges) {
     SP_EDGES_BODY(sp_count_bits)
 }
 #if defined(SP_AVX2)
-static SP_TARGET_AVX2 void sp_find_edges_avx2(const sp_classes *classes, uint32_t begin, uint32_t n, int kind, sp_edges *edges) {
+static SP_TARGET_AVX2 void sp_find_edges_avx2(const sp_classes *classes, uint32_t begin, uint32_t n, int kind, int before_word, sp_edges *edges) {
     SP_EDGES_BODY((uint32_t)__builtin_popcountll)
 }
 #endif
@@ -280,54 +289,70 @@ SP_INLINE uint32_t sp_murmur3(const uint8_t *p, uint32_t n) {
     return h ^ h >> 16;
 }
 
-/* The hashes of n ranges of `source`; the arrays have room for n to be rounded up to eight. */
-static void sp_hash_portable(const uint8_t *source, uint32_t *starts, uint32_t *lengths, size_t n, uint32_t *hashes) {
-    for (size_t i = 0; i < n; i++) hashes[i] = sp_murmur3(source + starts[i], lengths[i]);
+/* The hashes of n ranges of `source`; there is room for n to be rounded up to eight hashes. */
+static void sp_hash_portable(const uint8_t *source, const uint32_t *starts, const uint32_t *ends, size_t n, uint32_t *hashes) {
+    for (size_t i = 0; i < n; i++) hashes[i] = sp_murmur3(source + starts[i], ends[i] - starts[i]);
 }
 
 #if defined(SP_AVX2)
 /* Eight ranges at a time, each in a lane of its own, the first 16 bytes of each; longer ones again, one by one. */
-static SP_TARGET_AVX2 void sp_hash_avx2(const uint8_t *source, uint32_t *starts, uint32_t *lengths, size_t n, uint32_t *hashes) {
+static SP_TARGET_AVX2 void sp_hash_eight(const uint8_t *source, const uint32_t *starts, const uint32_t *ends, uint32_t *hashes) {
 #define LOAD(i) _mm_loadu_si128((const __m128i *)(source + starts[i]))
 #define PAIR(i) _mm256_inserti128_si256(_mm256_castsi128_si256(LOAD(i)), LOAD((i) + 4), 1)
 #define ROTATE(x, r) _mm256_or_si256(_mm256_slli_epi32(x, r), _mm256_srli_epi32(x, 32 - (r)))
 #define TIMES(x, c) _mm256_mullo_epi32(x, _mm256_set1_epi32((int)(c)))
-    for (size_t i = n; i & 7; i++) starts[i] = lengths[i] = 0;
-    for (size_t i = 0; i < n; i += 8) {
-        const __m256i length = _mm256_loadu_si256((const __m256i *)(lengths + i)), bits = _mm256_slli_epi32(length, 3);
-        const __m256i a = PAIR(i), b = PAIR(i + 1), c = PAIR(i + 2), d = PAIR(i + 3);
-        const __m256i ab = _mm256_unpacklo_epi32(a, b), cd = _mm256_unpacklo_epi32(c, d);
-        const __m256i ab2 = _mm256_unpackhi_epi32(a, b), cd2 = _mm256_unpackhi_epi32(c, d);
-        const __m256i blocks[4] = {_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd),
-                                   _mm256_unpacklo_epi64(ab2, cd2), _mm256_unpackhi_epi64(ab2, cd2)};
-        __m256i h = _mm256_setzero_si256();
-        for (int j = 0; j < 4; j++) {
-            /* Shifting ones right by 32 bits and more leaves none: past the end of a range everything is masked. */
-            const __m256i spare = _mm256_max_epi32(_mm256_sub_epi32(_mm256_set1_epi32(32 * (j + 1)), bits), _mm256_setzero_si256());
-            const __m256i block = _mm256_and_si256(blocks[j], _mm256_srlv_epi32(_mm256_set1_epi32(-1), spare));
-            h = _mm256_xor_si256(h, TIMES(ROTATE(TIMES(block, 0xcc9e2d51u), 15), 0x1b873593u));
-            const __m256i turned = ROTATE(h, 13);
-            const __m256i mixed = _mm256_add_epi32(_mm256_add_epi32(_mm256_slli_epi32(turned, 2), turned), _mm256_set1_epi32((int)0xe6546b64u));
-            h = _mm256_blendv_epi8(h, mixed, _mm256_cmpgt_epi32(length, _mm256_set1_epi32(4 * j + 3)));
-        }
-        h = _mm256_xor_si256(h, length);
-        h = TIMES(_mm256_xor_si256(h, _mm256_srli_epi32(h, 16)), 0x85ebca6bu);
-        h = TIMES(_mm256_xor_si256(h, _mm256_srli_epi32(h, 13)), 0xc2b2ae35u);
-        _mm256_storeu_si256((__m256i *)(hashes + i), _mm256_xor_si256(h, _mm256_srli_epi32(h, 16)));
-        unsigned beyond = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(length, _mm256_set1_epi32(16))));
-        for (; beyond; beyond &= beyond - 1) {
-            const size_t k = i + sp_lowest_bit(beyond);
-            hashes[k] = sp_murmur3(source + starts[k], lengths[k]);
-        }
+    const __m256i length = _mm256_sub_epi32(_mm256_loadu_si256((const __m256i *)ends), _mm256_loadu_si256((const __m256i *)starts));
+    const __m256i bits = _mm256_slli_epi32(length, 3);
+    const __m256i a = PAIR(0), b = PAIR(1), c = PAIR(2), d = PAIR(3);
+    const __m256i ab = _mm256_unpacklo_epi32(a, b), cd = _mm256_unpacklo_epi32(c, d);
+    const __m256i ab2 = _mm256_unpackhi_epi32(a, b), cd2 = _mm256_unpackhi_epi32(c, d);
+    const __m256i blocks[4] = {_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd),
+                               _mm256_unpacklo_epi64(ab2, cd2), _mm256_unpackhi_epi64(ab2, cd2)};
+    __m256i h = _mm256_setzero_si256();
+    for (int j = 0; j < 4; j++) {
+        /* Shifting ones right by 32 bits and more leaves none: past the end of a range everything is masked. */
+        const __m256i spare = _mm256_max_epi32(_mm256_sub_epi32(_mm256_set1_epi32(32 * (j + 1)), bits), _mm256_setzero_si256());
+        const __m256i block = _mm256_and_si256(blocks[j], _mm256_srlv_epi32(_mm256_set1_epi32(-1), spare));
+        h = _mm256_xor_si256(h, TIMES(ROTATE(TIMES(block, 0xcc9e2d51u), 15), 0x1b873593u));
+        const __m256i turned = ROTATE(h, 13);
+        const __m256i mixed = _mm256_add_epi32(_mm256_add_epi32(_mm256_slli_epi32(turned, 2), turned), _mm256_set1_epi32((int)0xe6546b64u));
+        h = _mm256_blendv_epi8(h, mixed, _mm256_cmpgt_epi32(length, _mm256_set1_epi32(4 * j + 3)));
+    }
+    h = _mm256_xor_si256(h, length);
+    h = TIMES(_mm256_xor_si256(h, _mm256_srli_epi32(h, 16)), 0x85ebca6bu);
+    h = TIMES(_mm256_xor_si256(h, _mm256_srli_epi32(h, 13)), 0xc2b2ae35u);
+    _mm256_storeu_si256((__m256i *)hashes, _mm256_xor_si256(h, _mm256_srli_epi32(h, 16)));
+    unsigned beyond = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(length, _mm256_set1_epi32(16))));
+    for (; beyond; beyond &= beyond - 1) {
+        const unsigned k = sp_lowest_bit(beyond);
+        hashes[k] = sp_murmur3(source + starts[k], ends[k] - starts[k]);
     }
 #undef LOAD
 #undef PAIR
 #undef ROTATE
 #undef TIMES
 }
+static SP_TARGET_AVX2 void sp_hash_avx2(const uint8_t *source, const uint32_t *starts, const uint32_t *ends, size_t n, uint32_t *hashes) {
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) sp_hash_eight(source, starts + i, ends + i, hashes + i);
+    if (i < n) {
+        uint32_t last_starts[8] = {0}, last_ends[8] = {0};
+        for (size_t j = i; j < n; j++) last_starts[j - i] = starts[j], last_ends[j - i] = ends[j];
+        sp_hash_eight(source, last_starts, last_ends, hashes + i);
+    }
+}
 #endif
 
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
+
+/* `x` where `take` is 1 and 0.0 where it is 0, without a branch. */
+SP_INLINE double sp_take(double x, uint64_t take) {
+    uint64_t bits;
+    memcpy(&bits, &x, 8);
+    bits &= 0 - take;
+    memcpy(&x, &bits, 8);
+    return x;
+}
 
 /* Whether all of n numbers are at most `limit` in size, and none of them NaN. */
 static int sp_all_within(const double *x, size_t n, double limit) {
@@ -349,8 +374,8 @@ static int sp_all_within(const double *x, size_t n, double limit) {
 /* --- what the processor has --------------------------------------------------------------------------------------- */
 
 static void (*sp_classify)(const uint8_t *, uint8_t *, size_t, int, sp_classes *) = sp_classify_portable;
-static void (*sp_find_edges)(const sp_classes *, uint32_t, uint32_t, int, sp_edges *) = sp_find_edges_portable;
-static void (*sp_hash)(const uint8_t *, uint32_t *, uint32_t *, size_t, uint32_t *) = sp_hash_portable;
+static void (*sp_find_edges)(const sp_classes *, uint32_t, uint32_t, int, int, sp_edges *) = sp_find_edges_portable;
+static void (*sp_hash)(const uint8_t *, const uint32_t *, const uint32_t *, size_t, uint32_t *) = sp_hash_portable;
 
 static void sp_choose_instructions(void) {
 #if defined(SP_AVX2)

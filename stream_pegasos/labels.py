@@ -74,9 +74,10 @@ class Labels:
         new, exchanged = copy.copy(self), False
         new.signs = dict(self.signs)
         for given in y:
-            label = check_label(given)
-            if label not in new.signs:
-                exchanged ^= new._meet(label)
+            if not (isinstance(given, (bool, int, str)) and given in new.signs):
+                label = check_label(given)
+                if label not in new.signs:
+                    exchanged ^= new._meet(label)
         return new, exchanged
 
     def _meet(self, label: Label) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
@@ -307,6 +308,8 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
             sign = self._labels.signs.get(y)
         except TypeError:  # not even hashable
             sign = None
+        if not isinstance(w, float) or w != 1.0:
+            check_number("w", w, 0.0, LARGEST_WEIGHT)
         if sign is None:
             self._learn_many(encoder, [x], [y], w)
             return
@@ -341,7 +344,7 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
         labels, exchanged = self._labels, False
         try:
             signs = signs_of(given, labels.signs)
-        except TypeError:  # some are not even hashable
+        except TypeError:  # some are not even hashable, which with_labels says of them by name
             signs = None
         if signs is None:
             labels, exchanged = labels.with_labels(given)
@@ -375,6 +378,8 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
     def _encode_many(self, X: Any) -> tuple[Encoder, Any]:
         if hasattr(X, "tocsr"):
             matrix = X.tocsr()
+            if matrix.shape[-1] > _pure.DIRECT_LIMIT:
+                raise ValueError(f"X has {matrix.shape[-1]} columns; it may have up to {_pure.DIRECT_LIMIT}")
             return Rows(), (
                 matrix.indptr.astype(np.int64, copy=False),
                 np.ascontiguousarray(matrix.indices),
@@ -504,15 +509,21 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "shape") and not hasattr(X, "tocsr")
 
 
-def frame_to_dicts(X: Any) -> list[dict[Any, float]]:
+def frame_to_dicts(X: Any) -> list[dict[Any, Any]]:
     """The rows of a data frame as feature dicts, of a sparse one without its zeros."""
+    names = list(X.columns)
+    if not names:
+        return [{} for _ in range(len(X))]
     try:
         matrix = X.sparse.to_coo().tocsr()
     except AttributeError:
         from river.utils import dataframe
 
-        values = dataframe.to_numpy(dataframe.into_frame(X)).tolist()
-        names = list(X.columns)
-        return [dict(zip(names, row, strict=True)) for row in values]
-    names = np.array(X.columns, dtype=object)
-    return [dict(zip(names[row.indices].tolist(), row.data.tolist(), strict=True)) for row in matrix]
+        frame = dataframe.into_frame(X)
+        # Elsewhere a str might pass for a number.
+        plain = all(dtype.is_numeric() or str(dtype) == "Boolean" for dtype in frame.schema.values())
+        rows = dataframe.to_numpy(frame).tolist() if plain else frame.rows()
+        return [dict(zip(names, row, strict=True)) for row in rows]
+    columns, values = [names[j] for j in matrix.indices.tolist()], matrix.data.tolist()
+    ends = itertools.pairwise(matrix.indptr.tolist())
+    return [dict(zip(columns[begin:end], values[begin:end], strict=True)) for begin, end in ends]
