@@ -6,7 +6,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.math cimport exp, fabs, sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcmp, memcpy, memmove, memset
+from libc.string cimport memcmp, memcpy, memset
 
 import numpy as np
 
@@ -23,7 +23,6 @@ cdef extern from "Python.h":
     bint PyLong_CheckExact(object)
     bint PyFloat_Check(object)
     bint PyBool_Check(object)
-    bint PyDict_Next(object, Py_ssize_t*, PyObject**, PyObject**)
     Py_ssize_t PyDict_Size(object)
     PyObject* PyList_GET_ITEM(object, Py_ssize_t)
     double PyFloat_AS_DOUBLE(object)
@@ -84,16 +83,41 @@ cdef extern from *:
 
 cdef extern from *:
     """
-    /* The usual item of a feature dict, an int with a float, read without counting references; 0 for any other. */
-    static inline int read_usual_item(PyObject *name, PyObject *value, long long *key, double *number) {
-        int overflow;
-        if (!PyLong_CheckExact(name) || !PyFloat_Check(value)) return 0;
-        *key = PyLong_AsLongLongAndOverflow(name, &overflow);
-        *number = PyFloat_AS_DOUBLE(value);
-        return !overflow;
+    /* Ints of a single digit, as nearly all are, can be read without a call. */
+    #if PY_VERSION_HEX >= 0x030C0000
+    #define IS_SMALL_INT(x) PyUnstable_Long_IsCompact((PyLongObject *)(x))
+    #define SMALL_INT_VALUE(x) PyUnstable_Long_CompactValue((PyLongObject *)(x))
+    #else
+    #define IS_SMALL_INT(x) (Py_SIZE(x) == 1)
+    #define SMALL_INT_VALUE(x) ((PyLongObject *)(x))->ob_digit[0]
+    #endif
+
+    /* Read a dict whose names are all ints and whose values are all floats, without counting references; -1 for any other
+       dict. The objects lie scattered in memory, so that all are asked for before the first is waited for. */
+    static Py_ssize_t read_usual_items(PyObject *x, int64_t limit, int64_t *keys, double *values) {
+        PyObject *names[32], *numbers[32];
+        Py_ssize_t position = 0, n = 0, size;
+        do {
+            for (size = 0; size < 32 && PyDict_Next(x, &position, &names[size], &numbers[size]); size++) {
+                SP_PREFETCH(names[size]);
+                SP_PREFETCH(numbers[size]);
+            }
+            for (Py_ssize_t i = 0; i < size; i++, n++) {
+                if (!PyLong_CheckExact(names[i]) || !PyFloat_Check(numbers[i])) return -1;
+                values[n] = PyFloat_AS_DOUBLE(numbers[i]);
+                if (IS_SMALL_INT(names[i])) {
+                    keys[n] = SMALL_INT_VALUE(names[i]);
+                } else {
+                    int overflow;
+                    keys[n] = PyLong_AsLongLongAndOverflow(names[i], &overflow);
+                    if (overflow || keys[n] <= -limit || keys[n] >= limit) return -1;
+                }
+            }
+        } while (size == 32);
+        return n;
     }
     """
-    bint read_usual_item(PyObject*, PyObject*, long long*, double*)
+    Py_ssize_t read_usual_items(object, int64_t, int64_t*, double*)
 
 
 cdef inline uint64_t hash_key(int64_t key) noexcept nogil:
@@ -258,7 +282,7 @@ cdef class WeightDict:
         if self._rebuild(n_homes, SPARE_SLOTS) < 0:
             raise MemoryError
         for i in range(h.shape[0]):
-            if self._insert(h[i], v[i]) < 0:
+            if self._insert(self._seek(h[i]), h[i], v[i]) < 0:
                 raise MemoryError
         self._a, self._squares = state["scale"], state["squares"]
 
@@ -307,13 +331,14 @@ cdef class WeightDict:
         self._table, self._n_slots = new, n_slots
         return 0
 
-    cdef int _insert(self, uint64_t h, double v) noexcept nogil:
-        """Put in an `h` that is not there."""
-        cdef Py_ssize_t p, gap
-        if self._n >= self._capacity(self._n_homes) and self._rebuild(self._grown(self._n_homes), SPARE_SLOTS) < 0:
-            return -1
-        while True:
+    cdef int _insert(self, Py_ssize_t p, uint64_t h, double v) noexcept nogil:
+        """Put in an `h` that is not there, and belongs at slot p."""
+        cdef Py_ssize_t gap
+        if self._n >= self._capacity(self._n_homes):
+            if self._rebuild(self._grown(self._n_homes), SPARE_SLOTS) < 0:
+                return -1
             p = self._seek(h)
+        while True:
             gap = p
             while self._table[gap].hash != EMPTY:
                 gap += 1
@@ -321,7 +346,10 @@ cdef class WeightDict:
                 break
             if self._rebuild(self._n_homes, 2 * (self._n_slots - self._n_homes)) < 0:
                 return -1
-        memmove(&self._table[p + 1], &self._table[p], (gap - p) * sizeof(Entry))
+            p = self._seek(h)
+        while gap > p:
+            self._table[gap] = self._table[gap - 1]
+            gap -= 1
         self._table[p].hash, self._table[p].v = h, v
         self._n += 1
         self._squares += v * v
@@ -337,7 +365,7 @@ cdef class WeightDict:
         if self._table[p].hash == h:
             self._add_at(p, step)
         elif step != 0.0:
-            return self._insert(h, step)
+            return self._insert(p, h, step)
         return 0
 
     cdef int _spread_out(self, Py_ssize_t n_columns) noexcept nogil:
@@ -367,7 +395,7 @@ cdef class WeightDict:
             p = self._seek(h)
             if self._table[p].hash == h:
                 self._table[p].v = spread[column]
-            elif spread[column] != 0.0 and self._insert(h, spread[column]) < 0:
+            elif spread[column] != 0.0 and self._insert(p, h, spread[column]) < 0:
                 free(spread)
                 return -1
         self._squares = squares  # which knows of what was gathered already
@@ -513,46 +541,49 @@ cdef class Vocabulary(Encoder):
         code might let other threads in.)
         """
         cdef Example* e = &self._example
-        cdef Py_ssize_t i = 0, position = 0
-        cdef PyObject* name_pointer
-        cdef PyObject* value_pointer
+        cdef Py_ssize_t i
+        if self._reserve(PyDict_Size(x)) < 0:
+            raise MemoryError
+        e.n, e.factor = read_usual_items(x, DIRECT_LIMIT, <int64_t*> e.hashes, e.values), 1.0
+        if e.n < 0 or not sp_all_within(e.values, e.n, VALUE_LIMIT):
+            return self._encode_any(x, learning)
+        for i in range(e.n):
+            e.hashes[i] = hash_key(<int64_t> e.hashes[i])
+        return True
+
+    cdef bint _encode_any(self, x, bint learning) except -1:
+        cdef Example* e = &self._example
         cdef double value
         cdef long long key
         cdef int overflow
-        cdef bint usual
-        if self._reserve(PyDict_Size(x)) < 0:
-            raise MemoryError
-        while PyDict_Next(x, &position, &name_pointer, &value_pointer):
-            usual = read_usual_item(name_pointer, value_pointer, &key, &value)
-            if not usual or not (fabs(value) <= VALUE_LIMIT and -DIRECT_LIMIT < key < DIRECT_LIMIT):
-                name, given = <object> name_pointer, <object> value_pointer
-                if PyFloat_Check(given):
-                    value = PyFloat_AS_DOUBLE(given)
-                elif PyLong_CheckExact(given) or PyBool_Check(given):
-                    key = PyLong_AsLongLongAndOverflow(given, &overflow)
-                    if overflow:
-                        return False
-                    value = <double> key
-                else:
+        e.n = 0
+        for name, given in (<dict?> x if type(x) is dict else dict(x)).items():
+            if PyFloat_Check(given):
+                value = PyFloat_AS_DOUBLE(given)
+            elif PyLong_CheckExact(given) or PyBool_Check(given):
+                key = PyLong_AsLongLongAndOverflow(given, &overflow)
+                if overflow:
                     return False
-                if not fabs(value) <= VALUE_LIMIT:
-                    check_value(name, given)
-                overflow = 1
-                if PyLong_CheckExact(name):
-                    key = PyLong_AsLongLongAndOverflow(name, &overflow)
-                if overflow or not -DIRECT_LIMIT < key < DIRECT_LIMIT:
-                    number = self._keys.get(name)
-                    if number is None:
-                        if not is_plain(name):
-                            return False
-                        if not learning or value == 0.0:
-                            continue
-                        number = self._keys[name] = FIRST_NAME + len(self._keys)
-                    key = number
-            e.hashes[i] = hash_key(key)
-            e.values[i] = value
-            i += 1
-        e.n, e.factor = i, 1.0
+                value = <double> key
+            else:
+                return False
+            if not fabs(value) <= VALUE_LIMIT:
+                check_value(name, given)
+            overflow = 1
+            if PyLong_CheckExact(name):
+                key = PyLong_AsLongLongAndOverflow(name, &overflow)
+            if overflow or not -DIRECT_LIMIT < key < DIRECT_LIMIT:
+                number = self._keys.get(name)
+                if number is None:
+                    if not is_plain(name):
+                        return False
+                    if not learning or value == 0.0:
+                        continue
+                    number = self._keys[name] = FIRST_NAME + len(self._keys)
+                key = number
+            e.hashes[e.n] = hash_key(key)
+            e.values[e.n] = value
+            e.n += 1
         return True
 
     cdef _forget(self, Py_ssize_t size):

@@ -134,7 +134,9 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
         self.pos_label = pos_label
         self._labels = Labels(pos_label)
         self._vocabulary = Vocabulary()
-        self._learner = Learner(l2, batch_size, t0, bool(project), intercept_scaling if fit_intercept else 0.0)
+        self._learner = Learner(
+            float(l2), int(batch_size), float(t0), bool(project), float(intercept_scaling) if fit_intercept else 0.0
+        )
 
     @property
     def n_iterations(self) -> int:
@@ -197,9 +199,7 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
         x
             The features, as for `learn_one`; those never learned count nothing.
         """
-        known = self._labels.known
-        margin = self._learner.margin(self._vocabulary, x)
-        return known[margin > 0.0] if len(known) == 2 else self._decide(margin)
+        return self._decide(self._learner.margin(self._vocabulary, x))
 
     def predict_proba_one(self, x: dict[Any, Any]) -> dict[Any, float]:
         """The probability of each label; the label that `predict_one` gives has the larger one.
@@ -393,9 +393,9 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
 
     def _decide(self, margin: float) -> Any:
         known = self._labels.known
-        if len(known) == 2:
-            return known[margin > 0.0]
-        return known[0] if known else None
+        if not known:
+            return None
+        return known[-1] if margin > 0.0 else known[0]
 
     def _probabilities(self, margin: float) -> dict[Any, float]:
         known = self._labels.known
