@@ -65,6 +65,7 @@ cdef int64_t FIRST_NAME = _pure.FIRST_NAME
 cdef double VALUE_LIMIT = _pure.VALUE_LIMIT
 cdef double FOLD_BELOW = _pure.FOLD_BELOW
 cdef double CALIBRATION_RATE = _pure.CALIBRATION_RATE
+cdef double CALIBRATION_MEMORY = _pure.CALIBRATION_MEMORY
 cdef double SMALLEST_GRADIENT = _pure.SMALLEST_GRADIENT
 cdef double LARGEST_GRADIENT = _pure.LARGEST_GRADIENT
 cdef double SMALLEST_SLOPE = _pure.SMALLEST_SLOPE
@@ -1657,6 +1658,6 @@ cdef class Learner:
         cdef double gradient = -self._slope * signed_margin * wrong, slope
         gradient = min(max(gradient, -LARGEST_GRADIENT), LARGEST_GRADIENT)
         if fabs(gradient) >= SMALLEST_GRADIENT:
-            self._calibration_squares += gradient * gradient
+            self._calibration_squares = CALIBRATION_MEMORY * self._calibration_squares + gradient * gradient
             slope = self._slope * (1.0 - CALIBRATION_RATE * gradient / sqrt(self._calibration_squares))
             self._slope = min(max(slope, SMALLEST_SLOPE), LARGEST_SLOPE)

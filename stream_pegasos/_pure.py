@@ -377,7 +377,8 @@ class Learner:
 
     The probability of the positive class is 1/(1 + exp(−s·margin)), with the slope of Platt (1999) and without his
     intercept, so that probability and decision always agree. The slope s > 0 follows the margins seen before learning by
-    stochastic descent on the log loss over log s, with the step size of AdaGrad (Duchi, Hazan and Singer 2011).
+    stochastic descent on the log loss over log s, with the step size of AdaGrad (Duchi, Hazan and Singer 2011) over the
+    newest thousand gradients or so, since the first margins of Pegasos are far larger than those to come.
     """
 
     def __init__(self, l2: float, batch_size: int, t0: float, project: bool, intercept_scaling: float) -> None:
@@ -473,7 +474,7 @@ class Learner:
         gradient = -self._slope * signed_margin * wrong
         gradient = min(max(gradient, -LARGEST_GRADIENT), LARGEST_GRADIENT)
         if abs(gradient) >= SMALLEST_GRADIENT:
-            self._calibration_squares += gradient * gradient
+            self._calibration_squares = CALIBRATION_MEMORY * self._calibration_squares + gradient * gradient
             # A step of log s is at most the rate, so 1 − step is near exp(−step), and stays above 0.
             slope = self._slope * (1.0 - CALIBRATION_RATE * gradient / math.sqrt(self._calibration_squares))
             self._slope = min(max(slope, SMALLEST_SLOPE), LARGEST_SLOPE)
@@ -501,6 +502,8 @@ class Learner:
 
 # The size of the first steps of the logarithm of the slope.
 CALIBRATION_RATE = 0.5
+# How much of the sum of their squares is left at each new one.
+CALIBRATION_MEMORY = 1.0 - 1.0 / 1000.0
 # Inside these limits squares of gradients and slopes stay in the range of a float64.
 SMALLEST_GRADIENT, LARGEST_GRADIENT = 1e-100, 1e100
 SMALLEST_SLOPE, LARGEST_SLOPE = 1e-200, 1e200

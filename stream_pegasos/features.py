@@ -119,12 +119,17 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         check_one_of("norm", norm, ("l1", "l2", None))
         if not callable(strip_accents):
             check_one_of("strip_accents", strip_accents, ("ascii", "unicode", None))
-        min_n, max_n = ngram_range
+        try:
+            min_n, max_n = ngram_range
+        except (TypeError, ValueError):
+            raise ValueError(f"ngram_range is {ngram_range!r}; it must be two ints") from None
         check_integer("ngram_range[0]", min_n, 1, 1000)
         check_integer("ngram_range[1]", max_n, min_n, 1000)
         for name, function in (("preprocessor", preprocessor), ("tokenizer", tokenizer)):
             if function is not None and not callable(function):
                 raise TypeError(f"{name} is {function!r}, which is no function")
+        if not isinstance(token_pattern, str):
+            raise TypeError(f"token_pattern is {token_pattern!r}, which is no str")
         try:
             pattern = re.compile(token_pattern)
         except re.error as error:
@@ -289,6 +294,8 @@ def check_stop_words(stop_words: str | Iterable[str] | None) -> frozenset[str]:
         return frozenset(ENGLISH_STOP_WORDS)
     if isinstance(stop_words, str):
         raise ValueError(f"stop_words is {stop_words!r}; it must be 'english', a collection or None")
+    if not isinstance(stop_words, Iterable):
+        raise TypeError(f"stop_words is {stop_words!r}; it must be 'english', a collection or None")
     words = frozenset(stop_words)
     for word in words:
         if not isinstance(word, str):

@@ -1,0 +1,16 @@
+"""The curve in the README: accuracy over a stream, each message predicted before it is learned.
+
+    python examples/prequential_curve.py [STREAM [PNG]]
+"""
+
+import sys
+
+from stream_pegasos import PegasosTextClassifier
+from stream_pegasos.plot import save
+from stream_pegasos.prequential import evaluate
+from stream_pegasos.streams import read, synthetic
+
+stream = read(sys.argv[1]) if len(sys.argv) > 1 else synthetic()
+evaluation = evaluate(PegasosTextClassifier(), stream)
+save(evaluation.curve, sys.argv[2] if len(sys.argv) > 2 else "prequential_curve.png", title=" ".join(sys.argv[1:2]))
+print(f"{evaluation.score.n:,} messages, accuracy {evaluation.score.accuracy:.4f}, AUC {evaluation.score.roc_auc:.4f}")

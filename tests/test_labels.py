@@ -1,0 +1,323 @@
+import itertools
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stream_pegasos import PegasosClassifier
+from stream_pegasos.labels import Labels, check_label
+
+
+def after(*met, pos_label=None):
+    """Labels that have met these, one call each, and how often positive and negative were exchanged."""
+    labels, exchanges = Labels(pos_label), 0
+    for y in met:
+        labels, exchanged = labels.with_labels([y])
+        exchanges += exchanged
+    return labels, exchanges
+
+
+# What was met in turn, then (negative, positive) as DESIGN has it.
+CONVENTIONS = [
+    ((False, True), (False, True)),
+    ((True, False), (False, True)),
+    ((0, 1), (0, 1)),
+    ((1, 0), (0, 1)),
+    ((-1, 1), (-1, 1)),
+    ((1, -1), (-1, 1)),
+    (("ham", "spam"), ("ham", "spam")),
+    (("spam", "ham"), ("spam", "ham")),
+    ((2, 1), (2, 1)),
+    ((1, 2), (1, 2)),
+    ((0, -1), (0, -1)),
+    ((-1, 0), (-1, 0)),
+    ((0, 2), (0, 2)),
+    (("1", "0"), ("1", "0")),
+    (("0", "1"), ("0", "1")),
+    ((1, "one"), (1, "one")),
+    (("one", 1), ("one", 1)),
+    (("", "x"), ("", "x")),
+    ((10**30, -(10**30)), (10**30, -(10**30))),
+    (("a", True), ("a", True)),
+    (("a", False), ("a", False)),
+    ((2, True), (2, True)),
+    ((2, False), (2, False)),
+]
+
+
+@pytest.mark.parametrize("met, expected", CONVENTIONS, ids=str)
+def test_which_label_is_positive(met, expected):
+    for repetitions in (1, 3):
+        labels, _ = after(*itertools.chain.from_iterable([y] * repetitions for y in met))
+        assert (labels.negative, labels.positive) == expected
+        assert [type(label) for label in (labels.negative, labels.positive)] == [type(label) for label in expected]
+        assert labels.known == expected
+        assert labels.signs == {expected[0]: -1.0, expected[1]: 1.0}
+    at_once, _ = Labels().with_labels(list(met))
+    assert at_once == labels
+    assert after(*met, *reversed(met))[0] == labels
+
+
+@pytest.mark.parametrize("met, expected", CONVENTIONS, ids=str)
+@pytest.mark.parametrize("which", [0, 1])
+def test_pos_label_decides(met, expected, which):
+    positive, negative = expected[which], expected[1 - which]
+    if isinstance(positive, bool) and not isinstance(negative, bool):
+        pytest.skip("a bool for pos_label says what the other label is")
+    labels, exchanges = after(*met, pos_label=positive)
+    assert (labels.negative, labels.positive) == (negative, positive) == labels.known
+    assert exchanges == 0
+
+
+def test_classes_are_exchanged_only_where_one_came_first_and_was_not_positive():
+    assert after(1, 2)[1] == 1
+    assert after(1, "a")[1] == 1
+    for met in ((1, 0), (1, -1), (0, 1), (2, 1), ("a", "b"), (True, False), (1, False), (1, 1, 1)):
+        assert after(*met)[1] == 0
+    labels, exchanged = Labels().with_labels([1, 1, 2, 1])
+    assert (labels.known, exchanged) == ((1, 2), True)
+
+
+@pytest.mark.parametrize(
+    "given, plain",
+    [
+        (np.bool_(True), True),
+        (np.int64(7), 7),
+        (np.uint8(0), 0),
+        (np.str_("spam"), "spam"),
+        (1.0, 1),
+        (-0.0, 0),
+        (np.float32(3.0), 3),
+        (1e300, int(1e300)),
+        (True, True),
+        ("", ""),
+    ],
+)
+def test_numpy_labels_and_whole_floats_are_plain_labels(given, plain):
+    assert check_label(given) == plain
+    assert type(check_label(given)) is type(plain)
+    labels, _ = after(given)
+    assert plain in labels.known
+    assert {type(label) for label in labels.known} == {type(plain)}
+    again, exchanged = labels.with_labels([plain, given])
+    assert again == labels and not exchanged
+
+
+NO_LABELS = [
+    None,
+    math.nan,
+    np.float64("nan"),
+    math.inf,
+    0.5,
+    b"spam",
+    (1,),
+    1j,
+    object(),
+    [1],
+    {},
+    np.array([1]),
+    np.datetime64("2020-01-01"),
+]
+
+
+@pytest.mark.parametrize("bad", NO_LABELS, ids=repr)
+def test_what_is_no_label(bad):
+    with pytest.raises((TypeError, ValueError), match="label"):
+        check_label(bad)
+    for start in (Labels(), Labels("spam"), after("a")[0], after(1, 0)[0], after(True)[0]):
+        before = pickle.dumps(start)
+        for ys in ([bad], [1, bad], [bad, 1]):
+            with pytest.raises((TypeError, ValueError)):
+                start.with_labels(ys)
+        assert pickle.dumps(start) == before
+
+
+@pytest.mark.parametrize("bad", NO_LABELS, ids=repr)
+def test_a_classifier_names_what_is_no_label(bad, unchanged):
+    for learned in ((), (1,), (1, 0), ("a", "b"), (True,)):
+        model = PegasosClassifier(batch_size=2)
+        for y in learned:
+            model.learn_one({"x": 1.0}, y)
+        with unchanged(model):
+            with pytest.raises((TypeError, ValueError), match="label"):
+                model.learn_one({"new": 1.0}, bad)
+            for ys in ([bad, *learned], [*learned, bad]):
+                with pytest.raises((TypeError, ValueError)):
+                    model.learn_many([{"new": 1.0}] * len(ys), ys)
+    if bad is not None:
+        with pytest.raises((TypeError, ValueError)):
+            PegasosClassifier(pos_label=bad)
+    with pytest.raises((TypeError, ValueError)):
+        PegasosClassifier(class_weight=[(bad, 1.0)] if isinstance(bad, (list, dict, np.ndarray)) else {bad: 1.0})
+
+
+@pytest.mark.parametrize(
+    "pos_label, met, third",
+    [
+        (None, (0, 1), 2),
+        (None, (0, 1), "1"),
+        (None, (0, 1), -1),
+        (None, (False, True), "True"),
+        (None, (True,), 2),  # True alone says what the other one is
+        (None, ("ham", "spam"), "eggs"),
+        (None, (1, 2), 0),
+        (None, (1, 0), -1),
+        ("spam", ("ham",), "eggs"),
+        ("spam", ("ham", "spam"), "eggs"),
+        (True, (), "spam"),
+        (True, (), 2),
+    ],
+)
+def test_a_third_label_is_an_error_that_says_what_to_do(pos_label, met, third, unchanged):
+    model = PegasosClassifier(pos_label=pos_label)
+    for y in met:
+        model.learn_one({"x": 1.0}, y)
+    with unchanged(model):
+        for call in (
+            lambda: model.learn_one({"new": 1.0}, third),
+            lambda: model.learn_many([{"new": 1.0}], [third]),
+            lambda: model.predict_learn_many([{"new": 1.0}] * (len(met) + 2), [*met, third, third]),
+            lambda: model.learn_many([{"new": 1.0}], np.array([third])),
+        ):
+            with pytest.raises(ValueError, match="OneVsRest") as error:
+                call()
+            assert repr(third) in str(error.value)
+    with unchanged(model), pytest.raises(ValueError, match="OneVsRest"):
+        model.learn_many([{"new": 1.0}] * 3, ["one", "two", "three"])
+
+
+@pytest.mark.parametrize(
+    "ys",
+    [
+        [0, 1, 1, 0],
+        [1, 2, 2, 1],
+        [1, 1, 0, 1],
+        [True, False, True, True],
+        [1.0, 0.0, 1.0, -0.0],
+        [2**40, 5, 5, 2**40],
+        [-1, -1, 1, -1],
+        [0.0, 2.0, 2.0, 0.0],
+    ],
+)
+def test_labels_in_arrays_are_the_labels_in_lists(ys):
+    expected = PegasosClassifier()
+    expected.learn_many([{i: 1.0} for i in range(len(ys))], ys)
+    for dtype in (bool, np.int8, np.int64, np.uint64, np.float32, np.float64, object):
+        try:
+            array = np.array(ys).astype(dtype)
+        except (OverflowError, ValueError):
+            continue
+        if array.tolist() != ys:
+            continue
+        model = PegasosClassifier()
+        model.learn_many([{i: 1.0} for i in range(len(ys))], array)
+        assert model.classes == expected.classes
+        assert {type(label) for label in model.classes} <= {bool, int, str}
+        assert model.weights == expected.weights
+
+
+def test_text_labels_in_arrays():
+    for y in (np.array(["ham", "spam", "ham"]), np.array(["ham", "spam", "ham"], object)):
+        model = PegasosClassifier()
+        model.learn_many([{0: 1.0}, {1: 1.0}, {0: 1.0}], y)
+        assert model.classes == ("ham", "spam")
+        assert [type(label) for label in model.classes] == [str, str]
+        assert model.predict_many([{0: 1.0}, {1: 1.0}]).tolist() == ["ham", "spam"]
+
+
+two_labels = st.sampled_from([(1, 2), (1, "a"), (1, 0), (1, -1), (True, False), ("x", "y"), (3, 1), (0, 1), ("x", 1)])
+small_dicts = st.dictionaries(st.sampled_from(["p", "q", 1, 2]), st.integers(-3, 3).map(float), max_size=3)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    labels=two_labels,
+    stream=st.lists(st.tuples(small_dicts, st.booleans()), max_size=20),
+    batch_size=st.integers(1, 4),
+    class_weight=st.booleans(),
+    at_once=st.booleans(),
+)
+def test_whichever_came_first_the_model_is_that_of_the_final_orientation(
+    labels, stream, batch_size, class_weight, at_once
+):
+    ys = [labels[0], *(labels[is_first] for _, is_first in stream)]
+    X = [{"p": 1.0}, *(x for x, _ in stream)]
+    options = {"batch_size": batch_size, "l2": 0.1, "class_weight": {labels[0]: 3.0} if class_weight else None}
+    model = PegasosClassifier(**options)
+    if at_once:
+        model.learn_many(X, ys)
+    else:
+        for x, y in zip(X, ys, strict=True):
+            model.learn_one(x, y)
+    if None in model.classes:
+        return
+    expected = PegasosClassifier(pos_label=model.classes[1], **options)
+    for x, y in zip(X, ys, strict=True):
+        expected.learn_one(x, y)
+    assert expected.classes == model.classes
+    assert model.weights == pytest.approx(expected.weights, rel=1e-12)
+    assert model.predict_proba_one({"p": 1.0, 2: 1.0}) == pytest.approx(expected.predict_proba_one({"p": 1.0, 2: 1.0}))
+    model.flush()
+    expected.flush()
+    assert model.weights == pytest.approx(expected.weights, rel=1e-12)
+
+
+def test_a_failing_call_does_not_exchange_the_classes(unchanged):
+    model = PegasosClassifier(batch_size=3)
+    for _ in range(4):
+        model.learn_one({"x": 1.0}, 1)
+    with unchanged(model):
+        with pytest.raises(ValueError):
+            model.learn_one({"x": math.nan}, 2)
+        with pytest.raises(ValueError):
+            model.learn_many([{"x": 1.0}, {"x": math.inf}], [2, 1])
+        with pytest.raises(ValueError):
+            model.learn_one({"x": 1.0}, 2, w=-1.0)
+    assert model.predict_one({"x": 1.0}) == 1
+
+
+@pytest.mark.parametrize(
+    "pos_label, met, label, probabilities",
+    [
+        (None, (), False, {False: 0.5, True: 0.5}),
+        ("spam", (), None, {}),
+        (1, (), None, {}),
+        (True, (), False, {False: 0.5, True: 0.5}),
+        (False, (), True, {False: 0.5, True: 0.5}),
+        (None, ("ham",), "ham", {"ham": 1.0}),
+        (None, (1,), 1, {1: 1.0}),
+        (None, (0,), 0, {0: 1.0}),
+        (None, (True,), False, {False: 0.5, True: 0.5}),
+        (None, (False,), False, {False: 0.5, True: 0.5}),
+        ("spam", ("ham",), "ham", {"ham": 0.5, "spam": 0.5}),
+        ("spam", ("spam",), "spam", {"spam": 1.0}),
+    ],
+)
+def test_what_is_predicted_with_labels_missing(pos_label, met, label, probabilities, unchanged):
+    """Of an example that nothing is known about."""
+    model = PegasosClassifier(pos_label=pos_label)
+    for y in met:
+        model.learn_one({"known": 1.0}, y)
+    with unchanged(model):
+        predicted = model.predict_one({"unknown": 1.0})
+        assert predicted == label and type(predicted) is type(label)
+        assert model.predict_proba_one({"unknown": 1.0}) == probabilities
+        assert model.predict_many([{"unknown": 1.0}, {}]).tolist() == [label, label]
+        assert model.predict_proba_many([{"unknown": 1.0}, {}]).tolist() == [list(probabilities.values())] * 2
+        assert model.predict_many([]).tolist() == []
+        assert model.decision_function_one({"unknown": 1.0}) == 0.0
+
+
+@pytest.mark.parametrize(
+    "labels", [(1, "one"), ("one", 1), ("nul\0", "nul"), (10**30, 1), ("", "x"), (2, True)], ids=repr
+)
+def test_predictions_are_the_labels_that_came_in(labels):
+    model = PegasosClassifier()
+    model.learn_many([{"a": 1.0}, {"b": 1.0}], labels)
+    predicted = model.predict_many([{"a": 1.0}, {"b": 1.0}]).tolist()
+    assert predicted == list(labels)
+    assert [type(y) for y in predicted] == [type(y) for y in labels]
+    assert [model.predict_one({name: 1.0}) for name in "ab"] == list(labels)

@@ -1,0 +1,1210 @@
+import collections
+import copy
+import enum
+import itertools
+import json
+import math
+import os
+import pickle
+import random
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from river import (
+    bandit,
+    checks,
+    compose,
+    datasets,
+    drift,
+    evaluate,
+    feature_extraction,
+    linear_model,
+    metrics,
+    model_selection,
+    multiclass,
+    preprocessing,
+    stream,
+)
+from scipy import optimize, sparse
+
+from stream_pegasos import PegasosClassifier, engine, load
+
+pure = engine.NAME == "pure"
+NAMES = ["a", "b", 3, -1, ("c", 1), 1 << 60, ""]
+
+
+# --- the algorithm ----------------------------------------------------------------------------------------------------
+
+OPTIONS = [
+    {
+        "batch_size": batch_size,
+        "t0": t0,
+        "project": project,
+        "fit_intercept": scaling is not None,
+        "intercept_scaling": scaling or 1.0,
+        "class_weight": class_weight,
+    }
+    for batch_size, t0, project, scaling, class_weight in itertools.product(
+        (1, 3), (0.0, 1.0, 0.5), (True, False), (None, 1.0, 0.2), (None, {"pos": 5.0}, {"pos": 0.0, "neg": 0.5})
+    )
+]
+
+
+def against_dense(dense_pegasos, l2, options, examples):
+    """Compare a classifier with the dense transcription at each step of a stream of (x, y, w, flush)."""
+    model = PegasosClassifier(l2=l2, pos_label="pos", **options)
+    scaling = options["intercept_scaling"] if options["fit_intercept"] else 0.0
+    dense = dense_pegasos(len(NAMES) + 1, l2, options["batch_size"], options["t0"], options["project"])
+    for x, y, w, flush in examples:
+        vector = np.array([*(x.get(name, 0.0) for name in NAMES), scaling])
+        if dense.is_close_call(vector):
+            continue
+        error = 1e-10 * dense.largest + 1e-300
+        expected = pytest.approx(dense.margin(vector), rel=1e-9, abs=error * np.abs(vector).sum())
+        assert model.decision_function_one(x) == expected
+        assert model.decision_function_many([x]).tolist() == [expected]
+        if model.classes[0] is not None and abs(dense.margin(vector)) > 1e-6 * dense.largest:
+            assert model.predict_one(x) == ("pos" if dense.margin(vector) > 0 else "neg")
+        model.learn_one(x, y, w=w)
+        dense.learn(vector, 1.0 if y == "pos" else -1.0, w * (options["class_weight"] or {}).get(y, 1.0))
+        if flush:
+            model.flush()
+            dense.flush()
+        assert model.n_iterations == dense.t
+        error = 1e-10 * dense.largest + 1e-300
+        assert model.intercept == pytest.approx(dense.w[-1] * scaling, rel=1e-9, abs=error * scaling)
+        weights = model.weights
+        assert set(weights) <= set(NAMES)
+        named = np.array([weights.get(name, 0.0) for name in NAMES])
+        assert named == pytest.approx(dense.w[:-1], rel=1e-9, abs=error)
+
+
+@pytest.mark.parametrize("which", range(len(OPTIONS)))
+def test_every_combination_of_options_is_the_published_algorithm(dense_pegasos, which):
+    generator = np.random.default_rng(which)
+    for l2 in (1e-3, 0.5):
+        examples = []
+        for _ in range(40):
+            x = {name: float(generator.normal()) for name in NAMES if generator.random() < 0.4}
+            w = float(generator.choice([1.0, 1.0, 0.0, 4.0]))
+            examples.append((x, str(generator.choice(["neg", "pos"])), w, generator.random() < 0.15))
+        against_dense(dense_pegasos, l2, OPTIONS[which], examples)
+
+
+numbers = st.one_of(st.integers(-3, 3), st.floats(-100, 100, allow_subnormal=False), st.booleans())
+examples_of_any_kind = st.tuples(
+    st.dictionaries(st.sampled_from(NAMES), numbers, max_size=5),
+    st.sampled_from(["neg", "pos"]),
+    st.sampled_from([1.0, 1.0, 0.0, 0.25, 30.0]),
+    st.sampled_from([False, False, False, True]),
+)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    l2=st.sampled_from([1e-4, 0.01, 1.0, 50.0]),
+    options=st.sampled_from(OPTIONS),
+    examples=st.lists(examples_of_any_kind, max_size=20),
+)
+def test_any_stream_is_learned_as_published(dense_pegasos, l2, options, examples):
+    against_dense(dense_pegasos, l2, options, examples)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"project": False}, {"batch_size": 10}, {"t0": 100.0}, {"fit_intercept": True}]
+)
+def test_many_passes_reach_the_optimum_of_the_objective(options):
+    generator = np.random.default_rng(0)
+    n, l2 = 200, 0.1
+    X = generator.normal(size=(n, 3)) + np.array([0.3, 0.0, 0.0])
+    y = np.where(X @ [1.0, -2.0, 0.5] + generator.normal(size=n) > 0, 1, -1)
+    columns = np.column_stack([X, np.ones(n)]) if options.get("fit_intercept") else X
+
+    def objective(w):
+        return l2 / 2 * w @ w + np.maximum(0.0, 1.0 - y * (columns @ w)).mean()
+
+    # As a quadratic programme: the hinges become slack variables.
+    d = columns.shape[1]
+    best = optimize.minimize(
+        lambda v: l2 / 2 * v[:d] @ v[:d] + v[d:].mean(),
+        np.concatenate([np.zeros(d), np.ones(n)]),
+        jac=lambda v: np.concatenate([l2 * v[:d], np.full(n, 1 / n)]),
+        bounds=[(None, None)] * d + [(0, None)] * n,
+        constraints={
+            "type": "ineq",
+            "fun": lambda v: y * (columns @ v[:d]) - 1 + v[d:],
+            "jac": lambda v: np.column_stack([y[:, None] * columns, np.eye(n)]),
+        },
+        method="SLSQP",
+        options={"ftol": 1e-12, "maxiter": 1000},
+    )
+    assert best.success
+    model = PegasosClassifier(l2=l2, **options)
+    matrix = sparse.csr_matrix(X)
+    for seed in range(10 if pure else 100):
+        order = np.random.default_rng(seed).permutation(n)
+        model.learn_many(matrix[order], y[order])
+    w = np.array([*(model.weights[i] for i in range(3)), *([model.intercept] if d == 4 else [])])
+    assert best.fun <= objective(w) + 1e-6
+    assert objective(w) <= best.fun * (1.1 if pure else 1.02)
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+def test_weights_come_back_by_the_names_that_came_in():
+    names = ["word", "", "\ud800", 0, -5, 2**53 - 1, 2**53, -(2**60), 2**80, ("a", 1), (), (("x",), True), "0", "-5"]
+    model = PegasosClassifier(l2=0.5)
+    model.learn_one({name: float(i + 1) for i, name in enumerate(names)}, True)
+    scale = 1 / math.sqrt(0.5 * sum((i + 1) ** 2 for i in range(len(names))))
+    expected = {name: pytest.approx((i + 1) * scale) for i, name in enumerate(names)}
+    assert model.weights == expected
+    assert {type(name) for name in model.weights} == {str, int, tuple}
+    # Each by itself, too.
+    for i, name in enumerate(names):
+        assert model.decision_function_one({name: 2.0}) == pytest.approx(2 * (i + 1) * scale)
+    assert model.decision_function_one({"another": 2.0, 2**54: 1.0, -(2**90): 1.0, ("a", 2): 1.0}) == 0.0
+
+
+class Colour(enum.IntEnum):
+    RED = 5
+    HUGE = 2**60
+
+
+class Word(str):
+    pass
+
+
+@pytest.mark.parametrize(
+    "name, same",
+    [
+        (True, 1),
+        (np.bool_(False), 0),
+        (np.int64(-1), -1),
+        (np.uint8(7), 7),
+        (np.int64(2**60), 2**60),
+        (np.uint64(2**64 - 1), 2**64 - 1),
+        (Colour.RED, 5),
+        (Colour.HUGE, 2**60),
+        (np.str_("x"), "x"),
+        (Word("x"), "x"),
+        ((np.int64(1), np.str_("x")), (1, "x")),
+        ((True,), (1,)),
+    ],
+)
+def test_names_that_are_equal_are_the_same_feature(name, same):
+    for first, second in ((name, same), (same, name)):
+        model = PegasosClassifier(l2=1.0, project=False)
+        model.learn_one({first: 1.0, "other": 1.0}, True)
+        assert model.decision_function_one({second: 2.0}) == pytest.approx(2.0)
+        assert model.weights == {same: pytest.approx(1.0), "other": pytest.approx(1.0)}
+        model.learn_one({second: 3.0}, False)
+        assert len(model.weights) == 2
+
+
+def test_values_may_be_any_number():
+    values = [1, True, np.float32(1), np.int8(1), np.bool_(True), np.float64(1), np.longdouble(1), 1.0]
+    for value in values:
+        model = PegasosClassifier(l2=1.0)
+        model.learn_one({"x": value}, True)
+        assert model.weights == {"x": 1.0}
+        assert model.decision_function_one({"x": value}) == 1.0
+
+
+@pytest.mark.parametrize(
+    "kind", [collections.Counter, collections.OrderedDict, lambda x: collections.defaultdict(int, x)]
+)
+def test_any_dict_is_a_dict(kind, unchanged):
+    model, expected = PegasosClassifier(), PegasosClassifier()
+    x = kind({"a": 1, "b": 2})
+    with unchanged(x):
+        model.learn_one(x, True)
+        expected.learn_one(dict(x), True)
+        model.learn_many([x, x], [False, True])
+        expected.learn_many([dict(x)] * 2, [False, True])
+        assert model.decision_function_one(x) == expected.decision_function_one(dict(x))
+    assert model.weights == expected.weights
+
+
+# --- many at once -----------------------------------------------------------------------------------------------------
+
+
+def rows_and_labels(n=120, d=15, seed=0):
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(n, d)).round(3) * (generator.random((n, d)) < 0.4)
+    return X, (X[:, 0] + 0.5 * generator.normal(size=n) > 0).tolist()
+
+
+def as_dicts(X, columns=None, zeros=False):
+    names = range(X.shape[1]) if columns is None else columns
+    return [{name: v for name, v in zip(names, row, strict=True) if v or zeros} for row in X.tolist()]
+
+
+def shuffled_rows(X):
+    """A CSR matrix with its rows in disorder and some values in two parts."""
+    data, indices, indptr = [], [], [0]
+    generator = random.Random(1)
+    for row in X:
+        parts = [(j, v / 2) for j, v in enumerate(row) if v for _ in range(2)]
+        generator.shuffle(parts)
+        indices += [j for j, _ in parts]
+        data += [v for _, v in parts]
+        indptr.append(len(data))
+    return sparse.csr_matrix((data, indices, indptr), X.shape)
+
+
+def wide(X):
+    matrix = sparse.csr_matrix(X)
+    matrix.indices, matrix.indptr = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
+    return matrix
+
+
+INPUTS = {
+    "list": as_dicts,
+    "tuple": lambda X: tuple(as_dicts(X)),
+    "generator": lambda X: (x for x in as_dicts(X)),
+    "frame": lambda X: pd.DataFrame(X),
+    "frame, strange index": lambda X: pd.DataFrame(X, index=[f"row {i % 7}" for i in range(len(X))]),
+    "sparse frame": lambda X: pd.DataFrame.sparse.from_spmatrix(sparse.csr_matrix(X)),
+    "csr": sparse.csr_matrix,
+    "csr array": sparse.csr_array,
+    "csr, int64": wide,
+    "csr, disorderly": shuffled_rows,
+    "csr, explicit zeros": lambda X: sparse.csr_matrix(
+        (X.ravel(), np.tile(np.arange(X.shape[1]), len(X)), np.arange(0, X.size + 1, X.shape[1])), X.shape
+    ),
+    "csr, read-only": lambda X: frozen(sparse.csr_matrix(X)),
+    "csc": sparse.csc_matrix,
+    "coo": sparse.coo_matrix,
+    "coo array": sparse.coo_array,
+    "lil": sparse.lil_matrix,
+    "sliced csr": lambda X: sparse.csr_matrix(np.vstack([X, X]))[: len(X)],
+}
+
+
+def frozen(matrix):
+    for array in (matrix.data, matrix.indices, matrix.indptr):
+        array.flags.writeable = False
+    return matrix
+
+
+@pytest.mark.parametrize("batch_size", [1, 7])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("kind", INPUTS)
+def test_many_at_once_are_learned_one_by_one(kind, fit_intercept, batch_size):
+    X, y = rows_and_labels()
+    options = {"l2": 1e-2, "t0": 3.0, "batch_size": batch_size, "fit_intercept": fit_intercept}
+    one, many, prequential = (PegasosClassifier(**options) for _ in range(3))
+    margins = []
+    for x, label in zip(as_dicts(X), y, strict=True):
+        margins.append(one.decision_function_one(x))
+        one.learn_one(x, label)
+    many.learn_many(INPUTS[kind](X), y)
+    assert prequential.predict_learn_many(INPUTS[kind](X), y).tolist() == pytest.approx(margins, rel=1e-9, abs=1e-9)
+    for model in (many, prequential):
+        assert model.n_iterations == one.n_iterations
+        assert model._learner.n_buffered == one._learner.n_buffered
+        assert model.weights == pytest.approx(one.weights, rel=1e-9, abs=1e-9)
+        assert model.intercept == pytest.approx(one.intercept, rel=1e-9)
+        assert model.classes == one.classes
+    dicts = as_dicts(X)
+    expected = [one.decision_function_one(x) for x in dicts]
+    assert many.decision_function_many(INPUTS[kind](X)).tolist() == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert list(many.predict_many(INPUTS[kind](X))) == [many.predict_one(x) for x in dicts]
+    probabilities = many.predict_proba_many(INPUTS[kind](X))
+    expected = [list(many.predict_proba_one(x).values()) for x in dicts]
+    assert np.asarray(probabilities) == pytest.approx(np.array(expected), rel=1e-9)
+
+
+def test_dicts_at_once_give_the_same_bits():
+    X, y = rows_and_labels()
+    one, many = PegasosClassifier(), PegasosClassifier()
+    for x, label in zip(as_dicts(X), y, strict=True):
+        one.learn_one(x, label)
+    many.learn_many(as_dicts(X), y)
+    assert pickle.dumps(one) == pickle.dumps(many)
+
+
+@pytest.mark.parametrize("options", [{}, {"project": False, "t0": 0.5}, {"fit_intercept": True, "l2": 1.0, "t0": 9.0}])
+@pytest.mark.parametrize("size", [1.0, 1e7])
+def test_all_ways_to_learn_mix(options, size):
+    """A model that learns by matrices, frames and dicts in turn, beside one that learns one by one."""
+    generator = np.random.default_rng(3)
+    mixed, single = PegasosClassifier(**options), PegasosClassifier(**options)
+    for step in range(60):
+        n, d = [(40, 9), (300, 30), (5, 1000), (3, 12)][step % 4]
+        X = generator.normal(size=(n, d)) * (generator.random((n, d)) < min(0.5, 20 / d)) * size
+        y = generator.random(n) < 0.5
+        y[:2] = True, False
+        w = generator.choice([0.0, 1.0, 2.0], n) if step % 3 else 1.0
+        dicts = as_dicts(X)
+        for x, label, weight in zip(dicts, y.tolist(), np.broadcast_to(w, n).tolist(), strict=True):
+            single.learn_one(x, label, w=weight)
+        way = generator.integers(6)
+        if way < 3:
+            mixed.learn_many([sparse.csr_matrix, wide, shuffled_rows][way](X), y, w)
+        elif way == 3:
+            mixed.learn_many(pd.DataFrame(X), y, w)
+        else:
+            mixed.learn_many(dicts, y, w)
+        for made in (mixed, single):
+            made.learn_one({"name": size, -5: size, ("t",): 1.0, 3: -size}, step % 2 == 0)
+        largest = max(map(abs, single.weights.values()), default=0.0)
+        weights = {name: w for name, w in single.weights.items() if w}
+        assert {k: w for k, w in mixed.weights.items() if w} == pytest.approx(weights, rel=1e-6, abs=1e-9 * largest)
+        assert mixed.intercept == pytest.approx(single.intercept, rel=1e-6, abs=1e-9 * largest)
+        assert mixed.decision_function_many(sparse.csr_matrix(X)) == pytest.approx(
+            single.decision_function_many(dicts), rel=1e-6, abs=1e-6 * largest * size
+        )
+        learner = mixed._learner.weights
+        assert learner.squared_norm == pytest.approx(sum(v * v for v in learner.items()[1]), rel=1e-6)
+        assert len(learner) == len(learner.items()[0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.int8, bool])
+def test_sparse_matrices_of_other_numbers(dtype):
+    X = (rows_and_labels()[0] * 3).astype(dtype)
+    _, y = rows_and_labels()
+    model, expected = PegasosClassifier(), PegasosClassifier()
+    model.learn_many(sparse.csr_matrix(X), y)
+    expected.learn_many(as_dicts(X.astype(float)), y)
+    assert model.weights == pytest.approx(expected.weights)
+
+
+def test_columns_of_any_number_and_no_more():
+    far = (1 << 53) - 1
+    matrix = sparse.csr_matrix(([1.0, 2.0], [0, far - 1], [0, 1, 2]), shape=(2, far))
+    model = PegasosClassifier()
+    model.learn_many(matrix, [False, True])
+    assert set(model.weights) == {0, far - 1}
+    # Beyond, columns would be taken for names.
+    model.learn_one({"name": 1.0}, True)
+    before = pickle.dumps(model)
+    for column in (1 << 60, 1 << 62):
+        matrix = sparse.csr_matrix(([1.0], [column], [0, 1]), shape=(1, column + 1))
+        with pytest.raises(ValueError):
+            model.learn_many(matrix, [True])
+    assert pickle.dumps(model) == before
+
+
+COLUMNS = {
+    "str": list("abc"),
+    "int": [10, 20, 30],
+    "mixed": ["a", 2, 3],
+    "tuples": [("a", 1), ("a", 2), ("b", 1)],
+}
+
+
+@pytest.mark.parametrize("columns", COLUMNS)
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_columns_of_a_frame_are_the_names(columns, is_sparse):
+    names = COLUMNS[columns]
+    X, y = rows_and_labels(30, 3)
+    index = pd.MultiIndex.from_tuples(names) if columns == "tuples" else names
+    frame = pd.DataFrame(X, columns=index)
+    if is_sparse:
+        frame = frame.astype(pd.SparseDtype(float, 0.0))
+    model, expected = PegasosClassifier(), PegasosClassifier()
+    model.learn_many(frame, pd.Series(y))
+    expected.learn_many(as_dicts(X, names), y)
+    assert model.weights == pytest.approx(expected.weights)
+    assert {type(name) for name in model.weights} == {type(name) for name in names}
+    assert list(model.predict_many(frame)) == list(expected.predict_many(as_dicts(X, names)))
+
+
+def test_frames_of_many_types_of_column():
+    frame = pd.DataFrame({"f": [0.5, 1.5], "i": [1, 2], "b": [True, False], "f32": np.array([1, 2], np.float32)})
+    frame["nullable"] = pd.array([1, 2], dtype="Int64")
+    model, expected = PegasosClassifier(), PegasosClassifier()
+    model.learn_many(frame, [True, False])
+    expected.learn_many(
+        [{name: float(v) for name, v in row.items()} for row in frame.to_dict("records")], [True, False]
+    )
+    assert model.weights == pytest.approx(expected.weights)
+
+
+def test_frames_give_series_and_frames_with_their_index():
+    X, y = rows_and_labels(20, 3)
+    for labels in ([bool(v) for v in y], ["spam" if v else "ham" for v in y], [int(v) for v in y]):
+        model = PegasosClassifier()
+        index = [f"row {i}" for i in range(20)]
+        frame = pd.DataFrame(X, columns=list("abc"), index=index)
+        model.learn_many(frame, pd.Series(labels, index=index))
+        predicted, probabilities = model.predict_many(frame), model.predict_proba_many(frame)
+        assert isinstance(predicted, pd.Series) and isinstance(probabilities, pd.DataFrame)
+        assert list(predicted.index) == list(probabilities.index) == index
+        assert list(probabilities.columns) == list(model.classes)
+        rows = as_dicts(X, "abc", zeros=True)
+        assert predicted.tolist() == [model.predict_one(x) for x in rows]
+        assert probabilities.to_dict("records") == [pytest.approx(model.predict_proba_one(x)) for x in rows]
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_frames_without_rows_or_columns(is_sparse):
+    for model in (PegasosClassifier(), PegasosClassifier(pos_label="spam"), trained(PegasosClassifier())):
+        for frame in (pd.DataFrame(columns=["a", "b"], dtype=float), pd.DataFrame(index=[5, 6])):
+            frame = frame.astype(pd.SparseDtype(float, 0.0)) if is_sparse and len(frame.columns) else frame
+            assert list(model.predict_many(frame).index) == list(frame.index)
+            assert list(model.predict_proba_many(frame).index) == list(frame.index)
+            assert model.decision_function_many(frame).tolist() == [0.0] * len(frame)
+            before = model.n_iterations
+            model.learn_many(frame, pd.Series([True] * len(frame), dtype=bool, index=frame.index))
+            assert model.n_iterations == before + len(frame)
+
+
+def trained(model, n=30):
+    X, y = rows_and_labels(n)
+    model.learn_many(as_dicts(X), [True, False, *y[2:]] if len(y) > 1 else y)
+    return model
+
+
+def test_polars_frames():
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    X, y = rows_and_labels(30, 3)
+    frame = polars.DataFrame(X, schema=list("abc"))
+    model, expected = PegasosClassifier(), PegasosClassifier()
+    model.learn_many(frame, polars.Series(y))
+    expected.learn_many(as_dicts(X, "abc"), y)
+    assert model.weights == pytest.approx(expected.weights)
+    assert list(model.predict_many(frame)) == list(expected.predict_many(as_dicts(X, "abc")))
+
+
+def test_nothing_at_once_is_nothing():
+    for empty in ([], (), iter([]), sparse.csr_matrix((0, 5)), np.empty((0,))):
+        model = trained(PegasosClassifier(batch_size=4))
+        before = pickle.dumps(model)
+        if not isinstance(empty, np.ndarray):
+            assert model.predict_learn_many(empty, []).tolist() == []
+        assert model.predict_many([]).tolist() == []
+        assert model.predict_proba_many([]).shape == (0, 2)
+        assert pickle.dumps(model) == before
+
+
+WEIGHTS = {
+    "list": list,
+    "array": np.array,
+    "float32": lambda w: np.array(w, np.float32),
+    "series": lambda w: pd.Series(w, index=range(5, 5 + len(w))),
+    "tuple": tuple,
+    "generator": lambda w: (v for v in w),
+    "int": lambda w: [int(v) for v in w],
+}
+
+
+@pytest.mark.parametrize("class_weight", [None, {True: 3.0}])
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_weights_of_examples(kind, class_weight):
+    X, y = rows_and_labels(60)
+    w = [float(i % 4) for i in range(60)]
+    one, many, matrix = (PegasosClassifier(l2=0.1, class_weight=class_weight) for _ in range(3))
+    for x, label, weight in zip(as_dicts(X), y, w, strict=True):
+        one.learn_one(x, label, w=weight)
+    many.learn_many(as_dicts(X), y, w=WEIGHTS[kind](w))
+    matrix.predict_learn_many(sparse.csr_matrix(X), np.array(y), w=WEIGHTS[kind](w))
+    assert pickle.dumps(many) == pickle.dumps(one)
+    assert matrix.weights == pytest.approx(one.weights)
+
+
+@pytest.mark.parametrize("w", [2, 2.0, np.float32(2.0), np.int64(2)], ids=repr)
+def test_one_weight_for_all_examples(w):
+    X, y = rows_and_labels(20)
+    one, many, twice = PegasosClassifier(l2=0.1), PegasosClassifier(l2=0.1), PegasosClassifier(l2=0.1)
+    for x, label in zip(as_dicts(X), y, strict=True):
+        one.learn_one(x, label, w=2.0)
+        twice.learn_one(x, label, w=w)
+    many.learn_many(as_dicts(X), y, w=w)
+    assert many.weights == one.weights == twice.weights
+
+
+def test_a_weight_is_the_size_of_the_step():
+    # The first step without projection is w = c·y·x/λ.
+    for w, class_weight, expected in (
+        (1.0, None, 2.0),
+        (3.0, None, 6.0),
+        (0.0, None, 0.0),
+        (3.0, {"a": 5.0}, 30.0),
+        (3.0, {"b": 5.0}, 6.0),
+    ):
+        for calls in (
+            lambda m, w: m.learn_one({"x": 1.0}, "a", w=w),
+            lambda m, w: m.learn_many([{"x": 1.0}], ["a"], w),
+        ):
+            model = PegasosClassifier(l2=0.5, project=False, pos_label="a", class_weight=class_weight)
+            calls(model, w)
+            assert model.decision_function_one({"x": 1.0}) == pytest.approx(expected)
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+class Weird:
+    def __float__(self):
+        raise OSError("no number today")
+
+
+BAD_VALUES = [math.nan, math.inf, -math.inf, 1e300, -1.1e45, None, "1", "", b"1", [1.0], {}, 1j, object(), Weird()]
+BAD_VALUES += [np.array([1.0, 2.0]), np.float64("nan"), np.str_("1"), 10**400, pd.NA, pd.NaT]
+BAD_NAMES = [1.5, None, (1, 2.5), ("a", None), b"a", frozenset(), math.nan, np.float64(1.5), (("a",), 1j)]
+BAD_WEIGHTS = [-1.0, -1e-300, math.nan, math.inf, 1.1e30, None, "1", [1.0], np.array([1.0, 1.0]), {}, 1j]
+BAD_EXAMPLES = [None, 5, "text", b"text", [("a", 1.0)], [1.0, 2.0], ("a",), {"a"}, np.ones(3), pd.Series({"a": 1.0})]
+REFUSALS = (TypeError, ValueError, OSError, OverflowError)
+
+
+def models_in_several_states():
+    yield PegasosClassifier()
+    yield PegasosClassifier(batch_size=4, pos_label="spam", fit_intercept=True)
+    for options in ({}, {"batch_size": 4, "class_weight": {"spam": 2.0}}, {"t0": 0.5, "fit_intercept": True}):
+        model = PegasosClassifier(**options)
+        for i in range(6):
+            model.learn_one({"known": 1.0, i: 2.0, "x": -0.5}, "spam" if i % 2 else "ham")
+        yield model
+    model = PegasosClassifier(batch_size=3)
+    model.learn_one({"known": 1.0}, 1)
+    yield model
+
+
+def ids(value):
+    return type(value).__name__ + repr(value)[:20]
+
+
+@pytest.mark.parametrize("bad", BAD_VALUES, ids=ids)
+def test_bad_values_leave_everything_as_it_was(bad, unchanged):
+    for model in models_in_several_states():
+        with unchanged(model):
+            for x in ({"new": 1.0, "bad": bad, "newer": 2.0}, {"bad": bad}, {"new": 1.0, 2**60: bad}, {7: bad}):
+                for arguments in ((x, "spam"), (x, "ham", 2.0), (x, 2)):
+                    with pytest.raises(REFUSALS):
+                        model.learn_one(*arguments)
+                for call in (model.predict_one, model.predict_proba_one, model.decision_function_one):
+                    with pytest.raises(REFUSALS):
+                        call(x)
+            with pytest.raises(REFUSALS, match="today" if isinstance(bad, Weird) else r"'?bad'?"):
+                model.learn_one({"bad": bad}, "spam")
+
+
+@pytest.mark.parametrize("bad", BAD_NAMES, ids=ids)
+def test_bad_names_leave_everything_as_it_was(bad, unchanged):
+    for model in models_in_several_states():
+        with unchanged(model):
+            for x in ({"new": 1.0, bad: 1.0, "newer": 2.0}, {bad: 1.0}, {bad: 0.0}):
+                with pytest.raises(TypeError, match="name"):
+                    model.learn_one(x, "spam")
+                with pytest.raises(TypeError, match="name"):
+                    model.predict_one(x)
+
+
+@pytest.mark.parametrize("bad", BAD_EXAMPLES, ids=ids)
+def test_bad_examples_leave_everything_as_it_was(bad, unchanged):
+    for model in models_in_several_states():
+        with unchanged(model):
+            for call in (model.predict_one, model.predict_proba_one, model.decision_function_one):
+                with pytest.raises(TypeError, match="dict"):
+                    call(bad)
+            with pytest.raises(TypeError, match="dict"):
+                model.learn_one(bad, "spam")
+            for method in (model.learn_many, model.predict_learn_many):
+                with pytest.raises(TypeError, match="dict"):
+                    method([{"new": 1.0}, bad], ["spam", "spam"])
+            with pytest.raises(TypeError, match="dict"):
+                model.predict_many([bad])
+
+
+@pytest.mark.parametrize("bad", BAD_WEIGHTS, ids=ids)
+def test_bad_weights_leave_everything_as_it_was(bad, unchanged):
+    for model in models_in_several_states():
+        with unchanged(model):
+            for label in ("spam", "ham"):
+                with pytest.raises((TypeError, ValueError)):
+                    model.learn_one({"new": 1.0}, label, w=bad)
+            for position in range(3):
+                w = [1.0, 2.0, 0.0]
+                w[position] = bad
+                for method in (model.learn_many, model.predict_learn_many):
+                    with pytest.raises((TypeError, ValueError)):
+                        method([{"new": 1.0}] * 3, ["spam", "ham", "spam"], w)
+                    with pytest.raises((TypeError, ValueError)):
+                        method(sparse.eye(3, format="csr"), ["spam", "ham", "spam"], w)
+
+
+@pytest.mark.parametrize("position", range(3))
+@pytest.mark.parametrize("method", ["learn_many", "predict_learn_many"])
+def test_one_bad_example_among_many_leaves_everything_as_it_was(method, position, unchanged):
+    good = [{"new": 1.0}, {"newer": 1.0, 5: 2.0}, {2**60: 1.0}]
+    for model in models_in_several_states():
+        with unchanged(model):
+            learn = getattr(model, method)
+            for bad in BAD_VALUES[:8]:
+                X = [*good]
+                X[position] = {"newest": 1.0, "bad": bad}
+                for given in (X, iter(X), tuple(X)):
+                    with pytest.raises(REFUSALS):
+                        learn(given, ["spam"] * 3)
+                with pytest.raises(REFUSALS):
+                    learn(pd.DataFrame([{"new": 1.0, "bad": x.get("bad", 0.0)} for x in X]), ["spam"] * 3)
+            for bad in (math.nan, math.inf, 1e300):
+                matrix = sparse.csr_matrix(np.eye(3, 5))
+                matrix.data[position] = bad
+                with pytest.raises(ValueError, match="column"):
+                    learn(matrix, ["spam"] * 3)
+                with pytest.raises(ValueError):
+                    learn(pd.DataFrame.sparse.from_spmatrix(matrix), ["spam"] * 3)
+            for bad in BAD_NAMES:
+                X = [*good]
+                X[position] = {"newest": 1.0, bad: 1.0}
+                with pytest.raises(TypeError, match="name"):
+                    learn(X, ["spam"] * 3)
+            for bad in (None, math.nan, 0.5, b"spam", "third"):
+                y = ["spam", "ham", "spam"]
+                y[position] = bad
+                if bad == "third":
+                    y = [*y, "fourth"]
+                with pytest.raises((TypeError, ValueError)):
+                    learn(good, y)
+                with pytest.raises((TypeError, ValueError)):
+                    learn(good, pd.Series(y, dtype=object))
+
+
+def test_lengths_that_differ_leave_everything_as_it_was(unchanged):
+    good = [{"new": 1.0}, {"newer": 1.0}]
+    matrix, frame = sparse.eye(2, format="csr"), pd.DataFrame([{"new": 1.0}, {"new": 2.0}])
+    for model in models_in_several_states():
+        with unchanged(model):
+            for X in (good, matrix, frame):
+                for y in ([], ["spam"], ["spam"] * 3, np.array(["spam"])):
+                    with pytest.raises(ValueError, match="labels for 2 examples"):
+                        model.learn_many(X, y)
+                for w in ([], [1.0], [1.0] * 3, np.ones(3), np.ones((2, 2))):
+                    with pytest.raises((TypeError, ValueError)):
+                        model.predict_learn_many(X, ["spam", "ham"], w)
+            with pytest.raises(TypeError):
+                model.learn_many(good, None)
+            with pytest.raises(TypeError):
+                model.learn_many(None, ["spam"])
+
+
+@pytest.mark.parametrize("single", [{"a": 1.0}, "text", b"text"])
+def test_a_single_example_is_not_many(single, unchanged):
+    for model in models_in_several_states():
+        with unchanged(model):
+            with pytest.raises(TypeError, match="sequence of examples"):
+                model.learn_many(single, ["spam"])
+            for call in (model.predict_many, model.predict_proba_many, model.decision_function_many):
+                with pytest.raises(TypeError, match="sequence of examples"):
+                    call(single)
+
+
+IMPOSSIBLE = [
+    *({"l2": bad} for bad in (0.0, -1.0, math.nan, math.inf, 1e-31, 1e31, None, "1", b"1", [], 1j)),
+    *({"batch_size": bad} for bad in (0, -1, 1.0, 2.5, None, "1", True, math.nan, 1 << 40)),
+    *({"t0": bad} for bad in (-1.0, -1e-300, math.nan, math.inf, None, "0")),
+    *({"intercept_scaling": bad} for bad in (0.0, -1.0, math.nan, math.inf, None, "1")),
+    *({"class_weight": bad} for bad in ("balanced", [], [("a", 1.0)], 1.0, {"a"})),
+    *({"class_weight": {"a": bad}} for bad in (-1.0, math.nan, math.inf, None, "1", 1e31)),
+    *({"class_weight": {bad: 1.0}} for bad in (None, 0.5, b"a", (1,))),
+    *({"pos_label": bad} for bad in (0.5, math.nan, b"a", (1,), [])),
+]
+
+
+@pytest.mark.parametrize("parameters", IMPOSSIBLE, ids=repr)
+def test_impossible_parameters_are_refused_by_name(parameters):
+    (name,) = parameters
+    with pytest.raises((TypeError, ValueError), match="label" if name == "pos_label" else f"{name}|label"):
+        PegasosClassifier(**parameters)
+
+
+def test_parameters_at_the_ends_of_their_ranges():
+    for parameters in (
+        {"l2": 1e-30},
+        {"l2": 1e30},
+        {"l2": 1},
+        {"t0": 1e100},
+        {"t0": 5e-324},
+        {"batch_size": 1 << 31},
+        {"intercept_scaling": 1e-30, "fit_intercept": True},
+        {"intercept_scaling": 1e30, "fit_intercept": True},
+        {"class_weight": {}},
+        {"class_weight": {"a": 1e30, "b": 0}},
+        {"l2": np.float32(0.5), "batch_size": np.int32(2), "t0": 1},
+    ):
+        model = PegasosClassifier(**parameters)
+        for i in range(30):
+            model.learn_one({"x": 1e45 if i % 3 else 1e-300, "y": -1.0}, "a" if i % 2 else "b", w=1e30)
+        model.flush()
+        assert all(map(math.isfinite, model.weights.values())), parameters
+        assert math.isfinite(model.intercept)
+        assert math.isfinite(model.decision_function_one({"x": 1e45}))
+        assert 0.0 < model.predict_proba_one({"x": 1e45})["a"] < 1.0
+
+
+# --- what must not change ---------------------------------------------------------------------------------------------
+
+
+def test_predicting_changes_nothing(unchanged):
+    X, _ = rows_and_labels(20)
+    queries = [*as_dicts(X), {}, {"unknown": 1.0, 2**70: 2.0, ("t",): 1.0}]
+    for model in models_in_several_states():
+        with unchanged(model):
+            for x in queries:
+                model.predict_one(x)
+                model.predict_proba_one(x)
+                model.decision_function_one(x)
+            for many in (queries, sparse.csr_matrix(X), pd.DataFrame(X)):
+                model.predict_many(many)
+                model.predict_proba_many(many)
+                model.decision_function_many(many)
+            _ = model.weights, model.intercept, model.classes, repr(model), model._memory_usage, model.n_iterations
+
+
+@pytest.mark.parametrize("kind", [kind for kind in INPUTS if kind != "generator"])
+def test_learning_never_changes_its_input(kind, unchanged):
+    X, y = rows_and_labels()
+    given = INPUTS[kind](X)
+    labels, w = np.array(y), np.arange(len(y), dtype=float)
+    class_weight = {True: 2.0}
+    with unchanged(given, labels, w, class_weight):
+        model = PegasosClassifier(class_weight=class_weight, batch_size=2)
+        model.learn_many(given, labels, w)
+        model.predict_learn_many(given, labels)
+        model.predict_many(given)
+    x = {"a": 1.0, "b": 2.0}
+    with unchanged(x):
+        model.learn_one(x, True)
+
+
+def test_weights_are_a_copy():
+    model = trained(PegasosClassifier())
+    model.weights.clear()
+    assert model.weights
+
+
+# --- probabilities ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1e45, 1.0, 1e-150, 1e-300, 5e-324, 0.0])
+def test_probabilities_agree_with_predictions(size):
+    for l2, project in ((1e-30, False), (1.0, True), (1e30, True)):
+        model = PegasosClassifier(l2=l2, project=project)
+        for i in range(5):
+            model.learn_one({"x": 1.0, "y": -1.0, i: 1.0}, "a")
+            model.learn_one({"y": 1.0, "x": -1.0}, "b")
+        for x in ({"x": size}, {"x": -size}, {"x": size, "y": size}, {"x": -0.0}, {}):
+            for probabilities in (
+                model.predict_proba_one(x),
+                dict(zip(model.classes, model.predict_proba_many([x])[0].tolist(), strict=True)),
+            ):
+                assert set(probabilities) == {"a", "b"}
+                assert all(0.0 < p < 1.0 for p in probabilities.values())
+                assert sum(probabilities.values()) == 1.0
+                assert max(probabilities, key=probabilities.get) == model.predict_one(x)
+                assert (model.decision_function_one(x) > 0) == (model.predict_one(x) == model.classes[1])
+
+
+def log_loss(probabilities, y):
+    return -np.log(np.where(y, probabilities, 1.0 - probabilities)).mean()
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"l2": 1e-2}, {"l2": 1.0}, {"t0": 1e3}, {"batch_size": 20}, {"project": False}], ids=repr
+)
+def test_calibration_improves_on_the_plain_logistic(options):
+    """On a stream whose probabilities are known."""
+    generator = np.random.default_rng(5)
+    n = 20_000
+    X = generator.normal(size=(n, 4))
+    truth = 1.0 / (1.0 + np.exp(-X @ [2.0, -1.0, 0.5, 0.0]))
+    y = generator.random(n) < truth
+    model = PegasosClassifier(**options)
+    margins, probabilities = model._predict_learn_many(sparse.csr_matrix(X), y)
+    late = slice(n // 2, None)
+    plain = np.clip(1.0 / (1.0 + np.exp(-np.clip(margins, -500, 500))), 1e-15, 1 - 1e-15)
+    calibrated = log_loss(probabilities[late], y[late])
+    assert calibrated < log_loss(plain[late], y[late])
+    # And it is not far from the best slope there is, chosen in hindsight.
+    best = min(
+        log_loss(1 / (1 + np.exp(-np.clip(s * margins[late], -30, 30))), y[late]) for s in np.geomspace(1e-3, 1e3, 61)
+    )
+    assert calibrated < best + 0.02
+    assert log_loss(truth[late], y[late]) <= best + 0.01
+
+
+# --- copies -----------------------------------------------------------------------------------------------------------
+
+MODELS = {
+    "default": {},
+    "batches": {"batch_size": 7, "t0": 0.5, "project": False, "l2": 0.01},
+    "all": {
+        "fit_intercept": True,
+        "intercept_scaling": 2.0,
+        "class_weight": {"spam": 3.0},
+        "pos_label": "ham",
+        "batch_size": 3,
+    },
+}
+COPIES = {
+    "pickle": lambda model: pickle.loads(pickle.dumps(model)),
+    "oldest pickle": lambda model: pickle.loads(pickle.dumps(model, 2)),
+    "deepcopy": copy.deepcopy,
+    "clone": lambda model: model.clone(include_attributes=True),
+}
+
+
+def examples(n, seed=0):
+    generator = random.Random(seed)
+    names = ["a", "b", 1, 2, ("t", 1), 2**60, "\ud800"]
+    for _ in range(n):
+        yield {name: generator.gauss(0, 1) for name in generator.sample(names, 4)}, generator.choice(["ham", "spam"])
+
+
+@pytest.mark.parametrize("copied", COPIES)
+@pytest.mark.parametrize("which", MODELS)
+def test_copies_go_on_alike_and_apart(which, copied):
+    model = PegasosClassifier(**MODELS[which])
+    for x, y in examples(40):
+        model.learn_one(x, y)
+    other = COPIES[copied](model)
+    assert pickle.dumps(other) == pickle.dumps(model)
+    untouched = pickle.dumps(other)
+    for x, y in examples(10, seed=1):
+        model.learn_one(x, y)
+    assert pickle.dumps(other) == untouched
+    for x, y in examples(10, seed=1):
+        other.learn_one(x, y)
+    assert model.weights == other.weights
+    assert pickle.dumps(other._learner) == pickle.dumps(model._learner)
+
+
+@pytest.mark.parametrize("which", MODELS)
+def test_clones_know_nothing(which):
+    model = PegasosClassifier(**MODELS[which])
+    fresh = pickle.dumps(PegasosClassifier(**copy.deepcopy(MODELS[which])))
+    for x, y in examples(40):
+        model.learn_one(x, y)
+    assert pickle.dumps(model.clone()) == fresh
+    assert model.clone({"l2": 0.25}).l2 == 0.25
+    with pytest.raises(ValueError):
+        model.clone({"l2": -1.0})
+
+
+def run(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def has_compiled():
+    try:
+        import stream_pegasos._compiled  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not has_compiled(), reason="the compiled engine was not built")
+@pytest.mark.parametrize("there", ["pure", "compiled"])
+@pytest.mark.parametrize("how", ["pickle", "file"])
+def test_models_move_between_engines(there, how, tmp_path):
+    model = PegasosClassifier(batch_size=3, fit_intercept=True)
+    for x, y in examples(50):
+        model.learn_one(x, y)
+    path = tmp_path / "model"
+    if how == "pickle":
+        path.write_bytes(pickle.dumps(model))
+    else:
+        model.save(path)
+    code = f"""
+        import json, pickle, pathlib, random
+        import stream_pegasos
+        from stream_pegasos import engine
+        path = pathlib.Path({str(path)!r})
+        model = pickle.loads(path.read_bytes()) if {how!r} == "pickle" else stream_pegasos.load(path)
+        assert type(model._learner).__module__.endswith(engine.NAME), engine.NAME
+        before = list(model.weights.values())
+        for i in range(20):
+            model.learn_one({{"a": i * 0.1, "new": 1.0, 7: -1.0}}, "ham" if i % 2 else "spam")
+        print(json.dumps([before, list(model.weights.values()), model.intercept, model.n_iterations]))
+        if {how!r} == "pickle":
+            path.write_bytes(pickle.dumps(model))
+        else:
+            model.save(path)
+    """
+    before, after, intercept, n_iterations = run(code, STREAM_PEGASOS_ENGINE=there)
+    assert before == pytest.approx(list(model.weights.values()), rel=1e-12)
+    for i in range(20):
+        model.learn_one({"a": i * 0.1, "new": 1.0, 7: -1.0}, "ham" if i % 2 else "spam")
+    back = pickle.loads(path.read_bytes()) if how == "pickle" else load(path)
+    assert after == pytest.approx(list(model.weights.values()), rel=1e-9)
+    assert back.weights == pytest.approx(model.weights, rel=1e-9)
+    assert (intercept, n_iterations) == (pytest.approx(model.intercept, rel=1e-9), model.n_iterations)
+    assert engine.NAME in type(back._learner).__module__
+
+
+def test_the_same_stream_gives_the_same_bits_in_every_process(tmp_path):
+    code = """
+        import hashlib, json, pickle, random, sys
+        from stream_pegasos import PegasosClassifier, PegasosTextClassifier, HashedBagOfWords
+        generator = random.Random(1)
+        model = PegasosClassifier(batch_size=3, fit_intercept=True, class_weight={"ham": 2.0})
+        text = PegasosTextClassifier(HashedBagOfWords(stop_words={"w1", "w2", "w3", "the"}, ngram_range=(1, 2)))
+        for i in range(300):
+            names = [f"w{generator.randrange(100)}" for _ in range(10)]
+            y = generator.choice(["ham", "spam"])
+            model.learn_one({name: generator.gauss(0, 1) for name in names}, y)
+            text.learn_one(" ".join(names), y)
+        model.save(PATH + "a")
+        text.save(PATH + "b")
+        states = [pickle.dumps((model.weights, model._learner)), pickle.dumps(text.classifier)]
+        files = [open(PATH + name, "rb").read() for name in "ab"]
+        print(json.dumps([hashlib.sha256(it).hexdigest() for it in (*states, *files)]))
+    """
+    code = textwrap.dedent(code).replace("PATH", repr(str(tmp_path / "model-")))
+    assert run(code, PYTHONHASHSEED="1") == run(code, PYTHONHASHSEED="2") == run(code, PYTHONHASHSEED="31337")
+
+
+def test_memory_is_counted_once():
+    model = PegasosClassifier()
+    empty = model._raw_memory_usage
+    assert empty < 20_000
+    n = 100_000
+    model.learn_many(sparse.csr_matrix(np.ones((1, n))), [True])
+    grown = model._raw_memory_usage - empty
+    assert grown >= 16 * n
+    if not pure:
+        assert grown <= 33 * n
+    names = [f"feature number {i}" for i in range(10_000)]
+    model.learn_one(dict.fromkeys(names, 1.0), True)
+    named = model._raw_memory_usage - empty - grown
+    assert named >= sum(map(sys.getsizeof, names))
+    assert named <= 2 * sum(map(sys.getsizeof, names)) + 200 * len(names)
+    batches = PegasosClassifier(batch_size=10)
+    batches.learn_many(sparse.csr_matrix(np.ones((5, 10_000))), [True] * 5)
+    assert batches._raw_memory_usage >= 5 * 10_000 * 16
+
+
+# --- River ------------------------------------------------------------------------------------------------------------
+
+RIVER_MODELS = [
+    PegasosClassifier(),
+    PegasosClassifier(l2=1e-2, batch_size=5, t0=1.0),
+    PegasosClassifier(project=False, fit_intercept=True, intercept_scaling=2.0, t0=0.5),
+    PegasosClassifier(class_weight={True: 2.0, False: 0.5}, pos_label=True),
+    preprocessing.StandardScaler() | PegasosClassifier(l2=1e-2, fit_intercept=True),
+]
+RIVER_CHECKS = [
+    pytest.param(model, check, id=f"{i}-{check.__name__}")
+    for i, model in enumerate(RIVER_MODELS)
+    for check in checks.yield_checks(model)
+]
+
+
+@pytest.mark.parametrize("model, check", RIVER_CHECKS)
+def test_rivers_checks(model, check):
+    skipped = model._unit_test_skips()
+    if type(model) is PegasosClassifier:  # isinstance, for a pipeline, asks its last step
+        assert not skipped
+    elif check.__name__ == "check_learn_many_matches_learn_one":
+        pytest.skip("River's scaler learns a whole batch before it scales the first row of it")
+    check(model.clone())
+
+
+def accuracy(model, **options):
+    return evaluate.progressive_val_score(datasets.Phishing().take(600), model, metrics.Accuracy(), **options).get()
+
+
+def test_in_a_pipeline_it_learns():
+    model = preprocessing.StandardScaler() | PegasosClassifier(l2=1e-2, fit_intercept=True)
+    assert accuracy(model) > 0.8
+    assert abs(accuracy(model.clone()) - accuracy(model.clone(), delay=0)) < 0.05
+    assert accuracy(model.clone(), delay=20) > 0.75
+    union = (preprocessing.StandardScaler() + preprocessing.MinMaxScaler()) | PegasosClassifier(l2=1e-2)
+    assert accuracy(union) > 0.75
+    agnostic = compose.Select("is_popular", "long_url") | PegasosClassifier(l2=1e-2, fit_intercept=True)
+    assert accuracy(agnostic) > 0.5
+    report = model.debug_one(next(iter(datasets.Phishing()))[0])
+    assert "PegasosClassifier" in report
+
+
+def test_evaluation_with_delay_is_a_loop_with_delay():
+    """Prequential evaluation by hand, each label ten examples late."""
+    rows = list(datasets.Phishing().take(300))
+    model, metric, waiting = PegasosClassifier(l2=1e-2), metrics.Accuracy(), []
+    for i, (x, y) in enumerate(rows):
+        while waiting and waiting[0][0] <= i:
+            _, x_then, y_then, predicted = waiting.pop(0)
+            metric.update(y_then, predicted)
+            model.learn_one(x_then, y_then)
+        waiting.append((i + 10, x, y, model.predict_one(x)))
+    for _, _, y_then, predicted in waiting:
+        metric.update(y_then, predicted)
+    found = evaluate.progressive_val_score(rows, PegasosClassifier(l2=1e-2), metrics.Accuracy(), delay=10)
+    assert found.get() == metric.get()
+
+
+@pytest.mark.parametrize("wrapper", [multiclass.OneVsRestClassifier, multiclass.OneVsOneClassifier])
+def test_several_classes_through_river(wrapper):
+    model = preprocessing.StandardScaler() | wrapper(PegasosClassifier(l2=1e-2, fit_intercept=True))
+    score = evaluate.progressive_val_score(datasets.ImageSegments().take(800), model, metrics.Accuracy())
+    assert score.get() > 0.6
+    x, _ = next(iter(datasets.ImageSegments()))
+    assert pickle.loads(pickle.dumps(model)).predict_one(x) == model.predict_one(x)
+    probabilities = model.predict_proba_one(x) if wrapper is multiclass.OneVsRestClassifier else None
+    assert probabilities is None or sum(probabilities.values()) == pytest.approx(1.0)
+
+
+def test_retraining_after_drift():
+    def turning():
+        generator = random.Random(0)
+        for i in range(2000):
+            x = {"a": generator.gauss(0, 1), "b": generator.gauss(0, 1)}
+            yield x, (x["a"] > 0) == (i < 1000)
+
+    for detector in (drift.binary.DDM(), drift.ADWIN()):
+        train = isinstance(detector, drift.binary.DDM)
+        wrapped = drift.DriftRetrainingClassifier(PegasosClassifier(l2=1e-2), detector, train_in_background=train)
+        metric = metrics.Accuracy()
+        for i, (x, y) in enumerate(turning()):
+            predicted = wrapped.predict_one(x)
+            if i > 1300 and predicted is not None:
+                metric.update(y, predicted)
+            wrapped.learn_one(x, y)
+        assert metric.get() > (0.8 if train else 0.4)
+
+
+def test_model_selection():
+    candidates = [PegasosClassifier(l2=l2, fit_intercept=True) for l2 in (1e2, 1e-2)]
+    for selector in (
+        model_selection.BanditClassifier(candidates, metrics.Accuracy(), bandit.EpsilonGreedy(0.1, 0.01, seed=1)),
+        model_selection.SuccessiveHalvingClassifier(
+            [model.clone() for model in candidates], metrics.Accuracy(), budget=600, eta=2
+        ),
+    ):
+        model = preprocessing.StandardScaler() | selector
+        assert accuracy(model) > 0.75
+
+
+def test_learning_many_through_pipelines():
+    X, y = rows_and_labels(100, 4)
+    frame, labels = pd.DataFrame(X, columns=list("abcd")), pd.Series(y)
+    model = preprocessing.StandardScaler() | PegasosClassifier(l2=1e-2)
+    expected, scaler = PegasosClassifier(l2=1e-2), preprocessing.StandardScaler()
+    for begin in range(0, 100, 25):
+        chunk = frame.iloc[begin : begin + 25]
+        model.learn_many(chunk, labels.iloc[begin : begin + 25])
+        scaler.learn_many(chunk)
+        expected.learn_many(scaler.transform_many(chunk).to_dict("records"), y[begin : begin + 25])
+    assert model["PegasosClassifier"].weights == pytest.approx(expected.weights)
+    assert model.predict_many(frame).tolist() == list(
+        expected.predict_many(scaler.transform_many(frame).to_dict("records"))
+    )
+    assert list(model.predict_proba_many(frame).columns) == [False, True]
+
+
+def test_word_counts_of_rivers_own():
+    model = feature_extraction.BagOfWords() | PegasosClassifier(l2=1e-2)
+    rows = [("cheap pills", True), ("see you at lunch", False), ("pills for you", True), ("at noon", False)] * 5
+    for text, y in rows:
+        model.learn_one(text, y)
+    assert [model.predict_one(text) for text, _ in rows] == [y for _, y in rows]
+    series = pd.Series([text for text, _ in rows])
+    many = feature_extraction.BagOfWords() | PegasosClassifier(l2=1e-2)
+    many.learn_many(series, pd.Series([y for _, y in rows]))
+    assert many["PegasosClassifier"].weights == pytest.approx(model["PegasosClassifier"].weights)
+    assert many.predict_many(series).tolist() == [y for _, y in rows]
+
+
+def test_it_is_close_to_another_linear_svm():
+    """River's, which descends on the hinge loss with steps of its own: the two learn the same thing."""
+    model = preprocessing.StandardScaler() | PegasosClassifier(l2=1e-3, t0=1e3, fit_intercept=True)
+    from river import optim
+
+    other = preprocessing.StandardScaler() | linear_model.LogisticRegression(optim.SGD(0.05), loss=optim.losses.Hinge())
+    assert abs(accuracy(model) - accuracy(other)) < 0.05
+
+
+def test_csv_streams_through_river(tmp_path):
+    path = tmp_path / "stream.csv"
+    X, y = rows_and_labels(50, 3)
+    pd.DataFrame(X, columns=list("abc")).assign(y=[int(v) for v in y]).to_csv(path, index=False)
+    model, expected = PegasosClassifier(), PegasosClassifier()
+    for x, label in stream.iter_csv(path, target="y", converters={**dict.fromkeys("abc", float), "y": int}):
+        model.learn_one(x, label)
+    expected.learn_many(as_dicts(X, "abc", zeros=True), [int(v) for v in y])
+    assert model.weights == pytest.approx(expected.weights)
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(pure, reason="the pure engine is one step of Python after another, and locks nothing")
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_threads_share_a_model(batch_size, tmp_path):
+    generator = np.random.default_rng(0)
+    n, bulks, singles = 2_000, 10, 3_000
+    X = sparse.random(n, 200_000, density=2e-4, format="csr", rng=generator)
+    y = generator.random(n) < 0.5
+    y[:2] = [True, False]
+    model = PegasosClassifier(batch_size=batch_size, fit_intercept=True)
+    model.learn_many(X[:2], y[:2])
+    done, failures = threading.Event(), []
+
+    def guarded(work):
+        def run_it():
+            try:
+                work()
+            except BaseException as error:
+                failures.append(error)
+
+        return threading.Thread(target=run_it)
+
+    def learn_bulks():
+        for _ in range(bulks):
+            model.learn_many(X, y)
+
+    def learn_singly():
+        for i in range(singles):
+            model.learn_one({i: 1.0, "name": 0.5, f"name {i}": -1.0}, i % 2 == 0)
+
+    def until_done(work):
+        def again():
+            while not done.is_set():
+                work()
+
+        return again
+
+    def save():
+        model.save(tmp_path / "model")
+        assert load(tmp_path / "model").n_iterations <= model.n_iterations
+
+    learners = [guarded(learn_bulks), guarded(learn_bulks), guarded(learn_singly)]
+    readers = [
+        guarded(until_done(lambda: model.predict_one({5: 1.0, "name": 1.0}))),
+        guarded(until_done(lambda: model.predict_proba_many(X[:50]))),
+        guarded(until_done(lambda: (model.weights, model.intercept, model._memory_usage))),
+        guarded(until_done(save)),
+        guarded(until_done(lambda: pickle.loads(pickle.dumps(model)).predict_one({5: 1.0}))),
+    ]
+    for thread in (*learners, *readers):
+        thread.start()
+    for thread in learners:
+        thread.join(120)
+    done.set()
+    for thread in readers:
+        thread.join(120)
+    assert not failures
+    assert not any(thread.is_alive() for thread in (*learners, *readers))
+    total = 2 + 2 * bulks * n + singles
+    assert model.n_iterations * batch_size + model._learner.n_buffered == total
+    assert all(map(math.isfinite, model.weights.values()))
+    assert len(model._vocabulary.names) == singles + 1

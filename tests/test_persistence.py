@@ -1,0 +1,706 @@
+import errno
+import math
+import os
+import pickle
+import random
+import stat
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.numpy import save as safetensors_save
+
+import stream_pegasos
+from stream_pegasos import HashedBagOfWords, PegasosClassifier, PegasosTextClassifier, persistence
+from stream_pegasos.persistence import pack, unpack
+
+needs_posix = pytest.mark.skipif(os.name != "posix", reason="this is about POSIX files")
+
+NAMES = ["a", "", "é", "\ud800", "x\udfffy", "\x00", "漢字😀", (), ("b", -3), (1, ("c", ("",))), True, 0, -1]
+NAMES += [2**53, -(2**53), 2**60, 2**60 + 1, -(2**60), 2**64, -(2**70), 10**50, 2**53 - 1, 1 - 2**53]
+
+
+def stream(seed, n=60):
+    generator = random.Random(seed)
+    for _ in range(n):
+        yield {name: generator.gauss(0, 1) for name in generator.sample(NAMES, 6)}, generator.choice(["neg", "pos"])
+
+
+def texts(seed, n=60):
+    generator = random.Random(seed)
+    for _ in range(n):
+        yield (
+            " ".join(generator.choices(["the", "cheap", "pills", "see", "you", "at", "lunch", "é漢字", "İ"], k=5)),
+            generator.choice([0, 1]),
+        )
+
+
+CLASSIFIERS = {
+    "default": {},
+    "batches": {"batch_size": 7, "t0": 0.5, "project": False, "l2": 0.01},
+    "intercept": {"fit_intercept": True, "intercept_scaling": 2.5, "l2": 0.1},
+    "weights": {"class_weight": {"pos": 3.0, "neg": 0.25}, "pos_label": "neg", "batch_size": 2},
+}
+TEXT_MODELS = {
+    "default": {},
+    "options": {
+        "features": {
+            "n_features": 1000,
+            "ngram_range": (1, 2),
+            "stop_words": frozenset(["the", "\ud800"]),
+            "norm": None,
+            "binary": True,
+            "strip_accents": "unicode",
+            "token_pattern": r"(?u)\b\w+\b",
+        },
+        "classifier": {"batch_size": 4, "fit_intercept": True, "class_weight": {1: 2.0}},
+    },
+    "list of stop words": {"features": {"stop_words": ["the", "at"], "analyzer": "word", "lowercase": False}},
+    "characters": {"features": {"analyzer": "char_wb", "ngram_range": [2, 4], "alternate_sign": False, "norm": "l1"}},
+}
+
+
+def classifier(which, seed=0, n=60):
+    model = PegasosClassifier(**CLASSIFIERS[which])
+    for x, y in stream(seed, n):
+        model.learn_one(x, y)
+    return model
+
+
+def text_model(which, seed=0, n=60):
+    parts = TEXT_MODELS[which]
+    model = PegasosTextClassifier(
+        HashedBagOfWords(**parts.get("features", {})), PegasosClassifier(**parts.get("classifier", {}))
+    )
+    for x, y in texts(seed, n):
+        model.learn_one(x, y)
+    return model
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.safetensors"
+
+
+def state_of(model):
+    """All that a model has learned, and from what, comparable."""
+    arrays, values = model._to_state()
+    return {name: (array.dtype, array.tolist()) for name, array in arrays.items()}, values
+
+
+# --- round trips ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 60])
+@pytest.mark.parametrize("which", CLASSIFIERS)
+def test_a_classifier_goes_on_as_if_nothing_had_happened(which, n, path):
+    model = classifier(which, n=n)
+    model.save(path)
+    for loaded in (PegasosClassifier.load(path), stream_pegasos.load(str(path)), stream_pegasos.load(path)):
+        assert type(loaded) is PegasosClassifier
+        assert state_of(loaded) == state_of(model)
+        assert repr(loaded) == repr(model)
+        assert loaded.weights == model.weights and list(map(type, loaded.weights)) == list(map(type, model.weights))
+        assert (loaded.classes, loaded.n_iterations, loaded.intercept) == (
+            model.classes,
+            model.n_iterations,
+            model.intercept,
+        )
+    original = pickle.loads(pickle.dumps(model))
+    for x, y in stream(1):
+        assert loaded.decision_function_one(x) == original.decision_function_one(x)
+        assert loaded.predict_proba_one(x) == original.predict_proba_one(x)
+        loaded.learn_one(x, y)
+        original.learn_one(x, y)
+    for made in (loaded, original):
+        made.flush()
+    assert state_of(loaded) == state_of(original)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 60])
+@pytest.mark.parametrize("which", TEXT_MODELS)
+def test_a_text_model_goes_on_as_if_nothing_had_happened(which, n, path):
+    model = text_model(which, n=n)
+    model.save(path)
+    loaded = PegasosTextClassifier.load(path)
+    assert state_of(loaded) == state_of(model)
+    assert loaded.features._get_params() == model.features._get_params()
+    assert loaded.classifier._get_params() == model.classifier._get_params()
+    for x, y in texts(1):
+        assert loaded.predict_proba_one(x) == model.predict_proba_one(x)
+        loaded.learn_one(x, y)
+        model.learn_one(x, y)
+    assert state_of(loaded) == state_of(model)
+
+
+def test_a_saved_model_is_the_same_file_each_time(path, tmp_path):
+    classifier("batches").save(path)
+    again = tmp_path / "again"
+    for _ in range(10):
+        stream_pegasos.load(path).save(again)
+        assert again.read_bytes() == path.read_bytes()
+
+
+def test_labels_keep_their_type(path):
+    for labels in ((False, True), (0, 1), ("0", "1"), (1, "one"), (2, 1), ("\ud800", "\x00"), (10**30, -1), ("ham",)):
+        model = PegasosClassifier()
+        for y in labels:
+            model.learn_one({"x": 1.0}, y)
+        model.save(path)
+        loaded = stream_pegasos.load(path)
+        assert loaded.classes == model.classes
+        assert list(map(type, loaded.classes)) == list(map(type, model.classes))
+        assert loaded.predict_proba_one({}) == model.predict_proba_one({})
+        loaded.learn_many([{"x": 1.0}] * len(labels), labels)
+        if len(labels) == 2:
+            with pytest.raises(ValueError, match="third"):
+                loaded.learn_one({"x": 1.0}, "another")
+
+
+def test_one_met_first_may_still_turn_out_to_be_negative(path):
+    model = PegasosClassifier(batch_size=2)
+    for _ in range(3):
+        model.learn_one({"x": 1.0}, 1)
+    model.save(path)
+    loaded = stream_pegasos.load(path)
+    for made in (model, loaded):
+        made.learn_one({"x": -1.0}, 2)
+    assert loaded.classes == (1, 2)
+    assert state_of(loaded) == state_of(model)
+
+
+def test_numpy_parameters_can_be_saved(path):
+    model = PegasosClassifier(
+        l2=np.float64(0.5), batch_size=np.int64(3), project=np.bool_(False), class_weight={np.str_("a"): np.float32(2)}
+    )
+    model.save(path)
+    assert stream_pegasos.load(path).batch_size == 3
+    assert stream_pegasos.load(path).class_weight == {"a": 2.0}
+
+
+def test_models_after_extreme_values_can_be_loaded(path):
+    for options in ({"l2": 1e-30, "project": False}, {"l2": 1e30}, {"l2": 1e-30}, {"t0": 1e100}):
+        for size in (1e45, 1e-200, 5e-324):
+            model = PegasosClassifier(**options)
+            for i in range(50):
+                model.learn_one({"x": size, "y": -size}, i % 2 == 0, w=1e30 if i % 3 else 1e-300)
+            model.save(path)
+            assert state_of(stream_pegasos.load(path)) == state_of(model)
+
+
+packable = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(), st.floats(allow_nan=False), st.just("\ud800a")),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.lists(inner, max_size=3).map(tuple),
+        st.dictionaries(st.one_of(st.integers(), st.text(max_size=2), st.tuples(st.integers())), inner, max_size=3),
+        st.frozensets(st.one_of(st.integers(), st.text(max_size=2)), max_size=3),
+    ),
+    max_leaves=8,
+)
+
+
+def typed(value):
+    if isinstance(value, (list, tuple)):
+        return type(value), [typed(part) for part in value]
+    if isinstance(value, frozenset):
+        return type(value), sorted(map(typed, value), key=repr)
+    if isinstance(value, dict):
+        return type(value), [(typed(key), typed(part)) for key, part in value.items()]
+    return type(value), value
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(packable)
+def test_values_survive_json_with_their_types(value):
+    if isinstance(value, float) and not math.isfinite(value):
+        return
+    assert typed(unpack(orjson.loads(orjson.dumps(pack(value))))) == typed(value) or "inf" in repr(value)
+
+
+def test_an_int_of_any_size_can_be_a_name(path):
+    model = PegasosClassifier()
+    model.learn_one({10**6000: 1.0, -(10**6000): 2.0}, True)
+    model.save(path)
+    assert stream_pegasos.load(path).weights == model.weights
+
+
+# --- what cannot be saved, and what is no model -----------------------------------------------------------------------
+
+
+def test_functions_cannot_be_saved(path):
+    path.write_bytes(b"old")
+    for features in (
+        HashedBagOfWords(tokenizer=str.split),
+        HashedBagOfWords(preprocessor=lambda text: text),
+        HashedBagOfWords(strip_accents=str.upper),
+    ):
+        with pytest.raises(ValueError, match="cannot be saved"):
+            PegasosTextClassifier(features).save(path)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_the_class_that_loads_is_the_class_that_was_saved(path):
+    classifier("default").save(path)
+    with pytest.raises(ValueError, match="holds a PegasosClassifier, not a PegasosTextClassifier"):
+        PegasosTextClassifier.load(path)
+    text_model("default").save(path)
+    with pytest.raises(ValueError, match="holds a PegasosTextClassifier, not a PegasosClassifier"):
+        PegasosClassifier.load(path)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        stream_pegasos.load(tmp_path / "missing")
+    with pytest.raises(OSError):
+        stream_pegasos.load(tmp_path)
+    if os.name == "posix" and os.geteuid() != 0:
+        (tmp_path / "secret").touch(mode=0)
+        with pytest.raises(PermissionError):
+            stream_pegasos.load(tmp_path / "secret")
+
+
+def fails_in_one_line(path, match=None):
+    with pytest.raises(ValueError, match=match) as error:
+        stream_pegasos.load(path)
+    assert "\n" not in str(error.value)
+    assert str(path) in str(error.value)
+
+
+def test_other_files_are_no_models(path):
+    fails_in_one_line_of = [b"", b"\0", b"\0" * 8, b"\0" * 100, b"{}", b"\xff" * 64, b"hello, world\n" * 20]
+    fails_in_one_line_of += [pickle.dumps({"a": 1}), (1 << 62).to_bytes(8, "little") + b"{}" * 50]
+    fails_in_one_line_of += [(2).to_bytes(8, "little") + b"{}", safetensors_save({"a": np.ones(3)}, {"format": "pt"})]
+    fails_in_one_line_of += [safetensors_save({"a": np.ones(3)}), safetensors_save({})]
+    for content in fails_in_one_line_of:
+        path.write_bytes(content)
+        fails_in_one_line(path)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.binary(max_size=200))
+def test_random_bytes_are_no_model(tmp_path_factory, content):
+    path = tmp_path_factory.getbasetemp() / "random"
+    for prefix in (b"", len(content).to_bytes(8, "little")):
+        path.write_bytes(prefix + content)
+        fails_in_one_line(path)
+
+
+@pytest.fixture(scope="module")
+def small_file(tmp_path_factory):
+    """A small model of each class, as bytes, with a state that a damaged file must reproduce if it loads at all."""
+    path = tmp_path_factory.mktemp("small") / "model"
+    models = []
+    for model in (classifier("weights", n=5), text_model("options", n=3)):
+        model.save(path)
+        models.append((path.read_bytes(), state_of(model)))
+    return models
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["classifier", "text"])
+@pytest.mark.parametrize("change", [0x01, 0x04, 0x10, 0x20, 0x80, 0xFF])
+def test_any_byte_changed_is_noticed(small_file, which, change, path):
+    content, state = small_file[which]
+    for i in range(len(content)):
+        path.write_bytes(content[:i] + bytes([content[i] ^ change]) + content[i + 1 :])
+        try:
+            loaded = stream_pegasos.load(path)
+        except ValueError as error:
+            assert "\n" not in str(error)
+        else:  # padding
+            assert state_of(loaded) == state, i
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["classifier", "text"])
+def test_any_truncation_and_any_addition_is_noticed(small_file, which, path):
+    content, _ = small_file[which]
+    for n in range(len(content)):
+        path.write_bytes(content[:n])
+        fails_in_one_line(path)
+    for more in (b"\0", b" ", b"x" * 8, content):
+        path.write_bytes(content + more)
+        fails_in_one_line(path)
+
+
+def take_apart(path):
+    """The arrays and the header of a saved model."""
+    with safe_open(path, framework="numpy") as file:
+        assert list(file.metadata()) == [persistence.FORMAT]
+        header = orjson.loads(file.metadata()[persistence.FORMAT])
+        return {name: file.get_tensor(name) for name in file.keys()}, header  # noqa: SIM118
+
+
+def put_together(path, arrays, header):
+    text = header if isinstance(header, str) else orjson.dumps(header).decode()
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    path.write_bytes(safetensors_save(arrays, {persistence.FORMAT: text}))
+
+
+def forge(path, change):
+    """Change a saved model's arrays and state, with a checksum to fit."""
+    arrays, header = take_apart(path)
+    assert header["checksum"] == persistence.checksum(arrays, header["state"])
+    replaced = change(arrays, header["state"], header)
+    if replaced is not None:
+        header["state"] = replaced
+    header["checksum"] = persistence.checksum(arrays, header["state"])
+    put_together(path, arrays, header)
+
+
+def test_forging_nothing_changes_nothing(path):
+    model = classifier("batches")
+    model.save(path)
+    forge(path, lambda arrays, state, header: None)
+    assert state_of(stream_pegasos.load(path)) == state_of(model)
+
+
+def setting(*where, to):
+    def change(arrays, state, header):
+        place = state
+        for name in where[:-1]:
+            place = place[name]
+        place[where[-1]] = to
+
+    change.__name__ = f"{'.'.join(map(str, where))}={to!r}"[:60]
+    return change
+
+
+def changing(name, function):
+    def change(arrays, state, header):
+        arrays[name] = function(arrays[name])
+
+    change.__name__ = name
+    return change
+
+
+NOT_COUNTS = [-1, 1.5, "3", None, (1 << 64) - 1, [], {}]
+NOT_NUMBERS = ["3", None, [], {}, {"str": "00"}]
+FORGERIES = [
+    *(setting("learner", name, to=bad) for name in ("n_iterations", "n_buffered") for bad in NOT_COUNTS),
+    setting("learner", "n_buffered", to=7),  # the batch size
+    setting("learner", "n_buffered", to=0),  # with features in the buffer
+    *(
+        setting("learner", name, to=bad)
+        for name in ("slope", "calibration_squares", "scale", "squares")
+        for bad in NOT_NUMBERS
+    ),
+    setting("learner", "calibration_squares", to=-1.0),
+    setting("learner", "slope", to=1e300),
+    setting("learner", "slope", to=0.0),
+    setting("learner", "slope", to=-1.0),
+    setting("learner", "scale", to=0.0),
+    setting("learner", "scale", to=1e-300),
+    setting("learner", "scale", to=1e300),
+    setting("learner", to={}),
+    setting("learner", to=[]),
+    setting("learner", to=None),
+    setting("parameters", "l2", to=-1.0),
+    setting("parameters", "l2", to=None),
+    setting("parameters", "l2", to={"tuple": [1.0]}),
+    setting("parameters", "batch_size", to=0),
+    setting("parameters", "batch_size", to={"int": "zz"}),
+    setting("parameters", "class_weight", to={"dict": [["a", -1.0]]}),
+    setting("parameters", "class_weight", to={"dict": [[{"list": []}, 1.0]]}),
+    setting("parameters", "class_weight", to={"code": "1+1"}),
+    setting("parameters", "pos_label", to=1.5),
+    setting("parameters", "pos_label", to="another"),
+    setting("parameters", "unknown", to=1),
+    setting("parameters", to=[]),
+    setting("parameters", to="l2"),
+    setting("labels", to={}),
+    setting("labels", to=[]),
+    setting("labels", "negative", to="pos"),
+    setting("labels", "negative", to=1.5),
+    setting("labels", "negative", to={"list": []}),
+    setting("labels", "positive", to={"tuple": []}),
+    setting("labels", "met", to=None),
+    setting("labels", "met", to="yes"),
+    setting("labels", to={"negative": None, "positive": None, "met": True}),
+    setting("names", to=[]),
+    setting("names", to=None),
+    setting("names", to=5),
+    setting("names", 0, to={"tuple": []}),  # twice the same, with another one
+    setting("names", 1, to=1.5),
+    setting("names", 1, to=None),
+    setting("names", 1, to=7),
+    setting("names", 1, to={"list": []}),
+    setting("names", 1, to={"str": "0"}),
+    setting("names", 1, to={"str": "zz"}),
+    setting("names", 1, to={"a": 1, "b": 2}),
+    changing("keys", lambda a: a.view(np.float64)),
+    changing("keys", lambda a: a.view(np.uint64)),
+    changing("keys", lambda a: a.view(np.int32)),
+    changing("keys", lambda a: a.astype(np.int32)),
+    changing("keys", lambda a: a[:-1]),
+    changing("keys", lambda a: a.reshape(1, -1)),
+    changing("keys", lambda a: np.full_like(a, a[0])),
+    changing("keys", lambda a: np.where(a == a[0], 1 << 54, a)),
+    changing("keys", lambda a: np.where(a == a[0], (1 << 60) + 10_000, a)),
+    changing("keys", lambda a: np.where(a == a[0], -(1 << 63), a)),
+    changing("values", lambda a: a[1:]),
+    changing("values", lambda a: a.view(np.int64)),
+    changing("values", lambda a: a.astype(np.float32)),
+    changing("values", lambda a: np.full_like(a, np.nan)),
+    changing("values", lambda a: np.where(a == a[-1], -np.inf, a)),
+    changing("buffer_keys", lambda a: a[1:]),
+    changing("buffer_keys", lambda a: a.view(np.float64)),
+    changing("buffer_keys", lambda a: a + (1 << 61)),
+    changing("buffer_keys", lambda a: a.reshape(-1, 1)),
+    changing("buffer_values", lambda a: a * np.nan),
+    changing("buffer_values", lambda a: a.astype(np.int8)),
+    *(
+        lambda arrays, state, header, name=name: arrays.pop(name) is None
+        for name in ("keys", "values", "buffer_keys", "buffer_values")
+    ),
+    *(lambda arrays, state, header, to=to: to for to in ([], 5, "x", {})),
+]
+
+
+@pytest.mark.parametrize("change", FORGERIES, ids=lambda change: change.__name__)
+def test_impossible_states_are_refused(change, path):
+    model = classifier("batches", n=60)
+    assert model._learner.n_buffered == 4 and len(model._learner.get_state()["buffer_keys"])
+    model.save(path)
+    forge(path, change)
+    fails_in_one_line(path)
+
+
+@pytest.mark.parametrize(
+    "name, bad",
+    [
+        ("n_features", 0),
+        ("n_features", 2**40),
+        ("ngram_range", {"tuple": [1]}),
+        ("ngram_range", {"tuple": [1, 10**9]}),
+        ("analyzer", "words"),
+        ("token_pattern", "("),
+        ("norm", "l3"),
+        ("stop_words", "german"),
+        ("stop_words", {"set": [1]}),
+        ("tokenizer", "str.split"),
+        ("preprocessor", {"dict": []}),
+        ("unknown", 1),
+    ],
+)
+def test_impossible_features_are_refused(name, bad, path):
+    text_model("default").save(path)
+    forge(path, setting("features", name, to=bad))
+    fails_in_one_line(path)
+
+
+def test_nests_too_deep_are_refused(path):
+    classifier("default").save(path)
+
+    def nest(arrays, state, header):
+        value = "x"
+        for _ in range(120):
+            value = {"tuple": [value]}
+        state["names"][0] = value
+
+    forge(path, nest)
+    stream_pegasos.load(path)  # as deep as it may be written
+    arrays, header = take_apart(path)
+    for depth in (490, 2000, 100_000):
+        deep = '{"tuple":[' * depth + "]}" * depth
+        put_together(path, arrays, orjson.dumps(header).decode().replace('"l2":0.0001', f'"l2":{deep}'))
+        fails_in_one_line(path)
+
+
+@pytest.mark.parametrize("version", [2, 0, "1", None, "one", [], 10**15])
+def test_other_versions_are_named(version, path):
+    classifier("default").save(path)
+    forge(path, lambda arrays, state, header: header.update(format_version=version))
+    fails_in_one_line(path, match="version")
+
+
+@pytest.mark.parametrize("kind", ["", "Saveable", "PegasosTextClassifier", "object", "os.system", None, [], {}])
+def test_other_classes_are_refused(kind, path):
+    classifier("default").save(path)
+    forge(path, lambda arrays, state, header: header.update(kind=kind))
+    fails_in_one_line(path)
+
+
+@pytest.mark.parametrize("missing", ["format_version", "kind", "state", "checksum"])
+def test_headers_that_lack_something_are_refused(missing, path):
+    classifier("default").save(path)
+    arrays, header = take_apart(path)
+    del header[missing]
+    put_together(path, arrays, header)
+    fails_in_one_line(path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "1", "null", "{}", '"x"', "\0", "nan"])
+def test_headers_that_are_none_are_refused(text, path):
+    put_together(path, {"keys": np.zeros(1, np.int64)}, text)
+    fails_in_one_line(path)
+
+
+@pytest.mark.parametrize("dtype", ["BF16", "F8_E4M3", "BOOL", "U8", "F16", "XYZ"])
+def test_arrays_of_other_types_are_refused(dtype, path):
+    """Types that NumPy has and types that it has not."""
+    classifier("default").save(path)
+    content = path.read_bytes()
+    n = int.from_bytes(content[:8], "little")
+    header = orjson.loads(content[8 : 8 + n])
+    size = {"BF16": 2, "F16": 2}.get(dtype, 1)
+    header["values"]["dtype"] = dtype
+    header["values"]["shape"] = [header["values"]["shape"][0] * 8 // size]
+    changed = orjson.dumps(header)
+    path.write_bytes(len(changed).to_bytes(8, "little") + changed + content[8 + n :])
+    fails_in_one_line(path)
+
+
+def test_a_small_file_cannot_claim_much_memory(path):
+    classifier("default").save(path)
+    content = path.read_bytes()
+    n = int.from_bytes(content[:8], "little")
+    for shape, offsets in (([1 << 40], None), ([1 << 40], [0, 8 << 40]), ([1 << 62, 4], [0, 0])):
+        header = orjson.loads(content[8 : 8 + n])
+        header["values"]["shape"] = shape
+        if offsets:
+            header["values"]["data_offsets"] = offsets
+        changed = orjson.dumps(header)
+        path.write_bytes(len(changed).to_bytes(8, "little") + changed + content[8 + n :])
+        fails_in_one_line(path)
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_failure_leaves_what_was_there(step, path, monkeypatch):
+    classifier("default").save(path)
+    before = path.read_bytes()
+
+    def fail(*_, **__):
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, step, fail)
+        with pytest.raises(OSError, match="no space"):
+            classifier("batches").save(path)
+        with pytest.raises(OSError, match="no space"):
+            classifier("batches").save(path.with_name("new"))
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+    classifier("batches").save(path)
+    assert os.listdir(path.parent) == [path.name]
+    assert stream_pegasos.load(path).batch_size == 7
+
+
+@needs_posix
+def test_a_disk_that_is_full_leaves_what_was_there(path):
+    classifier("default").save(path)
+    before = path.read_bytes()
+    code = f"""
+        import resource, signal
+        from stream_pegasos import PegasosClassifier
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+        model = PegasosClassifier()
+        model.learn_one({{i: 1.0 for i in range(10_000)}}, True)
+        try:
+            model.save({str(path)!r})
+        except OSError as error:
+            print(type(error).__name__)
+    """
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.stdout == "OSError\n", done.stderr
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+
+
+@needs_posix
+def test_devices_are_written_to_and_stay_devices():
+    full = "/dev/full"
+    if not os.path.exists(full):
+        pytest.skip(f"there is no {full}")
+    before = sorted(os.listdir("/dev"))
+    # As one who may not replace it, in case it is tried.
+    code = f"""
+        import os
+        from stream_pegasos import PegasosClassifier
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+        try:
+            PegasosClassifier().save("{full}")
+        except OSError as error:
+            print(error.errno)
+        PegasosClassifier().save("/dev/null")
+    """
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{errno.ENOSPC}\n"
+    assert stat.S_ISCHR(os.stat(full).st_mode) and stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    assert sorted(os.listdir("/dev")) == before
+
+
+@needs_posix
+def test_permissions_are_as_for_any_file_and_stay_as_they_were_set(path):
+    for mask, expected in ((0o022, 0o644), (0o077, 0o600), (0o002, 0o664)):
+        old = os.umask(mask)
+        try:
+            classifier("default").save(path)
+        finally:
+            os.umask(old)
+        assert stat.S_IMODE(path.stat().st_mode) == expected
+        path.unlink()
+    for mode in (0o600, 0o640, 0o444):
+        path.touch()
+        path.chmod(mode)
+        classifier("default").save(path)
+        assert stat.S_IMODE(path.stat().st_mode) == mode
+        path.unlink()
+
+
+@needs_posix
+def test_a_symbolic_link_stays_one(tmp_path):
+    (tmp_path / "models").mkdir()
+    target, link = tmp_path / "models" / "today", tmp_path / "newest"
+    link.symlink_to(target)
+    for which in ("default", "batches"):  # first with its target missing
+        classifier(which).save(link)
+        assert link.is_symlink() and not target.is_symlink()
+        assert state_of(stream_pegasos.load(target)) == state_of(classifier(which))
+    assert os.listdir(target.parent) == ["today"]
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with pytest.raises(OSError):
+        classifier("default").save(loop)
+
+
+def test_names_of_files(tmp_path, monkeypatch):
+    model = classifier("default", n=3)
+    monkeypatch.chdir(tmp_path)
+    long = "x" * 250
+    for name in ("plain", "with space", ".hidden", "é漢😀", "new\nline", long, "-dash", "a.b.c"):
+        model.save(name)
+        assert state_of(stream_pegasos.load(name)) == state_of(model)
+    for place in (tmp_path / "missing" / "model", tmp_path / "plain" / "model", "x" * 300):
+        with pytest.raises(OSError):
+            model.save(place)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError):
+        model.save(tmp_path / "folder")
+    assert not [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
+
+
+def test_saving_changes_nothing(path, unchanged):
+    for model in (classifier("batches"), text_model("options")):
+        with unchanged(model):
+            model.save(path)
