@@ -1,6 +1,6 @@
 """The curve in the README: accuracy over a stream, each message predicted before it is learned.
 
-    python examples/prequential_curve.py [STREAM [PNG]]
+python examples/prequential_curve.py [STREAM [PNG]]
 """
 
 import sys

@@ -11,6 +11,7 @@ SUBJECTS = {
     "money": ["shares", "profit", "bank", "rates", "market", "bonds"],
     "weather": ["rain", "storm", "sunny", "wind", "frost", "clouds"],
 }
+ANY = [word for words in SUBJECTS.values() for word in words]
 COMMON = ["today", "report", "people", "says", "after", "week", "city", "more"]
 
 
@@ -18,7 +19,7 @@ def stream(n: int, seed: int):
     rng = random.Random(seed)
     for _ in range(n):
         subject = rng.choice(list(SUBJECTS))
-        words = rng.choices(COMMON, k=8) + rng.choices(SUBJECTS[subject], k=2) + [rng.choice(sum(SUBJECTS.values(), []))]
+        words = rng.choices(COMMON, k=8) + rng.choices(SUBJECTS[subject], k=2) + rng.choices(ANY, k=1)
         rng.shuffle(words)
         yield " ".join(words), subject
 

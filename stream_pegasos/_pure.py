@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -218,7 +219,7 @@ class Rows(Encoder):
                     f"column {indices[position]} holds the value {value!r}; "
                     f"values must be finite and at most {VALUE_LIMIT:g} in size"
                 )
-        return [Row(indices[begin:end], data[begin:end]) for begin, end in zip(indptr, indptr[1:], strict=False)]
+        return [Row(indices[begin:end], data[begin:end]) for begin, end in pairwise(indptr)]
 
 
 class Scanner(Encoder):
@@ -376,9 +377,9 @@ class Learner:
     """Pegasos steps on rows, with a mini-batch buffer, and a probability for each margin.
 
     The probability of the positive class is 1/(1 + exp(−s·margin)), with the slope of Platt (1999) and without his
-    intercept, so that probability and decision always agree. The slope s > 0 follows the margins seen before learning by
-    stochastic descent on the log loss over log s, with the step size of AdaGrad (Duchi, Hazan and Singer 2011) over the
-    newest thousand gradients or so, since the first margins of Pegasos are far larger than those to come.
+    intercept, so that probability and decision always agree. The slope s > 0 follows the margins seen before learning
+    by stochastic descent on the log loss over log s, with the step size of AdaGrad (Duchi, Hazan and Singer 2011) over
+    the newest thousand gradients or so, since the first margins of Pegasos are far larger than those to come.
     """
 
     def __init__(self, l2: float, batch_size: int, t0: float, project: bool, intercept_scaling: float) -> None:

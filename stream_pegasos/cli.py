@@ -7,6 +7,7 @@ import io
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass
@@ -797,6 +798,7 @@ def _exit(source: _Stream, interrupt: _Interrupt | None = None) -> NoReturn:
 
 def main() -> None:
     """The entry point: every failure is one line on standard error."""
+    warnings.formatwarning = lambda message, *_, **__: f"stream-pegasos: {message}\n"
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

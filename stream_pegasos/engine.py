@@ -16,9 +16,7 @@ NAME = os.environ.get("STREAM_PEGASOS_ENGINE", "")
 if NAME not in ("", "compiled", "pure"):
     raise ImportError(f"STREAM_PEGASOS_ENGINE is {NAME!r}; it may be 'compiled' or 'pure'")
 
-if TYPE_CHECKING:
-    from stream_pegasos._pure import Encoder, Learner, Rows, Scanner, Vocabulary, WeightDict, signs_of
-elif NAME == "pure":
+if TYPE_CHECKING or NAME == "pure":
     from stream_pegasos._pure import Encoder, Learner, Rows, Scanner, Vocabulary, WeightDict, signs_of
 else:
     try:

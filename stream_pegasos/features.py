@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos import _pure
@@ -35,9 +34,9 @@ NATIVE_PATTERNS = {
 class HashedBagOfWords(base.MiniBatchTransformer):
     r"""Counts of words or n-grams, hashed into a fixed number of columns.
 
-    The options, the columns and the values are those of scikit-learn's `HashingVectorizer`; nothing has to be learned and
-    nothing is kept. The default pattern, and `\w+`, `\w+|[^\w\s]` (words and punctuation marks) and `\S+`, are found by the
-    engine's own scanner, with Python's Unicode classes; other patterns by `re`.
+    The options, the columns and the values are those of scikit-learn's `HashingVectorizer`; nothing has to be learned
+    and nothing is kept. The default pattern, and `\w+`, `\w+|[^\w\s]` (words and punctuation marks) and `\S+`, are
+    found by the engine's own scanner, with Python's Unicode classes; other patterns by `re`.
 
     Parameters
     ----------
@@ -46,14 +45,15 @@ class HashedBagOfWords(base.MiniBatchTransformer):
     ngram_range
         The smallest and the largest n of the n-grams.
     analyzer
-        `"word"`, `"char"` (n-grams of characters) or `"char_wb"` (n-grams of characters inside words, padded with a space).
+        `"word"`, `"char"` (n-grams of characters) or `"char_wb"` (n-grams of characters inside words, padded with a
+        space).
     lowercase
         Whether to lower-case the text first.
     strip_accents
         `"unicode"` or `"ascii"` to take accents off after lower-casing, a function from str to str, or `None`.
     stop_words
-        Words to leave out before n-grams are made: a collection, `"english"` for scikit-learn's list (which must then be
-        installed), or `None`.
+        Words to leave out before n-grams are made: a collection, `"english"` for scikit-learn's list (which must then
+        be installed), or `None`.
     token_pattern
         The regular expression of a token, with at most one group; only for words.
     binary
@@ -166,7 +166,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
             norm,
         )
 
-    def transform_one(self, x: Any) -> dict[int, float]:
+    def transform_one(self, x: Any) -> dict[int, float]:  # type: ignore[override]
         """The value of each column that a text has n-grams in.
 
         Parameters
@@ -286,7 +286,7 @@ def check_stop_words(stop_words: str | Iterable[str] | None) -> frozenset[str]:
         return frozenset()
     if stop_words == "english":
         try:
-            from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+            from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # type: ignore[import-untyped]
         except ImportError:
             raise ValueError(
                 "stop_words='english' is scikit-learn's list: install scikit-learn, or give the words"

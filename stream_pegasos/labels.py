@@ -16,8 +16,8 @@ Label = bool | int | str
 class Labels:
     """The labels of a binary model, as the stream brings them.
 
-    The positive label is `True`, or 1 beside 0 or −1; with other labels the first one met is the negative one. `pos_label`
-    decides otherwise.
+    The positive label is `True`, or 1 beside 0 or −1; with other labels the first one met is the negative one.
+    `pos_label` decides otherwise.
     """
 
     pos_label: Label | None = None

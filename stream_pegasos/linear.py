@@ -30,22 +30,22 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
     dictionary scaled lazily, so that a step costs what the features of its examples cost, however many steps were taken
     and however many features are known. The defaults are the algorithm as published.
 
-    Labels may be bool, int or str. The margin is for `True`, or for 1 beside 0 or −1; with other labels the first one met
-    is the negative one, unless `pos_label` says otherwise.
+    Labels may be bool, int or str. The margin is for `True`, or for 1 beside 0 or −1; with other labels the first one
+    met is the negative one, unless `pos_label` says otherwise.
 
     Parameters
     ----------
     l2
         The regularisation λ of the objective λ/2 ‖w‖² + mean hinge loss, from 1e-30 to 1e30.
     batch_size
-        k, the number of examples a step is taken on, at least 1. `learn_one` keeps examples (of those that matter) until
-        k are there.
+        k, the number of examples a step is taken on, at least 1. `learn_one` keeps examples (of those that matter)
+        until k are there.
     t0
         Steps that the step size pretends to have been taken before the first, at least 0. 0 is Pegasos as published;
         1/λ makes the first step as large as that of a perceptron with a learning rate of 1.
     project
-        Whether each step ends with the projection onto the ball of radius 1/√λ, as in the paper of 2007; the one of 2011
-        leaves it out.
+        Whether each step ends with the projection onto the ball of radius 1/√λ, as in the paper of 2007; the one of
+        2011 leaves it out.
     fit_intercept
         Whether to add one constant feature, and so an intercept that is regularised as any other weight.
     intercept_scaling
@@ -73,7 +73,8 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
 
     References
     ----------
-    [^1]: Shalev-Shwartz, S., Singer, Y. and Srebro, N., 2007. Pegasos: Primal Estimated sub-GrAdient SOlver for SVM. ICML.
+    [^1]: Shalev-Shwartz, S., Singer, Y. and Srebro, N., 2007. Pegasos: Primal Estimated sub-GrAdient SOlver for
+        SVM. ICML.
     [^2]: Shalev-Shwartz, S., Singer, Y., Srebro, N. and Cotter, A., 2011. Pegasos: primal estimated sub-gradient solver
         for SVM. Mathematical Programming 127.
     [^3]: Platt, J., 1999. Probabilistic outputs for support vector machines. (`predict_proba_one` learns its slope
@@ -179,8 +180,8 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
         TypeError
             If a feature's name, a value or the label is of no such type.
         ValueError
-            If a value is NaN or infinite, the weight is out of its range, or the label is a third one. The model is then
-            as it was before.
+            If a value is NaN or infinite, the weight is out of its range, or the label is a third one. The model is
+            then as it was before.
         """
         try:
             sign = self._labels.signs.get(y)
@@ -191,7 +192,7 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
         else:
             self._learner.learn(self._vocabulary, x, sign, 1.0)
 
-    def predict_one(self, x: dict[Any, Any]) -> Any:
+    def predict_one(self, x: dict[Any, Any]) -> Any:  # type: ignore[override]
         """The label of `x`; `None` where `pos_label` is given and nothing has been learned.
 
         Parameters
@@ -201,7 +202,7 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
         """
         return self._decide(self._learner.margin(self._vocabulary, x))
 
-    def predict_proba_one(self, x: dict[Any, Any]) -> dict[Any, float]:
+    def predict_proba_one(self, x: dict[Any, Any]) -> dict[Any, float]:  # type: ignore[override]
         """The probability of each label; the label that `predict_one` gives has the larger one.
 
         Parameters

@@ -122,7 +122,7 @@ class PegasosTextClassifier(Saveable, base.MiniBatchClassifier):
         """
         self.classifier._learn_one(self.features._scanner, self.features._prepare(x), y, w)
 
-    def predict_one(self, x: Any) -> Any:
+    def predict_one(self, x: Any) -> Any:  # type: ignore[override]
         """The label of a text; `None` where `pos_label` is given and nothing has been learned.
 
         Parameters
@@ -132,7 +132,7 @@ class PegasosTextClassifier(Saveable, base.MiniBatchClassifier):
         """
         return self.classifier._decide(self.decision_function_one(x))
 
-    def predict_proba_one(self, x: Any) -> dict[Any, float]:
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:  # type: ignore[override]
         """The probability of each label; the label that `predict_one` gives has the larger one.
 
         Parameters

@@ -1,8 +1,8 @@
 """Speed beside River, Vowpal Wabbit, scikit-learn and wc, as ratios taken in one run.
 
 Each row times ours and the peer in turn, several times, and prints the medians of both and of the ratio pair by pair.
-Streams come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/data; rows whose stream or peer is missing
-are left out and named.
+Streams come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/data; rows whose stream or peer is
+missing are left out and named.
 
     python tests/benchmarks/speed.py [--runs 7] [--only vw,wc,river,sklearn,steps,memory,profile]
 """
@@ -190,19 +190,24 @@ def river(runs: int) -> None:
                 "docs/s",
                 target,
             )
-    stream = hashed_dicts(5_000)
+    for name, texts, labels in streams():
+        if name == "sms_spam":
+            dicts = [(HashedBagOfWords().transform_one(text), y) for text, y in zip(texts, labels, strict=True)]
+            compare_on_dicts([(x, y) for x, y in dicts if 20 <= len(x) <= 30], runs)
 
+
+def compare_on_dicts(dicts: list[tuple[dict[int, float], bool]], runs: int) -> None:
     def alternate(model: object) -> None:
-        for x, y in stream:
+        for x, y in dicts:
             model.predict_one(x)
             model.learn_one(x, y)
 
     compare(
-        "dicts of 25 hashed features: predict_one, learn_one | River",
+        "dicts of 20 to 30 features: predict_one, learn_one | River",
         lambda: alternate(PegasosClassifier()),
         lambda: alternate(linear_model.LogisticRegression()),
-        runs,
-        len(stream),
+        5 * runs,
+        len(dicts),
         "dicts/s",
         8,
     )
@@ -293,28 +298,32 @@ def memory(runs: int) -> None:
 
 
 def profile(runs: int) -> None:
-    """Where predict_learn_many spends its time on raw text, from what is left when parts of the work are left out."""
+    """Where predict_learn_many spends its time on raw text."""
     for name, texts, labels in streams():
-        many, many_labels = copies(texts, STREAMS[name]), labels * STREAMS[name]
-        model = PegasosTextClassifier()
-        model.learn_many(texts, labels)
-        whole, predict, scan, encode = [], [], [], []
-        for _ in range(runs):
-            fresh = PegasosTextClassifier()
-            whole.append(seconds(lambda fresh=fresh: fresh.predict_learn_many(many, many_labels)))
-            predict.append(seconds(lambda: model.decision_function_many(many)))
-            empty = PegasosTextClassifier()
-            scan.append(seconds(lambda empty=empty: empty.decision_function_many(many)))
-            encode.append(seconds(lambda: model.classifier._signs_many(many_labels)))
-        total, predicted, scanned, encoded = map(statistics.median, (whole, predict, scan, encode))
-        shares = {
-            "labels": encoded,
-            "scanning and hashing": scanned,
-            "looking weights up": predicted - scanned,
-            "steps": total - predicted - encoded,
-        }
-        told = ", ".join(f"{part} {share / total:.0%}" for part, share in shares.items())
+        shares = time_shares(copies(texts, STREAMS[name]), labels * STREAMS[name], runs)
+        told = ", ".join(f"{part} {share:.0%}" for part, share in shares.items())
         print(f"{f'{name}: where the time goes':58} {told}")
+
+
+def time_shares(texts: list[str], labels: list[bool], runs: int) -> dict[str, float]:
+    """The parts of the time, from what is left when parts of the work are left out."""
+    trained = PegasosTextClassifier()
+    trained.learn_many(texts, labels)
+    untrained = PegasosTextClassifier()
+
+    def median(work: Callable[[], object]) -> float:
+        return statistics.median(seconds(work) for _ in range(runs))
+
+    whole = median(lambda: learn_texts(texts, labels))
+    encode = median(lambda: trained.classifier._signs_many(labels))
+    scan = median(lambda: untrained.decision_function_many(texts))
+    predict = median(lambda: trained.decision_function_many(texts))
+    return {
+        "labels": encode / whole,
+        "scanning and hashing": scan / whole,
+        "looking weights up": (predict - scan) / whole,
+        "steps": (whole - predict - encode) / whole,
+    }
 
 
 if __name__ == "__main__":
