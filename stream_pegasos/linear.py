@@ -262,12 +262,7 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
         X
             As for `learn_many`.
         """
-        labels = self._decide_many(self.decision_function_many(X))
-        if is_frame(X):
-            from river.utils import dataframe
-
-            return dataframe.to_native_series(labels, name=None, like=dataframe.into_frame(X))
-        return labels
+        return self._decide_many(self.decision_function_many(X), X)
 
     def predict_proba_many(self, X: Any) -> Any:
         """The probabilities of each example, as an array with a column a label, the negative one first; as a data frame
@@ -279,13 +274,7 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
             As for `learn_many`.
         """
         encoder, rows = self._encode_many(X)
-        probabilities = self._probabilities_many(self._learner.predict_learn_many(encoder, rows)[1])
-        if is_frame(X):
-            from river.utils import dataframe
-
-            columns = dict(zip(self._labels.known, probabilities.T, strict=True))
-            return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
-        return probabilities
+        return self._probabilities_many(self._learner.predict_learn_many(encoder, rows)[1], X)
 
     def decision_function_many(self, X: Any) -> NDArray[np.float64]:
         """The margin of each example.
@@ -405,20 +394,28 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
             return {known[0]: 1.0 - positive, known[1]: positive}
         return dict.fromkeys(known, 1.0)
 
-    def _decide_many(self, margins: NDArray[np.float64]) -> NDArray[Any]:
-        known = self._labels.known
-        if not known:
-            return np.full(len(margins), None)
+    def _decide_many(self, margins: NDArray[np.float64], X: Any) -> Any:
+        """Labels, in the form that goes with the examples `X`."""
+        known = self._labels.known or (None,)
         labels = np.array(known)
         if labels.tolist() != list(known) or len({*map(type, known)}) > 1:  # no dtype of NumPy's holds them as they are
             labels = np.array(known, object)
-        return labels[(margins > 0.0).astype(np.intp) if len(known) == 2 else np.zeros(len(margins), np.intp)]
+        decided = labels[(margins > 0.0).astype(np.intp) if len(known) == 2 else np.zeros(len(margins), np.intp)]
+        if not is_frame(X):
+            return decided
+        from river.utils import dataframe
 
-    def _probabilities_many(self, positive: NDArray[np.float64]) -> NDArray[np.float64]:
+        return dataframe.to_native_series(decided, name=None, like=dataframe.into_frame(X))
+
+    def _probabilities_many(self, positive: NDArray[np.float64], X: Any) -> Any:
+        """Probabilities, in the form that goes with the examples `X`."""
         known = self._labels.known
-        if len(known) == 2:
-            return np.column_stack([1.0 - positive, positive])
-        return np.ones((len(positive), len(known)))
+        columns = [1.0 - positive, positive] if len(known) == 2 else [np.ones(len(positive)) for _ in known]
+        if not is_frame(X):
+            return np.array(columns).reshape(len(known), len(positive)).T
+        from river.utils import dataframe
+
+        return dataframe.to_native_frame(dict(zip(known, columns, strict=True)), like=dataframe.into_frame(X))
 
     # The state as data, for files.
 

@@ -181,25 +181,26 @@ class PegasosTextClassifier(Saveable, base.MiniBatchClassifier):
         """
         return self._predict_learn_many(X, y, w)[0]
 
-    def predict_many(self, X: Any) -> NDArray[Any]:
-        """The label of each text.
+    def predict_many(self, X: Any) -> Any:
+        """The label of each text, as an array; as a series for a data frame.
 
         Parameters
         ----------
         X
             As for `learn_many`.
         """
-        return self.classifier._decide_many(self.decision_function_many(X))
+        return self.classifier._decide_many(self.decision_function_many(X), X)
 
-    def predict_proba_many(self, X: Any) -> NDArray[np.float64]:
-        """The probabilities of each text, with a column a label, the negative one first.
+    def predict_proba_many(self, X: Any) -> Any:
+        """The probabilities of each text, as an array with a column a label, the negative one first; as a data frame for
+        a data frame.
 
         Parameters
         ----------
         X
             As for `learn_many`.
         """
-        return self.classifier._probabilities_many(self._predict_many(X)[1])
+        return self.classifier._probabilities_many(self._predict_many(X)[1], X)
 
     def decision_function_many(self, X: Any) -> NDArray[np.float64]:
         """The margin of each text.
