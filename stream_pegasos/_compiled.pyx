@@ -135,6 +135,10 @@ cdef struct Example:  # x = factor · {hash: value}, as in _pure.Row
     double factor
 
 
+cdef enum:
+    MOST_KEPT = 1 << 20  # items that a buffer may have room for between calls
+
+
 cdef int reserve(void** memory, Py_ssize_t* capacity, Py_ssize_t needed, size_t item) noexcept nogil:
     """Make room for `needed` items, at least half as many again as before; -1 if there is no memory."""
     cdef Py_ssize_t grown
@@ -148,6 +152,14 @@ cdef int reserve(void** memory, Py_ssize_t* capacity, Py_ssize_t needed, size_t 
     memory[0] = moved
     capacity[0] = grown
     return 0
+
+
+cdef void release(void** memory, Py_ssize_t* capacity) noexcept nogil:
+    """Give back what a huge input made a buffer grow to."""
+    if capacity[0] > MOST_KEPT:
+        free(memory[0])
+        memory[0] = NULL
+        capacity[0] = 0
 
 
 # --- threads ----------------------------------------------------------------------------------------------------------
@@ -308,12 +320,13 @@ cdef class WeightDict:
         """Spread the entries over `n_homes` homes and at least `spare` slots behind; -1 if there is no memory."""
         cdef Entry* old = self._table
         cdef Entry* new
-        cdef Py_ssize_t n_old = self._n_slots, n_slots, p, q, taken
+        cdef Py_ssize_t n_old = self._n_slots, before = self._n_homes, n_slots, p, q, taken
         self._n_homes = n_homes
         while True:
             n_slots = n_homes + spare
             new = <Entry*> malloc(n_slots * sizeof(Entry))
             if new == NULL:
+                self._n_homes = before
                 return -1
             make_empty(new, n_slots)
             taken = 0
@@ -485,6 +498,14 @@ cdef class Encoder:
         self._example.hashes, self._example.values = self._hashes, self._values
         return 0
 
+    cdef int _release(self) except -1:
+        """Let go of the last input."""
+        if self._capacity > MOST_KEPT:
+            free(self._hashes)
+            free(self._values)
+            self._hashes, self._values, self._capacity = NULL, NULL, 0
+        return 0
+
     cdef int _load(self, x, bint learning) except -1:
         raise NotImplementedError
 
@@ -586,6 +607,13 @@ cdef class Vocabulary(Encoder):
             e.values[e.n] = value
             e.n += 1
         return True
+
+    cdef int _release(self) except -1:
+        Encoder._release(self)
+        release(<void**> &self._flat_hashes, &self._flat_hashes_capacity)
+        release(<void**> &self._flat_values, &self._flat_values_capacity)
+        release(<void**> &self._ends, &self._ends_capacity)
+        return 0
 
     cdef _forget(self, Py_ssize_t size):
         while len(self._keys) > size:
@@ -782,14 +810,13 @@ cdef enum:
     PADDING = 64     # bytes that may be read after the end of a buffer
     BATCH = 1024     # n-grams hashed at a time
     FEWEST_POSITIONS = 16
-    MAX_BYTES = 0x7FFFFFFF
+    MAX_BYTES = 0x7FFFFF00
 
 
 @cython.final
 cdef class StringSet:
     """A set of strings, asked for by their UTF-8 bytes."""
 
-    cdef dict _members
     cdef uint32_t* _slots  # 1 + number of the member, 0 where empty
     cdef uint32_t _mask
     cdef list _encoded
@@ -879,10 +906,7 @@ cdef class Scanner(Encoder):
     cdef dict _last_features
 
     def __cinit__(self):
-        if reserve(<void**> &self._positions, &self._positions_capacity, FEWEST_POSITIONS, sizeof(uint64_t)) < 0:
-            raise MemoryError
-        self._positions_mask = FEWEST_POSITIONS - 1
-        memset(self._positions, 0, self._positions_capacity * sizeof(uint64_t))
+        self._reserve_fewest_positions()
 
     def __init__(
         self, analyzer, token_pattern, lowercase, stop_words, ngram_range, n_features, alternate_sign, binary, norm
@@ -930,6 +954,7 @@ cdef class Scanner(Encoder):
             try:
                 return self._transform_many(texts)
             finally:
+                self._release()
                 self._guard.busy = False
 
     cdef _transform_many(self, texts):
@@ -985,7 +1010,7 @@ cdef class Scanner(Encoder):
     cdef Py_ssize_t _load_many(self, X, bint learning) except -1:
         cdef Py_ssize_t i, n
         cdef Text* text
-        self._last = self._last_features = None
+        self._release()
         if self._ngrams:
             self._held = [self._separated(ngrams) for ngrams in X]
             texts = self._held
@@ -1009,9 +1034,28 @@ cdef class Scanner(Encoder):
             text.data = PyUnicode_DATA(x)
             text.length = PyUnicode_GET_LENGTH(x)
             text.kind = 0 if PyUnicode_IS_ASCII(x) else PyUnicode_KIND(x)
-            if text.length * max(text.kind, 1) > MAX_BYTES - PADDING:
-                raise ValueError(f"text {i} has {text.length:,} characters, more than 2 GiB; split it")
+            if text.length * (text.kind + 1) > MAX_BYTES:
+                raise ValueError(f"text {i} has {text.length:,} characters, which may be more than 2 GiB; split it")
         return n
+
+    cdef int _release(self) except -1:
+        Encoder._release(self)
+        self._last = self._last_features = self._held = None
+        release(<void**> &self._buffer, &self._buffer_capacity)
+        release(<void**> &self._joined, &self._joined_capacity)
+        release(<void**> &self._offsets, &self._offsets_capacity)
+        release(<void**> &self._texts, &self._texts_capacity)
+        if self._positions_capacity > MOST_KEPT:
+            release(<void**> &self._positions, &self._positions_capacity)
+            self._reserve_fewest_positions()
+        return 0
+
+    cdef int _reserve_fewest_positions(self) except -1:
+        if reserve(<void**> &self._positions, &self._positions_capacity, FEWEST_POSITIONS, sizeof(uint64_t)) < 0:
+            raise MemoryError
+        self._positions_mask = FEWEST_POSITIONS - 1
+        memset(self._positions, 0, self._positions_capacity * sizeof(uint64_t))
+        return 0
 
     cdef str _separated(self, ngrams):
         """N-grams that come ready-made, each behind its length, as one string."""
@@ -1438,6 +1482,7 @@ cdef class Learner:
                 try:
                     return self._predict_learn_many(encoder, X, y, weights)
                 finally:
+                    encoder._release()
                     encoder._guard.busy = self.weights._guard.busy = False
 
     cdef _predict_learn_many(self, Encoder encoder, X, y, weights):
