@@ -628,8 +628,8 @@ cdef class Vocabulary(Encoder):
                 self._load(x, learning)
                 n = self._n_flat + e.n
                 if (
-                    reserve(<void**> &self._flat_hashes, &self._flat_hashes_capacity, n, sizeof(uint64_t)) < 0
-                    or reserve(<void**> &self._flat_values, &self._flat_values_capacity, n, sizeof(double)) < 0
+                    reserve(<void**> &self._flat_hashes, &self._flat_hashes_capacity, n + 1, sizeof(uint64_t)) < 0
+                    or reserve(<void**> &self._flat_values, &self._flat_values_capacity, n + 1, sizeof(double)) < 0
                     or reserve(<void**> &self._ends, &self._ends_capacity, i + 1, sizeof(Py_ssize_t)) < 0
                 ):
                     raise MemoryError
@@ -716,7 +716,7 @@ cdef class Rows(Encoder):
                 e.hashes[j] = hash_key(self._indices32[begin + j])
         if self._in_place:
             e.values = <double*> &self._data[begin]
-        else:
+        elif e.n:
             memcpy(e.values, &self._data[begin], e.n * sizeof(double))
         begin += e.n
         for j in range(0, min(e.n, self._data.shape[0] - begin), 8):  # what the next row will want
@@ -1382,7 +1382,8 @@ cdef class Scanner(Encoder):
             sizes += fabs(count)
             e.hashes[i] = hash_key(self._indices[i])
             e.values[i] = count
-        memset(self._counts, 0, n * sizeof(int32_t))
+        if n:
+            memset(self._counts, 0, n * sizeof(int32_t))
         memset(self._positions, 0, (<size_t> self._positions_mask + 1) * sizeof(uint64_t))
         self._positions_mask = FEWEST_POSITIONS - 1
         self._length = sqrt(squares) if self._l2 else sizes if self._l1 else 1.0
@@ -1452,7 +1453,7 @@ cdef class Learner:
         free(self._slots)
 
     def __sizeof__(self):
-        return object.__sizeof__(self) + self.weights.__sizeof__() + self._buffer_size * 16
+        return object.__sizeof__(self) + self._buffer_size * 16  # the weights count for themselves
 
     def margin(self, Encoder encoder not None, x):
         wait_for(encoder._guard, self.weights._guard)

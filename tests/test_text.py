@@ -591,7 +591,7 @@ def test_in_evaluation_with_and_without_delay():
     for text, label in rows[:both_known]:
         late.learn_one(text, label)
     for (text, label), margin in zip(rows[both_known:], margins[both_known:], strict=True):
-        assert late.predict_one(text) == late.classes[margin > 0]
+        assert late.predict_one(text) == late.classes[int(margin > 0)]
         late.learn_one(text, label)
     pipeline = compose.FuncTransformer(str.strip) | model.clone()
     assert accuracy(pipeline, rows) == hits / len(rows)
