@@ -11,8 +11,9 @@ import numpy as np
 from river import base
 
 from stream_pegasos import _pure
+from stream_pegasos.checks import check_integer, check_one_of
 from stream_pegasos.engine import Scanner
-from stream_pegasos.linear import check_integer, is_frame
+from stream_pegasos.frames import is_frame
 
 __all__ = ["HashedBagOfWords"]
 
@@ -301,8 +302,3 @@ def check_stop_words(stop_words: str | Iterable[str] | None) -> frozenset[str]:
         if not isinstance(word, str):
             raise TypeError(f"stop word {word!r} is no str")
     return words
-
-
-def check_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
@@ -12,7 +10,9 @@ from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos import _pure
+from stream_pegasos.checks import check_integer, check_lengths, check_number, check_state
 from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary, signs_of
+from stream_pegasos.frames import frame_like, frame_to_dicts, is_frame, series_like
 from stream_pegasos.labels import Label, Labels, check_label
 from stream_pegasos.persistence import Saveable, pack, unpack
 
@@ -401,21 +401,15 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
         if labels.tolist() != list(known) or len({*map(type, known)}) > 1:  # no dtype of NumPy's holds them as they are
             labels = np.array(known, object)
         decided = labels[(margins > 0.0).astype(np.intp) if len(known) == 2 else np.zeros(len(margins), np.intp)]
-        if not is_frame(X):
-            return decided
-        from river.utils import dataframe
-
-        return dataframe.to_native_series(decided, name=None, like=dataframe.into_frame(X))
+        return series_like(X, decided) if is_frame(X) else decided
 
     def _probabilities_many(self, positive: NDArray[np.float64], X: Any) -> Any:
         """Probabilities, in the form that goes with the examples `X`."""
         known = self._labels.known
         columns = [1.0 - positive, positive] if len(known) == 2 else [np.ones(len(positive)) for _ in known]
-        if not is_frame(X):
-            return np.array(columns).reshape(len(known), len(positive)).T
-        from river.utils import dataframe
-
-        return dataframe.to_native_frame(dict(zip(known, columns, strict=True)), like=dataframe.into_frame(X))
+        if is_frame(X):
+            return frame_like(X, dict(zip(known, columns, strict=True)))
+        return np.array(columns).reshape(len(known), len(positive)).T
 
     # The state as data, for files.
 
@@ -448,47 +442,6 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
         return model
 
 
-def check_number(name: str, value: Any, low: float, high: float) -> None:
-    if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
-        raise TypeError(f"{name} is {value!r}, which is no number")
-    if not low <= value <= high or math.isnan(value):
-        raise ValueError(f"{name} is {value!r}; it must be from {low:g} to {high:g}")
-
-
-def check_integer(name: str, value: Any, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} is {value!r}, which is no int")
-    if not low <= value <= high:
-        raise ValueError(f"{name} is {value!r}; it must be from {low} to {high}")
-
-
-def check_state(state: Mapping[str, Any], names: list[Any], batch_size: int) -> None:
-    """Raise a ValueError or a TypeError if no learner can have been in this state."""
-    own_keys = [name for name in names if isinstance(name, int) and -_pure.DIRECT_LIMIT < name < _pure.DIRECT_LIMIT]
-    if own_keys or len(set(names)) < len(names) or list(map(_pure.plain_name, names)) != names:
-        raise ValueError("the feature names are not as they were written")
-    for keys, numbers in (
-        (state["keys"], state["values"]),
-        (state["buffer_keys"], state["buffer_values"]),
-    ):
-        if keys.dtype != np.int64 or numbers.dtype != np.float64 or keys.ndim != 1 or keys.shape != numbers.shape:
-            raise ValueError("the weights are not as they were written")
-        direct = (keys > -_pure.DIRECT_LIMIT) & (keys < _pure.DIRECT_LIMIT)
-        named = (keys >= _pure.FIRST_NAME) & (keys < _pure.FIRST_NAME + len(names))
-        if not (direct | named | (keys == _pure.INTERCEPT)).all() or not np.isfinite(numbers).all():
-            raise ValueError("the weights are not those of features")
-    if len(np.unique(state["keys"])) < len(state["keys"]):
-        raise ValueError("a feature has two weights")
-    check_integer("n_iterations", state["n_iterations"], 0, (1 << 63) - 1)
-    check_integer("n_buffered", state["n_buffered"], 0, batch_size - 1)
-    if not state["n_buffered"] and len(state["buffer_keys"]):
-        raise ValueError("the buffer holds features of no example")
-    check_number("|scale|", abs(state["scale"]), _pure.FOLD_BELOW, 1.0)
-    check_number("|squares|", abs(state["squares"]), 0.0, 1e307)
-    check_number("slope", state["slope"], _pure.SMALLEST_SLOPE, _pure.LARGEST_SLOPE)
-    check_number("calibration_squares", state["calibration_squares"], 0.0, 1e307)
-
-
 def first_labels(y: NDArray[Any]) -> list[Any]:
     """The distinct labels in the order of their first places, up to a third, which is one too many."""
     labels: list[Any] = []
@@ -496,32 +449,3 @@ def first_labels(y: NDArray[Any]) -> list[Any]:
         labels.append(y[0].item())
         y = y[y != y[0]]
     return labels
-
-
-def check_lengths(what: str, n: int, n_examples: int) -> None:
-    if n != n_examples:
-        raise ValueError(f"there are {n} {what} for {n_examples} examples")
-
-
-def is_frame(X: Any) -> bool:
-    return hasattr(X, "columns") and hasattr(X, "shape") and not hasattr(X, "tocsr")
-
-
-def frame_to_dicts(X: Any) -> list[dict[Any, Any]]:
-    """The rows of a data frame as feature dicts, of a sparse one without its zeros."""
-    names = list(X.columns)
-    if not names:
-        return [{} for _ in range(len(X))]
-    try:
-        matrix = X.sparse.to_coo().tocsr()
-    except AttributeError:
-        from river.utils import dataframe
-
-        frame = dataframe.into_frame(X)
-        # Elsewhere a str might pass for a number.
-        plain = all(dtype.is_numeric() or str(dtype) == "Boolean" for dtype in frame.schema.values())
-        rows = dataframe.to_numpy(frame).tolist() if plain else frame.rows()
-        return [dict(zip(names, row, strict=True)) for row in rows]
-    columns, values = [names[j] for j in matrix.indices.tolist()], matrix.data.tolist()
-    ends = itertools.pairwise(matrix.indptr.tolist())
-    return [dict(zip(columns[begin:end], values[begin:end], strict=True)) for begin, end in ends]

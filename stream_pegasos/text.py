@@ -192,8 +192,8 @@ class PegasosTextClassifier(Saveable, base.MiniBatchClassifier):
         return self.classifier._decide_many(self.decision_function_many(X), X)
 
     def predict_proba_many(self, X: Any) -> Any:
-        """The probabilities of each text, as an array with a column a label, the negative one first; as a data frame for
-        a data frame.
+        """The probabilities of each text, as an array with a column a label, the negative one first; as a data frame
+        for a data frame.
 
         Parameters
         ----------
