@@ -629,6 +629,7 @@ def test_devices_are_written_to_and_stay_devices():
     # As one who may not replace it, in case it is tried.
     code = f"""
         import os
+        import safetensors.numpy  # now, since from a private folder it could not be read later
         from stream_pegasos import PegasosClassifier
         if os.geteuid() == 0:
             os.setgroups([])
