@@ -213,6 +213,8 @@ class Rows(Encoder):
 
     def rows(self, X: Any, learning: bool) -> list[Row]:
         indptr, indices, data = (array.tolist() for array in X)
+        if indices and not 0 <= min(indices) <= max(indices) < FIRST_NAME:
+            raise ValueError("a column of the matrix is negative or beyond 2**60")
         for position, value in enumerate(data):
             if not abs(value) <= VALUE_LIMIT:
                 raise ValueError(

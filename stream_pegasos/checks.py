@@ -25,6 +25,11 @@ def check_integer(name: str, value: Any, low: int, high: int) -> None:
         raise ValueError(f"{name} is {value!r}; it must be from {low} to {high}")
 
 
+def check_bool(name: str, value: Any) -> None:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} is {value!r}; it must be True or False")
+
+
 def check_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     if value not in allowed:
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}")

@@ -11,7 +11,7 @@ import numpy as np
 from river import base
 
 from stream_pegasos import _pure
-from stream_pegasos.checks import check_integer, check_one_of
+from stream_pegasos.checks import check_bool, check_integer, check_one_of
 from stream_pegasos.engine import Scanner
 from stream_pegasos.frames import is_frame
 
@@ -116,6 +116,8 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         on: str | None = None,
     ) -> None:
         check_integer("n_features", n_features, 1, 2**31 - 1)
+        for name, choice in (("lowercase", lowercase), ("binary", binary), ("alternate_sign", alternate_sign)):
+            check_bool(name, choice)
         check_one_of("analyzer", analyzer, ("word", "char", "char_wb"))
         check_one_of("norm", norm, ("l1", "l2", None))
         if not callable(strip_accents):

@@ -1,4 +1,4 @@
-"""Data frames in and out, of whichever library they are."""
+"""Data frames in and out, of whichever library they are, and sparse matrices in."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
+
+from stream_pegasos import _pure
 
 
 def is_frame(X: Any) -> bool:
@@ -45,3 +48,24 @@ def frame_like(X: Any, columns: Mapping[Any, NDArray[Any]]) -> Any:
     from river.utils import dataframe
 
     return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
+
+
+def csr_arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]]:
+    """indptr, indices and data of a CSR matrix, such that the engine may rely on them.
+
+    Raises
+    ------
+    TypeError
+        If the values are no real numbers.
+    ValueError
+        If the arrays do not fit together, or there are more columns than keys.
+    """
+    if matrix.dtype.kind not in "biuf":
+        raise TypeError(f"X is a matrix of {matrix.dtype}; its values must be real numbers")
+    if matrix.shape[-1] > _pure.DIRECT_LIMIT:
+        raise ValueError(f"X has {matrix.shape[-1]} columns; it may have up to {_pure.DIRECT_LIMIT}")
+    indptr = matrix.indptr.astype(np.int64, copy=False)
+    indices, data = np.ascontiguousarray(matrix.indices), np.ascontiguousarray(matrix.data, np.float64)
+    if indptr[0] != 0 or (np.diff(indptr) < 0).any() or not indptr[-1] <= len(indices) == len(data):
+        raise ValueError("X is no CSR matrix: its indptr does not fit its indices and data")
+    return indptr, indices, data

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos import _pure
-from stream_pegasos.checks import check_integer, check_lengths, check_number, check_state
+from stream_pegasos.checks import check_bool, check_integer, check_lengths, check_number, check_state
 from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary, signs_of
-from stream_pegasos.frames import frame_like, frame_to_dicts, is_frame, series_like
+from stream_pegasos.frames import csr_arrays, frame_like, frame_to_dicts, is_frame, series_like
 from stream_pegasos.labels import Label, Labels, check_label
 from stream_pegasos.persistence import Saveable, pack, unpack
 
@@ -119,6 +119,8 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
         check_number("l2", l2, SMALLEST_L2, 1e30)
         check_integer("batch_size", batch_size, 1, 1 << 31)
         check_number("t0", t0, 0.0, 1e100)
+        check_bool("project", project)
+        check_bool("fit_intercept", fit_intercept)
         check_number("intercept_scaling", intercept_scaling, 1e-30, 1e30)
         if class_weight is not None and not isinstance(class_weight, Mapping):
             raise TypeError(f"class_weight is {class_weight!r}; it must be a dict from label to weight, or None")
@@ -367,14 +369,7 @@ class PegasosClassifier(Saveable, base.MiniBatchClassifier):
 
     def _encode_many(self, X: Any) -> tuple[Encoder, Any]:
         if hasattr(X, "tocsr"):
-            matrix = X.tocsr()
-            if matrix.shape[-1] > _pure.DIRECT_LIMIT:
-                raise ValueError(f"X has {matrix.shape[-1]} columns; it may have up to {_pure.DIRECT_LIMIT}")
-            return Rows(), (
-                matrix.indptr.astype(np.int64, copy=False),
-                np.ascontiguousarray(matrix.indices),
-                np.ascontiguousarray(matrix.data, np.float64),
-            )
+            return Rows(), csr_arrays(X.tocsr())
         if is_frame(X):
             return self._vocabulary, frame_to_dicts(X)
         if isinstance(X, (dict, str, bytes)):

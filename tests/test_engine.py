@@ -352,6 +352,11 @@ def test_sparse_rows_are_taken_as_they_are(engine_in_test, dtype):
         damaged[position] = bad
         with pytest.raises(ValueError, match=f"column {indices[position]} "):
             engine_in_test.Rows().rows((indptr, indices, damaged), False)
+    for bad in (-1, -5, np.iinfo(dtype).min, *([1 << 60, (1 << 63) - 1] if dtype is np.int64 else [])):
+        damaged = indices.copy()
+        damaged[2] = bad
+        with pytest.raises(ValueError, match="column"):
+            engine_in_test.Rows().rows((indptr, damaged, data), False)
 
 
 # --- the scanner ------------------------------------------------------------------------------------------------------

@@ -394,6 +394,28 @@ def test_columns_of_any_number_and_no_more():
     assert pickle.dumps(model) == before
 
 
+def test_matrices_that_are_none_leave_everything_as_it_was(unchanged):
+    for model in models_in_several_states():
+        with unchanged(model):
+            for array, damage in (
+                ("indptr", [0, 1, 2, 10**6]),
+                ("indptr", [0, 3, 1, 3]),
+                ("indptr", [1, 1, 2, 3]),
+                ("indptr", [0, -5, 2, 3]),
+                ("indices", [0, -5, 2]),
+                ("indices", [0, 1]),
+                ("data", [1.0, 2.0]),
+            ):
+                matrix = sparse.csr_matrix(np.eye(3))
+                setattr(matrix, array, np.array(damage, getattr(matrix, array).dtype))
+                with pytest.raises(ValueError):
+                    model.learn_many(matrix, ["spam"] * 3)
+                with pytest.raises(ValueError):
+                    model.predict_many(matrix)
+            with pytest.raises(TypeError, match="complex"):
+                model.learn_many(sparse.csr_matrix(np.array([[1 + 2j]])), ["spam"])
+
+
 COLUMNS = {
     "str": list("abc"),
     "int": [10, 20, 30],
@@ -705,6 +727,7 @@ IMPOSSIBLE = [
     *({"batch_size": bad} for bad in (0, -1, 1.0, 2.5, None, "1", True, math.nan, 1 << 40)),
     *({"t0": bad} for bad in (-1.0, -1e-300, math.nan, math.inf, None, "0")),
     *({"intercept_scaling": bad} for bad in (0.0, -1.0, math.nan, math.inf, None, "1")),
+    *({name: bad} for name in ("project", "fit_intercept") for bad in ("no", None, 1, math.nan, [])),
     *({"class_weight": bad} for bad in ("balanced", [], [("a", 1.0)], 1.0, {"a"})),
     *({"class_weight": {"a": bad}} for bad in (-1.0, math.nan, math.inf, None, "1", 1e31)),
     *({"class_weight": {bad: 1.0}} for bad in (None, 0.5, b"a", (1,))),

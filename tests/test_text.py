@@ -709,6 +709,7 @@ def test_threads_share_a_model(tmp_path):
         guarded(lambda: [model.predict_learn_many(texts, y) for _ in range(bulks)]),
         guarded(lambda: learn_singly(model)),
         guarded(lambda: learn_singly(other)),
+        guarded(lambda: [other.learn_many(texts, y) for _ in range(bulks)]),
     ]
     readers = [
         guarded(until_done(lambda: model.predict_proba_one("see you"))),
@@ -728,7 +729,7 @@ def test_threads_share_a_model(tmp_path):
         thread.join(120)
     assert not failures
     assert not any(thread.is_alive() for thread in (*learners, *readers))
-    assert other.n_iterations == singles
+    assert other.n_iterations == singles + bulks * 1000
     total = 2 + 2 * bulks * 1000 + singles
     assert total / 2 <= model.n_iterations + model.classifier._learner.n_buffered <= total
     assert all(map(math.isfinite, model.weights.values()))

@@ -1,0 +1,80 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from stream_pegasos import frames
+
+
+def test_what_is_a_frame():
+    frame = pd.DataFrame({"a": [1.0]})
+    assert frames.is_frame(frame) and frames.is_frame(frame[[]])
+    for other in (frame["a"], frame.to_numpy(), [{"a": 1}], {"a": 1}, sparse.eye(2, format="csr"), "a", None):
+        assert not frames.is_frame(other)
+
+
+cells = st.sampled_from([0.0, 1.0, -2.5, 1e300, np.nan])
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    names=st.lists(st.one_of(st.text(max_size=2), st.integers(-3, 3)), max_size=4, unique=True),
+    n=st.integers(0, 4),
+    data=st.data(),
+)
+def test_rows_of_frames_are_dicts(names, n, data):
+    rows = [[data.draw(cells) for _ in names] for _ in range(n)]
+    frame = pd.DataFrame(rows, columns=pd.Index(names, dtype=object), index=range(5, 5 + n), dtype=float)
+    before = frame.copy()
+    expected = [dict(zip(names, row, strict=True)) for row in rows]
+    assert repr(frames.frame_to_dicts(frame)) == repr(expected)
+    if names:
+        thin = frame.astype(pd.SparseDtype(float, 0.0))
+        without_zeros = [{name: v for name, v in row.items() if v != 0.0} for row in expected]
+        assert repr(frames.frame_to_dicts(thin)) == repr(without_zeros)
+    pd.testing.assert_frame_equal(frame, before)
+
+
+def test_columns_of_other_types_are_left_to_the_check_of_values():
+    frame = pd.DataFrame({"a": ["1", 2], "b": [None, 0.5], "c": [True, False]})
+    first, _ = frames.frame_to_dicts(frame)
+    assert first["a"] == "1" and (first["b"] is None or np.isnan(first["b"]))
+    booleans = pd.DataFrame({"c": [True, False], "d": pd.array([1, 2], dtype="Int64")})
+    assert frames.frame_to_dicts(booleans) == [{"c": 1.0, "d": 1.0}, {"c": 0.0, "d": 2.0}]
+
+
+def test_results_have_the_index_of_the_frame():
+    frame = pd.DataFrame({"a": [1.0, 2.0]}, index=["x", "y"])
+    series = frames.series_like(frame, np.array(["ham", "spam"]))
+    assert series.to_dict() == {"x": "ham", "y": "spam"}
+    table = frames.frame_like(frame, {False: np.array([0.25, 0.5]), True: np.array([0.75, 0.5])})
+    assert table.to_dict() == {False: {"x": 0.25, "y": 0.5}, True: {"x": 0.75, "y": 0.5}}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8, bool])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_arrays_of_a_matrix(dtype, index):
+    matrix = sparse.csr_matrix(np.array([[0, 1, 0], [0, 0, 0], [1, 0, 1]], dtype))
+    matrix.indices, matrix.indptr = matrix.indices.astype(index), matrix.indptr.astype(index)
+    indptr, indices, data = frames.csr_arrays(matrix)
+    assert (indptr.dtype, indices.dtype, data.dtype) == (np.int64, index, np.float64)
+    assert (indptr.tolist(), indices.tolist(), data.tolist()) == ([0, 1, 1, 3], [1, 0, 2], [1.0, 1.0, 1.0])
+
+
+def test_matrices_that_are_none():
+    for array, damage in (
+        ("indptr", [0, 1, 2, 10]),
+        ("indptr", [0, 3, 1, 3]),
+        ("indptr", [1, 1, 2, 3]),
+        ("data", [1.0]),
+    ):
+        matrix = sparse.csr_matrix(np.eye(3))
+        setattr(matrix, array, np.array(damage))
+        with pytest.raises(ValueError, match="no CSR matrix"):
+            frames.csr_arrays(matrix)
+    with pytest.raises(TypeError, match="complex"):
+        frames.csr_arrays(sparse.csr_matrix(np.array([[1j]])))
+    with pytest.raises(ValueError, match="columns"):
+        frames.csr_arrays(sparse.csr_matrix(([1.0], [1 << 60], [0, 1]), shape=(1, 1 << 61)))
