@@ -73,11 +73,14 @@ class Labels:
         """
         new, exchanged = copy.copy(self), False
         new.signs = dict(self.signs)
-        for given in y:
-            if not (isinstance(given, (bool, int, str)) and given in new.signs):
-                label = check_label(given)
-                if label not in new.signs:
-                    exchanged ^= new._meet(label)
+        try:
+            distinct = dict.fromkeys(y)
+        except TypeError:  # some are not even hashable, which check_label says of them by name
+            distinct = y
+        for given in distinct:
+            label = check_label(given)
+            if label not in new.signs:
+                exchanged ^= new._meet(label)
         return new, exchanged
 
     def _meet(self, label: Label) -> bool:
