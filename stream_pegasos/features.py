@@ -157,6 +157,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         # What Python has to do to a text before the scanner can take it, if anything.
         self._in_python = preprocessor is not None or strip_accents is not None
         self._ready_made = analyzer == "word" and (tokenizer is not None or token_pattern not in NATIVE_PATTERNS)
+        self._as_it_is = on is None and not self._in_python and not self._ready_made
         self._scanner = Scanner(
             "ngrams" if self._ready_made else analyzer,
             NATIVE_PATTERNS.get(token_pattern, r"\w+"),
@@ -177,7 +178,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         x
             A text; with `on`, a dict that has one.
         """
-        return self._scanner.transform_one(self._prepare(x))
+        return self._scanner.transform_one(x if self._as_it_is else self._prepare(x))
 
     def transform_many(self, X: Any) -> Any:
         """The texts as the rows of a SciPy CSR matrix.
@@ -251,7 +252,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
 
     def _prepare(self, x: Any) -> Any:
         """What the scanner takes: the text, or its n-grams where Python has to find them."""
-        if self.on is None and not self._in_python and not self._ready_made:
+        if self._as_it_is:
             return x
         text = self._text(x)
         if self._ready_made:
@@ -263,7 +264,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
             raise TypeError(f"X must be a sequence of texts, not a single {type(X).__name__}")
         if self.on is not None and is_frame(X):
             X = [{self.on: text} for text in X[self.on]]
-        if self.on is None and not self._in_python and not self._ready_made:
+        if self._as_it_is:
             return X if isinstance(X, list) else list(X)
         return [self._prepare(x) for x in X]
 
