@@ -5,6 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stream_pegasos import engine
+
+if engine.NAME == "pure":
+    # Commands that tests start then need not say that no compiled engine was built.
+    os.environ["STREAM_PEGASOS_ENGINE"] = "pure"
+
 
 class DensePegasos:
     """The algorithm as published, on dense vectors, with nothing lazy and nothing incremental."""
