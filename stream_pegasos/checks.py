@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from stream_pegasos import _pure
+from stream_pegasos._pure.encoders import plain_name
+from stream_pegasos._pure.learner import LARGEST_SLOPE, SMALLEST_SLOPE
+from stream_pegasos._pure.weights import DIRECT_LIMIT, FIRST_NAME, FOLD_BELOW, INTERCEPT, VALUE_LIMIT
+from stream_pegasos.labels import check_label
+
+# With l2 and the weights of examples inside these limits every sum stays finite, whatever the stream brings.
+SMALLEST_L2, LARGEST_WEIGHT = 1e-30, 1e30
 
 
 def check_number(name: str, value: Any, low: float, high: float) -> None:
@@ -35,33 +42,124 @@ def check_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}")
 
 
+def check_class_weight(class_weight: Any) -> None:
+    if class_weight is not None and not isinstance(class_weight, Mapping):
+        raise TypeError(f"class_weight is {class_weight!r}; it must be a dict from label to weight, or None")
+    for label, weight in (class_weight or {}).items():
+        check_label(label)
+        check_number(f"class_weight[{label!r}]", weight, 0.0, LARGEST_WEIGHT)
+
+
 def check_lengths(what: str, n: int, n_examples: int) -> None:
     if n != n_examples:
         raise ValueError(f"there are {n} {what} for {n_examples} examples")
 
 
-def check_state(state: Mapping[str, Any], names: list[Any], batch_size: int) -> None:
+def check_state(
+    state: Mapping[str, Any], names: list[Any], batch_size: int, average: bool = False, only_violations: bool = False
+) -> None:
     """Raise a ValueError or a TypeError if no learner can have been in this state."""
-    own_keys = [name for name in names if isinstance(name, int) and -_pure.DIRECT_LIMIT < name < _pure.DIRECT_LIMIT]
-    if own_keys or len(set(names)) < len(names) or list(map(_pure.plain_name, names)) != names:
-        raise ValueError("the feature names are not as they were written")
-    for keys, numbers in (
-        (state["keys"], state["values"]),
-        (state["buffer_keys"], state["buffer_values"]),
-    ):
-        if keys.dtype != np.int64 or numbers.dtype != np.float64 or keys.ndim != 1 or keys.shape != numbers.shape:
-            raise ValueError("the weights are not as they were written")
-        direct = (keys > -_pure.DIRECT_LIMIT) & (keys < _pure.DIRECT_LIMIT)
-        named = (keys >= _pure.FIRST_NAME) & (keys < _pure.FIRST_NAME + len(names))
-        if not (direct | named | (keys == _pure.INTERCEPT)).all() or not np.isfinite(numbers).all():
-            raise ValueError("the weights are not those of features")
-    if len(np.unique(state["keys"])) < len(state["keys"]):
-        raise ValueError("a feature has two weights")
+    check_names(names)
+    check_keys(state["keys"], names)
+    check_floats(state["values"], (len(state["keys"]),))
+    check_unique(state["keys"])
+    check_keys(state["buffer_keys"], names)
+    check_floats(state["buffer_values"], (len(state["buffer_keys"]),))
     check_integer("n_iterations", state["n_iterations"], 0, (1 << 63) - 1)
     check_integer("n_buffered", state["n_buffered"], 0, batch_size - 1)
     if not state["n_buffered"] and len(state["buffer_keys"]):
         raise ValueError("the buffer holds features of no example")
-    check_number("|scale|", abs(state["scale"]), _pure.FOLD_BELOW, 1.0)
-    check_number("|squares|", abs(state["squares"]), 0.0, 1e307)
-    check_number("slope", state["slope"], _pure.SMALLEST_SLOPE, _pure.LARGEST_SLOPE)
-    check_number("calibration_squares", state["calibration_squares"], 0.0, 1e307)
+    check_number("|scale|", abs(state["scale"]), FOLD_BELOW, 1.0)
+    check_number("|squares|", abs(state["squares"]), 0.0, LARGEST_SUM)
+    check_calibration(state)
+    if average:
+        check_floats(state["sums"], (len(state["keys"]),))
+        check_number("|sums_scale|", abs(state["sums_scale"]), 0.0, LARGEST_SUM)
+        check_number("sums_weight", state["sums_weight"], 0.0, LARGEST_SUM)
+    if only_violations:
+        check_integer("n_violations", state["n_violations"], 0, state["n_buffered"])
+    if "initial_scale" in state:
+        check_number("|initial_scale|", abs(state["initial_scale"]), 0.0, 1.0)
+
+
+def check_multi_state(state: Mapping[str, Any], names: list[Any], batch_size: int, n_columns: int) -> None:
+    """Raise a ValueError or a TypeError if no learner of that many columns can have been in this state."""
+    check_names(names)
+    check_keys(state["keys"], names)
+    check_floats(state["values"], (len(state["keys"]), n_columns))
+    check_unique(state["keys"])
+    check_keys(state["buffer_keys"], names)
+    check_floats(state["buffer_values"], (len(state["buffer_keys"]),))
+    check_integers(state["buffer_columns"], (len(state["buffer_keys"]),), 0, n_columns - 1)
+    check_integers(state["n_iterations"], (n_columns,), 0, (1 << 63) - 1)
+    check_integers(state["n_buffered"], (n_columns,), 0, batch_size - 1)
+    if not state["n_buffered"].any() and len(state["buffer_keys"]):
+        raise ValueError("the buffer holds features of no example")
+    for scales, low, high in ((state["scale"], FOLD_BELOW, 1.0), (state["squares"], 0.0, LARGEST_SUM)):
+        check_floats(scales, (n_columns,))
+        for scale in np.abs(scales).tolist():
+            check_number("a scale", scale, low, high)
+    check_calibration(state)
+
+
+def check_kernel_state(state: Mapping[str, Any], names: list[Any]) -> None:
+    """Raise a ValueError or a TypeError if no learner with a kernel can have been in this state."""
+    check_names(names)
+    check_keys(state["keys"], names)
+    check_floats(state["values"], (len(state["keys"]),))
+    if np.abs(state["values"]).max(initial=0.0) > VALUE_LIMIT:
+        raise ValueError("a support vector has a value out of its range")
+    n = len(state["coefficients"])
+    check_floats(state["coefficients"], (n,))
+    check_integers(state["indptr"], (n + 1,), 0, len(state["keys"]))
+    if state["indptr"][0] != 0 or state["indptr"][-1] != len(state["keys"]) or (np.diff(state["indptr"]) < 0).any():
+        raise ValueError("the support vectors are not as they were written")
+    for begin, end in itertools.pairwise(state["indptr"].tolist()):
+        check_unique(state["keys"][begin:end])
+    check_integer("n_iterations", state["n_iterations"], min(n, 1), (1 << 63) - 1)
+    check_calibration(state)
+
+
+# A sum of squares in a state, and whatever else grows with them, may be this large.
+LARGEST_SUM = 1e307
+
+
+def check_names(names: list[Any]) -> None:
+    own_keys = [name for name in names if isinstance(name, int) and -DIRECT_LIMIT < name < DIRECT_LIMIT]
+    if own_keys or len(set(names)) < len(names) or list(map(plain_name, names)) != names:
+        raise ValueError("the feature names are not as they were written")
+
+
+def check_keys(keys: Any, names: list[Any]) -> None:
+    check_array(keys, np.int64, (len(keys),))
+    direct = (keys > -DIRECT_LIMIT) & (keys < DIRECT_LIMIT)
+    named = (keys >= FIRST_NAME) & (keys < FIRST_NAME + len(names))
+    if not (direct | named | (keys == INTERCEPT)).all():
+        raise ValueError("the weights are not those of features")
+
+
+def check_unique(keys: Any) -> None:
+    if len(np.unique(keys)) < len(keys):
+        raise ValueError("a feature has two weights")
+
+
+def check_floats(numbers: Any, shape: tuple[int, ...]) -> None:
+    check_array(numbers, np.float64, shape)
+    if not np.isfinite(numbers).all():
+        raise ValueError("the weights are not finite")
+
+
+def check_integers(numbers: Any, shape: tuple[int, ...], low: int, high: int) -> None:
+    check_array(numbers, np.int64, shape)
+    if ((numbers < low) | (numbers > high)).any():
+        raise ValueError(f"the counts are not from {low} to {high}")
+
+
+def check_array(array: Any, dtype: Any, shape: tuple[int, ...]) -> None:
+    if array.dtype != dtype or array.shape != shape:
+        raise ValueError("the weights are not as they were written")
+
+
+def check_calibration(state: Mapping[str, Any]) -> None:
+    check_number("slope", state["slope"], SMALLEST_SLOPE, LARGEST_SLOPE)
+    check_number("calibration_squares", state["calibration_squares"], 0.0, LARGEST_SUM)

@@ -6,45 +6,67 @@ The environment variable `STREAM_PEGASOS_ENGINE` forces `compiled` or `pure`.
 from __future__ import annotations
 
 import copyreg
+import importlib
 import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["NAME", "Encoder", "Learner", "Rows", "Scanner", "Vocabulary", "WeightDict", "signs_of"]
+from stream_pegasos import _pure
+
+__all__ = [
+    "NAME",
+    "Encoder",
+    "KernelLearner",
+    "Learner",
+    "MultiLearner",
+    "Rows",
+    "Scanner",
+    "Vocabulary",
+    "WeightDict",
+    "kernel_learner",
+    "signs_of",
+]
 
 NAME = os.environ.get("STREAM_PEGASOS_ENGINE", "")
 if NAME not in ("", "compiled", "pure"):
     raise ImportError(f"STREAM_PEGASOS_ENGINE is {NAME!r}; it may be 'compiled' or 'pure'")
 
-if TYPE_CHECKING or NAME == "pure":
-    from stream_pegasos._pure import Encoder, Learner, Rows, Scanner, Vocabulary, WeightDict, signs_of
+if TYPE_CHECKING:
+    from stream_pegasos._pure import (
+        Encoder,
+        KernelLearner,
+        Learner,
+        MultiLearner,
+        Rows,
+        Scanner,
+        Vocabulary,
+        WeightDict,
+        signs_of,
+    )
 else:
-    try:
-        from stream_pegasos._compiled import (
-            Encoder,
-            Learner,
-            Rows,
-            Scanner,
-            Vocabulary,
-            WeightDict,
-            signs_of,
-        )
+    chosen = _pure
+    if NAME != "pure":
+        try:
+            chosen = importlib.import_module("stream_pegasos._compiled")
+        except ImportError as error:
+            if NAME == "compiled":
+                raise ImportError(
+                    "the compiled engine is missing: install a C compiler, then stream_pegasos again"
+                ) from error
+            warnings.warn(
+                "stream_pegasos runs on its pure Python engine, which is slow: no compiled engine was built "
+                "(with a C compiler, reinstalling builds it; STREAM_PEGASOS_ENGINE=pure says that this is intended)",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+    NAME = "pure" if chosen is _pure else "compiled"
+    for name in _pure.__all__:
+        globals()[name] = getattr(chosen, name)
 
-        NAME = "compiled"
-    except ImportError as error:
-        if NAME == "compiled":
-            raise ImportError(
-                "the compiled engine is missing: install a C compiler, then stream_pegasos again"
-            ) from error
-        from stream_pegasos._pure import Encoder, Learner, Rows, Scanner, Vocabulary, WeightDict, signs_of
 
-        NAME = "pure"
-        warnings.warn(
-            "stream_pegasos runs on its pure Python engine, which is slow: no compiled engine was built "
-            "(with a C compiler, reinstalling builds it; STREAM_PEGASOS_ENGINE=pure says that this is intended)",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+def kernel_learner(l2: float, t0: float, kernel: Any, *others: Any) -> KernelLearner:
+    """A learner with that kernel; one that is a function is called from Python."""
+    return (_pure.KernelLearner if callable(kernel) else KernelLearner)(l2, t0, kernel, *others)
 
 
 def restore(kind: str, arguments: tuple[Any, ...], state: dict[str, Any] | None) -> Any:
@@ -56,6 +78,9 @@ def restore(kind: str, arguments: tuple[Any, ...], state: dict[str, Any] | None)
 
 
 copyreg.pickle(Learner, lambda it: (restore, ("Learner", it.arguments, it.get_state())))
+copyreg.pickle(MultiLearner, lambda it: (restore, ("MultiLearner", it.arguments, it.get_state())))
+for kind in {KernelLearner, _pure.KernelLearner}:
+    copyreg.pickle(kind, lambda it: (restore, ("kernel_learner", it.arguments, it.get_state())))
 copyreg.pickle(Scanner, lambda it: (restore, ("Scanner", it.arguments, None)))
 copyreg.pickle(Vocabulary, lambda it: (restore, ("Vocabulary", (it.names,), None)))
-copyreg.pickle(WeightDict, lambda it: (restore, ("WeightDict", (), it.get_state())))
+copyreg.pickle(WeightDict, lambda it: (restore, ("WeightDict", (it.average,), it.get_state())))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from river import base
 
-from stream_pegasos import _pure
+from stream_pegasos._pure.scanner import CHAR_NGRAMS, word_ngrams
 from stream_pegasos.checks import check_bool, check_integer, check_one_of
 from stream_pegasos.engine import Scanner
 from stream_pegasos.frames import is_frame
@@ -214,8 +214,8 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         text = self._preprocess(text)
         if self.analyzer == "word":
             found = re.findall(self.token_pattern, text)
-            return list(_pure.word_ngrams(found, self._stop_words, self.ngram_range))
-        return list(_pure.CHAR_NGRAMS[self.analyzer](text, self.ngram_range))
+            return list(word_ngrams(found, self._stop_words, self.ngram_range))
+        return list(CHAR_NGRAMS[self.analyzer](text, self.ngram_range))
 
     def index(self, token: str) -> tuple[int, float]:
         """The column of an n-gram, and the sign that it has there.
@@ -248,7 +248,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
     def _ngrams(self, text: str) -> list[str]:
         text = self._preprocess(text)
         tokens = re.findall(self.token_pattern, text) if self.tokenizer is None else self.tokenizer(text)
-        return list(_pure.word_ngrams(tokens, self._stop_words, self.ngram_range))
+        return list(word_ngrams(tokens, self._stop_words, self.ngram_range))
 
     def _prepare(self, x: Any) -> Any:
         """What the scanner takes: the text, or its n-grams where Python has to find them."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos import _pure
+from stream_pegasos._pure.weights import DIRECT_LIMIT
 
 
 def is_frame(X: Any) -> bool:
@@ -62,10 +62,24 @@ def csr_arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np
     """
     if matrix.dtype.kind not in "biuf":
         raise TypeError(f"X is a matrix of {matrix.dtype}; its values must be real numbers")
-    if matrix.shape[-1] > _pure.DIRECT_LIMIT:
-        raise ValueError(f"X has {matrix.shape[-1]} columns; it may have up to {_pure.DIRECT_LIMIT}")
+    if matrix.shape[-1] > DIRECT_LIMIT:
+        raise ValueError(f"X has {matrix.shape[-1]} columns; it may have up to {DIRECT_LIMIT}")
     indptr = matrix.indptr.astype(np.int64, copy=False)
     indices, data = np.ascontiguousarray(matrix.indices), np.ascontiguousarray(matrix.data, np.float64)
     if indptr[0] != 0 or (np.diff(indptr) < 0).any() or not indptr[-1] <= len(indices) == len(data):
         raise ValueError("X is no CSR matrix: its indptr does not fit its indices and data")
     return indptr, indices, data
+
+
+def n_rows(rows: Any) -> int:
+    """The number of examples in what an encoder takes: a list, or the arrays of a CSR matrix."""
+    return len(rows[0]) - 1 if isinstance(rows, tuple) else len(rows)
+
+
+def some_rows(rows: Any, begin: int, end: int) -> Any:
+    """The examples from `begin` to before `end`."""
+    if not isinstance(rows, tuple):
+        return rows[begin:end]
+    indptr, indices, data = rows
+    first, last = indptr[begin], indptr[end]
+    return indptr[begin : end + 1] - first, indices[first:last], data[first:last]

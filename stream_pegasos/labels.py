@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 Label = bool | int | str
 
@@ -44,6 +46,10 @@ class Labels:
             self.known = tuple(there)
         else:
             self.known = (False, True) if self.pos_label is None else ()
+
+    def of_sign(self, sign: float) -> Label:
+        """The positive label for 1, the negative one for −1; of labels that have been met."""
+        return self.positive if sign > 0.0 else self.negative  # type: ignore[return-value]
 
     def restore(self, negative: Label | None, positive: Label | None, met: bool) -> None:
         """Take over labels met elsewhere.
@@ -89,7 +95,8 @@ class Labels:
             if self.negative is not None and self.positive is not None:
                 raise ValueError(
                     f"label {label!r} is a third one beside {self.negative!r} and {self.positive!r}; this model is "
-                    f"binary: for several classes wrap it in River's multiclass.OneVsRestClassifier"
+                    "binary: for several classes use MulticlassPegasosClassifier, for ordered ones "
+                    "OrdinalPegasosClassifier"
                 )
             if isinstance(label, bool) and not self.met and self.positive is None:
                 self.negative, self.positive = False, True
@@ -107,6 +114,46 @@ class Labels:
         self.met = True
         self._settle()
         return exchanged
+
+
+@dataclass
+class Classes:
+    """The labels of a model of any number of classes, in the order in which they came."""
+
+    known: tuple[Label, ...] = ()
+    numbers: dict[Any, int] = field(default_factory=dict)
+
+    def number(self, y: Any) -> int | None:
+        """The number of a label, `None` if it is not known."""
+        try:
+            return self.numbers.get(y)
+        except TypeError:  # not even hashable
+            return None
+
+    def with_labels(self, y: Iterable[Any]) -> tuple[Classes, NDArray[np.int64]]:
+        """Classes that know the labels in `y` too, and the number of each.
+
+        Raises
+        ------
+        TypeError
+            If one is no bool, int or str.
+        """
+        given = y.tolist() if hasattr(y, "tolist") else list(y)
+        numbers = dict(self.numbers)
+        found = []
+        for label in given:
+            number = self.number(label)
+            found.append(numbers.setdefault(check_label(label), len(numbers)) if number is None else number)
+        new = self if len(numbers) == len(self.numbers) else Classes(tuple(numbers), numbers)
+        return new, np.array(found, np.int64)
+
+
+def label_array(labels: Sequence[Label | None]) -> NDArray[Any]:
+    """The labels as an array that holds them as they are."""
+    array = np.array(labels)
+    if array.tolist() != list(labels) or len({*map(type, labels)}) > 1:  # no dtype of NumPy's does
+        return np.array(labels, object)
+    return array
 
 
 def check_label(y: Any) -> Label:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import orjson
+from river import base, optim
 
 FORMAT = "stream_pegasos"
 FORMAT_VERSION = 1
@@ -196,6 +197,8 @@ def pack(value: Any) -> Any:
         return {"set": sorted((pack(part) for part in value), key=repr)}
     if isinstance(value, list):
         return {"list": [pack(part) for part in value]}
+    if isinstance(value, optim.initializers.Initializer) and type(value).__name__ in optim.initializers.__all__:
+        return {"initializer": [type(value).__name__, pack(value._get_params())]}
     if isinstance(value, Mapping):
         return {"dict": [[pack(key), pack(part)] for key, part in value.items()]}
     raise ValueError(f"{value!r} cannot be saved: a model file holds data, no code")
@@ -212,8 +215,18 @@ def unpack(packed: Any) -> Any:
         return bytes.fromhex(content).decode("utf-16-le", "surrogatepass")
     if kind == "dict":
         return {unpack(key): unpack(part) for key, part in content}
+    if kind == "initializer":
+        name, parameters = content
+        if name not in optim.initializers.__all__:
+            raise ValueError(f"{name!r} is no initializer of River's")
+        return getattr(optim.initializers, name)(**unpack(parameters))
     collection = {"tuple": tuple, "set": frozenset, "list": list}[kind]
     return collection(unpack(part) for part in content)
+
+
+def pack_parameters(estimator: base.Base) -> dict[str, Any]:
+    """What the estimator was made with, by parameter."""
+    return {name: pack(getattr(estimator, name)) for name in estimator._get_params()}
 
 
 def is_unicode(text: str) -> bool:

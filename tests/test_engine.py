@@ -24,6 +24,8 @@ from hypothesis.stateful import (
 
 from stream_pegasos import _pure, engine
 from stream_pegasos._pure import Row
+from stream_pegasos._pure.scanner import TOKEN_PATTERNS
+from stream_pegasos._pure.weights import FIRST_NAME, INTERCEPT
 
 try:
     from stream_pegasos import _compiled
@@ -170,7 +172,7 @@ PATTERNS_OF_KEYS = {
     "wide columns": lambda n: random.Random(2).sample(range(1 << 31), n),
     "any": lambda n: random.Random(3).sample(range(-(1 << 53) + 1, 1 << 53), n),
     "multiples of a power of two": lambda n: range(0, n << 32, 1 << 32),
-    "names": lambda n: range(_pure.FIRST_NAME, _pure.FIRST_NAME + n),
+    "names": lambda n: range(FIRST_NAME, FIRST_NAME + n),
 }
 
 
@@ -299,15 +301,15 @@ def test_distinct_names_get_distinct_keys(engine_in_test, x):
     vocabulary = engine_in_test.Vocabulary()
     row = vocabulary.row(x, True)
     assert len(set(row.keys)) == len(x)
-    assert _pure.INTERCEPT not in row.keys
-    found = dict(zip(vocabulary.names, range(_pure.FIRST_NAME, 1 << 62), strict=False))
+    assert INTERCEPT not in row.keys
+    found = dict(zip(vocabulary.names, range(FIRST_NAME, 1 << 62), strict=False))
     assert dict(zip(row.keys, row.values, strict=True)) == {found.get(name, name): v for name, v in x.items()}
 
 
 @both_engines
 def test_predicting_and_zeros_bring_no_names(engine_in_test):
     vocabulary = engine_in_test.Vocabulary(["known"])
-    assert as_dict(vocabulary.row({"known": 2.0, "unknown": 1.0, 7: 3.0}, False)) == {_pure.FIRST_NAME: 2.0, 7: 3.0}
+    assert as_dict(vocabulary.row({"known": 2.0, "unknown": 1.0, 7: 3.0}, False)) == {FIRST_NAME: 2.0, 7: 3.0}
     vocabulary.row({"zero": 0.0, "negative zero": -0.0}, True)
     assert vocabulary.names == ["known"]
     # A name that has no key must not be taken for a key that means something.
@@ -327,7 +329,7 @@ def test_names_of_a_failing_call_are_forgotten(engine_in_test, bad, position):
     with pytest.raises((TypeError, ValueError), match="bad"):
         vocabulary.row(xs[position], True)
     assert vocabulary.names == ["before"]
-    assert as_dict(vocabulary.row({"then": 1.0}, True)) == {_pure.FIRST_NAME + 1: 1.0}
+    assert as_dict(vocabulary.row({"then": 1.0}, True)) == {FIRST_NAME + 1: 1.0}
 
 
 @both_engines
@@ -378,7 +380,7 @@ texts = st.lists(st.tuples(pieces, repeats), max_size=5).map(
 scanner_options = st.fixed_dictionaries(
     {
         "analyzer": st.sampled_from(["word", "word", "word", "char", "char_wb"]),
-        "token_pattern": st.sampled_from(_pure.TOKEN_PATTERNS),
+        "token_pattern": st.sampled_from(TOKEN_PATTERNS),
         "lowercase": st.booleans(),
         "stop_words": st.sampled_from([frozenset(), frozenset(["the", "a", "σ", "漢字", "x" * 13, ""])]),
         "ngram_range": st.sampled_from([(1, 1), (1, 2), (2, 2), (2, 3), (1, 5), (3, 7)]),
@@ -430,7 +432,7 @@ def word_scanner(engine_in_test, token_pattern=r"\b\w\w+\b", **changes):
 
 
 @needs_compiled
-@pytest.mark.parametrize("pattern", _pure.TOKEN_PATTERNS)
+@pytest.mark.parametrize("pattern", TOKEN_PATTERNS)
 @pytest.mark.parametrize("changes", [{}, {"ngram_range": (1, 2)}, {"analyzer": "char_wb", "ngram_range": (2, 4)}])
 def test_scanners_agree_wherever_blocks_and_segments_end(pattern, changes):
     pure, compiled = word_scanner(_pure, pattern, **changes), word_scanner(_compiled, pattern, **changes)
@@ -569,9 +571,9 @@ def against_dense(engine_in_test, dense_pegasos, l2, options, stream):
 
 
 def weights_of(learner, vocabulary):
-    keys = {name: _pure.FIRST_NAME + i for i, name in enumerate(vocabulary.names)} | {3: 3, -1: -1}
+    keys = {name: FIRST_NAME + i for i, name in enumerate(vocabulary.names)} | {3: 3, -1: -1}
     named = [learner.weights.get(keys[name]) if name in keys else 0.0 for name in NAMES]
-    return np.array([*named, learner.weights.get(_pure.INTERCEPT)])
+    return np.array([*named, learner.weights.get(INTERCEPT)])
 
 
 @both_engines
@@ -683,7 +685,7 @@ def test_examples_that_weigh_nothing_still_count_as_steps(engine_in_test):
     learner.learn(vocabulary, {"a": 1.0}, 1.0, 0.0)
     assert (learner.n_iterations, len(learner.weights)) == (1, 0)
     learner.learn(vocabulary, {}, -1.0, 1.0)
-    assert pairs(learner.weights) == {_pure.INTERCEPT: pytest.approx(-1 / math.sqrt(0.1))}
+    assert pairs(learner.weights) == {INTERCEPT: pytest.approx(-1 / math.sqrt(0.1))}
 
 
 @both_engines
@@ -836,7 +838,7 @@ def test_copies_are_equal_and_independent(duplicate):
 
 def test_the_engine_is_chosen_by_the_environment():
     code = "import json, stream_pegasos.engine as e; print(json.dumps([e.NAME, e.Learner.__module__]))"
-    assert run(code, STREAM_PEGASOS_ENGINE="pure") == ["pure", "stream_pegasos._pure"]
+    assert run(code, STREAM_PEGASOS_ENGINE="pure") == ["pure", "stream_pegasos._pure.learner"]
     if _compiled is not None:
         assert run(code, STREAM_PEGASOS_ENGINE="") == ["compiled", "stream_pegasos._compiled"]
         assert run(code, STREAM_PEGASOS_ENGINE="compiled") == ["compiled", "stream_pegasos._compiled"]

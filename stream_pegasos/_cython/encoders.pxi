@@ -1,0 +1,292 @@
+cdef class Encoder:
+    """Turns one kind of input into examples. `_load` and `_load_many` check all of it under the GIL, `_fetch` fills
+    `_example` without.
+    """
+
+    cdef Example _example
+    cdef uint64_t* _hashes  # what the example usually points to
+    cdef double* _values
+    cdef Py_ssize_t _capacity
+    cdef Guard _guard
+
+    def __cinit__(self):
+        self._guard = Guard()
+
+    def __dealloc__(self):
+        free(self._hashes)
+        free(self._values)
+
+    def row(self, x, bint learning):
+        wait_for(self._guard, self._guard)
+        self._load(x, learning)
+        return self._row()
+
+    def rows(self, X, bint learning):
+        cdef Py_ssize_t i, n
+        wait_for(self._guard, self._guard)
+        n = self._load_many(X, learning)
+        rows = []
+        for i in range(n):
+            if self._fetch(i) < 0:
+                raise MemoryError
+            rows.append(self._row())
+        return rows
+
+    def name(self, int64_t key):
+        return key
+
+    cdef _row(self):
+        cdef Example* e = &self._example
+        cdef Py_ssize_t i
+        keys = [<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER) for i in range(e.n)]
+        return Row(keys, [e.values[i] for i in range(e.n)], e.factor)
+
+    cdef int _reserve(self, Py_ssize_t n) noexcept nogil:
+        """Point the example to memory with room for `n` features and the intercept."""
+        cdef Py_ssize_t capacity = self._capacity
+        if n + 1 > capacity:
+            if reserve(<void**> &self._hashes, &capacity, n + 1, sizeof(uint64_t)) < 0:
+                return -1
+            capacity = self._capacity
+            if reserve(<void**> &self._values, &capacity, n + 1, sizeof(double)) < 0:
+                return -1
+            self._capacity = capacity
+        self._example.hashes, self._example.values = self._hashes, self._values
+        return 0
+
+    cdef int _release(self) except -1:
+        """Let go of the last input."""
+        if self._capacity > MOST_KEPT:
+            free(self._hashes)
+            free(self._values)
+            self._hashes, self._values, self._capacity = NULL, NULL, 0
+        return 0
+
+    cdef int _load(self, x, bint learning) except -1:
+        raise NotImplementedError
+
+    cdef Py_ssize_t _load_many(self, X, bint learning) except -1:
+        raise NotImplementedError
+
+    cdef int _fetch(self, Py_ssize_t i) noexcept nogil:
+        return -1
+
+
+cdef bint is_plain(name):
+    """Whether `plain_name` would give a name back as it is."""
+    if type(name) is tuple:
+        for part in <tuple> name:
+            if not is_plain(part):
+                return False
+        return True
+    return type(name) is str or type(name) is int
+
+
+@cython.final
+cdef class Vocabulary(Encoder):
+    cdef dict _keys
+    cdef list _names  # all of them or, until one is asked for, fewer
+    cdef uint64_t* _flat_hashes
+    cdef double* _flat_values
+    cdef Py_ssize_t* _ends
+    cdef Py_ssize_t _n_flat, _flat_hashes_capacity, _flat_values_capacity, _ends_capacity
+
+    def __init__(self, names=()):
+        self._keys = {name: FIRST_NAME + i for i, name in enumerate(names)}
+        self._names = list(self._keys)
+
+    def __dealloc__(self):
+        free(self._flat_hashes)
+        free(self._flat_values)
+        free(self._ends)
+
+    @property
+    def names(self):
+        return list(self._keys)
+
+    def name(self, int64_t key):
+        if key < FIRST_NAME:
+            return key
+        if len(self._names) != len(self._keys):
+            self._names += itertools.islice(self._keys, len(self._names), None)
+        return self._names[key - FIRST_NAME]
+
+    cdef int _load(self, x, bint learning) except -1:
+        cdef Py_ssize_t before = len(self._keys)
+        if not isinstance(x, dict):
+            raise TypeError(f"features must be a dict, not {type(x).__name__}")
+        try:
+            if not self._encode(x, learning):
+                self._encode({plain_name(name): check_value(name, value) for name, value in x.items()}, learning)
+        except BaseException:
+            self._forget(before)
+            raise
+        return 0
+
+    cdef bint _encode(self, x, bint learning) except -1:
+        """Make the example; False, and nothing done, if Python's help is needed to see what a name or a value is. (Python
+        code might let other threads in.)
+        """
+        cdef Example* e = &self._example
+        cdef Py_ssize_t i
+        if self._reserve(PyDict_Size(x)) < 0:
+            raise MemoryError
+        e.n, e.factor = read_usual_items(x, DIRECT_LIMIT, <int64_t*> e.hashes, e.values), 1.0
+        if e.n < 0 or not sp_all_within(e.values, e.n, VALUE_LIMIT):
+            return self._encode_any(x, learning)
+        for i in range(e.n):
+            e.hashes[i] = hash_key(<int64_t> e.hashes[i])
+        return True
+
+    cdef bint _encode_any(self, x, bint learning) except -1:
+        cdef Example* e = &self._example
+        cdef double value
+        cdef long long key
+        cdef int overflow
+        e.n = 0
+        for name, given in (<dict?> x if type(x) is dict else dict(x)).items():
+            if PyFloat_Check(given):
+                value = PyFloat_AS_DOUBLE(given)
+            elif PyLong_CheckExact(given) or PyBool_Check(given):
+                key = PyLong_AsLongLongAndOverflow(given, &overflow)
+                if overflow:
+                    return False
+                value = <double> key
+            else:
+                return False
+            if not fabs(value) <= VALUE_LIMIT:
+                check_value(name, given)
+            overflow = 1
+            if PyLong_CheckExact(name):
+                key = PyLong_AsLongLongAndOverflow(name, &overflow)
+            if overflow or not -DIRECT_LIMIT < key < DIRECT_LIMIT:
+                number = self._keys.get(name)
+                if number is None:
+                    if not is_plain(name):
+                        return False
+                    if not learning or value == 0.0:
+                        continue
+                    number = self._keys[name] = FIRST_NAME + len(self._keys)
+                key = number
+            e.hashes[e.n] = hash_key(key)
+            e.values[e.n] = value
+            e.n += 1
+        return True
+
+    cdef int _release(self) except -1:
+        Encoder._release(self)
+        release(<void**> &self._flat_hashes, &self._flat_hashes_capacity)
+        release(<void**> &self._flat_values, &self._flat_values_capacity)
+        release(<void**> &self._ends, &self._ends_capacity)
+        return 0
+
+    cdef _forget(self, Py_ssize_t size):
+        del self._names[size:]
+        while len(self._keys) > size:
+            self._keys.popitem()
+
+    cdef Py_ssize_t _load_many(self, X, bint learning) except -1:
+        cdef Py_ssize_t before = len(self._keys), i = 0, n
+        cdef Example* e = &self._example
+        self._n_flat = 0
+        try:
+            for x in X:
+                self._load(x, learning)
+                n = self._n_flat + e.n
+                if (
+                    reserve(<void**> &self._flat_hashes, &self._flat_hashes_capacity, n + 1, sizeof(uint64_t)) < 0
+                    or reserve(<void**> &self._flat_values, &self._flat_values_capacity, n + 1, sizeof(double)) < 0
+                    or reserve(<void**> &self._ends, &self._ends_capacity, i + 1, sizeof(Py_ssize_t)) < 0
+                ):
+                    raise MemoryError
+                memcpy(self._flat_hashes + self._n_flat, e.hashes, e.n * sizeof(uint64_t))
+                memcpy(self._flat_values + self._n_flat, e.values, e.n * sizeof(double))
+                self._ends[i] = self._n_flat = n
+                i += 1
+        except BaseException:
+            self._forget(before)
+            raise
+        return i
+
+    cdef int _fetch(self, Py_ssize_t i) noexcept nogil:
+        cdef Py_ssize_t begin = self._ends[i - 1] if i else 0
+        cdef Example* e = &self._example
+        e.n, e.factor = self._ends[i] - begin, 1.0
+        if self._reserve(e.n) < 0:
+            return -1
+        memcpy(e.hashes, self._flat_hashes + begin, e.n * sizeof(uint64_t))
+        memcpy(e.values, self._flat_values + begin, e.n * sizeof(double))
+        return 0
+
+
+@cython.final
+cdef class Rows(Encoder):
+    cdef const int64_t[::1] _indptr
+    cdef const int32_t[::1] _indices32
+    cdef const int64_t[::1] _indices64
+    cdef const double[::1] _data
+    cdef bint _wide, _spread, _in_place  # in place where no intercept is to stand behind the values
+    cdef Py_ssize_t _n_columns
+
+    cdef Py_ssize_t _load_many(self, X, bint learning) except -1:
+        cdef Py_ssize_t i, n
+        cdef int64_t bits = 0  # no column is beyond all bits of all columns
+        cdef bint fine = True
+        indptr, indices, data = X
+        self._indptr, self._data = indptr, data
+        self._wide, self._spread, self._in_place = indices.dtype == np.int64, False, False
+        n = self._data.shape[0]
+        if self._wide:
+            self._indices64 = indices
+        else:
+            self._indices32 = indices
+        with nogil:
+            if self._wide:
+                for i in range(n):
+                    bits |= self._indices64[i]
+            else:
+                for i in range(n):
+                    bits |= self._indices32[i]
+            if n:
+                fine = sp_all_within(&self._data[0], n, VALUE_LIMIT)
+        if bits < 0 or bits >= FIRST_NAME:
+            raise ValueError("a column of the matrix is negative or beyond 2**60")
+        if not fine:
+            for i in range(n):
+                if not fabs(self._data[i]) <= VALUE_LIMIT:
+                    raise ValueError(
+                        f"column {indices[i]} holds the value {self._data[i]!r}; "
+                        f"values must be finite and at most {VALUE_LIMIT:g} in size"
+                    )
+        self._n_columns = bits + 1
+        return self._indptr.shape[0] - 1
+
+    cdef bint _is_dense(self) noexcept nogil:
+        """Whether columns come again so often that a loop gains by having the weights by column."""
+        return not self._wide and self._n_columns < self._data.shape[0] // 4
+
+    cdef int _fetch(self, Py_ssize_t i) noexcept nogil:
+        cdef Py_ssize_t begin = self._indptr[i], j
+        cdef Example* e = &self._example
+        e.n, e.factor = self._indptr[i + 1] - begin, 1.0
+        if self._reserve(e.n) < 0:
+            return -1
+        if self._spread:
+            for j in range(e.n):
+                e.hashes[j] = self._indices32[begin + j]
+        elif self._wide:
+            for j in range(e.n):
+                e.hashes[j] = hash_key(self._indices64[begin + j])
+        else:
+            for j in range(e.n):
+                e.hashes[j] = hash_key(self._indices32[begin + j])
+        if self._in_place:
+            e.values = <double*> &self._data[begin]
+        elif e.n:
+            memcpy(e.values, &self._data[begin], e.n * sizeof(double))
+        begin += e.n
+        for j in range(0, min(e.n, self._data.shape[0] - begin), 8):  # what the next row will want
+            SP_PREFETCH(&self._data[begin + j])
+            if not self._wide:
+                SP_PREFETCH(&self._indices32[begin + j])
+        return 0

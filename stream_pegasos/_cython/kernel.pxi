@@ -1,0 +1,521 @@
+cdef double NEGLIGIBLE = kernel.NEGLIGIBLE
+cdef double LARGEST_SIMILARITY = kernel.LARGEST_SIMILARITY
+cdef double SMALLEST_SIMILARITY = kernel.SMALLEST_SIMILARITY
+cdef int HALVINGS = kernel.HALVINGS
+
+cdef enum:
+    LINEAR
+    POLYNOMIAL
+    RBF
+    COSINE
+
+cdef enum:
+    NO_MEMORY = -1
+    NO_NUMBER = -2
+
+
+cdef struct Vector:
+    uint64_t* hashes
+    double* values
+    Py_ssize_t n
+    double square, itself  # ⟨x, x⟩ and K(x, x)
+    double beta
+
+
+cdef struct Use:  # of a feature in a support vector
+    double value
+    Py_ssize_t vector
+
+
+cdef struct Uses:
+    Use* items
+    Py_ssize_t n, capacity
+
+
+cdef double value_of_mixture(double h, double share, double log_similarity) noexcept nogil:
+    return share * exp(log_similarity * (1.0 - h) * (1.0 - h)) + (1.0 - share) * exp(log_similarity * h * h)
+
+
+cdef double best_mixture(double share, double log_similarity) noexcept nogil:
+    cdef double low = 0.0, high = 0.5, h
+    cdef int i
+    for i in range(HALVINGS):
+        h = 0.5 * (low + high)
+        if share * (1.0 - h) * exp(log_similarity * (1.0 - h) * (1.0 - h)) > (1.0 - share) * h * exp(log_similarity * h * h):
+            low = h
+        else:
+            high = h
+    return low
+
+
+@cython.final
+cdef class KernelLearner:
+    """For each feature a list of its uses in the support vectors, so that an example meets only those that share one."""
+
+    cdef readonly tuple arguments
+    cdef readonly Py_ssize_t n_iterations
+    cdef double _l2, _t0, _gamma, _coef0
+    cdef int _kernel, _degree
+    cdef Py_ssize_t _budget
+    cdef bint _merge
+    cdef const double[:, ::1] _losses
+    cdef Table _table  # an entry points to the uses of its feature
+    cdef Vector* _vectors
+    cdef double* _similarities  # of the example in hand to each support vector
+    cdef Py_ssize_t _n, _vectors_capacity, _similarities_capacity
+    cdef Calibration _calibration
+    cdef Guard _guard
+
+    def __init__(
+        self,
+        double l2,
+        double t0,
+        str kernel_name,
+        double gamma,
+        double coef0,
+        int degree,
+        Py_ssize_t budget,
+        bint merge,
+    ):
+        self.arguments = (l2, t0, kernel_name, gamma, coef0, degree, budget, bool(merge))
+        self._guard = Guard()
+        self._l2, self._t0, self._gamma, self._coef0, self._degree = l2, t0, gamma, coef0, degree
+        self._kernel = ["linear", "polynomial", "rbf", "cosine"].index(kernel_name)
+        self._budget, self._merge = budget, merge
+        self._losses = kernel.loss_table() if merge else np.empty((0, 0))
+        self._calibration.slope = 1.0
+        if make_for(&self._table, 0, 2) < 0:
+            raise MemoryError
+
+    def __dealloc__(self):
+        self._clear()
+        free(self._table.words)
+        free(self._vectors)
+        free(self._similarities)
+
+    def __len__(self):
+        return self._n
+
+    def __sizeof__(self):
+        cdef Py_ssize_t i, n = 0
+        for i in range(self._n):
+            n += self._vectors[i].n
+        return object.__sizeof__(self) + end(&self._table) * sizeof(Word) + n * (16 + sizeof(Use))
+
+    def margin(self, Encoder encoder not None, x):
+        wait_for(encoder._guard, self._guard)
+        encoder._load(x, False)
+        check_status(self._find_similarities(&encoder._example))
+        return self._margin()
+
+    def probability(self, double margin):
+        return probability_of(&self._calibration, margin)
+
+    def learn(self, Encoder encoder not None, x, double y, double weight):
+        wait_for(encoder._guard, self._guard)
+        encoder._load(x, True)
+        check_status(self._find_similarities(&encoder._example))
+        check_status(self._learn(&encoder._example, self._margin(), y, weight))
+
+    def predict_learn_many(self, Encoder encoder not None, X, y=None, weights=None):
+        with encoder._guard.lock:
+            with self._guard.lock:
+                encoder._guard.busy = self._guard.busy = True
+                try:
+                    return self._predict_learn_many(encoder, X, y, weights)
+                finally:
+                    encoder._release()
+                    encoder._guard.busy = self._guard.busy = False
+
+    cdef _predict_learn_many(self, Encoder encoder, X, y, weights):
+        cdef Py_ssize_t i, n
+        cdef bint learning = y is not None, weighted = weights is not None
+        cdef const double[::1] labels, example_weights
+        cdef double[::1] out_margins, out_probabilities
+        cdef Example* e = &encoder._example
+        cdef int status = 0
+        if learning:
+            labels = y
+        if weighted:
+            example_weights = weights
+        n = encoder._load_many(X, learning)
+        margins, probabilities = np.empty(n), np.empty(n)
+        out_margins, out_probabilities = margins, probabilities
+        with nogil:
+            for i in range(n):
+                status = encoder._fetch(i)
+                if status == 0:
+                    status = self._find_similarities(e)
+                if status < 0:
+                    break
+                out_margins[i] = self._margin()
+                out_probabilities[i] = probability_of(&self._calibration, out_margins[i])
+                if learning:
+                    status = self._learn(e, out_margins[i], labels[i], example_weights[i] if weighted else 1.0)
+                    if status < 0:
+                        break
+        check_status(status)
+        return margins, probabilities
+
+    def flush(self):
+        pass
+
+    def negate(self):
+        cdef Py_ssize_t i
+        wait_for(self._guard, self._guard)
+        for i in range(self._n):
+            self._vectors[i].beta = -self._vectors[i].beta
+
+    def get_state(self):
+        cdef Py_ssize_t i, j, n = 0
+        wait_for(self._guard, self._guard)
+        for i in range(self._n):
+            n += self._vectors[i].n
+        coefficients, indptr = np.empty(self._n), np.zeros(self._n + 1, np.int64)
+        keys, values = np.empty(n, np.int64), np.empty(n)
+        cdef double[::1] b = coefficients, v = values
+        cdef int64_t[::1] ends = indptr, k = keys
+        n = 0
+        for i in range(self._n):
+            b[i] = self._vectors[i].beta
+            for j in range(self._vectors[i].n):
+                k[n] = <int64_t> (self._vectors[i].hashes[j] * INVERSE_MULTIPLIER)
+                v[n] = self._vectors[i].values[j]
+                n += 1
+            ends[i + 1] = n
+        return {
+            "slope": self._calibration.slope,
+            "calibration_squares": self._calibration.squares,
+            "n_iterations": self.n_iterations,
+            "coefficients": coefficients,
+            "indptr": indptr,
+            "keys": keys,
+            "values": values,
+        }
+
+    def set_state(self, state):
+        cdef Py_ssize_t i, j, begin
+        wait_for(self._guard, self._guard)
+        cdef const double[::1] b = state["coefficients"], v = state["values"]
+        cdef const int64_t[::1] ends = state["indptr"], k = state["keys"]
+        cdef Vector x
+        self._clear()
+        for i in range(b.shape[0]):
+            begin, x.n = ends[i], ends[i + 1] - ends[i]
+            if allocate(&x, x.n) < 0:
+                raise MemoryError
+            for j in range(x.n):
+                x.hashes[j], x.values[j] = hash_key(k[begin + j]), v[begin + j]
+            self._measure(&x)
+            if self._append(&x, b[i]) < 0:
+                raise MemoryError
+        self._calibration.slope, self._calibration.squares = state["slope"], state["calibration_squares"]
+        self.n_iterations = state["n_iterations"]
+
+    cdef void _clear(self) noexcept nogil:
+        while self._n:
+            self._remove(self._n - 1)
+
+    cdef void _measure(self, Vector* x) noexcept nogil:
+        cdef Py_ssize_t i
+        x.square = 0.0
+        for i in range(x.n):
+            x.square += x.values[i] * x.values[i]
+        x.itself = self._similarity(x.square, x.square, x.square)
+
+    cdef inline double _similarity(self, double product, double x_square, double z_square) noexcept nogil:
+        cdef double lengths, base, power = 1.0
+        cdef int i
+        if self._kernel == RBF:
+            return exp(-self._gamma * max(x_square + z_square - 2.0 * product, 0.0))
+        if self._kernel == COSINE:
+            lengths = sqrt(x_square) * sqrt(z_square)
+            return product / lengths if lengths != 0.0 else 0.0
+        if self._kernel == POLYNOMIAL:
+            base = self._gamma * product + self._coef0
+            for i in range(self._degree):
+                power *= base
+            return power
+        return product
+
+    cdef int _find_similarities(self, Example* e) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef double square = 0.0, itself
+        if reserve(<void**> &self._similarities, &self._similarities_capacity, self._n, sizeof(double)) < 0:
+            return NO_MEMORY
+        for i in range(e.n):
+            e.values[i] *= e.factor
+            square += e.values[i] * e.values[i]
+        e.factor = 1.0
+        itself = self._similarity(square, square, square)
+        if not fabs(itself) <= LARGEST_SIMILARITY:
+            return NO_NUMBER
+        return self._compare(e.hashes, e.values, e.n, square)
+
+    cdef int _compare(self, const uint64_t* hashes, const double* values, Py_ssize_t n, double square) noexcept nogil:
+        """Fill `_similarities` with K(x, z) for every support vector z."""
+        cdef double* products = self._similarities
+        cdef Py_ssize_t i, j, p
+        cdef Uses* uses
+        cdef double x
+        cdef bint fine = True
+        memset(products, 0, self._n * sizeof(double))
+        for i in range(n):
+            SP_PREFETCH(&self._table.words[home(&self._table, hashes[i])])
+        for i in range(n):
+            p = seek(&self._table, hashes[i])
+            if self._table.words[p].hash == hashes[i]:
+                uses = <Uses*> self._table.words[p + 1].pointer
+                x = values[i]
+                for j in range(uses.n):
+                    products[uses.items[j].vector] += x * uses.items[j].value
+        for j in range(self._n):
+            self._similarities[j] = self._similarity(products[j], square, self._vectors[j].square)
+            fine &= fabs(self._similarities[j]) <= LARGEST_SIMILARITY
+        return 0 if fine else NO_NUMBER
+
+    cdef double _margin(self) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef double total = 0.0
+        for i in range(self._n):
+            total += self._vectors[i].beta * self._similarities[i]
+        return total / (self._l2 * (self.n_iterations + self._t0)) if self._n else 0.0
+
+    cdef int _learn(self, Example* e, double margin, double y, double weight) noexcept nogil:
+        cdef double probability = probability_of(&self._calibration, margin)
+        calibrate(&self._calibration, -y * margin * (1.0 - probability if y > 0.0 else probability))
+        self.n_iterations += 1
+        if y * margin < 1.0 and weight > 0.0:
+            if self._add(e, weight * y) < 0:
+                return NO_MEMORY
+            if 0 < self._budget < self._n:
+                return self._make_room()
+        return 0
+
+    cdef int _add(self, Example* e, double beta) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef Vector x
+        if allocate(&x, e.n) < 0:
+            return NO_MEMORY
+        x.n = 0
+        for i in range(e.n):
+            if e.values[i] != 0.0:
+                x.hashes[x.n], x.values[x.n] = e.hashes[i], e.values[i]
+                x.n += 1
+        self._measure(&x)
+        for i in range(self._n):
+            if self._is_same(&self._vectors[i], &x):
+                discard(&x)
+                self._vectors[i].beta += beta
+                if self._vectors[i].beta == 0.0:
+                    self._remove(i)
+                return 0
+        return self._append(&x, beta)
+
+    cdef bint _is_same(self, const Vector* z, const Vector* x) noexcept nogil:
+        return (
+            z.square == x.square
+            and z.n == x.n
+            and memcmp(z.hashes, x.hashes, x.n * sizeof(uint64_t)) == 0
+            and memcmp(z.values, x.values, x.n * sizeof(double)) == 0
+        )
+
+    cdef int _append(self, Vector* x, double beta) noexcept nogil:
+        """Make x, whose memory is handed over, the last support vector."""
+        cdef Py_ssize_t n = self._n + 1
+        if (
+            reserve(<void**> &self._vectors, &self._vectors_capacity, n, sizeof(Vector)) < 0
+            or reserve(<void**> &self._similarities, &self._similarities_capacity, n, sizeof(double)) < 0
+        ):
+            discard(x)
+            return NO_MEMORY
+        x.beta = beta
+        self._vectors[self._n] = x[0]
+        self._n = n
+        return self._link(n - 1)
+
+    cdef int _make_room(self) noexcept nogil:
+        cdef Py_ssize_t i, least = 0
+        cdef int status
+        cdef double size, smallest = -1.0
+        if self._merge:
+            status = self._merge_two()
+            if status != 0:
+                return min(status, 0)
+        for i in range(self._n):
+            size = self._vectors[i].beta * self._vectors[i].beta * self._vectors[i].itself
+            if smallest < 0.0 or size < smallest:
+                least, smallest = i, size
+        self._remove(least)
+        return 0
+
+    cdef int _merge_two(self) noexcept nogil:
+        """1 if two have been merged, 0 if there are none."""
+        cdef Py_ssize_t i, one = 0, best = -1
+        cdef Vector* vectors = self._vectors
+        cdef Vector mixed
+        cdef double loss, least = 0.0, total, share, h, log_similarity, beta
+        cdef int status
+        for i in range(1, self._n):
+            if fabs(vectors[i].beta) < fabs(vectors[one].beta):
+                one = i
+        status = self._compare(vectors[one].hashes, vectors[one].values, vectors[one].n, vectors[one].square)
+        if status < 0:
+            return status
+        for i in range(self._n):
+            if i != one and vectors[i].beta * vectors[one].beta > 0.0:
+                total = fabs(vectors[i].beta) + fabs(vectors[one].beta)
+                loss = total * total * self._look_up_loss(fabs(vectors[one].beta) / total, self._similarities[i])
+                if best < 0 or loss < least:
+                    best, least = i, loss
+        if best < 0:
+            return 0
+        total = fabs(vectors[one].beta) + fabs(vectors[best].beta)
+        share = fabs(vectors[one].beta) / total
+        log_similarity = log(max(self._similarities[best], SMALLEST_SIMILARITY))
+        h = best_mixture(share, log_similarity)
+        beta = copysign(total * value_of_mixture(h, share, log_similarity), vectors[best].beta)
+        if self._mix(&mixed, h, &vectors[one], best) < 0:
+            return NO_MEMORY
+        mixed.beta = beta
+        self._unlink(best)
+        discard(&vectors[best])
+        vectors[best] = mixed
+        if self._link(best) < 0:
+            return NO_MEMORY
+        self._remove(one)
+        return 1
+
+    cdef int _mix(self, Vector* mixed, double h, const Vector* x, Py_ssize_t other) noexcept nogil:
+        """h x + (1 − h) z, first the features of z, without those that have become negligible."""
+        cdef const Vector* z = &self._vectors[other]
+        cdef Py_ssize_t i, n = z.n
+        cdef double largest = 0.0
+        if allocate(mixed, z.n + x.n) < 0:
+            return -1
+        memcpy(mixed.hashes, z.hashes, n * sizeof(uint64_t))
+        for i in range(z.n):
+            # What x has of the feature is found below.
+            mixed.values[i] = (1.0 - h) * z.values[i]
+        for i in range(x.n):
+            self._mix_in(mixed, &n, z, x.hashes[i], h * x.values[i])
+        mixed.n = 0
+        for i in range(n):
+            largest = max(largest, fabs(mixed.values[i]))
+        for i in range(n):
+            if fabs(mixed.values[i]) > NEGLIGIBLE * largest:
+                mixed.hashes[mixed.n], mixed.values[mixed.n] = mixed.hashes[i], mixed.values[i]
+                mixed.n += 1
+        self._measure(mixed)
+        return 0
+
+    cdef void _mix_in(self, Vector* mixed, Py_ssize_t* n, const Vector* z, uint64_t h, double value) noexcept nogil:
+        cdef Py_ssize_t i
+        for i in range(z.n):
+            if z.hashes[i] == h:
+                mixed.values[i] += value
+                return
+        mixed.hashes[n[0]], mixed.values[n[0]] = h, value
+        n[0] += 1
+
+    cdef double _look_up_loss(self, double share, double similarity) noexcept nogil:
+        cdef Py_ssize_t rows = self._losses.shape[0] - 1, columns = self._losses.shape[1] - 1
+        cdef double row = share * 2.0 * rows, column = similarity * columns
+        cdef Py_ssize_t i = min(<Py_ssize_t> row, rows - 1), j = min(<Py_ssize_t> column, columns - 1)
+        cdef double above, below
+        row -= i
+        column -= j
+        above = (1.0 - column) * self._losses[i, j] + column * self._losses[i, j + 1]
+        below = (1.0 - column) * self._losses[i + 1, j] + column * self._losses[i + 1, j + 1]
+        return (1.0 - row) * above + row * below
+
+    cdef int _link(self, Py_ssize_t vector) noexcept nogil:
+        """Enter a support vector in the uses of its features."""
+        cdef const Vector* x = &self._vectors[vector]
+        cdef Uses* uses
+        cdef Py_ssize_t i, p
+        for i in range(x.n):
+            p = seek(&self._table, x.hashes[i])
+            if self._table.words[p].hash != x.hashes[i]:
+                uses = <Uses*> calloc(1, sizeof(Uses))
+                p = insert(&self._table, p, x.hashes[i]) if uses != NULL else -1
+                if p < 0:
+                    free(uses)
+                    return NO_MEMORY
+                self._table.words[p + 1].pointer = uses
+            uses = <Uses*> self._table.words[p + 1].pointer
+            if self._reserve_use(uses) < 0:
+                return NO_MEMORY
+            uses.items[uses.n].vector, uses.items[uses.n].value = vector, x.values[i]
+            uses.n += 1
+        return 0
+
+    cdef int _reserve_use(self, Uses* uses) noexcept nogil:
+        cdef Py_ssize_t capacity
+        cdef void* moved
+        if uses.n == uses.capacity:
+            capacity = 2 * uses.capacity + 1
+            moved = realloc(uses.items, capacity * sizeof(Use))
+            if moved == NULL:
+                return -1
+            uses.items, uses.capacity = <Use*> moved, capacity
+        return 0
+
+    cdef void _unlink(self, Py_ssize_t vector) noexcept nogil:
+        cdef const Vector* x = &self._vectors[vector]
+        cdef Uses* uses
+        cdef Py_ssize_t i, p, use
+        for i in range(x.n):
+            p = seek(&self._table, x.hashes[i])
+            if self._table.words[p].hash != x.hashes[i]:
+                continue  # there was no memory to enter it
+            uses = <Uses*> self._table.words[p + 1].pointer
+            use = self._find_use(uses, vector)
+            if use >= 0:
+                uses.n -= 1
+                uses.items[use] = uses.items[uses.n]
+            if uses.n == 0:
+                free(uses.items)
+                free(uses)
+                erase(&self._table, p)
+
+    cdef Py_ssize_t _find_use(self, const Uses* uses, Py_ssize_t vector) noexcept nogil:
+        cdef Py_ssize_t i
+        for i in range(uses.n):
+            if uses.items[i].vector == vector:
+                return i
+        return -1
+
+    cdef void _remove(self, Py_ssize_t i) noexcept nogil:
+        """The last one takes the place."""
+        cdef Py_ssize_t last = self._n - 1, j
+        cdef Uses* uses
+        self._unlink(i)
+        discard(&self._vectors[i])
+        self._n = last
+        if i < last:
+            self._vectors[i] = self._vectors[last]
+            for j in range(self._vectors[i].n):
+                uses = <Uses*> self._table.words[seek(&self._table, self._vectors[i].hashes[j]) + 1].pointer
+                uses.items[self._find_use(uses, last)].vector = i
+
+
+cdef int allocate(Vector* x, Py_ssize_t n) noexcept nogil:
+    x.hashes, x.values = <uint64_t*> malloc((n + 1) * sizeof(uint64_t)), <double*> malloc((n + 1) * sizeof(double))
+    if x.hashes == NULL or x.values == NULL:
+        discard(x)
+        return -1
+    return 0
+
+
+cdef void discard(Vector* x) noexcept nogil:
+    free(x.hashes)
+    free(x.values)
+
+
+cdef int check_status(int status) except -1:
+    if status == NO_MEMORY:
+        raise MemoryError
+    if status == NO_NUMBER:
+        kernel.check_similarity(float("inf"))
+    return 0

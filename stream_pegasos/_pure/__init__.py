@@ -1,0 +1,26 @@
+"""The engine in plain Python: the readable specification of `_compiled`, and the fallback where that is missing.
+
+*Encoders* turn what comes in (feature dicts, sparse rows, texts) into rows of 64-bit keys and float values; *learners*
+take Pegasos steps on such rows: on one weight vector, on several at once, or on none with a kernel in its place; a
+`WeightDict` holds the weights. `_compiled` has the same names, the same arguments and, to rounding, the same results.
+"""
+
+from stream_pegasos._pure.encoders import Encoder, Rows, Vocabulary
+from stream_pegasos._pure.kernel import KernelLearner
+from stream_pegasos._pure.learner import Learner, signs_of
+from stream_pegasos._pure.multi import MultiLearner
+from stream_pegasos._pure.scanner import Scanner
+from stream_pegasos._pure.weights import Row, WeightDict
+
+__all__ = [
+    "Encoder",
+    "KernelLearner",
+    "Learner",
+    "MultiLearner",
+    "Row",
+    "Rows",
+    "Scanner",
+    "Vocabulary",
+    "WeightDict",
+    "signs_of",
+]

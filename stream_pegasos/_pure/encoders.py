@@ -1,0 +1,146 @@
+"""What comes in, turned into rows of 64-bit keys and float values."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from stream_pegasos._pure.weights import DIRECT_LIMIT, FIRST_NAME, VALUE_LIMIT, Row
+
+
+class Encoder:
+    """Turns one kind of input into rows. All inputs of a call are checked before the first row is handed out."""
+
+    def row(self, x: Any, learning: bool) -> Row:
+        raise NotImplementedError
+
+    def rows(self, X: Any, learning: bool) -> list[Row]:
+        return [self.row(x, learning) for x in X]
+
+    def name(self, key: int) -> Any:
+        """The name of the feature with that key."""
+        return key
+
+
+class Vocabulary(Encoder):
+    """Feature dicts to rows. Integers stand for themselves; other names are numbered as they are first learned."""
+
+    def __init__(self, names: Iterable[Any] = ()) -> None:
+        self._keys = {name: FIRST_NAME + i for i, name in enumerate(names)}
+        self._names = list(self._keys)  # all of them or, until one is asked for, fewer
+
+    @property
+    def names(self) -> list[Any]:
+        """The names that are not their own keys, in the order of their keys."""
+        return list(self._keys)
+
+    def name(self, key: int) -> Any:
+        if key < FIRST_NAME:
+            return key
+        if len(self._names) != len(self._keys):
+            self._names += itertools.islice(self._keys, len(self._names), None)
+        return self._names[key - FIRST_NAME]
+
+    def row(self, x: dict[Any, Any], learning: bool) -> Row:
+        before = len(self._keys)
+        try:
+            return self._row(x, learning)
+        except BaseException:
+            self._forget(before)
+            raise
+
+    def rows(self, X: Iterable[dict[Any, Any]], learning: bool) -> list[Row]:
+        before = len(self._keys)
+        try:
+            return [self._row(x, learning) for x in X]
+        except BaseException:
+            self._forget(before)
+            raise
+
+    def _row(self, x: dict[Any, Any], learning: bool) -> Row:
+        if not isinstance(x, dict):
+            raise TypeError(f"features must be a dict, not {type(x).__name__}")
+        keys, values = [], []
+        for given_name, given in x.items():
+            name, value = plain_name(given_name), check_value(given_name, given)
+            if isinstance(name, int) and -DIRECT_LIMIT < name < DIRECT_LIMIT:
+                key: int | None = name
+            elif learning and value != 0.0:
+                key = self._keys.setdefault(name, FIRST_NAME + len(self._keys))
+            else:
+                key = self._keys.get(name)
+            if key is not None:
+                keys.append(key)
+                values.append(value)
+        return Row(keys, values)
+
+    def _forget(self, size: int) -> None:
+        del self._names[size:]
+        while len(self._keys) > size:
+            self._keys.popitem()
+
+
+def check_value(name: Any, value: Any) -> float:
+    """The value of a feature as a float.
+
+    Raises
+    ------
+    TypeError
+        If it is no number.
+    ValueError
+        If it is NaN, infinite or larger in size than `VALUE_LIMIT`.
+    """
+    try:
+        if isinstance(value, (str, bytes, np.complexfloating)):
+            raise TypeError
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    except TypeError:
+        raise TypeError(
+            f"feature {name!r} has the value {value!r}, which is no number; encode it as one first"
+        ) from None
+    if not abs(number) <= VALUE_LIMIT:
+        raise ValueError(
+            f"feature {name!r} has the value {value!r}; values must be finite and at most {VALUE_LIMIT:g} in size"
+        )
+    return number
+
+
+def plain_name(name: Any) -> int | str | tuple[Any, ...]:
+    """A feature name as an int, a str or a tuple of those; what compares equal is the same feature.
+
+    Raises
+    ------
+    TypeError
+        If it is none of these, nor a bool.
+    """
+    if isinstance(name, (int, np.bool_, np.integer)):
+        return int(name)
+    if isinstance(name, str):
+        return str(name)
+    if isinstance(name, tuple):
+        return tuple(plain_name(part) for part in name)
+    raise TypeError(
+        f"feature name {name!r} is a {type(name).__name__}; names must be int, str, bool or tuples of those"
+    )
+
+
+class Rows(Encoder):
+    """The rows of a CSR matrix, given as (indptr, indices, data); their columns are the keys."""
+
+    def rows(self, X: Any, learning: bool) -> list[Row]:
+        indptr, indices, data = (array.tolist() for array in X)
+        if indices and not 0 <= min(indices) <= max(indices) < FIRST_NAME:
+            raise ValueError("a column of the matrix is negative or beyond 2**60")
+        for position, value in enumerate(data):
+            if not abs(value) <= VALUE_LIMIT:
+                raise ValueError(
+                    f"column {indices[position]} holds the value {value!r}; "
+                    f"values must be finite and at most {VALUE_LIMIT:g} in size"
+                )
+        return [Row(indices[begin:end], data[begin:end]) for begin, end in itertools.pairwise(indptr)]

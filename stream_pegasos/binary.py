@@ -1,0 +1,172 @@
+"""What the classifiers of two classes have in common: labels, weights of examples, margins and probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_pegasos.checks import LARGEST_WEIGHT, check_class_weight, check_lengths, check_number
+from stream_pegasos.classifier import Classifier, Floats
+from stream_pegasos.engine import Encoder, KernelLearner, Learner, Vocabulary, signs_of
+from stream_pegasos.frames import n_rows
+from stream_pegasos.labels import Label, Labels, label_array
+from stream_pegasos.persistence import pack, pack_parameters, unpack
+
+__all__ = ["BinaryClassifier"]
+
+
+class BinaryClassifier(Classifier):
+    """A learner of margins behind labels."""
+
+    pos_label: Label | None
+    class_weight: Mapping[Label, float] | None
+    _labels: Labels
+    _learner: Learner | KernelLearner
+
+    def _set_up(self, learner: Learner | KernelLearner) -> None:
+        check_class_weight(self.class_weight)
+        self._labels = Labels(self.pos_label)
+        self._vocabulary = Vocabulary()
+        self._learner = learner
+
+    @property
+    def n_iterations(self) -> int:
+        return self._learner.n_iterations
+
+    @property
+    def classes(self) -> tuple[Label | None, Label | None]:
+        return self._labels.negative, self._labels.positive
+
+    def flush(self) -> None:
+        """Take the step with the examples that the mini-batch buffer holds; none if it is empty."""
+        self._learner.flush()
+
+    def _predict_one(self, encoder: Encoder, x: Any) -> Any:
+        return self._decide(self._learner.margin(encoder, x))
+
+    def _predict_proba_one(self, encoder: Encoder, x: Any) -> dict[Any, float]:
+        return self._probabilities(self._learner.margin(encoder, x))
+
+    def _decision_function_one(self, encoder: Encoder, x: Any) -> float:
+        return self._learner.margin(encoder, x)
+
+    def _predict_many(self, encoder: Encoder, rows: Any) -> NDArray[Any]:
+        known = self._labels.known or (None,)
+        positive = self._decision_function_many(encoder, rows) > 0.0
+        return label_array(known)[positive.astype(np.intp) if len(known) == 2 else np.zeros(len(positive), np.intp)]
+
+    def _predict_proba_many(self, encoder: Encoder, rows: Any) -> tuple[tuple[Label, ...], Floats]:
+        known = self._labels.known
+        positive = self._learner.predict_learn_many(encoder, rows)[1]
+        columns = [1.0 - positive, positive] if len(known) == 2 else [np.ones(len(positive)) for _ in known]
+        return known, np.array(columns).reshape(len(known), len(positive)).T
+
+    def _decision_function_many(self, encoder: Encoder, rows: Any) -> Floats:
+        return self._learner.predict_learn_many(encoder, rows)[0]
+
+    def _learn_one(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
+        try:
+            sign = self._labels.signs.get(y)
+        except TypeError:  # not even hashable
+            sign = None
+        if not isinstance(w, float) or w != 1.0:
+            check_number("w", w, 0.0, LARGEST_WEIGHT)
+        if sign is None:
+            self._learn_many(encoder, [x], [y], w)
+            return
+        if w != 1.0 or self.class_weight is not None:
+            w = self._weight(self._labels.of_sign(sign), w)
+        self._learner.learn(encoder, x, sign, w)
+
+    def _learn_many(
+        self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]
+    ) -> tuple[Floats, Floats]:
+        labels, exchanged, signs = self._signs_many(y)
+        check_lengths("labels", len(signs), n_rows(rows))
+        weights = self._weights_many(signs, labels.of_sign, w)
+        if exchanged:
+            self._learner.negate()
+        try:
+            result = self._learner.predict_learn_many(encoder, rows, signs, weights)
+        except BaseException:
+            if exchanged:
+                self._learner.negate()
+            raise
+        self._labels = labels
+        return result
+
+    def _signs_many(self, y: Iterable[Any]) -> tuple[Labels, bool, NDArray[np.float64]]:
+        """The labels with any new ones in `y`, whether that exchanged positive and negative, and +1 or −1 for each."""
+        if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biuf":
+            labels, exchanged = self._labels.with_labels(first_labels(y))
+            return labels, exchanged, np.where(y == labels.positive, 1.0, -1.0)
+        given = y.tolist() if hasattr(y, "tolist") else list(y)
+        labels, exchanged = self._labels, False
+        try:
+            signs = signs_of(given, labels.signs)
+        except TypeError:  # some are not even hashable, which with_labels says of them by name
+            signs = None
+        if signs is None:
+            labels, exchanged = labels.with_labels(given)
+            signs = signs_of(given, labels.signs)
+            assert signs is not None
+        return labels, exchanged, signs
+
+    def _decide(self, margin: float) -> Any:
+        known = self._labels.known
+        if not known:
+            return None
+        return known[-1] if margin > 0.0 else known[0]
+
+    def _probabilities(self, margin: float) -> dict[Any, float]:
+        known = self._labels.known
+        if len(known) == 2:
+            positive = self._learner.probability(margin)
+            return {known[0]: 1.0 - positive, known[1]: positive}
+        return dict.fromkeys(known, 1.0)
+
+    # The state as data, for files.
+
+    def _to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        state = self._learner.get_state()
+        arrays = {name: state.pop(name) for name in list(state) if isinstance(state[name], np.ndarray)}
+        values = {
+            "parameters": pack_parameters(self),
+            "labels": {
+                "negative": pack(self._labels.negative),
+                "positive": pack(self._labels.positive),
+                "met": self._labels.met,
+            },
+            "names": [pack(name) for name in self._vocabulary.names],
+            "learner": state,
+        }
+        return arrays, values
+
+    @classmethod
+    def _from_state(cls, arrays: Mapping[str, NDArray[Any]], values: Any) -> Self:
+        model = cls(**{name: unpack(value) for name, value in values["parameters"].items()})
+        names = [unpack(name) for name in values["names"]]
+        state = {**arrays, **values["learner"]}
+        model._check_state(state, names)
+        model._vocabulary = Vocabulary(names)
+        model._learner.set_state(state)
+        model._labels.restore(
+            unpack(values["labels"]["negative"]), unpack(values["labels"]["positive"]), values["labels"]["met"]
+        )
+        return model
+
+    def _check_state(self, state: Mapping[str, Any], names: list[Any]) -> None:
+        """Raise a ValueError or a TypeError if the learner cannot have been in this state."""
+        raise NotImplementedError
+
+
+def first_labels(y: NDArray[Any]) -> list[Any]:
+    """The distinct labels in the order of their first places, up to a third, which is one too many."""
+    labels: list[Any] = []
+    while len(y) and len(labels) < 3:
+        labels.append(y[0].item())
+        y = y[y != y[0]]
+    return labels

@@ -1,0 +1,214 @@
+"""What all classifiers have in common: River's protocol, for one example and for many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from river import base
+
+from stream_pegasos.checks import LARGEST_WEIGHT, check_lengths, check_number
+from stream_pegasos.engine import Encoder, Rows, Vocabulary
+from stream_pegasos.frames import csr_arrays, frame_like, frame_to_dicts, is_frame, series_like
+from stream_pegasos.labels import Label
+from stream_pegasos.persistence import Saveable
+
+__all__ = ["Classifier"]
+
+Floats = NDArray[np.float64]
+
+
+class Classifier(Saveable, base.MiniBatchClassifier):
+    """The public methods. An estimator says what encodes its examples, and does the work on what is encoded already, in
+    the methods with an underscore: so it can run on another's encoder too, as it does inside the text model.
+    """
+
+    _vocabulary: Vocabulary
+    class_weight: Mapping[Label, float] | None = None
+
+    # One example at a time.
+
+    def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
+        """Learn from one example.
+
+        Parameters
+        ----------
+        x
+            The features: int, str, bool or tuples of those, each with a finite number of at most 1e45 in size.
+        y
+            The label: bool, int or str.
+        w
+            What the loss on this example counts, from 0 to 1e30.
+
+        Raises
+        ------
+        TypeError
+            If a feature's name, a value or the label is of no such type.
+        ValueError
+            If a value is NaN or infinite, the weight is out of its range, or the label is none that the model takes.
+            The model is then as it was before.
+        """
+        encoder, x = self._encode_one(x)
+        self._learn_one(encoder, x, y, w)
+
+    def predict_one(self, x: Any) -> Any:  # type: ignore[override]
+        """The label of `x`; `None` where nothing has been learned.
+
+        Parameters
+        ----------
+        x
+            The features, as for `learn_one`; those never learned count nothing.
+        """
+        return self._predict_one(*self._encode_one(x))
+
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:  # type: ignore[override]
+        """The probability of each label; the label that `predict_one` gives has the largest one.
+
+        Parameters
+        ----------
+        x
+            The features, as for `learn_one`.
+        """
+        return self._predict_proba_one(*self._encode_one(x))
+
+    def decision_function_one(self, x: Any) -> Any:
+        """What the decision rests on: the margin, or all margins by what they are for.
+
+        Parameters
+        ----------
+        x
+            The features, as for `learn_one`.
+        """
+        return self._decision_function_one(*self._encode_one(x))
+
+    # Many examples in one call.
+
+    def learn_many(self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> None:
+        """Learn from many examples in turn, as `learn_one` would; only faster.
+
+        Parameters
+        ----------
+        X
+            A sequence of feature dicts, a data frame with a column a feature, or a SciPy sparse matrix, whose columns
+            are the features 0, 1, 2, …; for a text model, texts.
+        y
+            As many labels.
+        w
+            The weight of all examples, or as many weights.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `learn_one` does, and if there are not as many labels or weights as examples. Nothing is learned then.
+        """
+        self._predict_learn_many(X, y, w)
+
+    def predict_learn_many(self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> Any:
+        """Prequential evaluation in one call: what decides about each example, before it is learned.
+
+        Parameters
+        ----------
+        X, y, w
+            As for `learn_many`, and raising as it does.
+        """
+        return self._predict_learn_many(X, y, w)[0]
+
+    def predict_many(self, X: Any) -> Any:
+        """The label of each example, as an array; as a series for a data frame.
+
+        Parameters
+        ----------
+        X
+            As for `learn_many`.
+        """
+        labels = self._predict_many(*self._encode_many(X))
+        return series_like(X, labels) if is_frame(X) else labels
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """The probabilities of each example, as an array with a column a label, in the order of `predict_proba_one`; as
+        a data frame for a data frame.
+
+        Parameters
+        ----------
+        X
+            As for `learn_many`.
+        """
+        labels, probabilities = self._predict_proba_many(*self._encode_many(X))
+        return frame_like(X, dict(zip(labels, probabilities.T, strict=True))) if is_frame(X) else probabilities
+
+    def decision_function_many(self, X: Any) -> Any:
+        """What the decision on each example rests on, as an array with a row an example.
+
+        Parameters
+        ----------
+        X
+            As for `learn_many`.
+        """
+        return self._decision_function_many(*self._encode_many(X))
+
+    def flush(self) -> None:
+        """Take the step with the examples that the mini-batch buffer holds; none if it is empty."""
+        raise NotImplementedError
+
+    # What encodes the examples.
+
+    def _encode_one(self, x: Any) -> tuple[Encoder, Any]:
+        return self._vocabulary, x
+
+    def _encode_many(self, X: Any) -> tuple[Encoder, Any]:
+        if hasattr(X, "tocsr"):
+            return Rows(), csr_arrays(X.tocsr())
+        if is_frame(X):
+            return self._vocabulary, frame_to_dicts(X)
+        if isinstance(X, (dict, str, bytes)):
+            raise TypeError(f"X must be a sequence of examples, not a single {type(X).__name__}")
+        return self._vocabulary, X if isinstance(X, list) else list(X)
+
+    # The work on what is encoded already.
+
+    def _learn_one(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
+        raise NotImplementedError
+
+    def _learn_many(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> tuple[Any, Any]:
+        """What decides about each row, and how probable the labels are, before it is learned."""
+        raise NotImplementedError
+
+    def _predict_one(self, encoder: Encoder, x: Any) -> Any:
+        raise NotImplementedError
+
+    def _predict_proba_one(self, encoder: Encoder, x: Any) -> dict[Any, float]:
+        raise NotImplementedError
+
+    def _decision_function_one(self, encoder: Encoder, x: Any) -> Any:
+        raise NotImplementedError
+
+    def _predict_many(self, encoder: Encoder, rows: Any) -> NDArray[Any]:
+        raise NotImplementedError
+
+    def _predict_proba_many(self, encoder: Encoder, rows: Any) -> tuple[tuple[Label, ...], Floats]:
+        raise NotImplementedError
+
+    def _decision_function_many(self, encoder: Encoder, rows: Any) -> Floats:
+        raise NotImplementedError
+
+    # Weights of examples.
+
+    def _weights_many(
+        self, marks: NDArray[Any], label_of: Callable[[Any], Label], w: float | Iterable[float]
+    ) -> Floats | None:
+        """The weight of each example times that of its label, given by a mark; `None` where all are 1."""
+        if isinstance(w, (int, float)) and w == 1.0 and self.class_weight is None:
+            return None
+        each = list(w) if isinstance(w, Iterable) else [w] * len(marks)
+        check_lengths("weights", len(each), len(marks))
+        pairs = zip(marks.tolist(), each, strict=True)
+        return np.array([self._weight(label_of(mark), weight) for mark, weight in pairs], np.float64)
+
+    def _weight(self, label: Label, w: Any) -> float:
+        check_number("w", w, 0.0, LARGEST_WEIGHT)
+        return float(w) * (1.0 if self.class_weight is None else self.class_weight.get(label, 1.0))
+
+    def _predict_learn_many(self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> tuple[Any, Any]:
+        return self._learn_many(*self._encode_many(X), y, w)

@@ -1,0 +1,32 @@
+"""First weights, drawn feature by feature."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from typing import Any
+
+from river import optim
+
+from stream_pegasos._pure.weights import VALUE_LIMIT
+from stream_pegasos.checks import check_number
+
+
+class FirstWeights:
+    """The first weight of each feature, which depends on the seed and the feature's name alone."""
+
+    def __init__(self, initializer: optim.initializers.Initializer) -> None:
+        if not isinstance(initializer, optim.initializers.Initializer):
+            raise TypeError(f"initializer is {initializer!r}; it must be one of river.optim.initializers, or None")
+        self.initializer = initializer
+        seed = getattr(initializer, "seed", None)
+        self.seed: int = secrets.randbits(32) if seed is None else int(seed)
+        check_number("a weight that the initializer gives", self("any"), -VALUE_LIMIT, VALUE_LIMIT)
+
+    def __call__(self, name: Any) -> float:
+        initializer = self.initializer
+        if hasattr(initializer, "seed"):
+            text = repr((self.seed, name)).encode("utf-8", "surrogatepass")
+            seed = int.from_bytes(hashlib.blake2b(text, digest_size=4).digest())
+            initializer = initializer.clone({"seed": seed})
+        return min(max(float(initializer(shape=1)), -VALUE_LIMIT), VALUE_LIMIT)

@@ -1,0 +1,263 @@
+"""The learner of several classes over feature dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_pegasos._pure.weights import INTERCEPT
+from stream_pegasos.checks import (
+    SMALLEST_L2,
+    check_bool,
+    check_class_weight,
+    check_integer,
+    check_lengths,
+    check_multi_state,
+    check_number,
+    check_one_of,
+)
+from stream_pegasos.classifier import Classifier, Floats
+from stream_pegasos.engine import Encoder, MultiLearner, Vocabulary
+from stream_pegasos.frames import n_rows
+from stream_pegasos.labels import Classes, Label, label_array
+from stream_pegasos.persistence import pack, pack_parameters, unpack
+
+__all__ = ["MulticlassPegasosClassifier"]
+
+
+class MulticlassPegasosClassifier(Classifier):
+    """Linear support vector machines for several classes, trained by Pegasos on one reading of each example.
+
+    Every class has a weight vector of its own, and the class with the largest margin is predicted. Classes come as the
+    stream brings them. A feature is looked up once for all of them, in a dictionary whose entry holds a row of weights.
+
+    Parameters
+    ----------
+    multi_class
+        `"crammer_singer"`: all weights are learned together, so that the margin of the right class exceeds that of the
+        best wrong one by 1; the objective is λ/2 Σ ‖w_c‖² + mean of max(0, 1 + max over r ≠ y of ⟨w_r, x⟩ − ⟨w_y, x⟩).
+        `"ovr"`: each class is learned against the rest, by a `PegasosClassifier` that begins with the first example of
+        its class, as in River's `OneVsRestClassifier`.
+    l2
+        The regularisation λ, from 1e-30 to 1e30.
+    batch_size
+        k, the number of examples a step is taken on, at least 1.
+    t0
+        Steps that the step size pretends to have been taken before the first, at least 0.
+    project
+        Whether each step ends with the projection onto the ball of radius 1/√λ.
+    fit_intercept
+        Whether to add one constant feature, and so an intercept a class that is regularised as any other weight.
+    intercept_scaling
+        The value of that feature, above 0.
+    class_weight
+        What the loss on an example of each class counts, as a dict from label to a weight of at least 0; 1 for labels
+        not in it.
+
+    Attributes
+    ----------
+    weights : dict
+        For each label a dict with the weights of the features learned.
+    intercept : dict
+        For each label what the intercept adds to its margin.
+    n_iterations : int
+        The number of steps taken; with "ovr", by the class that came first.
+    classes : tuple
+        The labels in the order in which they came.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
+
+    References
+    ----------
+    [^1]: Crammer, K. and Singer, Y., 2001. On the algorithmic implementation of multiclass kernel-based vector
+        machines. JMLR 2.
+    [^2]: Leskovec, J., Rajaraman, A. and Ullman, J., 2014. Mining of Massive Datasets, chapter 12. ("Learn one
+        classifier" for all classes.)
+    [^3]: Shalev-Shwartz, S., Singer, Y., Srebro, N. and Cotter, A., 2011. Pegasos: primal estimated sub-gradient solver
+        for SVM. Mathematical Programming 127.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import MulticlassPegasosClassifier
+
+    >>> model = MulticlassPegasosClassifier(l2=0.1)
+    >>> stream = [({"goal": 1, "match": 1}, "sport"), ({"shares": 1, "bank": 1}, "money"), ({"rain": 1}, "weather")]
+    >>> for x, y in stream * 10:
+    ...     model.learn_one(x, y)
+    >>> model.predict_one({"match": 1, "today": 1})
+    'sport'
+    >>> list(model.decision_function_one({"match": 1}))
+    ['sport', 'money', 'weather']
+
+    In a pipeline, evaluated by predicting each example before learning it:
+
+    >>> from river import datasets, evaluate, metrics, preprocessing
+
+    >>> pipeline = preprocessing.StandardScaler() | MulticlassPegasosClassifier(l2=0.01, fit_intercept=True)
+    >>> evaluate.progressive_val_score(datasets.ImageSegments(), pipeline, metrics.Accuracy())
+    Accuracy: 80.00%
+
+    """
+
+    def __init__(
+        self,
+        multi_class: str = "crammer_singer",
+        l2: float = 1e-4,
+        batch_size: int = 1,
+        t0: float = 0.0,
+        project: bool = True,
+        fit_intercept: bool = False,
+        intercept_scaling: float = 1.0,
+        class_weight: Mapping[Label, float] | None = None,
+    ) -> None:
+        check_one_of("multi_class", multi_class, ("crammer_singer", "ovr"))
+        check_number("l2", l2, SMALLEST_L2, 1e30)
+        check_integer("batch_size", batch_size, 1, 1 << 31)
+        check_number("t0", t0, 0.0, 1e100)
+        check_bool("project", project)
+        check_bool("fit_intercept", fit_intercept)
+        check_number("intercept_scaling", intercept_scaling, 1e-30, 1e30)
+        check_class_weight(class_weight)
+        self.multi_class = multi_class
+        self.l2 = l2
+        self.batch_size = batch_size
+        self.t0 = t0
+        self.project = project
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self._classes = Classes()
+        self._vocabulary = Vocabulary()
+        self._learner = MultiLearner(
+            float(l2),
+            int(batch_size),
+            float(t0),
+            bool(project),
+            float(intercept_scaling) if fit_intercept else 0.0,
+            multi_class == "crammer_singer",
+        )
+
+    @property
+    def n_iterations(self) -> int:
+        return max(self._learner.n_iterations.tolist(), default=0)
+
+    @property
+    def classes(self) -> tuple[Label, ...]:
+        return self._classes.known
+
+    @property
+    def weights(self) -> dict[Label, dict[Any, float]]:
+        keys, values = self._learner.items()
+        named = [(i, self._vocabulary.name(key)) for i, key in enumerate(keys.tolist()) if key != INTERCEPT]
+        return {
+            label: {name: float(values[i, column]) for i, name in named if values[i, column] != 0.0}
+            for column, label in enumerate(self.classes)
+        }
+
+    @property
+    def intercept(self) -> dict[Label, float]:
+        keys, values = self._learner.items()
+        rows = values[keys == INTERCEPT].sum(axis=0)
+        return {label: self.intercept_scaling * float(w) for label, w in zip(self.classes, rows, strict=True)}
+
+    def flush(self) -> None:
+        """Take the step with the examples that the mini-batch buffer holds; none if it is empty."""
+        self._learner.flush()
+
+    def _learn_one(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
+        number = self._classes.number(y)
+        if number is None:
+            self._learn_many(encoder, [x], [y], w)
+            return
+        if w != 1.0 or self.class_weight is not None:
+            w = self._weight(self.classes[number], w)
+        self._learner.learn(encoder, x, number, w)
+
+    def _learn_many(
+        self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]
+    ) -> tuple[Floats, Floats]:
+        classes, numbers = self._classes.with_labels(y)
+        check_lengths("labels", len(numbers), n_rows(rows))
+        before, self._classes = self._classes, classes
+        try:
+            weights = self._weights_many(numbers, classes.known.__getitem__, w)
+            margins, slopes = self._learner.predict_learn_many(encoder, rows, numbers, weights)
+        except BaseException:
+            self._classes = before
+            raise
+        return margins, softmax(margins, slopes)
+
+    def _predict_one(self, encoder: Encoder, x: Any) -> Any:
+        margins = self._learner.margins(encoder, x)
+        return self.classes[margins.argmax()] if len(margins) else None
+
+    def _predict_proba_one(self, encoder: Encoder, x: Any) -> dict[Any, float]:
+        margins = self._learner.margins(encoder, x)
+        probabilities = softmax(margins, np.array(self._learner.slope))
+        return dict(zip(self.classes, probabilities.tolist(), strict=True))
+
+    def _decision_function_one(self, encoder: Encoder, x: Any) -> dict[Any, float]:
+        """The margin of each label."""
+        return dict(zip(self.classes, self._learner.margins(encoder, x).tolist(), strict=True))
+
+    def _predict_many(self, encoder: Encoder, rows: Any) -> NDArray[Any]:
+        margins = self._decision_function_many(encoder, rows)
+        if not self.classes:
+            return np.full(len(margins), None)
+        labels: NDArray[Any] = label_array(self.classes)[margins.argmax(axis=1)]
+        return labels
+
+    def _predict_proba_many(self, encoder: Encoder, rows: Any) -> tuple[tuple[Label, ...], Floats]:
+        return self.classes, softmax(*self._learner.predict_learn_many(encoder, rows))
+
+    def _decision_function_many(self, encoder: Encoder, rows: Any) -> Floats:
+        return self._learner.predict_learn_many(encoder, rows)[0]
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def _to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        state = self._learner.get_state()
+        arrays = {name: state.pop(name) for name in list(state) if isinstance(state[name], np.ndarray)}
+        values = {
+            "parameters": pack_parameters(self),
+            "labels": [pack(label) for label in self.classes],
+            "names": [pack(name) for name in self._vocabulary.names],
+            "learner": state,
+        }
+        return arrays, values
+
+    @classmethod
+    def _from_state(cls, arrays: Mapping[str, NDArray[Any]], values: Any) -> Self:
+        model = cls(**{name: unpack(value) for name, value in values["parameters"].items()})
+        names = [unpack(name) for name in values["names"]]
+        labels = [unpack(label) for label in values["labels"]]
+        state = {**arrays, **values["learner"]}
+        model._classes, _ = model._classes.with_labels(labels)
+        if list(model.classes) != labels:
+            raise ValueError("the labels are not as they were written")
+        check_multi_state(state, names, model.batch_size, len(labels))
+        model._vocabulary = Vocabulary(names)
+        model._learner.set_state(state)
+        return model
+
+
+def softmax(margins: Floats, slopes: Floats) -> Floats:
+    """Probabilities proportional to exp(slope · margin), of an example or, row by row, of several."""
+    if not margins.shape[-1]:
+        return margins
+    # Before any class was there every margin is −inf, and no label has a probability.
+    largest = margins.max(axis=-1, keepdims=True)
+    with np.errstate(invalid="ignore", over="ignore"):
+        terms = np.exp(slopes[..., np.newaxis] * (margins - largest))
+    total = terms.sum(axis=-1, keepdims=True)
+    probabilities: Floats = np.divide(terms, total, out=np.zeros_like(terms), where=total > 0.0)
+    return probabilities

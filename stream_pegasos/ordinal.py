@@ -1,0 +1,324 @@
+"""The learner of ordered classes over feature dicts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_pegasos._pure.weights import INTERCEPT
+from stream_pegasos.checks import (
+    LARGEST_SUM,
+    SMALLEST_L2,
+    check_bool,
+    check_integer,
+    check_lengths,
+    check_multi_state,
+    check_number,
+)
+from stream_pegasos.classifier import Classifier, Floats
+from stream_pegasos.engine import Encoder, MultiLearner, Vocabulary
+from stream_pegasos.frames import n_rows, some_rows
+from stream_pegasos.labels import Label, check_label, label_array
+from stream_pegasos.persistence import pack, pack_parameters, unpack
+
+__all__ = ["OrdinalPegasosClassifier"]
+
+Pattern = tuple[bool, ...]
+
+
+class OrdinalPegasosClassifier(Classifier):
+    """Linear support vector machines for ordered classes: one for each pair of neighbouring labels, trained by Pegasos.
+
+    The machine for the labels (0, 1) learns from the examples of these two alone, that for (1, 2) from those, and so
+    on. The signs of their margins make a pattern, and the label predicted is the one that went most often with the
+    pattern: patterns are counted before each example is learned. For one that was never met the most frequent label is
+    predicted.
+
+    Labels are integers and come as the stream brings them; neighbours are those next to each other among the labels
+    met. When a new one comes, the machines beside it start anew, and so does the counting of patterns.
+
+    Parameters
+    ----------
+    l2
+        The regularisation λ, from 1e-30 to 1e30.
+    batch_size
+        k, the number of examples of its two labels that a machine takes a step on, at least 1.
+    t0
+        Steps that the step size pretends to have been taken before the first, at least 0.
+    project
+        Whether each step ends with the projection onto the ball of radius 1/√λ.
+    fit_intercept
+        Whether to add one constant feature, and so an intercept a machine that is regularised as any other weight.
+    intercept_scaling
+        The value of that feature, above 0.
+
+    Attributes
+    ----------
+    weights : dict
+        For each pair of neighbouring labels a dict with the weights of the features learned; positive ones speak for
+        the higher label.
+    intercept : dict
+        For each pair what the intercept adds to the margin.
+    n_iterations : int
+        The largest number of steps that a machine has taken.
+    classes : tuple
+        The labels met, in order.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
+
+    References
+    ----------
+    [^1]: Duros, V. and Katzman, J. Sentiment analysis on movie reviews. (Neighbouring labels, patterns of signs.)
+    [^2]: Shalev-Shwartz, S., Singer, Y. and Srebro, N., 2007. Pegasos: Primal Estimated sub-GrAdient SOlver for
+        SVM. ICML.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import OrdinalPegasosClassifier
+
+    >>> model = OrdinalPegasosClassifier(l2=0.1)
+    >>> stream = [({"awful": 1}, 0), ({"dull": 1}, 1), ({"fine": 1}, 2), ({"superb": 1}, 3)]
+    >>> for x, y in stream * 20:
+    ...     model.learn_one(x, y)
+    >>> [model.predict_one(x) for x, _ in stream]
+    [0, 1, 2, 3]
+    >>> list(model.weights)
+    [(0, 1), (1, 2), (2, 3)]
+
+    """
+
+    def __init__(
+        self,
+        l2: float = 1e-4,
+        batch_size: int = 1,
+        t0: float = 0.0,
+        project: bool = True,
+        fit_intercept: bool = False,
+        intercept_scaling: float = 1.0,
+    ) -> None:
+        check_number("l2", l2, SMALLEST_L2, 1e30)
+        check_integer("batch_size", batch_size, 1, 1 << 31)
+        check_number("t0", t0, 0.0, 1e100)
+        check_bool("project", project)
+        check_bool("fit_intercept", fit_intercept)
+        check_number("intercept_scaling", intercept_scaling, 1e-30, 1e30)
+        self.l2 = l2
+        self.batch_size = batch_size
+        self.t0 = t0
+        self.project = project
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self._frequencies: Counter[int] = Counter()
+        self._patterns: dict[Pattern, Counter[int]] = {}
+        self._vocabulary = Vocabulary()
+        self._learner = MultiLearner(
+            float(l2),
+            int(batch_size),
+            float(t0),
+            bool(project),
+            float(intercept_scaling) if fit_intercept else 0.0,
+            False,
+        )
+        self._arrange({}, [])
+
+    def _arrange(self, columns: dict[tuple[int, int], int], labels: list[int]) -> None:
+        """Take over the labels met, in order, and the column of each pair of neighbours."""
+        self._columns, self._labels = columns, labels
+        self._numbers = {label: i for i, label in enumerate(labels)}
+        self._signs = np.zeros((len(labels), len(columns)))
+        for (lower, higher), column in columns.items():
+            self._signs[self._numbers[lower], column] = -1.0
+            self._signs[self._numbers[higher], column] = 1.0
+
+    @property
+    def n_iterations(self) -> int:
+        return max(self._learner.n_iterations.tolist(), default=0)
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        return tuple(self._labels)
+
+    @property
+    def weights(self) -> dict[tuple[int, int], dict[Any, float]]:
+        keys, values = self._learner.items()
+        named = [(i, self._vocabulary.name(key)) for i, key in enumerate(keys.tolist()) if key != INTERCEPT]
+        return {
+            pair: {name: float(values[i, column]) for i, name in named if values[i, column] != 0.0}
+            for pair, column in self._columns.items()
+        }
+
+    @property
+    def intercept(self) -> dict[tuple[int, int], float]:
+        keys, values = self._learner.items()
+        row = values[keys == INTERCEPT].sum(axis=0)
+        return {pair: self.intercept_scaling * float(row[column]) for pair, column in self._columns.items()}
+
+    def flush(self) -> None:
+        """Take the steps with the examples that the mini-batch buffers hold; none if they are empty."""
+        self._learner.flush()
+
+    def _learn_one(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
+        self._learn_many(encoder, [x], [y], w)
+
+    def _learn_many(
+        self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]
+    ) -> tuple[NDArray[Any], Floats]:
+        """The label predicted for each row, and how probable the right one was, before it is learned."""
+        labels = [check_integer_label(label) for label in (y.tolist() if hasattr(y, "tolist") else list(y))]
+        check_lengths("labels", len(labels), n_rows(rows))
+        weights = self._weights_many(np.array(labels), int, w)
+        # The machines change where a label is new; a piece of the rows goes up to there.
+        starts = [labels.index(label) for label in dict.fromkeys(labels) if label not in self._numbers]
+        if any(starts):
+            self._decision_function_many(encoder, rows)  # whatever is wrong has to show before the first piece
+        outcomes: list[tuple[Any, float]] = []
+        for begin, end in pairwise([*dict.fromkeys([0, *starts]), len(labels)]):
+            piece = (labels[begin:end], None if weights is None else weights[begin:end])
+            outcomes += self._learn_piece(encoder, some_rows(rows, begin, end), *piece)
+        return label_array([label for label, _ in outcomes]), np.array([p for _, p in outcomes], np.float64)
+
+    def _learn_piece(
+        self, encoder: Encoder, rows: Any, labels: list[int], weights: Floats | None
+    ) -> list[tuple[Any, float]]:
+        """Rows of which the first alone may have a new label."""
+        outcomes = []
+        if labels and labels[0] not in self._numbers:
+            before = self._decision_function_many(encoder, some_rows(rows, 0, 1))[0]
+            outcomes.append((self._decide(before), 0.0))
+            self._meet(labels[0])
+        numbers = np.array([self._numbers[label] for label in labels], np.int64)
+        margins = self._learner.predict_learn_many(encoder, rows, numbers, weights, self._signs)[0]
+        for i, label in enumerate(labels):
+            pattern = pattern_of(margins[i])
+            if i == len(outcomes):
+                probabilities = self._probabilities(pattern)
+                outcomes.append((self._decide(margins[i]), probabilities[label]))
+            weight = 1.0 if weights is None else float(weights[i])
+            self._frequencies[label] += weight  # type: ignore[assignment]
+            self._patterns.setdefault(pattern, Counter())[label] += weight  # type: ignore[assignment]
+        return outcomes
+
+    def _meet(self, label: int) -> None:
+        """Make room for a label among its neighbours."""
+        columns, labels = dict(self._columns), sorted([*self._labels, label])
+        below, above = labels[: labels.index(label)][-1:], labels[labels.index(label) + 1 :][:1]
+        if below and above:
+            columns[below[0], label] = columns.pop((below[0], above[0]))
+            self._learner.clear_column(columns[below[0], label])
+        elif below:
+            columns[below[0], label] = self._add_column()
+        if above:
+            columns[label, above[0]] = self._add_column()
+        self._patterns = {}
+        self._arrange(dict(sorted(columns.items())), labels)
+
+    def _add_column(self) -> int:
+        self._learner.add_column()
+        return self._learner.n_columns - 1
+
+    def _predict_one(self, encoder: Encoder, x: Any) -> Any:
+        return self._decide(self._learner.margins(encoder, x))
+
+    def _predict_proba_one(self, encoder: Encoder, x: Any) -> dict[Any, float]:
+        return self._probabilities(pattern_of(self._learner.margins(encoder, x)))
+
+    def _decision_function_one(self, encoder: Encoder, x: Any) -> dict[tuple[int, int], float]:
+        margins = self._learner.margins(encoder, x)
+        return {pair: float(margins[column]) for pair, column in self._columns.items()}
+
+    def _predict_many(self, encoder: Encoder, rows: Any) -> NDArray[Any]:
+        margins = self._learner.predict_learn_many(encoder, rows)[0]
+        return label_array([self._decide(row) for row in margins])
+
+    def _predict_proba_many(self, encoder: Encoder, rows: Any) -> tuple[tuple[Label, ...], Floats]:
+        margins = self._learner.predict_learn_many(encoder, rows)[0]
+        each = [list(self._probabilities(pattern_of(row)).values()) for row in margins]
+        return self.classes, np.array(each).reshape(len(margins), len(self.classes))
+
+    def _decision_function_many(self, encoder: Encoder, rows: Any) -> Floats:
+        return self._learner.predict_learn_many(encoder, rows)[0][:, list(self._columns.values())]
+
+    def _counts(self, pattern: Pattern) -> Counter[int]:
+        counts = self._patterns.get(pattern)
+        return counts if counts and counts.total() else self._frequencies
+
+    def _decide(self, margins: Floats) -> Any:
+        counts = self._counts(pattern_of(margins))
+        return max(self._labels, key=lambda label: (counts[label], self._frequencies[label]), default=None)
+
+    def _probabilities(self, pattern: Pattern) -> dict[Any, float]:
+        counts = self._counts(pattern)
+        total = counts.total()
+        return {label: counts[label] / total if total else 1.0 / len(self._labels) for label in self._labels}
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def _to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        state = self._learner.get_state()
+        arrays = {name: state.pop(name) for name in list(state) if isinstance(state[name], np.ndarray)}
+        values = {
+            "parameters": pack_parameters(self),
+            "labels": [[pack(label), self._frequencies[label]] for label in self._labels],
+            "columns": list(self._columns.values()),
+            "patterns": [
+                [list(pattern), [counts[label] for label in self._labels]] for pattern, counts in self._patterns.items()
+            ],
+            "names": [pack(name) for name in self._vocabulary.names],
+            "learner": state,
+        }
+        return arrays, values
+
+    @classmethod
+    def _from_state(cls, arrays: Mapping[str, NDArray[Any]], values: Any) -> Self:
+        model = cls(**{name: unpack(value) for name, value in values["parameters"].items()})
+        names = [unpack(name) for name in values["names"]]
+        labels = [check_integer_label(unpack(label)) for label, _ in values["labels"]]
+        columns, patterns = values["columns"], values["patterns"]
+        if sorted(set(labels)) != labels or sorted(columns) != list(range(len(labels[1:]))):
+            raise ValueError("the labels are not as they were written")
+        for counts in ([count for _, count in values["labels"]], *(counts for _, counts in patterns)):
+            check_lengths("counts", len(counts), len(labels))
+            for count in counts:
+                check_number("a count", count, 0.0, LARGEST_SUM)
+        state = {**arrays, **values["learner"]}
+        check_multi_state(state, names, model.batch_size, len(columns))
+        model._arrange(dict(zip(pairwise(labels), columns, strict=True)), labels)
+        model._frequencies = Counter(dict(zip(labels, (float(count) for _, count in values["labels"]), strict=True)))
+        for pattern, counts in patterns:
+            check_lengths("signs", len(pattern), len(columns))
+            model._patterns[tuple(map(bool, pattern))] = Counter(dict(zip(labels, map(float, counts), strict=True)))
+        model._vocabulary = Vocabulary(names)
+        model._learner.set_state(state)
+        return model
+
+
+def pattern_of(margins: Floats) -> Pattern:
+    """Which machines speak for the higher of their labels."""
+    return tuple((margins > 0.0).tolist())
+
+
+def check_integer_label(y: Any) -> int:
+    """The label as a plain int or bool.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    ValueError
+        If it is a float with a fraction, NaN or infinite.
+    """
+    label = check_label(y)
+    if isinstance(label, str):
+        raise TypeError(f"label {y!r} is a str; ordered labels must be integers, such as 0 to 4 for one to five stars")
+    return label
