@@ -1,0 +1,68 @@
+"""What the scripts beside it share: their options, the folder of the real streams, tables and figures."""
+
+import argparse
+import gzip
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from PIL import Image
+from rich.console import Console
+from rich.table import Table
+from scipy.sparse import csr_array, csr_matrix
+from sklearn.datasets import load_svmlight_files
+
+STREAMS = Path(os.environ.get("STREAM_PEGASOS_DATA") or Path(__file__).parents[3] / "shared" / "data")
+
+
+def parser(script: str, description: str | None) -> argparse.ArgumentParser:
+    """The options that every script has; the figure is named after the script unless told otherwise."""
+    options = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--small", action="store_true", help="a few seconds' worth of the work")
+    options.add_argument("--data", type=Path, default=STREAMS, metavar="FOLDER", help="the folder of the real streams")
+    options.add_argument("--figure", type=Path, default=Path(script).with_suffix(".png").name, metavar="PNG")
+    return options
+
+
+def find(folder: Path, name: str) -> Path:
+    """The path of a data file; ends the script, saying so, where the file is absent."""
+    if not (folder / name).is_file():
+        print(f"{name} is not in {folder}: name its folder with --data or STREAM_PEGASOS_DATA")
+        sys.exit(0)
+    return folder / name
+
+
+def read_stream(folder: Path, name: str) -> list[dict]:
+    """The records of a gzip-compressed file of JSON lines."""
+    with gzip.open(find(folder, name), "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def read_rcv1(folder: Path) -> tuple[csr_array, np.ndarray, csr_array, np.ndarray]:
+    """The sample of RCV1, category CCAT: rows and labels of ±1 to train on, and others to test on."""
+    names = "rcv1_ccat_train.svmlight.gz", "rcv1_ccat_test.svmlight.gz"
+    X, y, X_test, y_test = load_svmlight_files([str(find(folder, name)) for name in names], zero_based=False)
+    return int32_csr(X), y, int32_csr(X_test), y_test
+
+
+def int32_csr(X: csr_matrix) -> csr_array:
+    """The matrix with indices of the size that scikit-learn's solvers take."""
+    return csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), X.shape)
+
+
+def print_table(title: str, header: list[str], rows: list[list[str]]) -> None:
+    table = Table(*header, title=title, title_justify="left")
+    for row in rows:
+        table.add_row(*row)
+    # Wide enough for every table, also where the output is a pipe, so that no cell is cut.
+    Console(width=120).print(table)
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    figure.savefig(path, dpi=80)
+    # Curves need no more colours than a palette holds, and the file becomes a third as large.
+    Image.open(path).convert("RGB").quantize(64).save(path, optimize=True)
+    print(f"figure: {path}")

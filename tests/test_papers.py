@@ -1,0 +1,158 @@
+"""What the scripts in examples/papers compute, against values derived another way."""
+
+import gzip
+import sys
+from collections import Counter, defaultdict
+from itertools import combinations
+
+import duros_katzman
+import greenquist
+import numpy as np
+import pytest
+import sumukh_2019
+from greenquist import Problem
+from scipy.optimize import approx_fprime
+from scipy.sparse import csr_array
+
+from stream_pegasos import PegasosClassifier
+
+# --- greenquist -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("statement", greenquist.STATEMENTS, ids=lambda statement: statement.value.__name__)
+def test_statements_hold(statement):
+    assert len(greenquist.try_cases(statement, 1_000)) >= 1_000
+
+
+def test_subgradients_are_gradients_where_the_objective_is_smooth():
+    rng = np.random.default_rng(1)
+    problem = Problem(rng.normal(size=(20, 3)), rng.choice([-1.0, 1.0], 20), l2=0.3)
+    for w in rng.normal(size=(20, 3)):
+        assert np.abs(problem.margins(w) - 1.0).min() > 1e-5
+        np.testing.assert_allclose(problem.hinge_subgradient(w), approx_fprime(w, problem.hinge), atol=1e-6)
+        np.testing.assert_allclose(problem.subgradient(w), approx_fprime(w, problem.objective), atol=1e-6)
+
+
+def test_wrong_subgradient_is_found_out(monkeypatch):
+    def perceptron(problem, w):
+        return -((problem.margins(w) < 0.0) * problem.y) @ problem.X / len(problem.y)
+
+    monkeypatch.setattr(Problem, "hinge_subgradient", perceptron)
+    for statement in greenquist.STATEMENTS[:4]:
+        with pytest.raises(AssertionError):
+            greenquist.try_cases(statement, 300)
+
+
+def test_wrong_step_is_found_out(monkeypatch):
+    def gentle(l2, batch_size, project):
+        return PegasosClassifier(l2, batch_size, t0=0.5, project=False)
+
+    monkeypatch.setattr(greenquist, "PegasosClassifier", gentle)
+    for statement in greenquist.STATEMENTS[3:]:
+        with pytest.raises(AssertionError):
+            greenquist.try_cases(statement, 300)
+
+
+# --- sumukh_2019 ------------------------------------------------------------------------------------------------------
+
+
+def write_idx(path, array):
+    header = bytes([0, 0, 8, array.ndim]) + b"".join(length.to_bytes(4, "big") for length in array.shape)
+    path.write_bytes(gzip.compress(header + array.astype(np.uint8).tobytes()))
+
+
+def write_fashion(folder, n_train, n_test):
+    """Images of 4 by 4 pixels, of which the one whose number is the label is white on a grey ground."""
+    for part, n in (("train", n_train), ("t10k", n_test)):
+        labels = np.arange(n) % 10
+        images = np.full((n, 16), 51)
+        images[np.arange(n), labels] = 255
+        write_idx(folder / f"{part}-images-idx3-ubyte.gz", images.reshape(n, 4, 4))
+        write_idx(folder / f"{part}-labels-idx1-ubyte.gz", labels)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (300, 2, 2), (0, 4)])
+def test_read_idx(tmp_path, shape):
+    array = np.random.default_rng(0).integers(0, 256, shape)
+    write_idx(tmp_path / "a.gz", array)
+    np.testing.assert_array_equal(sumukh_2019.read_idx(tmp_path / "a.gz"), array)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "starts with 0, 0, 8"),
+        (b"\0\0\x0d\1\0\0\0\1\0\0\0\0", "starts with 0, 0, 8"),  # an array of floats
+        (b"\0\0\x08\1\0\0\0\3ab", r"has 2 values, not the 3 of its shape \[3\]"),
+        (b"\0\0\x08\1\0\0\0\3abcd", r"has 4 values, not the 3 of its shape \[3\]"),
+    ],
+)
+def test_read_idx_names_what_is_wrong(tmp_path, content, message):
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(content))
+    with pytest.raises(ValueError, match=message):
+        sumukh_2019.read_idx(path)
+
+
+def test_read_fashion(tmp_path):
+    write_fashion(tmp_path, 30, 20)
+    images = sumukh_2019.read_fashion(tmp_path)
+    assert images.X_train.shape == (30, 16)
+    assert images.X_test.shape == (20, 16)
+    expected = np.full(16, 0.2)
+    expected[7] = 1.0
+    np.testing.assert_allclose(images.X_test.toarray()[17], expected)
+    np.testing.assert_array_equal(images.y_test, np.arange(20) % 10)
+
+
+def test_fashion_from_files_to_figure(tmp_path, monkeypatch, capsys):
+    write_fashion(tmp_path, 200, 50)
+    figure = tmp_path / "figure.png"
+    command = ["sumukh_2019.py", "--small", "--fashion", tmp_path, "--figure", figure]
+    monkeypatch.setattr(sys, "argv", [str(word) for word in command])
+    sumukh_2019.main()
+    printed = capsys.readouterr().out
+    assert "Pegasos, 45 pairs, 5 passes" in printed
+    assert "another, easier set" not in printed
+    assert figure.is_file()
+
+
+def test_vote_counts_the_pairs_won():
+    rng = np.random.default_rng(2)
+    margins = {pair: rng.normal(size=200) for pair in combinations(range(10), 2)}
+
+    class Fixed:
+        def __init__(self, pair):
+            self.pair = pair
+
+        def decision_function_many(self, X):
+            return margins[self.pair]
+
+    predicted = sumukh_2019.vote({pair: Fixed(pair) for pair in margins}, csr_array((200, 1)))
+    n_ties = 0
+    for i, label in enumerate(predicted):
+        votes = Counter(b if margins[a, b][i] > 0.0 else a for a, b in margins)
+        best = [c for c in range(10) if votes[c] == max(votes.values())]
+        sums = {c: sum(margins[p][i] * (1 if p[1] == c else -1) for p in margins if c in p) for c in best}
+        assert label == max(best, key=sums.get)
+        n_ties += len(best) > 1
+    assert n_ties > 20
+
+
+# --- duros_katzman ----------------------------------------------------------------------------------------------------
+
+
+def test_decode_gives_the_label_seen_most_often_with_the_signs():
+    rng = np.random.default_rng(3)
+    y = rng.choice(5, 200, p=[0.1, 0.2, 0.4, 0.2, 0.1])
+    signs = rng.random((200, 4)) < 0.5
+    signs[(signs @ [1, 1, 1, 1]) == 4] = False  # all above: never seen in training
+    test_signs = np.array(np.meshgrid(*[[False, True]] * 4)).reshape(4, -1).T
+    seen = defaultdict(Counter)
+    for pattern, label in zip(signs.tolist(), y.tolist(), strict=True):
+        seen[tuple(pattern)][label] += 1
+    labels = duros_katzman.decode(signs, y, test_signs)
+    for pattern, label in zip(test_signs.tolist(), labels.tolist(), strict=True):
+        counts = seen.get(tuple(pattern), Counter(y.tolist()))
+        assert counts[label] == max(counts.values())
+    assert labels[test_signs.all(axis=1)] == np.bincount(y).argmax()
