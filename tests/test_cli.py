@@ -300,7 +300,7 @@ def test_third_label(main):
         line = error_line(err)
         assert "line 601: " in line
         assert "'eggs'" in line
-        assert "OneVsRestClassifier" in line
+        assert "MulticlassPegasosClassifier" in line
 
 
 @pytest.mark.parametrize(

@@ -182,10 +182,10 @@ def test_a_third_label_is_an_error_that_says_what_to_do(pos_label, met, third, u
             lambda: model.predict_learn_many([{"new": 1.0}] * (len(met) + 2), [*met, third, third]),
             lambda: model.learn_many([{"new": 1.0}], np.array([third])),
         ):
-            with pytest.raises(ValueError, match="OneVsRest") as error:
+            with pytest.raises(ValueError, match="MulticlassPegasos") as error:
                 call()
             assert repr(third) in str(error.value)
-    with unchanged(model), pytest.raises(ValueError, match="OneVsRest"):
+    with unchanged(model), pytest.raises(ValueError, match="MulticlassPegasos"):
         model.learn_many([{"new": 1.0}] * 3, ["one", "two", "three"])
 
 

@@ -29,12 +29,14 @@ from river import (
     metrics,
     model_selection,
     multiclass,
+    optim,
     preprocessing,
     stream,
 )
 from scipy import optimize, sparse
 
 from stream_pegasos import PegasosClassifier, engine, load
+from stream_pegasos.initial import FirstWeights
 
 pure = engine.NAME == "pure"
 NAMES = ["a", "b", 3, -1, ("c", 1), 1 << 60, ""]
@@ -56,22 +58,43 @@ OPTIONS = [
     )
 ]
 
+VARIANTS = [
+    {"batch_size": batch_size, "t0": t0, "project": project, "fit_intercept": fit_intercept, **variant}
+    for batch_size, (t0, project, fit_intercept), variant in itertools.product(
+        (1, 3),
+        [(0.0, True, False), (2.0, True, True), (0.0, False, True), (5.0, False, False)],
+        [
+            {"average": True},
+            {"average": 7},
+            {"average": "weighted"},
+            {"counter": "violations"},
+            {"counter": "violations", "average": "weighted"},
+            {"initializer": optim.initializers.Normal(sigma=3.0, seed=1)},
+            {"initializer": optim.initializers.Constant(0.5), "average": 2, "counter": "violations"},
+        ],
+    )
+]
+
 
 def against_dense(dense_pegasos, l2, options, examples):
     """Compare a classifier with the dense transcription at each step of a stream of (x, y, w, flush)."""
     model = PegasosClassifier(l2=l2, pos_label="pos", **options)
     scaling = options["intercept_scaling"] if options["fit_intercept"] else 0.0
-    dense = dense_pegasos(len(NAMES) + 1, l2, options["batch_size"], options["t0"], options["project"])
+    initializer = options.get("initializer")
+    first = initializer and np.array([*(FirstWeights(initializer)(name) for name in NAMES), 0.0])
+    same = {name: options[name] for name in ("batch_size", "t0", "project", "average", "counter") if name in options}
+    dense = dense_pegasos(len(NAMES) + 1, l2, first=first, **same)
     for x, y, w, flush in examples:
         vector = np.array([*(x.get(name, 0.0) for name in NAMES), scaling])
         if dense.is_close_call(vector):
             continue
         error = 1e-10 * dense.largest + 1e-300
-        expected = pytest.approx(dense.margin(vector), rel=1e-9, abs=error * np.abs(vector).sum())
+        margin = float(dense.predicting @ vector)
+        expected = pytest.approx(margin, rel=1e-9, abs=error * np.abs(vector).sum())
         assert model.decision_function_one(x) == expected
         assert model.decision_function_many([x]).tolist() == [expected]
-        if model.classes[0] is not None and abs(dense.margin(vector)) > 1e-6 * dense.largest:
-            assert model.predict_one(x) == ("pos" if dense.margin(vector) > 0 else "neg")
+        if model.classes[0] is not None and abs(margin) > 1e-6 * dense.largest:
+            assert model.predict_one(x) == ("pos" if margin > 0 else "neg")
         model.learn_one(x, y, w=w)
         dense.learn(vector, 1.0 if y == "pos" else -1.0, w * (options["class_weight"] or {}).get(y, 1.0))
         if flush:
@@ -79,11 +102,12 @@ def against_dense(dense_pegasos, l2, options, examples):
             dense.flush()
         assert model.n_iterations == dense.t
         error = 1e-10 * dense.largest + 1e-300
-        assert model.intercept == pytest.approx(dense.w[-1] * scaling, rel=1e-9, abs=error * scaling)
+        w = dense.predicting
+        assert model.intercept == pytest.approx(w[-1] * scaling, rel=1e-9, abs=error * scaling)
         weights = model.weights
         assert set(weights) <= set(NAMES)
         named = np.array([weights.get(name, 0.0) for name in NAMES])
-        assert named == pytest.approx(dense.w[:-1], rel=1e-9, abs=error)
+        assert named == pytest.approx(w[:-1], rel=1e-9, abs=error)
 
 
 @pytest.mark.parametrize("which", range(len(OPTIONS)))
@@ -98,6 +122,21 @@ def test_every_combination_of_options_is_the_published_algorithm(dense_pegasos, 
         against_dense(dense_pegasos, l2, OPTIONS[which], examples)
 
 
+@pytest.mark.parametrize("which", range(len(VARIANTS)))
+def test_every_variant_is_the_published_one(dense_pegasos, which):
+    generator = np.random.default_rng(which)
+    options = {"intercept_scaling": 1.0, "class_weight": None, **VARIANTS[which]}
+    for l2 in (1e-3, 0.1):
+        examples = []
+        for _ in range(60):
+            # Easy ones, so that some steps find no violation.
+            label = str(generator.choice(["neg", "pos"]))
+            x = {name: float(generator.normal(2.0 if label == "pos" else -2.0)) for name in NAMES}
+            x = {name: value for name, value in x.items() if generator.random() < 0.6}
+            examples.append((x, label, float(generator.choice([1.0, 1.0, 0.0, 4.0])), generator.random() < 0.15))
+        against_dense(dense_pegasos, l2, options, examples)
+
+
 numbers = st.one_of(st.integers(-3, 3), st.floats(-100, 100, allow_subnormal=False), st.booleans())
 examples_of_any_kind = st.tuples(
     st.dictionaries(st.sampled_from(NAMES), numbers, max_size=5),
@@ -110,7 +149,9 @@ examples_of_any_kind = st.tuples(
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(
     l2=st.sampled_from([1e-4, 0.01, 1.0, 50.0]),
-    options=st.sampled_from(OPTIONS),
+    options=st.sampled_from(
+        OPTIONS + [{"intercept_scaling": 1.0, "class_weight": None, **variant} for variant in VARIANTS]
+    ),
     examples=st.lists(examples_of_any_kind, max_size=20),
 )
 def test_any_stream_is_learned_as_published(dense_pegasos, l2, options, examples):

@@ -298,7 +298,7 @@ def test_bad_labels_weights_and_lengths_leave_everything_as_it_was(unchanged):
                     y[position] = bad
                     with pytest.raises((TypeError, ValueError)):
                         model.learn_many(X, y)
-            with pytest.raises(ValueError, match="OneVsRest"):
+            with pytest.raises(ValueError, match="MulticlassPegasos"):
                 model.learn_many(X, ["spam", "ham", "eggs"])
             for bad in (-1.0, math.nan, math.inf, 1e31, None, "1", [1.0]):
                 for y in ("spam", 2):

@@ -241,14 +241,17 @@ cdef class Learner:
         cdef Example* e = &encoder._example
         cdef Py_ssize_t i
         cdef double first
+        cdef bint new = False
         if self._initial_scale == 0.0:
             return 0
         for i in range(e.n):
-            if not self.weights._has(e.hashes[i]):
+            if e.values[i] != 0.0 and not self.weights._has(e.hashes[i]):
+                new = True
                 first = self._initializer(encoder.name(<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER)))
                 if self.weights._add(e.hashes[i], self._initial_scale * first / self.weights._a) < 0:
                     raise MemoryError
-        self._back_into_ball()
+        if new and (self._project or self.n_iterations == 0):
+            self._back_into_ball()
         return 0
 
     cdef int _begin(self, Example* e) noexcept nogil:

@@ -191,14 +191,16 @@ class Learner:
             self.weights.accumulate(self.n_iterations if self._average_by_t else 1.0)
 
     def _initialize(self, encoder: Encoder, row: Row) -> None:
-        """Give features that are new what is left of their first weights, inside the ball."""
+        """Give features that are new what is left of their first weights, which are to lie in the ball."""
         if self._initializer is None or self._initial_scale == 0.0:
             return
-        for key in row.keys:
-            if key != INTERCEPT and key not in self.weights:
+        new = [key for key, x in zip(row.keys, row.values, strict=True) if x != 0.0 and key not in self.weights]
+        for key in dict.fromkeys(new):
+            if key != INTERCEPT:
                 first = self._initializer(encoder.name(key))
                 self.weights.add(Row([key], [1.0]), self._initial_scale * first)
-        self._back_into_ball()
+        if new and (self._project or self.n_iterations == 0):
+            self._back_into_ball()
 
     def _back_into_ball(self) -> None:
         """Bring w back into the ball of radius 1/√λ."""
