@@ -4,7 +4,7 @@ Each row times ours and the peer in turn, several times, and prints the medians 
 Streams come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/data; rows whose stream or peer is
 missing are left out and named.
 
-    python tests/benchmarks/speed.py [--runs 7] [--only vw,wc,river,sklearn,steps,memory,profile]
+    python tests/benchmarks/speed.py [--runs 7] [--only vw,wc,river,classes,sklearn,kernel,average,steps,memory,profile]
 """
 
 from __future__ import annotations
@@ -19,15 +19,24 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import orjson
-from river import evaluate, feature_extraction, linear_model, metrics, optim
+from numpy_kernel import NumpyKernelPegasos
+from river import evaluate, feature_extraction, linear_model, metrics, multiclass, optim
 from scipy import sparse
 
-from stream_pegasos import HashedBagOfWords, PegasosClassifier, PegasosTextClassifier, engine
+from stream_pegasos import (
+    HashedBagOfWords,
+    KernelPegasosClassifier,
+    MulticlassPegasosClassifier,
+    PegasosClassifier,
+    PegasosTextClassifier,
+    engine,
+)
 
 DATA = Path(os.environ.get("STREAM_PEGASOS_DATA", Path(__file__).parents[3] / "shared" / "data"))
 STREAMS = {"sms_spam": 40, "enron_1to3": 2}  # how often each is read in one timing, so that none is too short
@@ -43,7 +52,10 @@ def main() -> None:
         "vw": vowpal_wabbit,
         "wc": word_count,
         "river": river,
+        "classes": several_classes,
         "sklearn": scikit_learn,
+        "kernel": kernel_step,
+        "average": averaging,
         "steps": late_steps,
         "memory": memory,
     }
@@ -106,40 +118,57 @@ def learn_texts(texts: list[str], labels: list[bool]) -> None:
 
 
 def vowpal_wabbit(runs: int) -> None:
-    """Vowpal Wabbit gets its text lower-cased and tokenised beforehand, and two threads."""
+    for name, texts, labels in streams():
+        compare_with_vowpal_wabbit(
+            f"{name}: raw text, predict_learn_many | Vowpal Wabbit",
+            learn_texts,
+            copies(texts, STREAMS[name]),
+            labels * STREAMS[name],
+            {True: 1, False: -1},
+            ["--loss_function", "hinge"],
+            runs,
+            2,
+        )
+
+
+def compare_with_vowpal_wabbit(
+    title: str,
+    learn: Callable[[list[str], list[object]], None],
+    texts: list[str],
+    labels: list[object],
+    numbers: dict[object, int],
+    options: list[str],
+    runs: int,
+    target: float,
+) -> None:
+    """Vowpal Wabbit gets its text lower-cased and tokenised beforehand, labels as numbers, and two threads."""
     try:
         import vowpalwabbit
     except ImportError:
-        print("Vowpal Wabbit: left out, it is not installed")
+        print(f"{title}: left out, it is not installed")
         return
 
     def run(path: Path) -> None:
-        options = ["--loss_function", "hinge", "-b", "18", "--quiet", "--no_stdin", "-d", str(path)]
-        vowpalwabbit.Workspace(arg_list=options).finish()
+        arguments = [*options, "-b", "18", "--quiet", "--no_stdin", "-d", str(path)]
+        vowpalwabbit.Workspace(arg_list=arguments).finish()
 
     tokens = re.compile(r"\w\w+")
     with tempfile.TemporaryDirectory() as folder:
-        empty = Path(folder) / "empty.vw"
+        empty, full = Path(folder) / "empty.vw", Path(folder) / "full.vw"
         empty.touch()
-        for name, texts, labels in streams():
-            times = STREAMS[name]
-            lines = [
-                f"{1 if label else -1} | {' '.join(tokens.findall(text.lower()))}\n"
-                for text, label in zip(texts, labels, strict=True)
-            ]
-            path = Path(folder) / f"{name}.vw"
-            path.write_text("".join(lines) * times)
-            many, many_labels = copies(texts, times), labels * times
-            compare(
-                f"{name}: raw text, predict_learn_many | Vowpal Wabbit",
-                lambda many=many, many_labels=many_labels: learn_texts(many, many_labels),
-                lambda path=path: run(path),
-                runs,
-                len(many),
-                "docs/s",
-                2,
-                peer_overhead=lambda: run(empty),
-            )
+        with full.open("w") as file:
+            for text, label in zip(texts, labels, strict=True):
+                file.write(f"{numbers[label]} | {' '.join(tokens.findall(text.lower()))}\n")
+        compare(
+            title,
+            lambda: learn(texts, labels),
+            lambda: run(full),
+            runs,
+            len(texts),
+            "docs/s",
+            target,
+            peer_overhead=lambda: run(empty),
+        )
 
 
 def word_count(runs: int) -> None:
@@ -211,6 +240,95 @@ def compare_on_dicts(dicts: list[tuple[dict[int, float], bool]], runs: int) -> N
         "dicts/s",
         8,
     )
+
+
+def several_classes(runs: int) -> None:
+    """Reuters-21578: the stories whose first topic is one of the ten largest."""
+    path = DATA / "reuters21578.jsonl.gz"
+    if not path.exists():
+        print(f"Reuters: left out, {path.name} is not there")
+        return
+    with gzip.open(path) as file:
+        records = [orjson.loads(line) for line in file]
+    sizes = Counter(topic for record in records for topic in record["topics"])
+    largest = [topic for topic, _ in sizes.most_common(10)]
+    stories = [(record["text"], topic) for record in records for topic in record["topics"][:1] if topic in largest]
+    texts, labels = [text for text, _ in stories], [topic for _, topic in stories]
+
+    def one_versus_rest() -> object:
+        return feature_extraction.BagOfWords() | multiclass.OneVsRestClassifier(linear_model.LogisticRegression())
+
+    def learn(texts: list[str], labels: list[str], multi_class: str) -> None:
+        model = PegasosTextClassifier(classifier=MulticlassPegasosClassifier(multi_class))
+        model.predict_learn_many(texts, labels)
+
+    for multi_class in ("crammer_singer", "ovr"):
+        compare(
+            f"Reuters, 10 topics: {multi_class} | River OneVsRest",
+            lambda multi_class=multi_class: learn(texts, labels, multi_class),
+            lambda: evaluate.progressive_val_score(stories, one_versus_rest(), metrics.Accuracy()),
+            max(3, runs // 3),
+            len(stories),
+            "docs/s",
+            20,
+        )
+        compare_with_vowpal_wabbit(
+            f"Reuters, 10 topics: {multi_class} | Vowpal Wabbit --oaa 10",
+            lambda texts, labels, multi_class=multi_class: learn(texts, labels, multi_class),
+            copies(texts, 3),
+            labels * 3,
+            {topic: number for number, topic in enumerate(largest, start=1)},
+            ["--oaa", "10"],
+            runs,
+            1,
+        )
+
+
+def kernel_step(runs: int) -> None:
+    """Predict and learn an example with an RBF kernel and a budget of 500 that is used up already."""
+    rng = np.random.default_rng(0)
+    numbers = [(dict(enumerate(row)), row[0] * row[1] > 0.0) for row in rng.normal(size=(3_000, 20)).tolist()]
+    work = {"20 numbers": numbers}
+    for name, texts, labels in streams():
+        if name == "sms_spam":
+            work[name] = [(HashedBagOfWords().transform_one(text), y) for text, y in zip(texts, labels, strict=True)]
+    for title, examples in work.items():
+        begin, rest = examples[:2_000], examples[2_000:3_000]
+        for maintenance in ("removal", "merging"):
+            ours = KernelPegasosClassifier(l2=1e-3, budget=500, budget_maintenance=maintenance)
+            peer = NumpyKernelPegasos(500, maintenance == "merging", l2=1e-3)
+            ours.learn_many(*zip(*begin, strict=True))
+            for x, y in begin:
+                peer.step(x, y)
+            compare(
+                f"kernel step, budget 500, {title}, {maintenance} | NumPy",
+                lambda ours=ours, rest=rest: ours.predict_learn_many(*zip(*rest, strict=True)),
+                lambda peer=peer, rest=rest: [peer.step(x, y) for x, y in rest],
+                runs,
+                len(rest),
+                "steps/s",
+                5,
+            )
+
+
+def averaging(runs: int) -> None:
+    for name, texts, labels in streams():
+        features = HashedBagOfWords()
+        many, many_labels = copies(texts, STREAMS[name]), labels * STREAMS[name]
+
+        def learn(average: bool | str, many: list[str] = many, many_labels: list[bool] = many_labels) -> None:
+            PegasosTextClassifier(features, PegasosClassifier(average=average)).learn_many(many, many_labels)
+
+        for average in (True, "weighted"):
+            compare(
+                f"{name}: average={average} | plain Pegasos",
+                lambda average=average, learn=learn: learn(average),
+                lambda learn=learn: learn(False),
+                runs,
+                len(many),
+                "docs/s",
+                "0.67",
+            )
 
 
 def pipeline() -> object:

@@ -1,0 +1,82 @@
+"""Pegasos with an RBF kernel and a budget, as one would write it in NumPy: what ours is timed against."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from stream_pegasos._pure.kernel import best_mixture, loss_table, value_of_mixture
+
+
+class NumpyKernelPegasos:
+    """The support vectors are the columns of a matrix with a row a feature, so that an example meets whole rows."""
+
+    def __init__(self, budget: int, merging: bool, l2: float = 1e-4, gamma: float = 1.0) -> None:
+        self.merging, self.l2, self.gamma = merging, l2, gamma
+        self.t = 0
+        self.n = 0  # the support vectors
+        self.beta, self.squares = np.zeros(budget + 1), np.zeros(budget + 1)
+        self.features = np.zeros((64, budget + 1))
+        self.rows: dict[int, int] = {}  # of each feature
+
+    def step(self, x: dict[int, float], y: bool) -> float:
+        """The margin of an example before it is learned."""
+        values = np.fromiter(x.values(), float, len(x))
+        square = float(values @ values)
+        known = [(self.rows[name], value) for name, value in x.items() if name in self.rows]
+        similarities = self.similarities([row for row, _ in known], np.array([v for _, v in known]), square)
+        margin = float(self.beta[: self.n] @ similarities) / (self.l2 * self.t) if self.n else 0.0
+        self.t += 1
+        if (margin if y else -margin) < 1.0:
+            column = np.zeros(len(self.features))
+            for name, value in x.items():
+                row = self.rows.setdefault(name, len(self.rows))
+                if row >= len(column):
+                    self.features = np.vstack([self.features, np.zeros_like(self.features)])
+                    column = np.concatenate([column, np.zeros_like(column)])
+                column[row] = value
+            self.put(self.n, column, square, 1.0 if y else -1.0)
+            self.n += 1
+            if self.n == len(self.beta):
+                self.make_room()
+        return margin
+
+    def similarities(self, rows: list[int], values: np.ndarray, square: float) -> np.ndarray:
+        products = values @ self.features[rows, : self.n]
+        return np.exp(-self.gamma * (square + self.squares[: self.n] - 2.0 * products))
+
+    def put(self, place: int, column: np.ndarray, square: float, beta: float) -> None:
+        self.features[:, place], self.squares[place], self.beta[place] = column, square, beta
+
+    def make_room(self) -> None:
+        one = int(np.abs(self.beta[: self.n]).argmin())
+        if self.merging:
+            self.merge(one)
+        self.n -= 1
+        self.put(one, self.features[:, self.n], self.squares[self.n], self.beta[self.n])
+
+    def merge(self, one: int) -> None:
+        rows = np.flatnonzero(self.features[:, one])
+        similarities = self.similarities(rows, self.features[rows, one], self.squares[one])
+        beta = self.beta[: self.n]
+        total = np.abs(beta) + abs(beta[one])
+        losses = total**2 * look_up(np.abs(beta[one]) / total, similarities)
+        losses[(beta * beta[one] <= 0.0) | (np.arange(self.n) == one)] = math.inf
+        other = int(losses.argmin())
+        share, similarity = abs(beta[one]) / total[other], float(similarities[other])
+        h = best_mixture(share, similarity)
+        column = h * self.features[:, one] + (1.0 - h) * self.features[:, other]
+        kept = total[other] * value_of_mixture(h, share, similarity)
+        self.put(other, column, float(column @ column), math.copysign(kept, beta[other]))
+
+
+def look_up(shares: np.ndarray, similarities: np.ndarray) -> np.ndarray:
+    table = loss_table()
+    n_rows, n_columns = table.shape[0] - 1, table.shape[1] - 1
+    row, column = shares * 2.0 * n_rows, similarities * n_columns
+    i, j = np.minimum(row.astype(int), n_rows - 1), np.minimum(column.astype(int), n_columns - 1)
+    di, dj = row - i, column - j
+    above = (1.0 - dj) * table[i, j] + dj * table[i, j + 1]
+    below = (1.0 - dj) * table[i + 1, j] + dj * table[i + 1, j + 1]
+    return (1.0 - di) * above + di * below
