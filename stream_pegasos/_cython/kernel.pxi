@@ -22,14 +22,11 @@ cdef struct Vector:
     double beta
 
 
-cdef struct Use:  # of a feature in a support vector
-    double value
-    Py_ssize_t vector
-
-
-cdef struct Uses:
-    Use* items
+cdef struct Uses:  # of a feature: in which support vectors it is, and with what value
+    double* values
+    int32_t* vectors
     Py_ssize_t n, capacity
+    Py_ssize_t displaced  # how many are not in the support vector of their own number
 
 
 cdef double value_of_mixture(double h, double share, double log_similarity) noexcept nogil:
@@ -100,7 +97,7 @@ cdef class KernelLearner:
         cdef Py_ssize_t i, n = 0
         for i in range(self._n):
             n += self._vectors[i].n
-        return object.__sizeof__(self) + end(&self._table) * sizeof(Word) + n * (16 + sizeof(Use))
+        return object.__sizeof__(self) + end(&self._table) * sizeof(Word) + n * 32
 
     def margin(self, Encoder encoder not None, x):
         wait_for(encoder._guard, self._guard)
@@ -254,7 +251,7 @@ cdef class KernelLearner:
 
     cdef int _compare(self, const uint64_t* hashes, const double* values, Py_ssize_t n, double square) noexcept nogil:
         """Fill `_similarities` with K(x, z) for every support vector z."""
-        cdef double* products = self._similarities
+        cdef double* products = self._similarities  # at first
         cdef Py_ssize_t i, j, p
         cdef Uses* uses
         cdef double x
@@ -267,11 +264,19 @@ cdef class KernelLearner:
             if self._table.words[p].hash == hashes[i]:
                 uses = <Uses*> self._table.words[p + 1].pointer
                 x = values[i]
+                if uses.displaced == 0:
+                    sp_add_scaled(products, uses.values, x, uses.n)
+                    continue
                 for j in range(uses.n):
-                    products[uses.items[j].vector] += x * uses.items[j].value
+                    products[uses.vectors[j]] += x * uses.values[j]
+        if self._kernel == RBF:
+            for j in range(self._n):
+                products[j] = -self._gamma * max(square + self._vectors[j].square - 2.0 * products[j], 0.0)
+            sp_exp(products, self._n)
+            return 0
         for j in range(self._n):
-            self._similarities[j] = self._similarity(products[j], square, self._vectors[j].square)
-            fine &= fabs(self._similarities[j]) <= LARGEST_SIMILARITY
+            products[j] = self._similarity(products[j], square, self._vectors[j].square)
+            fine &= fabs(products[j]) <= LARGEST_SIMILARITY
         return 0 if fine else NO_NUMBER
 
     cdef double _margin(self) noexcept nogil:
@@ -378,10 +383,7 @@ cdef class KernelLearner:
         if self._mix(&mixed, h, &vectors[one], best) < 0:
             return NO_MEMORY
         mixed.beta = beta
-        self._unlink(best)
-        discard(&vectors[best])
-        vectors[best] = mixed
-        if self._link(best) < 0:
+        if self._replace(best, &mixed) < 0:
             return NO_MEMORY
         self._remove(one)
         return 1
@@ -432,59 +434,76 @@ cdef class KernelLearner:
     cdef int _link(self, Py_ssize_t vector) noexcept nogil:
         """Enter a support vector in the uses of its features."""
         cdef const Vector* x = &self._vectors[vector]
-        cdef Uses* uses
-        cdef Py_ssize_t i, p
+        cdef Py_ssize_t i
         for i in range(x.n):
-            p = seek(&self._table, x.hashes[i])
-            if self._table.words[p].hash != x.hashes[i]:
-                uses = <Uses*> calloc(1, sizeof(Uses))
-                p = insert(&self._table, p, x.hashes[i]) if uses != NULL else -1
-                if p < 0:
-                    free(uses)
-                    return NO_MEMORY
-                self._table.words[p + 1].pointer = uses
-            uses = <Uses*> self._table.words[p + 1].pointer
-            if self._reserve_use(uses) < 0:
+            if self._enter(x.hashes[i], vector, x.values[i]) < 0:
                 return NO_MEMORY
-            uses.items[uses.n].vector, uses.items[uses.n].value = vector, x.values[i]
-            uses.n += 1
         return 0
 
-    cdef int _reserve_use(self, Uses* uses) noexcept nogil:
-        cdef Py_ssize_t capacity
-        cdef void* moved
-        if uses.n == uses.capacity:
-            capacity = 2 * uses.capacity + 1
-            moved = realloc(uses.items, capacity * sizeof(Use))
-            if moved == NULL:
-                return -1
-            uses.items, uses.capacity = <Use*> moved, capacity
+    cdef int _enter(self, uint64_t h, Py_ssize_t vector, double value) noexcept nogil:
+        cdef Py_ssize_t p = seek(&self._table, h)
+        cdef Uses* uses
+        if self._table.words[p].hash != h:
+            uses = <Uses*> calloc(1, sizeof(Uses))
+            p = insert(&self._table, p, h) if uses != NULL else -1
+            if p < 0:
+                free(uses)
+                return NO_MEMORY
+            self._table.words[p + 1].pointer = uses
+        uses = <Uses*> self._table.words[p + 1].pointer
+        if uses.n == uses.capacity and make_longer(uses) < 0:
+            return NO_MEMORY
+        uses.values[uses.n], uses.vectors[uses.n] = value, <int32_t> vector
+        uses.displaced += uses.n != vector
+        uses.n += 1
         return 0
+
+    cdef void _take_out(self, uint64_t h, Py_ssize_t vector) noexcept nogil:
+        cdef Py_ssize_t p = seek(&self._table, h), use
+        cdef Uses* uses
+        if self._table.words[p].hash != h:
+            return  # there was no memory to enter it
+        uses = <Uses*> self._table.words[p + 1].pointer
+        use = find_use(uses, vector)
+        if use < 0:
+            return
+        uses.n -= 1
+        uses.values[use] = uses.values[uses.n]
+        move_use(uses, use, uses.vectors[uses.n])
+        uses.displaced -= uses.vectors[uses.n] != uses.n
+        if uses.n == 0:
+            free(uses.values)
+            free(uses.vectors)
+            free(uses)
+            erase(&self._table, p)
 
     cdef void _unlink(self, Py_ssize_t vector) noexcept nogil:
         cdef const Vector* x = &self._vectors[vector]
-        cdef Uses* uses
-        cdef Py_ssize_t i, p, use
-        for i in range(x.n):
-            p = seek(&self._table, x.hashes[i])
-            if self._table.words[p].hash != x.hashes[i]:
-                continue  # there was no memory to enter it
-            uses = <Uses*> self._table.words[p + 1].pointer
-            use = self._find_use(uses, vector)
-            if use >= 0:
-                uses.n -= 1
-                uses.items[use] = uses.items[uses.n]
-            if uses.n == 0:
-                free(uses.items)
-                free(uses)
-                erase(&self._table, p)
-
-    cdef Py_ssize_t _find_use(self, const Uses* uses, Py_ssize_t vector) noexcept nogil:
         cdef Py_ssize_t i
-        for i in range(uses.n):
-            if uses.items[i].vector == vector:
-                return i
-        return -1
+        for i in range(x.n):
+            self._take_out(x.hashes[i], vector)
+
+    cdef int _replace(self, Py_ssize_t vector, Vector* mixed) noexcept nogil:
+        """Put another support vector, whose memory is handed over, in the place of one."""
+        cdef Vector old = self._vectors[vector]
+        cdef Py_ssize_t i, use, p
+        cdef Uses* uses
+        self._vectors[vector] = mixed[0]
+        for i in range(mixed.n):
+            p = seek(&self._table, mixed.hashes[i])
+            use = -1
+            if self._table.words[p].hash == mixed.hashes[i]:
+                uses = <Uses*> self._table.words[p + 1].pointer
+                use = find_use(uses, vector)
+                if use >= 0:
+                    uses.values[use] = mixed.values[i]
+            if use < 0 and self._enter(mixed.hashes[i], vector, mixed.values[i]) < 0:
+                return NO_MEMORY
+        for i in range(old.n):
+            if not has_feature(mixed, old.hashes[i]):
+                self._take_out(old.hashes[i], vector)
+        discard(&old)
+        return 0
 
     cdef void _remove(self, Py_ssize_t i) noexcept nogil:
         """The last one takes the place."""
@@ -497,7 +516,43 @@ cdef class KernelLearner:
             self._vectors[i] = self._vectors[last]
             for j in range(self._vectors[i].n):
                 uses = <Uses*> self._table.words[seek(&self._table, self._vectors[i].hashes[j]) + 1].pointer
-                uses.items[self._find_use(uses, last)].vector = i
+                move_use(uses, find_use(uses, last), <int32_t> i)
+
+
+cdef int make_longer(Uses* uses) noexcept nogil:
+    cdef Py_ssize_t capacity = 2 * uses.capacity + 1
+    cdef void* moved = realloc(uses.values, capacity * sizeof(double))
+    if moved == NULL:
+        return -1
+    uses.values = <double*> moved
+    moved = realloc(uses.vectors, capacity * sizeof(int32_t))
+    if moved == NULL:
+        return -1
+    uses.vectors, uses.capacity = <int32_t*> moved, capacity
+    return 0
+
+
+cdef Py_ssize_t find_use(const Uses* uses, Py_ssize_t vector) noexcept nogil:
+    cdef Py_ssize_t i
+    if uses.displaced == 0:
+        return vector if vector < uses.n else -1
+    for i in range(uses.n):
+        if uses.vectors[i] == vector:
+            return i
+    return -1
+
+
+cdef void move_use(Uses* uses, Py_ssize_t use, int32_t vector) noexcept nogil:
+    uses.displaced += (vector != use) - (uses.vectors[use] != use)
+    uses.vectors[use] = vector
+
+
+cdef bint has_feature(const Vector* x, uint64_t h) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(x.n):
+        if x.hashes[i] == h:
+            return True
+    return False
 
 
 cdef int allocate(Vector* x, Py_ssize_t n) noexcept nogil:
