@@ -18,8 +18,6 @@ cdef struct Vector:
     uint64_t* hashes
     double* values
     Py_ssize_t n
-    double square, itself  # ⟨x, x⟩ and K(x, x)
-    double beta
 
 
 cdef struct Uses:  # of a feature: in which support vectors it is, and with what value
@@ -58,8 +56,11 @@ cdef class KernelLearner:
     cdef const double[:, ::1] _losses
     cdef Table _table  # an entry points to the uses of its feature
     cdef Vector* _vectors
+    cdef double* _betas  # and, of each support vector too:
+    cdef double* _squares  # ⟨z, z⟩
+    cdef double* _itself  # K(z, z)
     cdef double* _similarities  # of the example in hand to each support vector
-    cdef Py_ssize_t _n, _vectors_capacity, _similarities_capacity
+    cdef Py_ssize_t _n, _capacity, _similarities_capacity
     cdef Calibration _calibration
     cdef Guard _guard
 
@@ -88,6 +89,9 @@ cdef class KernelLearner:
         self._clear()
         free(self._table.words)
         free(self._vectors)
+        free(self._betas)
+        free(self._squares)
+        free(self._itself)
         free(self._similarities)
 
     def __len__(self):
@@ -161,7 +165,7 @@ cdef class KernelLearner:
         cdef Py_ssize_t i
         wait_for(self._guard, self._guard)
         for i in range(self._n):
-            self._vectors[i].beta = -self._vectors[i].beta
+            self._betas[i] = -self._betas[i]
 
     def get_state(self):
         cdef Py_ssize_t i, j, n = 0
@@ -174,7 +178,7 @@ cdef class KernelLearner:
         cdef int64_t[::1] ends = indptr, k = keys
         n = 0
         for i in range(self._n):
-            b[i] = self._vectors[i].beta
+            b[i] = self._betas[i]
             for j in range(self._vectors[i].n):
                 k[n] = <int64_t> (self._vectors[i].hashes[j] * INVERSE_MULTIPLIER)
                 v[n] = self._vectors[i].values[j]
@@ -203,8 +207,7 @@ cdef class KernelLearner:
                 raise MemoryError
             for j in range(x.n):
                 x.hashes[j], x.values[j] = hash_key(k[begin + j]), v[begin + j]
-            self._measure(&x)
-            if self._append(&x, b[i]) < 0:
+            if self._append(&x, square_of(&x), b[i]) < 0:
                 raise MemoryError
         self._calibration.slope, self._calibration.squares = state["slope"], state["calibration_squares"]
         self.n_iterations = state["n_iterations"]
@@ -212,13 +215,6 @@ cdef class KernelLearner:
     cdef void _clear(self) noexcept nogil:
         while self._n:
             self._remove(self._n - 1)
-
-    cdef void _measure(self, Vector* x) noexcept nogil:
-        cdef Py_ssize_t i
-        x.square = 0.0
-        for i in range(x.n):
-            x.square += x.values[i] * x.values[i]
-        x.itself = self._similarity(x.square, x.square, x.square)
 
     cdef inline double _similarity(self, double product, double x_square, double z_square) noexcept nogil:
         cdef double lengths, base, power = 1.0
@@ -271,20 +267,16 @@ cdef class KernelLearner:
                     products[uses.vectors[j]] += x * uses.values[j]
         if self._kernel == RBF:
             for j in range(self._n):
-                products[j] = -self._gamma * max(square + self._vectors[j].square - 2.0 * products[j], 0.0)
+                products[j] = -self._gamma * max(square + self._squares[j] - 2.0 * products[j], 0.0)
             sp_exp(products, self._n)
             return 0
         for j in range(self._n):
-            products[j] = self._similarity(products[j], square, self._vectors[j].square)
+            products[j] = self._similarity(products[j], square, self._squares[j])
             fine &= fabs(products[j]) <= LARGEST_SIMILARITY
         return 0 if fine else NO_NUMBER
 
     cdef double _margin(self) noexcept nogil:
-        cdef Py_ssize_t i
-        cdef double total = 0.0
-        for i in range(self._n):
-            total += self._vectors[i].beta * self._similarities[i]
-        return total / (self._l2 * (self.n_iterations + self._t0)) if self._n else 0.0
+        return sp_dot(self._betas, self._similarities, self._n) / (self._l2 * (self.n_iterations + self._t0)) if self._n else 0.0
 
     cdef int _learn(self, Example* e, double margin, double y, double weight) noexcept nogil:
         cdef double probability = probability_of(&self._calibration, margin)
@@ -300,6 +292,7 @@ cdef class KernelLearner:
     cdef int _add(self, Example* e, double beta) noexcept nogil:
         cdef Py_ssize_t i
         cdef Vector x
+        cdef double square
         if allocate(&x, e.n) < 0:
             return NO_MEMORY
         x.n = 0
@@ -307,37 +300,42 @@ cdef class KernelLearner:
             if e.values[i] != 0.0:
                 x.hashes[x.n], x.values[x.n] = e.hashes[i], e.values[i]
                 x.n += 1
-        self._measure(&x)
+        square = square_of(&x)
         for i in range(self._n):
-            if self._is_same(&self._vectors[i], &x):
+            if self._squares[i] == square and is_same(&self._vectors[i], &x):
                 discard(&x)
-                self._vectors[i].beta += beta
-                if self._vectors[i].beta == 0.0:
+                self._betas[i] += beta
+                if self._betas[i] == 0.0:
                     self._remove(i)
                 return 0
-        return self._append(&x, beta)
+        return self._append(&x, square, beta)
 
-    cdef bint _is_same(self, const Vector* z, const Vector* x) noexcept nogil:
-        return (
-            z.square == x.square
-            and z.n == x.n
-            and memcmp(z.hashes, x.hashes, x.n * sizeof(uint64_t)) == 0
-            and memcmp(z.values, x.values, x.n * sizeof(double)) == 0
-        )
-
-    cdef int _append(self, Vector* x, double beta) noexcept nogil:
+    cdef int _append(self, Vector* x, double square, double beta) noexcept nogil:
         """Make x, whose memory is handed over, the last support vector."""
-        cdef Py_ssize_t n = self._n + 1
-        if (
-            reserve(<void**> &self._vectors, &self._vectors_capacity, n, sizeof(Vector)) < 0
-            or reserve(<void**> &self._similarities, &self._similarities_capacity, n, sizeof(double)) < 0
-        ):
+        cdef Py_ssize_t n = self._n
+        if n == self._capacity and self._grow() < 0:
             discard(x)
             return NO_MEMORY
-        x.beta = beta
-        self._vectors[self._n] = x[0]
-        self._n = n
-        return self._link(n - 1)
+        self._vectors[n], self._betas[n], self._squares[n] = x[0], beta, square
+        self._itself[n] = self._similarity(square, square, square)
+        self._n = n + 1
+        return self._link(n)
+
+    cdef int _grow(self) noexcept nogil:
+        cdef Py_ssize_t capacity = self._capacity, needed = self._n + 1
+        if reserve(<void**> &self._vectors, &capacity, needed, sizeof(Vector)) < 0:
+            return -1
+        capacity = self._capacity
+        if reserve(<void**> &self._betas, &capacity, needed, sizeof(double)) < 0:
+            return -1
+        capacity = self._capacity
+        if reserve(<void**> &self._squares, &capacity, needed, sizeof(double)) < 0:
+            return -1
+        capacity = self._capacity
+        if reserve(<void**> &self._itself, &capacity, needed, sizeof(double)) < 0:
+            return -1
+        self._capacity = capacity
+        return reserve(<void**> &self._similarities, &self._similarities_capacity, capacity, sizeof(double))
 
     cdef int _make_room(self) noexcept nogil:
         cdef Py_ssize_t i, least = 0
@@ -348,7 +346,7 @@ cdef class KernelLearner:
             if status != 0:
                 return min(status, 0)
         for i in range(self._n):
-            size = self._vectors[i].beta * self._vectors[i].beta * self._vectors[i].itself
+            size = self._betas[i] * self._betas[i] * self._itself[i]
             if smallest < 0.0 or size < smallest:
                 least, smallest = i, size
         self._remove(least)
@@ -358,31 +356,33 @@ cdef class KernelLearner:
         """1 if two have been merged, 0 if there are none."""
         cdef Py_ssize_t i, one = 0, best = -1
         cdef Vector* vectors = self._vectors
+        cdef double* betas = self._betas
         cdef Vector mixed
         cdef double loss, least = 0.0, total, share, h, log_similarity, beta
         cdef int status
         for i in range(1, self._n):
-            if fabs(vectors[i].beta) < fabs(vectors[one].beta):
+            if fabs(betas[i]) < fabs(betas[one]):
                 one = i
-        status = self._compare(vectors[one].hashes, vectors[one].values, vectors[one].n, vectors[one].square)
+        status = self._compare(vectors[one].hashes, vectors[one].values, vectors[one].n, self._squares[one])
         if status < 0:
             return status
         for i in range(self._n):
-            if i != one and vectors[i].beta * vectors[one].beta > 0.0:
-                total = fabs(vectors[i].beta) + fabs(vectors[one].beta)
-                loss = total * total * self._look_up_loss(fabs(vectors[one].beta) / total, self._similarities[i])
+            if i != one and betas[i] * betas[one] > 0.0:
+                total = fabs(betas[i]) + fabs(betas[one])
+                loss = total * total * self._look_up_loss(fabs(betas[one]) / total, self._similarities[i])
                 if best < 0 or loss < least:
                     best, least = i, loss
         if best < 0:
             return 0
-        total = fabs(vectors[one].beta) + fabs(vectors[best].beta)
-        share = fabs(vectors[one].beta) / total
+        total = fabs(betas[one]) + fabs(betas[best])
+        share = fabs(betas[one]) / total
         log_similarity = log(max(self._similarities[best], SMALLEST_SIMILARITY))
         h = best_mixture(share, log_similarity)
-        beta = copysign(total * value_of_mixture(h, share, log_similarity), vectors[best].beta)
+        beta = copysign(total * value_of_mixture(h, share, log_similarity), betas[best])
         if self._mix(&mixed, h, &vectors[one], best) < 0:
             return NO_MEMORY
-        mixed.beta = beta
+        betas[best], self._squares[best] = beta, square_of(&mixed)
+        self._itself[best] = 1.0
         if self._replace(best, &mixed) < 0:
             return NO_MEMORY
         self._remove(one)
@@ -408,7 +408,6 @@ cdef class KernelLearner:
             if fabs(mixed.values[i]) > NEGLIGIBLE * largest:
                 mixed.hashes[mixed.n], mixed.values[mixed.n] = mixed.hashes[i], mixed.values[i]
                 mixed.n += 1
-        self._measure(mixed)
         return 0
 
     cdef void _mix_in(self, Vector* mixed, Py_ssize_t* n, const Vector* z, uint64_t h, double value) noexcept nogil:
@@ -513,10 +512,27 @@ cdef class KernelLearner:
         discard(&self._vectors[i])
         self._n = last
         if i < last:
-            self._vectors[i] = self._vectors[last]
+            self._vectors[i], self._betas[i] = self._vectors[last], self._betas[last]
+            self._squares[i], self._itself[i] = self._squares[last], self._itself[last]
             for j in range(self._vectors[i].n):
                 uses = <Uses*> self._table.words[seek(&self._table, self._vectors[i].hashes[j]) + 1].pointer
                 move_use(uses, find_use(uses, last), <int32_t> i)
+
+
+cdef double square_of(const Vector* x) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef double square = 0.0
+    for i in range(x.n):
+        square += x.values[i] * x.values[i]
+    return square
+
+
+cdef bint is_same(const Vector* z, const Vector* x) noexcept nogil:
+    return (
+        z.n == x.n
+        and memcmp(z.hashes, x.hashes, x.n * sizeof(uint64_t)) == 0
+        and memcmp(z.values, x.values, x.n * sizeof(double)) == 0
+    )
 
 
 cdef int make_longer(Uses* uses) noexcept nogil:

@@ -371,6 +371,16 @@ static int sp_all_within(const double *x, size_t n, double limit) {
     return fine;
 }
 
+/* The sum of x y, as four sums, since each addition waits for the one before. */
+static double sp_dot(const double *x, const double *y, size_t n) {
+    double sums[4] = {0.0, 0.0, 0.0, 0.0};
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        for (int j = 0; j < 4; j++) sums[j] += x[i + j] * y[i + j];
+    for (; i < n; i++) sums[0] += x[i] * y[i];
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
 /* y += a x. The instructions are the compiler's choice, and without fused ones, so that all processors agree. */
 SP_INLINE void sp_add_scaled_loop(double *y, const double *x, double a, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] += a * x[i];
