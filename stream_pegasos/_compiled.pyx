@@ -69,6 +69,7 @@ cdef int64_t DIRECT_LIMIT = weights.DIRECT_LIMIT
 cdef int64_t FIRST_NAME = weights.FIRST_NAME
 cdef double VALUE_LIMIT = weights.VALUE_LIMIT
 cdef double FOLD_BELOW = weights.FOLD_BELOW
+cdef double FOLD_AVERAGED_BELOW = weights.FOLD_AVERAGED_BELOW
 cdef double CALIBRATION_RATE = learner.CALIBRATION_RATE
 cdef double CALIBRATION_MEMORY = learner.CALIBRATION_MEMORY
 cdef double SMALLEST_GRADIENT = learner.SMALLEST_GRADIENT

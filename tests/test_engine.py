@@ -24,6 +24,7 @@ from hypothesis.stateful import (
 
 from stream_pegasos import _pure, engine
 from stream_pegasos._pure import Row
+from stream_pegasos._pure.kernel import best_mixture, look_up_loss, value_of_mixture
 from stream_pegasos._pure.scanner import TOKEN_PATTERNS
 from stream_pegasos._pure.weights import FIRST_NAME, INTERCEPT
 
@@ -802,6 +803,137 @@ def test_engines_agree_and_pass_their_state_on(options):
     for learner, vocabulary in (*alone, handed):
         assert vocabulary.names == alone[0][1].names
         assert pairs(learner.weights) == pytest.approx(pairs(alone[0][0].weights), rel=1e-9)
+
+
+@both_engines
+def test_averages_survive_folding(engine_in_test, dense_pegasos):
+    """Projections from far outside the ball make the scale fold at every few steps."""
+    generator = np.random.default_rng(5)
+    for from_step, by_t, average in ((1, False, True), (40, False, 40), (1, True, "weighted")):
+        learner, vocabulary = (
+            engine_in_test.Learner(1.0, 1, 0.5, True, 0.0, from_step, by_t),
+            engine_in_test.Vocabulary(),
+        )
+        dense = dense_pegasos(len(NAMES) + 1, 1.0, 1, 0.5, True, average=average)
+        for _ in range(120):
+            x = {name: float(generator.normal()) * 1e6 for name in NAMES if generator.random() < 0.5}
+            y, vector = float(generator.choice([-1.0, 1.0])), np.array([*(x.get(name, 0.0) for name in NAMES), 0.0])
+            learner.learn(vocabulary, x, y, 1.0)
+            dense.learn(vector, y, 1.0)
+            assert weights_of(learner, vocabulary) == pytest.approx(dense.predicting, rel=1e-9, abs=1e-9)
+            margin = pytest.approx(float(dense.predicting @ vector), rel=1e-6, abs=1e-5)
+            assert learner.margin(vocabulary, x) == margin
+
+
+# --- several columns, and kernels -------------------------------------------------------------------------------------
+
+
+def random_stream(n, seed):
+    generator = np.random.default_rng(seed)
+    return [
+        {
+            int(k): float(v)
+            for k, v in zip(generator.choice(12, 5, replace=False), generator.normal(size=5), strict=True)
+        }
+        for _ in range(n)
+    ]
+
+
+@needs_compiled
+@pytest.mark.parametrize(
+    "options", list(itertools.product((1, 3), (0.0, 2.0), (True, False), (0.0, 0.5), (True, False))), ids=str
+)
+def test_engines_agree_on_several_columns_and_pass_their_state_on(options):
+    generator = np.random.default_rng(6)
+    X, n = random_stream(240, 6), 240
+    # Classes in the order in which they come, up to seven of them.
+    numbers: dict[int, int] = {}
+    y = np.array(
+        [numbers.setdefault(int(c), len(numbers)) for c in np.minimum(generator.integers(0, 7, n), np.arange(n) // 9)]
+    )
+    w = generator.random(n)
+    made = [(e.MultiLearner(0.05, *options), e.Vocabulary()) for e in (_pure, _compiled)]
+    for i in range(100):
+        for learner, vocabulary in made:
+            learner.learn(vocabulary, X[i], int(y[i]), float(w[i]))
+    (margins, slopes), (others, other_slopes) = (
+        learner.predict_learn_many(vocabulary, X[100:], y[100:], w[100:]) for learner, vocabulary in made
+    )
+    assert margins == pytest.approx(others, rel=1e-9, abs=1e-9)
+    assert slopes == pytest.approx(other_slopes, rel=1e-9)
+    exchanged = []
+    for (learner, _), e in zip(made, (_compiled, _pure), strict=True):
+        exchanged.append((e.MultiLearner(0.05, *options), e.Vocabulary()))
+        exchanged[-1][0].set_state(learner.get_state())
+    for learner, vocabulary in made + exchanged:
+        learner.flush()
+        for x in X[:20]:
+            expected = pytest.approx(made[0][0].margins(made[0][1], x), rel=1e-9, abs=1e-9)
+            assert learner.margins(vocabulary, x) == expected
+
+
+@both_engines
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_a_cleared_column_is_a_new_one(engine_in_test, batch_size):
+    """Learners whose second column was cleared go on as those in which it has just been added."""
+    signs = np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])
+    learners = [engine_in_test.MultiLearner(0.1, batch_size, 0.0, True, 1.0, False) for _ in range(2)]
+    vocabulary = engine_in_test.Vocabulary()
+    for learner in learners:
+        learner.add_column()
+    cleared, fresh = learners
+    cleared.add_column()
+    for i, x in enumerate(random_stream(50, 7)):
+        cleared.learn(vocabulary, x, i % 3, 1.0, signs)
+        fresh.learn(vocabulary, x, i % 3, 1.0, np.ascontiguousarray(signs[:, :1]))
+    cleared.clear_column(1)
+    fresh.add_column()
+    for i, x in enumerate(random_stream(50, 8)):
+        assert cleared.margins(vocabulary, x) == pytest.approx(fresh.margins(vocabulary, x), rel=1e-9, abs=1e-9)
+        for learner in learners:
+            learner.learn(vocabulary, x, i % 3, 1.0, signs)
+
+
+KERNELS = [
+    (kernel, budget, merge)
+    for kernel in ("linear", "polynomial", "rbf", "cosine")
+    for budget, merge in ((0, False), (10, False), (10, True))
+    if not merge or kernel == "rbf"
+]
+
+
+@needs_compiled
+@pytest.mark.parametrize("kernel, budget, merge", KERNELS, ids=str)
+def test_engines_agree_on_kernels_and_pass_their_state_on(kernel, budget, merge):
+    X = random_stream(300, 9)
+    y = np.array([1.0 if x.get(0, 0.0) + x.get(1, 0.0) * x.get(2, 0.0) > 0.0 else -1.0 for x in X])
+    X, y = X + X[:50], np.concatenate([y, -y[:50]])  # some come again, with the other label
+    arguments = (0.01, 1.0, kernel, 0.7, 1.0, 2, budget, merge)
+    made = [(e.KernelLearner(*arguments), e.Vocabulary()) for e in (_pure, _compiled)]
+    for i in range(100):
+        for learner, vocabulary in made:
+            learner.learn(vocabulary, X[i], float(y[i]), 1.0)
+    margins, others = (learner.predict_learn_many(vocabulary, X[100:], y[100:])[0] for learner, vocabulary in made)
+    assert margins == pytest.approx(others, rel=1e-8, abs=1e-8)
+    states = [learner.get_state() for learner, _ in made]
+    for name in ("coefficients", "indptr", "keys", "values"):
+        assert states[0][name] == pytest.approx(states[1][name], rel=1e-8)
+    for e, state in ((_compiled, states[1]), (_pure, states[0])):
+        again = e.KernelLearner(*arguments)
+        again.set_state(state)
+        back = again.get_state()
+        assert all(np.array_equal(back[name], state[name]) for name in state)
+
+
+def test_the_loss_of_a_merger():
+    """The table and the mixture against a fine grid over h."""
+    for share, similarity in itertools.product((0.01, 0.2, 0.45, 0.5), (1e-9, 0.05, 0.3, 0.9, 0.999)):
+        h = np.linspace(0.0, 1.0, 200_001)
+        values = share * similarity ** (1.0 - h) ** 2 + (1.0 - share) * similarity ** (h * h)
+        best = best_mixture(share, similarity)
+        assert value_of_mixture(best, share, similarity) == pytest.approx(values.max(), rel=1e-8)
+        length = share**2 + (1.0 - share) ** 2 + 2.0 * share * (1.0 - share) * similarity
+        assert look_up_loss(share, similarity) == pytest.approx(length - values.max() ** 2, abs=2e-3)
 
 
 # --- pickling and the choice of an engine -----------------------------------------------------------------------------

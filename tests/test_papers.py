@@ -9,6 +9,8 @@ import duros_katzman
 import greenquist
 import numpy as np
 import pytest
+import rcv1
+import rupnik_2008
 import sumukh_2019
 from greenquist import Problem
 from scipy.optimize import approx_fprime
@@ -156,3 +158,67 @@ def test_decode_gives_the_label_seen_most_often_with_the_signs():
         counts = seen.get(tuple(pattern), Counter(y.tolist()))
         assert counts[label] == max(counts.values())
     assert labels[test_signs.all(axis=1)] == np.bincount(y).argmax()
+
+
+# --- rcv1 -------------------------------------------------------------------------------------------------------------
+
+
+def test_synthetic_rows_are_like_those_of_rcv1():
+    problem = rcv1.synthetic(3_000, 500, 1_000, 50)
+    assert problem.X.shape == (3_000, 1_000) and problem.X_test.shape == (500, 1_000)
+    np.testing.assert_allclose(problem.X.power(2).sum(axis=1), 1.0)
+    assert np.mean(problem.y == 1) == pytest.approx(0.5, abs=0.05) and set(problem.y_test) == {-1, 1}
+    # A word of rank r is as frequent as 1 / (r + 20): half of all words come before 20 (√51 − 1).
+    tokens = np.bincount(problem.X.indices, minlength=1_000)
+    assert tokens[: round(20 * (51**0.5 - 1))].sum() / tokens.sum() == pytest.approx(0.5, abs=0.07)
+    # The noise leaves neither chance nor certainty.
+    assert 0.0 < min(point.error for point in rcv1.online(problem, 10).points) < 0.2
+
+
+def test_clock_stands_still_while_a_point_is_evaluated(monkeypatch):
+    monkeypatch.setattr(rcv1, "perf_counter", iter([10.0, 12.0, 15.0, 16.0, 20.0]).__next__)
+    X, y = csr_array([[1.0], [2.0]]), np.array([1, -1])
+    trace = rcv1.Trace(rcv1.Problem(X, y, X, y))
+    trace.add(np.array([0.5]))
+    trace.add(np.array([-0.5]))
+    # The margins are 0.5 and −1, then −0.5 and 1.
+    expected = [(2.0, rcv1.L2 / 8 + (0.5 + 2.0) / 2, 0.5), (3.0, rcv1.L2 / 8 + 1.5 / 2, 0.5)]
+    assert [tuple(point) for point in trace.points] == [pytest.approx(point) for point in expected]
+
+
+# --- rupnik_2008 ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def noisy_problem():
+    """No plane separates its rows."""
+    rng = np.random.default_rng(0)
+    X = csr_array(0.1 * rng.normal(size=(300, 5)))
+    y = np.where(X @ rng.normal(size=5) + 0.1 * rng.normal(size=300) > 0.0, 1, -1)
+    return rupnik_2008.make_problem("noisy", X[:200], y[:200], X[200:], y[200:])
+
+
+def test_first_vector_is_forgotten_unless_t0_is_above_0(noisy_problem):
+    assert rupnik_2008.spread(noisy_problem, 1_000, "t0 = 0") < 1e-9
+    assert rupnik_2008.spread(noisy_problem, 1_000, "t0 = 1/λ") > 1e-3
+
+
+def test_counting_violations_only_solves_the_problem_with_less_of_l2(noisy_problem):
+    every, violations = (
+        rupnik_2008.train(noisy_problem, [50_000, 100_000], 0, counter=counter, average="weighted")
+        for counter in ("every", "violations")
+    )
+    assert rupnik_2008.share_counted(every) == 1.0
+    assert rupnik_2008.batch_gap(noisy_problem, 1.0) == "0.00%"
+    expected = float(rupnik_2008.batch_gap(noisy_problem, rupnik_2008.share_counted(violations)).rstrip("%")) / 100
+    assert 0.0 <= every[-1].gap < 0.1 * expected
+    assert violations[-1].gap == pytest.approx(expected, rel=0.2)
+
+
+def test_steps_to_a_gap_are_those_of_the_middle_run():
+    def run(*gaps):
+        return [rupnik_2008.Point(10**i, 0, 0.0, gap, 0.0) for i, gap in enumerate(gaps)]
+
+    runs = [run(0.5, 0.1, 0.01, 0.02), run(0.5, 0.3, 0.2, 0.1), run(0.5, 0.4, 0.05, 0.01)]
+    assert rupnik_2008.steps_to(0.1, runs) == "100"
+    assert rupnik_2008.steps_to(0.001, runs) == "not reached"

@@ -40,6 +40,18 @@ cdef void calibrate(Calibration* calibration, double gradient) noexcept nogil:
         calibration.slope = min(max(slope, SMALLEST_SLOPE), LARGEST_SLOPE)
 
 
+cdef inline double inner(const double* weights, const Example* e) noexcept nogil:
+    """The sum of weight · value, the hashes of the example being columns."""
+    cdef Py_ssize_t i
+    cdef double even = 0.0, odd = 0.0
+    for i in range(0, e.n - 1, 2):
+        even += weights[e.hashes[i]] * e.values[i]
+        odd += weights[e.hashes[i + 1]] * e.values[i + 1]
+    if e.n & 1:
+        even += weights[e.hashes[e.n - 1]] * e.values[e.n - 1]
+    return even + odd
+
+
 @cython.final
 cdef class Learner:
     cdef readonly tuple arguments
@@ -235,7 +247,7 @@ cdef class Learner:
 
     cdef bint _is_plain(self):
         """Whether a loop can do with the weights by column."""
-        return self._batch_size == 1 and self._average_from == 0 and self._initializer is None
+        return self._batch_size == 1 and self._initializer is None
 
     cdef int _initialize(self, Encoder encoder) except -1:
         cdef Example* e = &encoder._example
@@ -275,27 +287,23 @@ cdef class Learner:
     cdef double _margin(self, Example* e) noexcept nogil:
         """⟨w, x⟩ with the w of now."""
         cdef Py_ssize_t i
-        cdef double even = 0.0, odd = 0.0  # two sums, since each addition waits for the one before
         if self.weights._spread != NULL:
-            for i in range(0, e.n - 1, 2):
-                even += self.weights._spread[e.hashes[i]] * e.values[i]
-                odd += self.weights._spread[e.hashes[i + 1]] * e.values[i + 1]
-            if e.n & 1:
-                even += self.weights._spread[e.hashes[e.n - 1]] * e.values[e.n - 1]
-            return self.weights._a * e.factor * (even + odd)
+            return self.weights._a * e.factor * inner(self.weights._spread, e)
         for i in range(e.n):
             self._slots[i] = seek_on(&self.weights._table, self._slots[i], e.hashes[i])
         return self.weights._a * e.factor * self._inner(e, 1)
 
     cdef double _predict(self, Example* e, double margin) noexcept nogil:
         """⟨w, x⟩ with the weights that predict, given that with the w of now."""
+        cdef double sums
         if self.weights._total == 0.0:
             return margin
-        return e.factor * (self.weights._b * self._inner(e, 1) - self._inner(e, 2)) / self.weights._total
+        sums = self._inner(e, 2) if self.weights._spread == NULL else inner(self.weights._spread_sums, e)
+        return (self.weights._b / self.weights._a * margin - e.factor * sums) / self.weights._total
 
     cdef inline double _inner(self, Example* e, Py_ssize_t word) noexcept nogil:
         cdef Py_ssize_t i
-        cdef double even = 0.0, odd = 0.0
+        cdef double even = 0.0, odd = 0.0  # two sums, since each addition waits for the one before
         for i in range(0, e.n - 1, 2):
             even += self._term(e, i, word)
             odd += self._term(e, i + 1, word)
@@ -377,6 +385,7 @@ cdef class Learner:
     cdef int _add(self, Example* e, double step) noexcept nogil:
         cdef Py_ssize_t i, n_new = 0
         cdef Word* words = self.weights._table.words
+        cdef double* spread_sums = self.weights._spread_sums
         cdef double squares = 0.0, b = self.weights._b, old, new
         cdef Word* entry
         if self.weights._spread != NULL:
@@ -385,6 +394,8 @@ cdef class Learner:
                 new = old + step * e.values[i]
                 self.weights._spread[e.hashes[i]] = new
                 squares += (new - old) * (new + old)
+                if self._average_from:
+                    spread_sums[e.hashes[i]] += b * (step * e.values[i])
             self.weights._squares += squares
             return 0
         for i in range(e.n):

@@ -6,7 +6,9 @@ cdef class WeightDict:
     cdef double _a, _squares
     cdef readonly bint average
     cdef double _b, _total
-    cdef double* _spread  # during a loop over a matrix: v by column, then that of the intercept; ahead of the table
+    # During a loop over a matrix, v and u by column, then those of the intercept; ahead of the table.
+    cdef double* _spread
+    cdef double* _spread_sums
     cdef Py_ssize_t _n_columns
     cdef Guard _guard
 
@@ -20,6 +22,7 @@ cdef class WeightDict:
     def __dealloc__(self):
         free(self._table.words)
         free(self._spread)
+        free(self._spread_sums)
 
     def __len__(self):
         return self._table.n
@@ -148,44 +151,55 @@ cdef class WeightDict:
         return 0
 
     cdef int _spread_out(self, Py_ssize_t n_columns) noexcept nogil:
-        cdef Py_ssize_t slot, p
+        cdef Py_ssize_t slot, p, column
         cdef int64_t key
         self._spread = <double*> calloc(n_columns + 1, sizeof(double))
-        if self._spread == NULL:
+        self._spread_sums = <double*> calloc(n_columns + 1 if self.average else 1, sizeof(double))
+        if self._spread == NULL or self._spread_sums == NULL:
+            self._drop_spread()
             return -1
         self._n_columns = n_columns
         for slot in range(self._table.n_slots):
             p = slot * self._table.stride
             if self._is_spread(self._table.words[p].hash):
                 key = <int64_t> (self._table.words[p].hash * INVERSE_MULTIPLIER)
-                self._spread[n_columns if key < 0 else key] = self._table.words[p + 1].v
+                column = n_columns if key < 0 else key
+                self._spread[column] = self._table.words[p + 1].v
+                if self.average:
+                    self._spread_sums[column] = self._table.words[p + 2].v
         return 0
+
+    cdef void _drop_spread(self) noexcept nogil:
+        free(self._spread)
+        free(self._spread_sums)
+        self._spread = self._spread_sums = NULL
 
     cdef bint _is_spread(self, uint64_t h) noexcept nogil:
         return h != EMPTY and (h == INTERCEPT_HASH or 0 <= <int64_t> (h * INVERSE_MULTIPLIER) < self._n_columns)
 
     cdef int _gather_in(self) noexcept nogil:
-        cdef double* spread = self._spread
         cdef Py_ssize_t column, p
         cdef uint64_t h
-        self._spread = NULL
+        cdef int status = 0
         for column in range(self._n_columns + 1):
             h = hash_key(column) if column < self._n_columns else INTERCEPT_HASH
             p = seek(&self._table, h)
             if self._table.words[p].hash != h:
-                if spread[column] == 0.0:
+                if self._spread[column] == 0.0:
                     continue
                 p = insert(&self._table, p, h)
                 if p < 0:
-                    free(spread)
-                    return -1
-            self._table.words[p + 1].v = spread[column]
-        free(spread)
-        return 0
+                    status = -1
+                    break
+            self._table.words[p + 1].v = self._spread[column]
+            if self.average:
+                self._table.words[p + 2].v = self._spread_sums[column]
+        self._drop_spread()
+        return status
 
     cdef void _scale(self, double factor) noexcept nogil:
         self._a *= factor
-        if fabs(self._a) < FOLD_BELOW:
+        if fabs(self._a) < (FOLD_AVERAGED_BELOW if self.average else FOLD_BELOW):
             self._fold()
 
     cdef void _fold(self) noexcept nogil:
@@ -198,6 +212,8 @@ cdef class WeightDict:
             self._table.n = 0
         if self._spread != NULL:
             for p in range(self._n_columns + 1):
+                if self.average:
+                    self._spread_sums[p] -= self._b * self._spread[p]
                 self._spread[p] *= a
                 self._squares += self._spread[p] * self._spread[p]
         for slot in range(self._table.n_slots):

@@ -17,6 +17,8 @@ INTERCEPT = -(1 << 60)
 VALUE_LIMIT = 1e45
 # Below this scale the weights are folded, so that neither they nor the scale leave the range of a float64.
 FOLD_BELOW = 1e-9
+# With an average far earlier, since b·v − u is a small difference of large numbers where the scale is small.
+FOLD_AVERAGED_BELOW = 1e-3
 
 State = dict[str, Any]
 
@@ -91,7 +93,7 @@ class WeightDict:
     def scale(self, factor: float) -> None:
         """w ← factor · w"""
         self._a *= factor
-        if abs(self._a) < FOLD_BELOW:
+        if abs(self._a) < (FOLD_AVERAGED_BELOW if self.average else FOLD_BELOW):
             self._fold()
 
     def accumulate(self, weight: float) -> None:

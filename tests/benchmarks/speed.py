@@ -313,11 +313,11 @@ def kernel_step(runs: int) -> None:
 
 def averaging(runs: int) -> None:
     for name, texts, labels in streams():
-        features = HashedBagOfWords()
         many, many_labels = copies(texts, STREAMS[name]), labels * STREAMS[name]
 
         def learn(average: bool | str, many: list[str] = many, many_labels: list[bool] = many_labels) -> None:
-            PegasosTextClassifier(features, PegasosClassifier(average=average)).learn_many(many, many_labels)
+            model = PegasosTextClassifier(classifier=PegasosClassifier(average=average))
+            model.learn_many(many, many_labels)
 
         for average in (True, "weighted"):
             compare(
