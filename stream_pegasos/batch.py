@@ -12,8 +12,10 @@ from scipy import linalg, optimize, sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from stream_pegasos.checks import check_integer, check_lengths, check_number
+from stream_pegasos.kernel import KernelPegasosClassifier
 from stream_pegasos.labels import check_label
 from stream_pegasos.linear import PegasosClassifier
+from stream_pegasos.multiclass import MulticlassPegasosClassifier
 from stream_pegasos.text import PegasosTextClassifier
 
 __all__ = ["newton", "objective", "subgradient_descent"]
@@ -27,13 +29,15 @@ SMALLEST_L2, LARGEST_L2 = 1e-30, 1e30  # as for the classifiers
 def objective(model: Any, X: Any, y: Iterable[Any], l2: float | None = None) -> float:
     """The objective λ/2 ‖w‖² + mean hinge loss, of a model or of plain weights.
 
-    Weights of examples and of classes count nothing here. An intercept is the weight of one more feature, whose value
-    is `intercept_scaling`.
+    With several classes w is made of the weights of all of them, and the loss is the one of Crammer and Singer or, one
+    against the rest, the sum over all classes. Weights of examples and of classes count nothing here. An intercept is
+    the weight of one more feature, whose value is `intercept_scaling`.
 
     Parameters
     ----------
     model
-        A `PegasosClassifier`, a `PegasosTextClassifier`, or an array of weights, one a column of X.
+        A `PegasosClassifier`, `MulticlassPegasosClassifier` or `KernelPegasosClassifier`, a `PegasosTextClassifier`
+        with one of them, or an array of weights, one a column of X.
     X
         The examples: whatever the model's `decision_function_many` takes; for weights a matrix, SciPy sparse or dense.
     y
@@ -70,17 +74,21 @@ def objective(model: Any, X: Any, y: Iterable[Any], l2: float | None = None) -> 
         X, signs = check_examples(X, y)
         if model.shape != (X.shape[1],):
             raise ValueError(f"the weights have the shape {model.shape} for {X.shape[1]} columns")
-        weights, margins = model, X @ model
-    elif isinstance(model, (PegasosClassifier, PegasosTextClassifier)):
-        classifier = model.classifier if isinstance(model, PegasosTextClassifier) else model
-        l2 = classifier.l2 if l2 is None else l2
-        weights = np.array([*classifier.weights.values(), classifier.intercept / classifier.intercept_scaling])
-        signs, margins = model_signs(classifier.classes, y), model.decision_function_many(X)
-        check_number_of_labels(signs, len(margins))
+        squares, losses = float(model @ model), hinge(signs * (X @ model))
     else:
-        raise TypeError(f"{model!r} is neither a binary classifier of this package nor an array of weights")
+        classifier = model.classifier if isinstance(model, PegasosTextClassifier) else model
+        if not isinstance(classifier, (PegasosClassifier, KernelPegasosClassifier, MulticlassPegasosClassifier)):
+            raise TypeError(f"{model!r} is no classifier with an objective, nor an array of weights")
+        l2 = classifier.l2 if l2 is None else l2
+        squares, margins = squared_norm(classifier), model.decision_function_many(X)
+        if isinstance(classifier, MulticlassPegasosClassifier):
+            losses = multiclass_losses(classifier, margins, y)
+        else:
+            signs = model_signs(classifier.classes, y)
+            check_number_of_labels(signs, len(margins))
+            losses = hinge(signs * margins)
     check_number("l2", l2, SMALLEST_L2, LARGEST_L2)
-    return hinge_objective(cast(float, l2), weights, signs * margins)
+    return float(0.5 * cast(float, l2) * squares + losses.mean())
 
 
 def subgradient_descent(
@@ -324,8 +332,42 @@ def exact_step(l2: float, along: float, squares: float, slack: Vector, changes: 
     return float(optimize.brentq(slope, 0.0, far))
 
 
+def hinge(margins: Vector) -> Vector:
+    return np.maximum(0.0, 1.0 - margins)
+
+
 def hinge_objective(l2: float, weights: Vector, margins: Vector) -> float:
-    return float(0.5 * l2 * (weights @ weights) + np.mean(np.maximum(0.0, 1.0 - margins)))
+    return float(0.5 * l2 * (weights @ weights) + np.mean(hinge(margins)))
+
+
+def squared_norm(classifier: Any) -> float:
+    """‖w‖² of what predicts, with the weights of intercepts."""
+    if isinstance(classifier, KernelPegasosClassifier):
+        if not classifier.support_vectors:
+            return 0.0
+        # w = Σ β φ(z)/(λ(t + t0)), so ‖w‖² is the same sum over the margins of the support vectors.
+        margins = classifier.decision_function_many(classifier.support_vectors)
+        return float(classifier.dual_coef @ margins / (classifier.l2 * (classifier.n_iterations + classifier.t0)))
+    several = isinstance(classifier, MulticlassPegasosClassifier)
+    weights = list(classifier.weights.values()) if several else [classifier.weights]
+    intercepts = list(classifier.intercept.values()) if several else [classifier.intercept]
+    numbers = [*(w for own in weights for w in own.values()), *(w / classifier.intercept_scaling for w in intercepts)]
+    return float(np.sum(np.square(numbers)))
+
+
+def multiclass_losses(classifier: MulticlassPegasosClassifier, margins: Vector, y: Iterable[Any]) -> Vector:
+    """What each example loses: by the best wrong class or, one against the rest, by all classes."""
+    classes = {label: number for number, label in enumerate(classifier.classes)}
+    labels = [check_label(label) for label in y]
+    for label in labels:
+        if label not in classes:
+            raise ValueError(f"label {label!r} is none of the model's, which are {', '.join(map(repr, classes))}")
+    check_number_of_labels(np.array(labels, object), len(margins))
+    own = np.arange(len(classes)) == np.array([classes[label] for label in labels])[:, np.newaxis]
+    if classifier.multi_class == "ovr":
+        return np.asarray(hinge(np.where(own, margins, -margins)).sum(axis=1))
+    rivals = np.where(own, -np.inf, margins).max(axis=1)
+    return hinge(margins[own] - rivals)
 
 
 def final_result(x: Vector, fun: float, gap: float, nit: int, tol: float) -> optimize.OptimizeResult:

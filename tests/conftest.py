@@ -74,7 +74,7 @@ class DensePegasos:
         self.w, self.left = (1.0 - eta * self.l2) * self.w, (1.0 - eta * self.l2) * self.left
         for x, y, c in violating:
             self.w = self.w + eta / k * c * y * x
-        self.largest = max(self.largest, np.abs(self.w).max())
+            self.largest = max(self.largest, np.abs(self.w).max())  # also where the next one takes it back
         if self.project:
             self.back_into_ball()
         if self.average == "weighted":

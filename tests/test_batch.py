@@ -6,7 +6,13 @@ from scipy import optimize, sparse
 from scipy.spatial.distance import cdist
 from sklearn.svm import LinearSVC
 
-from stream_pegasos import HashedBagOfWords, PegasosClassifier, PegasosTextClassifier
+from stream_pegasos import (
+    HashedBagOfWords,
+    KernelPegasosClassifier,
+    MulticlassPegasosClassifier,
+    PegasosClassifier,
+    PegasosTextClassifier,
+)
 from stream_pegasos.batch import newton, objective, subgradient_descent
 
 
@@ -194,6 +200,44 @@ def test_objective_of_a_model_that_has_not_met_both_labels():
     assert objective(positive, [{"a": 1}, {"a": 1}], [1, 0]) == pytest.approx(0.5 + (0.0 + 2.0) / 2)
 
 
+@pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
+def test_objective_of_several_classes(multi_class):
+    X, _ = examples(n=60, n_columns=8)
+    labels = [str(label) for label in np.random.default_rng(2).integers(0, 4, 60)]
+    model = MulticlassPegasosClassifier(multi_class, l2=0.1, fit_intercept=True, intercept_scaling=2.0)
+    model.learn_many(X, labels)
+    margins = [model.decision_function_one(dict(enumerate(row))) for row in X.toarray().tolist()]
+    losses = []
+    for own, label in zip(margins, labels, strict=True):
+        rest = {other: margin for other, margin in own.items() if other != label}
+        if multi_class == "crammer_singer":
+            losses.append(max(0.0, 1.0 + max(rest.values()) - own[label]))
+        else:
+            losses.append(max(0.0, 1.0 - own[label]) + sum(max(0.0, 1.0 + margin) for margin in rest.values()))
+    squares = sum(w * w for weights in model.weights.values() for w in weights.values())
+    squares += sum((w / 2.0) ** 2 for w in model.intercept.values())
+    assert objective(model, X, labels) == pytest.approx(0.05 * squares + np.mean(losses), rel=1e-12)
+    with pytest.raises(ValueError, match="label 'other' is none of the model's, which are"):
+        objective(model, X[:1], ["other"])
+
+
+def test_objective_with_a_kernel():
+    X, y = examples(n=60, n_columns=8)
+    linear, kernel = PegasosClassifier(l2=0.1, project=False), KernelPegasosClassifier(l2=0.1, kernel="linear")
+    assert objective(kernel, X, y) == 1.0
+    for model in (linear, kernel):
+        model.learn_many(X, y)
+    assert objective(kernel, X, y) == pytest.approx(objective(linear, X, y), rel=1e-12)
+    curved = KernelPegasosClassifier(l2=0.1, t0=3.0, gamma=0.5)
+    curved.learn_many(X, y)
+    vectors = np.array([[x.get(j, 0.0) for j in range(8)] for x in curved.support_vectors])
+    beta = curved.dual_coef / (0.1 * (60 + 3))
+    squares = beta @ np.exp(-0.5 * cdist(vectors, vectors, "sqeuclidean")) @ beta
+    margins = np.exp(-0.5 * cdist(X.toarray(), vectors, "sqeuclidean")) @ beta
+    expected = 0.05 * squares + np.maximum(0.0, 1.0 - y * margins).mean()
+    assert objective(curved, X, y) == pytest.approx(expected, rel=1e-12)
+
+
 def test_the_gap_of_an_online_model_shrinks():
     X, y = examples(n=2_000, seed=5)
     l2 = 0.01
@@ -271,7 +315,7 @@ def test_what_has_no_objective():
         objective(model, [{"a": 1}], ["ham", "spam"])
     with pytest.raises(ValueError, match="no examples"):
         objective(model, [], [])
-    with pytest.raises(TypeError, match="neither a binary classifier"):
+    with pytest.raises(TypeError, match="no classifier with an objective"):
         objective(LinearSVC(), np.eye(2), [1, -1])
     with pytest.raises(TypeError, match="l2 is None"):
         objective(np.zeros(2), np.eye(2), [1, -1])

@@ -35,6 +35,12 @@ cdef class Encoder:
     def name(self, int64_t key):
         return key
 
+    def __len__(self):
+        return 0
+
+    def forget(self, Py_ssize_t size):
+        pass
+
     cdef _row(self):
         cdef Example* e = &self._example
         cdef Py_ssize_t i
@@ -119,7 +125,7 @@ cdef class Vocabulary(Encoder):
             if not self._encode(x, learning):
                 self._encode({plain_name(name): check_value(name, value) for name, value in x.items()}, learning)
         except BaseException:
-            self._forget(before)
+            self.forget(before)
             raise
         return 0
 
@@ -180,7 +186,10 @@ cdef class Vocabulary(Encoder):
         release(<void**> &self._ends, &self._ends_capacity)
         return 0
 
-    cdef _forget(self, Py_ssize_t size):
+    def __len__(self):
+        return len(self._keys)
+
+    def forget(self, Py_ssize_t size):
         del self._names[size:]
         while len(self._keys) > size:
             self._keys.popitem()
@@ -204,7 +213,7 @@ cdef class Vocabulary(Encoder):
                 self._ends[i] = self._n_flat = n
                 i += 1
         except BaseException:
-            self._forget(before)
+            self.forget(before)
             raise
         return i
 

@@ -105,25 +105,35 @@ cdef class KernelLearner:
 
     def margin(self, Encoder encoder not None, x):
         wait_for(encoder._guard, self._guard)
-        encoder._load(x, False)
-        check_status(self._find_similarities(&encoder._example))
-        return self._margin()
+        cdef Py_ssize_t before = len(encoder)
+        try:
+            encoder._load(x, True)
+            check_status(self._find_similarities(&encoder._example))
+            return self._margin()
+        finally:
+            encoder.forget(before)
 
     def probability(self, double margin):
         return probability_of(&self._calibration, margin)
 
     def learn(self, Encoder encoder not None, x, double y, double weight):
         wait_for(encoder._guard, self._guard)
-        encoder._load(x, True)
-        check_status(self._find_similarities(&encoder._example))
-        check_status(self._learn(&encoder._example, self._margin(), y, weight))
+        cdef Py_ssize_t before = len(encoder)
+        try:
+            encoder._load(x, True)
+            check_status(self._find_similarities(&encoder._example))
+            check_status(self._learn(&encoder._example, self._margin(), y, weight))
+        except BaseException:
+            encoder.forget(before)
+            raise
 
     def predict_learn_many(self, Encoder encoder not None, X, y=None, weights=None):
         with encoder._guard.lock:
             with self._guard.lock:
                 encoder._guard.busy = self._guard.busy = True
                 try:
-                    return self._predict_learn_many(encoder, X, y, weights)
+                    with kernel.forgetting(encoder, after=y is None):
+                        return self._predict_learn_many(encoder, X, y, weights)
                 finally:
                     encoder._release()
                     encoder._guard.busy = self._guard.busy = False
@@ -139,7 +149,7 @@ cdef class KernelLearner:
             labels = y
         if weighted:
             example_weights = weights
-        n = encoder._load_many(X, learning)
+        n = encoder._load_many(X, True)
         margins, probabilities = np.empty(n), np.empty(n)
         out_margins, out_probabilities = margins, probabilities
         with nogil:
@@ -252,7 +262,8 @@ cdef class KernelLearner:
         cdef Uses* uses
         cdef double x
         cdef bint fine = True
-        memset(products, 0, self._n * sizeof(double))
+        if self._n:
+            memset(products, 0, self._n * sizeof(double))
         for i in range(n):
             SP_PREFETCH(&self._table.words[home(&self._table, hashes[i])])
         for i in range(n):

@@ -25,6 +25,13 @@ class Encoder:
         """The name of the feature with that key."""
         return key
 
+    def __len__(self) -> int:
+        """The number of names that were learned."""
+        return 0
+
+    def forget(self, size: int) -> None:
+        """Go back to when that many names were learned."""
+
 
 class Vocabulary(Encoder):
     """Feature dicts to rows. Integers stand for themselves; other names are numbered as they are first learned."""
@@ -50,7 +57,7 @@ class Vocabulary(Encoder):
         try:
             return self._row(x, learning)
         except BaseException:
-            self._forget(before)
+            self.forget(before)
             raise
 
     def rows(self, X: Iterable[dict[Any, Any]], learning: bool) -> list[Row]:
@@ -58,7 +65,7 @@ class Vocabulary(Encoder):
         try:
             return [self._row(x, learning) for x in X]
         except BaseException:
-            self._forget(before)
+            self.forget(before)
             raise
 
     def _row(self, x: dict[Any, Any], learning: bool) -> Row:
@@ -78,7 +85,10 @@ class Vocabulary(Encoder):
                 values.append(value)
         return Row(keys, values)
 
-    def _forget(self, size: int) -> None:
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def forget(self, size: int) -> None:
         del self._names[size:]
         while len(self._keys) > size:
             self._keys.popitem()

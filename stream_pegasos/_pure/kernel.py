@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,7 +67,8 @@ class KernelLearner:
 
     def margin(self, encoder: Encoder, x: Any) -> float:
         """⟨w, φ(x)⟩"""
-        return self._margin(self._similarities(self._vector(encoder, encoder.row(x, False))))
+        with forgetting(encoder):
+            return self._margin(self._similarities(self._vector(encoder, encoder.row(x, True))))
 
     def probability(self, margin: float) -> float:
         """The probability of the positive class; above one half exactly where the margin is above 0."""
@@ -74,8 +76,9 @@ class KernelLearner:
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> None:
         """Take the step with one example of label y = ±1."""
-        vector = self._vector(encoder, encoder.row(x, True))
-        self._learn(vector, self._similarities(vector), y, weight)
+        with forgetting(encoder, after=False):
+            vector = self._vector(encoder, encoder.row(x, True))
+            self._learn(vector, self._similarities(vector), y, weight)
 
     def predict_learn_many(
         self,
@@ -85,16 +88,17 @@ class KernelLearner:
         weights: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Margin and probability of each example, in turn, before it is learned; without y nothing is learned."""
-        rows = encoder.rows(X, y is not None)
-        margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
-        for i, row in enumerate(rows):
-            vector = self._vector(encoder, row)
-            similarities = self._similarities(vector)
-            margins[i] = self._margin(similarities)
-            probabilities[i] = self.probability(margins[i])
-            if y is not None:
-                self._learn(vector, similarities, float(y[i]), 1.0 if weights is None else float(weights[i]))
-        return margins, probabilities
+        with forgetting(encoder, after=y is None):
+            rows = encoder.rows(X, True)
+            margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
+            for i, row in enumerate(rows):
+                vector = self._vector(encoder, row)
+                similarities = self._similarities(vector)
+                margins[i] = self._margin(similarities)
+                probabilities[i] = self.probability(margins[i])
+                if y is not None:
+                    self._learn(vector, similarities, float(y[i]), 1.0 if weights is None else float(weights[i]))
+            return margins, probabilities
 
     def flush(self) -> None:
         """Nothing waits: every example is a step."""
@@ -219,6 +223,21 @@ class KernelLearner:
             self._support_vector(dict(zip(keys[piece], values[piece], strict=True)), names)
             for piece, names in zip(pieces, named, strict=True)
         ]
+
+
+@contextlib.contextmanager
+def forgetting(encoder: Encoder, after: bool = True) -> Iterator[None]:
+    """Forget the names that come up meanwhile: after predictions, for which unknown features count as well, and, in any
+    case, after a failure.
+    """
+    before = len(encoder)
+    try:
+        yield
+    except BaseException:
+        encoder.forget(before)
+        raise
+    if after:
+        encoder.forget(before)
 
 
 def check_similarity(similarity: Any) -> float:
