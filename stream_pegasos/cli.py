@@ -426,6 +426,8 @@ def explain(
 
     source = _File(stream_file, stream, unlabelled=True) if stream_file else None
     learner = _load(model, source)
+    if not hasattr(learner, "weights"):
+        raise Failure(f"{model} has a kernel, and no weights that explain it")
     weights: dict[Any, float] = learner.weights
     hashed = _takes_text(learner)
     named: Iterable[tuple[str, float]] = ((str(name), weight) for name, weight in weights.items())
@@ -658,6 +660,8 @@ def _load(path: Path, source: _File | None) -> Any:
     except ValueError as error:
         text = str(error)
         raise Failure(text if str(path) in text else f"{path}: {text}") from None
+    if model._multiclass:
+        raise Failure(f"{path} is a model of several classes, which the command does not take; use it from Python")
     if source and _takes_text(model) == (source.format in DICT_FORMATS):
         kind = "texts" if _takes_text(model) else "features, as in the formats vw and svmlight"
         raise Failure(f"{path} is a model of {kind}, but {source.name} has format {source.format}")

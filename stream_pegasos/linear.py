@@ -64,7 +64,8 @@ class PegasosClassifier(BinaryClassifier):
         rough beginning. Learning is not touched by it.
     counter
         `"every"`: t counts every batch, as in the paper. `"violations"`: only those in which an example violated the
-        margin, and w does not shrink for the others.
+        margin; the others are no steps, and leave w as it is. It then shrinks less often, so that the optimum is that
+        of a smaller λ: λ times the share of batches that are steps.
     initializer
         One of River's `optim.initializers`, for the first weights instead of 0. It is drawn from once a feature, with a
         seed made of the initializer's and the feature's name, when the feature is first learned; if they leave the ball

@@ -263,7 +263,7 @@ def evaluate(
     Parameters
     ----------
     model
-        A `PegasosClassifier` or a `PegasosTextClassifier`; it learns the stream.
+        A model of two classes; it learns the stream. (River's `progressive_val_score` takes any.)
     examples
         The stream: tuples `(x, y)`, `(x, y, w)` or longer.
     delay
@@ -280,7 +280,7 @@ def evaluate(
     ExampleError
         If the model refuses an example; all examples before it are learned.
     ValueError
-        If `delay` is negative or `batch` is below 1.
+        If `delay` is negative, `batch` is below 1, or the model is one of several classes.
 
     Examples
     --------
@@ -300,6 +300,11 @@ def evaluate(
         raise ValueError(f"delay is {delay}: a label cannot arrive before its example")
     if batch < 1:
         raise ValueError(f"batch is {batch}: it must be at least 1")
+    if model._multiclass:
+        raise ValueError(
+            f"{type(model).__name__} is a model of several classes, and these scores are for two: "
+            "use River's evaluate.progressive_val_score"
+        )
     outcomes = _late if delay else _prompt
     result = Evaluation()
     score, curve = result.score, result.curve
