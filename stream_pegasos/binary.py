@@ -79,7 +79,7 @@ class BinaryClassifier(Classifier):
             return
         if w != 1.0 or self.class_weight is not None:
             w = self._weight(self._labels.of_sign(sign), w)
-        self._learner.learn(encoder, x, sign, w)
+        self._learner.learn(encoder, x, sign, float(w))
 
     def _learn_many(
         self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]

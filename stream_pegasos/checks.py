@@ -93,7 +93,7 @@ def check_multi_state(state: Mapping[str, Any], names: list[Any], batch_size: in
     check_integers(state["buffer_columns"], (len(state["buffer_keys"]),), 0, n_columns - 1)
     check_integers(state["n_iterations"], (n_columns,), 0, (1 << 63) - 1)
     check_integers(state["n_buffered"], (n_columns,), 0, batch_size - 1)
-    if not state["n_buffered"].any() and len(state["buffer_keys"]):
+    if not state["n_buffered"][state["buffer_columns"]].all():
         raise ValueError("the buffer holds features of no example")
     for scales, low, high in ((state["scale"], FOLD_BELOW, 1.0), (state["squares"], 0.0, LARGEST_SUM)):
         check_floats(scales, (n_columns,))
@@ -102,7 +102,7 @@ def check_multi_state(state: Mapping[str, Any], names: list[Any], batch_size: in
     check_calibration(state)
 
 
-def check_kernel_state(state: Mapping[str, Any], names: list[Any]) -> None:
+def check_kernel_state(state: Mapping[str, Any], names: list[Any], budget: int | None = None) -> None:
     """Raise a ValueError or a TypeError if no learner with a kernel can have been in this state."""
     check_names(names)
     check_keys(state["keys"], names)
@@ -111,17 +111,23 @@ def check_kernel_state(state: Mapping[str, Any], names: list[Any]) -> None:
         raise ValueError("a support vector has a value out of its range")
     n = len(state["coefficients"])
     check_floats(state["coefficients"], (n,))
+    if budget is not None and n > budget:
+        raise ValueError(f"there are {n} support vectors in a budget of {budget}")
+    if not state["coefficients"].all() or np.abs(state["coefficients"]).max(initial=0.0) > LARGEST_COEFFICIENT:
+        raise ValueError("a support vector has a coefficient out of its range")
     check_integers(state["indptr"], (n + 1,), 0, len(state["keys"]))
     if state["indptr"][0] != 0 or state["indptr"][-1] != len(state["keys"]) or (np.diff(state["indptr"]) < 0).any():
         raise ValueError("the support vectors are not as they were written")
     for begin, end in itertools.pairwise(state["indptr"].tolist()):
         check_unique(state["keys"][begin:end])
-    check_integer("n_iterations", state["n_iterations"], min(n, 1), (1 << 63) - 1)
+    check_integer("n_iterations", state["n_iterations"], n, (1 << 63) - 1)
     check_calibration(state)
 
 
 # A sum of squares in a state, and whatever else grows with them, may be this large.
 LARGEST_SUM = 1e307
+# As many examples as can be counted, each with the largest weight of its own and the largest of its class.
+LARGEST_COEFFICIENT = 2.0**63 * LARGEST_WEIGHT * LARGEST_WEIGHT
 
 
 def check_names(names: list[Any]) -> None:

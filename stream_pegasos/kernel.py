@@ -181,9 +181,9 @@ class KernelPegasosClassifier(BinaryClassifier):
         before = self._learner.get_state()
         try:
             return super()._learn_many(encoder, rows, y, w)
-        except ValueError:  # perhaps of the kernel's, for an example in the middle
+        except BaseException:  # perhaps of the kernel's, for an example in the middle
             self._learner.set_state(before)
             raise
 
     def _check_state(self, state: Mapping[str, Any], names: list[Any]) -> None:
-        check_kernel_state(state, names)
+        check_kernel_state(state, names, self.budget)

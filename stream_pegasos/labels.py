@@ -151,7 +151,8 @@ class Classes:
 def label_array(labels: Sequence[Label | None]) -> NDArray[Any]:
     """The labels as an array that holds them as they are."""
     array = np.array(labels)
-    if array.tolist() != list(labels) or len({*map(type, labels)}) > 1:  # no dtype of NumPy's does
+    # Where no dtype of NumPy's does; a float64 may stand for large integers.
+    if array.tolist() != list(labels) or [*map(type, array.tolist())] != [*map(type, labels)]:
         return np.array(labels, object)
     return array
 

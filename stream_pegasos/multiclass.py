@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos._pure.weights import INTERCEPT
 from stream_pegasos.checks import (
+    LARGEST_WEIGHT,
     SMALLEST_L2,
     check_bool,
     check_class_weight,
@@ -158,14 +159,14 @@ class MulticlassPegasosClassifier(Classifier):
         named = [(i, self._vocabulary.name(key)) for i, key in enumerate(keys.tolist()) if key != INTERCEPT]
         return {
             label: {name: float(values[i, column]) for i, name in named if values[i, column] != 0.0}
-            for column, label in enumerate(self.classes)
+            for column, label in enumerate(self.classes[: values.shape[1]])
         }
 
     @property
     def intercept(self) -> dict[Label, float]:
         keys, values = self._learner.items()
         rows = values[keys == INTERCEPT].sum(axis=0)
-        return {label: self.intercept_scaling * float(w) for label, w in zip(self.classes, rows, strict=True)}
+        return {label: self.intercept_scaling * float(w) for label, w in zip(self.classes, rows, strict=False)}
 
     def flush(self) -> None:
         """Take the step with the examples that the mini-batch buffer holds; none if it is empty."""
@@ -173,12 +174,14 @@ class MulticlassPegasosClassifier(Classifier):
 
     def _learn_one(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
         number = self._classes.number(y)
+        if not isinstance(w, float) or w != 1.0:
+            check_number("w", w, 0.0, LARGEST_WEIGHT)
         if number is None:
             self._learn_many(encoder, [x], [y], w)
             return
         if w != 1.0 or self.class_weight is not None:
             w = self._weight(self.classes[number], w)
-        self._learner.learn(encoder, x, number, w)
+        self._learner.learn(encoder, x, number, float(w))
 
     def _learn_many(
         self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]
@@ -201,21 +204,24 @@ class MulticlassPegasosClassifier(Classifier):
     def _predict_proba_one(self, encoder: Encoder, x: Any) -> dict[Any, float]:
         margins = self._learner.margins(encoder, x)
         probabilities = softmax(margins, np.array(self._learner.slope))
-        return dict(zip(self.classes, probabilities.tolist(), strict=True))
+        return dict(zip(self.classes, probabilities.tolist(), strict=False))
 
     def _decision_function_one(self, encoder: Encoder, x: Any) -> dict[Any, float]:
         """The margin of each label."""
-        return dict(zip(self.classes, self._learner.margins(encoder, x).tolist(), strict=True))
+        margins = self._learner.margins(encoder, x)
+        # Another thread may just have met a class that has no column yet: here and elsewhere the labels come second.
+        return dict(zip(self.classes, margins.tolist(), strict=False))
 
     def _predict_many(self, encoder: Encoder, rows: Any) -> NDArray[Any]:
         margins = self._decision_function_many(encoder, rows)
-        if not self.classes:
+        if not margins.shape[1]:
             return np.full(len(margins), None)
         labels: NDArray[Any] = label_array(self.classes)[margins.argmax(axis=1)]
         return labels
 
     def _predict_proba_many(self, encoder: Encoder, rows: Any) -> tuple[tuple[Label, ...], Floats]:
-        return self.classes, softmax(*self._learner.predict_learn_many(encoder, rows))
+        margins, slopes = self._learner.predict_learn_many(encoder, rows)
+        return self.classes[: margins.shape[1]], softmax(margins, slopes)
 
     def _decision_function_many(self, encoder: Encoder, rows: Any) -> Floats:
         return self._learner.predict_learn_many(encoder, rows)[0]

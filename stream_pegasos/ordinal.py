@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from stream_pegasos._pure.weights import INTERCEPT
 from stream_pegasos.checks import (
     LARGEST_SUM,
+    LARGEST_WEIGHT,
     SMALLEST_L2,
     check_bool,
     check_integer,
@@ -167,6 +168,7 @@ class OrdinalPegasosClassifier(Classifier):
         self._learner.flush()
 
     def _learn_one(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
+        check_number("w", w, 0.0, LARGEST_WEIGHT)
         self._learn_many(encoder, [x], [y], w)
 
     def _learn_many(
@@ -178,7 +180,7 @@ class OrdinalPegasosClassifier(Classifier):
         weights = self._weights_many(np.array(labels), int, w)
         # The machines change where a label is new; a piece of the rows goes up to there.
         starts = [labels.index(label) for label in dict.fromkeys(labels) if label not in self._numbers]
-        if any(starts):
+        if starts:
             self._decision_function_many(encoder, rows)  # whatever is wrong has to show before the first piece
         outcomes: list[tuple[Any, float]] = []
         for begin, end in pairwise([*dict.fromkeys([0, *starts]), len(labels)]):
@@ -192,7 +194,7 @@ class OrdinalPegasosClassifier(Classifier):
         """Rows of which the first alone may have a new label."""
         outcomes = []
         if labels and labels[0] not in self._numbers:
-            before = self._decision_function_many(encoder, some_rows(rows, 0, 1))[0]
+            before = self._learner.predict_learn_many(encoder, some_rows(rows, 0, 1))[0][0]
             outcomes.append((self._decide(before), 0.0))
             self._meet(labels[0])
         numbers = np.array([self._numbers[label] for label in labels], np.int64)
@@ -269,10 +271,11 @@ class OrdinalPegasosClassifier(Classifier):
         arrays = {name: state.pop(name) for name in list(state) if isinstance(state[name], np.ndarray)}
         values = {
             "parameters": pack_parameters(self),
-            "labels": [[pack(label), self._frequencies[label]] for label in self._labels],
+            "labels": [[pack(label), float(self._frequencies[label])] for label in self._labels],
             "columns": list(self._columns.values()),
             "patterns": [
-                [list(pattern), [counts[label] for label in self._labels]] for pattern, counts in self._patterns.items()
+                [list(pattern), [float(counts[label]) for label in self._labels]]
+                for pattern, counts in self._patterns.items()
             ],
             "names": [pack(name) for name in self._vocabulary.names],
             "learner": state,
@@ -287,6 +290,8 @@ class OrdinalPegasosClassifier(Classifier):
         columns, patterns = values["columns"], values["patterns"]
         if sorted(set(labels)) != labels or sorted(columns) != list(range(len(labels[1:]))):
             raise ValueError("the labels are not as they were written")
+        for column in columns:
+            check_integer("a column", column, 0, len(columns) - 1)
         for counts in ([count for _, count in values["labels"]], *(counts for _, counts in patterns)):
             check_lengths("counts", len(counts), len(labels))
             for count in counts:
@@ -297,6 +302,8 @@ class OrdinalPegasosClassifier(Classifier):
         model._frequencies = Counter(dict(zip(labels, (float(count) for _, count in values["labels"]), strict=True)))
         for pattern, counts in patterns:
             check_lengths("signs", len(pattern), len(columns))
+            for sign in pattern:
+                check_bool("a sign", sign)
             model._patterns[tuple(map(bool, pattern))] = Counter(dict(zip(labels, map(float, counts), strict=True)))
         model._vocabulary = Vocabulary(names)
         model._learner.set_state(state)

@@ -3,7 +3,13 @@ import math
 import numpy as np
 import pytest
 
-from stream_pegasos import PegasosClassifier, checks
+from stream_pegasos import (
+    KernelPegasosClassifier,
+    MulticlassPegasosClassifier,
+    OrdinalPegasosClassifier,
+    PegasosClassifier,
+    checks,
+)
 
 
 @pytest.mark.parametrize("value", [0.0, 1, 5.0, np.float32(2.5), np.int8(5), True])
@@ -63,3 +69,35 @@ def test_every_state_that_is_reached_is_possible(options):
         model.learn_one(x, bool(generator.random() < 0.5), w=float(generator.choice([0.0, 1.0, 1e30])))
         if i % 7 == 3:
             model.flush()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"batch_size": 4}, {"fit_intercept": True, "t0": 0.5}, {"l2": 1e-30, "project": False}, {"l2": 1e30}],
+    ids=repr,
+)
+@pytest.mark.parametrize("kind", ["crammer_singer", "ovr", "ordinal"])
+def test_every_state_of_several_columns_that_is_reached_is_possible(kind, options):
+    model = OrdinalPegasosClassifier(**options) if kind == "ordinal" else MulticlassPegasosClassifier(kind, **options)
+    generator = np.random.default_rng(0)
+    for i in range(60):
+        state = model._learner.get_state()
+        checks.check_multi_state(state, model._vocabulary.names, model.batch_size, model._learner.n_columns)
+        size = 10.0 ** generator.integers(-200, 45)
+        x = {name: size * generator.normal() for name in ("a", 5, -5, 2**70) if generator.random() < 0.7}
+        model.learn_one(x, int(generator.integers(5)), w=float(generator.choice([0.0, 1.0, 1e30])))
+        if i % 7 == 3:
+            model.flush()
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "cosine", "polynomial"])
+@pytest.mark.parametrize("options", [{}, {"budget": 3}, {"l2": 1e-30}, {"class_weight": {0: 1e30}}], ids=repr)
+def test_every_state_with_a_kernel_that_is_reached_is_possible(kernel, options):
+    model = KernelPegasosClassifier(kernel=kernel, **options)
+    generator = np.random.default_rng(0)
+    for _ in range(60):
+        checks.check_kernel_state(model._learner.get_state(), model._vocabulary.names, model.budget)
+        size = 10.0 ** generator.integers(-200, 30)
+        x = {name: size * generator.normal() for name in ("a", 5, -5, 2**70) if generator.random() < 0.7}
+        model.learn_one(x, int(generator.integers(2)), w=float(generator.choice([0.0, 1.0, 1e30, 1e-300])))
+        assert np.isfinite(model.decision_function_one(x))

@@ -78,3 +78,27 @@ def test_matrices_that_are_none():
         frames.csr_arrays(sparse.csr_matrix(np.array([[1j]])))
     with pytest.raises(ValueError, match="columns"):
         frames.csr_arrays(sparse.csr_matrix(([1.0], [1 << 60], [0, 1]), shape=(1, 1 << 61)))
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(n=st.integers(0, 6), data=st.data())
+def test_some_rows_are_those_rows(n, data):
+    begin = data.draw(st.integers(0, n))
+    end = data.draw(st.integers(begin, n))
+    dense = np.arange(1.0, 4 * n + 1).reshape(n, 4) * (np.arange(4 * n).reshape(n, 4) % 3 > 0)
+    rows = frames.csr_arrays(sparse.csr_matrix(dense))
+    assert frames.n_rows(rows) == n
+    indptr, indices, values = frames.some_rows(rows, begin, end)
+    assert frames.n_rows((indptr, indices, values)) == end - begin
+    assert (
+        sparse.csr_matrix((values, indices, indptr), (end - begin, 4)).toarray().tolist() == dense[begin:end].tolist()
+    )
+    as_list = [{"row": i} for i in range(n)]
+    assert frames.n_rows(as_list) == n
+    assert frames.some_rows(as_list, begin, end) == as_list[begin:end]
+
+
+def test_some_rows_of_a_matrix_with_more_values_than_it_says():
+    matrix = sparse.csr_matrix((np.arange(1.0, 7.0), np.array([0, 1, 0, 1, 0, 1]), np.array([0, 2, 3, 4])), (3, 2))
+    indptr, indices, values = frames.some_rows(frames.csr_arrays(matrix), 1, 3)
+    assert (indptr.tolist(), indices.tolist(), values.tolist()) == ([0, 1, 2], [0, 1], [3.0, 4.0])

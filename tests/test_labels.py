@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_pegasos import PegasosClassifier
-from stream_pegasos.labels import Labels, check_label
+from stream_pegasos.labels import Classes, Labels, check_label, label_array
 
 
 def after(*met, pos_label=None):
@@ -321,3 +321,62 @@ def test_predictions_are_the_labels_that_came_in(labels):
     assert predicted == list(labels)
     assert [type(y) for y in predicted] == [type(y) for y in labels]
     assert [model.predict_one({name: 1.0}) for name in "ab"] == list(labels)
+
+
+# --- any number of classes --------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.lists(st.one_of(st.integers(-3, 3), st.booleans(), st.sampled_from(["", "a", "1", "\ud800"])), max_size=12))
+def test_classes_are_numbered_as_they_come(ys):
+    distinct = list(dict.fromkeys(ys))  # what compares equal is the same label, as the first one that came
+    at_once, numbers = Classes().with_labels(ys)
+    assert at_once.known == tuple(distinct) and list(map(type, at_once.known)) == list(map(type, distinct))
+    assert numbers.tolist() == [distinct.index(y) for y in ys] and numbers.dtype == np.int64
+    assert [at_once.number(y) for y in distinct] == list(range(len(distinct)))
+    one_by_one = Classes()
+    for y in ys:
+        before = one_by_one
+        one_by_one, _ = before.with_labels([y])
+        assert (one_by_one is before) == (y in before.known)
+    assert one_by_one == at_once and at_once.number("another") is None
+
+
+def test_classes_in_arrays_and_as_numpys_scalars():
+    expected, _ = Classes().with_labels([3, 1, 2])
+    for y in (np.array([3, 1, 2, 1]), np.array([3.0, 1.0, 2.0]), (np.int8(3), 1.0, np.float32(2)), iter([3, 1, 2])):
+        found, numbers = Classes().with_labels(y)
+        assert found == expected and {type(label) for label in found.known} == {int}
+        assert numbers[:3].tolist() == [0, 1, 2]
+        assert expected.with_labels([np.float64(2), np.uint8(1)])[1].tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("bad", NO_LABELS, ids=repr)
+def test_what_is_no_label_makes_no_class(bad):
+    for start in (Classes(), Classes().with_labels(["a", 1])[0]):
+        before = pickle.dumps(start)
+        assert start.number(bad) is None
+        for ys in ([bad], [1, "new", bad], [bad, "new"]):
+            with pytest.raises((TypeError, ValueError), match="label"):
+                start.with_labels(ys)
+        assert pickle.dumps(start) == before
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    st.lists(
+        st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.just(2**70), st.just(2**63), st.text(max_size=3)),
+        max_size=5,
+    )
+)
+def test_arrays_hold_labels_as_they_are(labels):
+    found = label_array(labels)
+    assert found.shape == (len(labels),)
+    assert found.tolist() == labels and list(map(type, found.tolist())) == list(map(type, labels))
+
+
+def test_arrays_of_labels_of_one_type_are_of_that_type():
+    assert label_array([True, False]).dtype == bool
+    assert label_array([1, -2]).dtype == np.int64
+    assert label_array(["ham", "spam"]).dtype.kind == "U"
+    assert label_array(["a\0"]).dtype == label_array([1, "1"]).dtype == label_array([0, True]).dtype == object

@@ -17,7 +17,15 @@ from safetensors import safe_open
 from safetensors.numpy import save as safetensors_save
 
 import stream_pegasos
-from stream_pegasos import HashedBagOfWords, PegasosClassifier, PegasosTextClassifier, persistence
+from stream_pegasos import (
+    HashedBagOfWords,
+    KernelPegasosClassifier,
+    MulticlassPegasosClassifier,
+    OrdinalPegasosClassifier,
+    PegasosClassifier,
+    PegasosTextClassifier,
+    persistence,
+)
 from stream_pegasos.persistence import pack, unpack
 
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="this is about POSIX files")
@@ -470,6 +478,176 @@ def test_impossible_states_are_refused(change, path):
     model.save(path)
     forge(path, change)
     fails_in_one_line(path)
+
+
+# What the other kinds hold that PegasosClassifier does not.
+OTHERS = {
+    "joint": lambda: MulticlassPegasosClassifier(batch_size=7, fit_intercept=True),
+    "ovr": lambda: MulticlassPegasosClassifier("ovr", batch_size=7),
+    "ordinal": lambda: OrdinalPegasosClassifier(batch_size=7),
+    "kernel": lambda: KernelPegasosClassifier(l2=0.1, budget=20),
+}
+
+
+def other(kind, n=60):
+    model = OTHERS[kind]()
+    for i, (x, _) in enumerate(stream(0, n)):
+        model.learn_one(x, i % 2 if kind == "kernel" else [2, 0, 3, 1][i % 4])
+    return model
+
+
+def at(name, place, to):
+    """Change one number of an array."""
+
+    def change(arrays, state, header):
+        arrays[name] = arrays[name].copy()
+        arrays[name][place] = to
+
+    change.__name__ = f"{name}[{place}]={to!r}"[:60]
+    return change
+
+
+COLUMNS = [
+    *(at("n_iterations", 1, bad) for bad in (-1, -(2**63))),
+    *(at("n_buffered", 0, bad) for bad in (-1, 7, 2**62)),
+    changing("n_buffered", np.zeros_like),  # with features in the buffer
+    *(at("buffer_columns", 0, bad) for bad in (-1, 4, 2**62)),
+    changing("buffer_columns", lambda a: a[1:]),
+    changing("buffer_columns", lambda a: a.astype(np.int32)),
+    changing("buffer_columns", lambda a: a.astype(np.float64)),
+    *(at("scale", 0, bad) for bad in (0.0, 1e-300, 2.0, np.nan)),
+    *(at("squares", 0, bad) for bad in (np.nan, np.inf, 1e308)),
+    *(at("values", (0, 0), bad) for bad in (np.nan, -np.inf)),
+    *(
+        changing(name, function)
+        for name in ("values", "scale", "squares", "n_iterations", "n_buffered", "keys", "buffer_keys")
+        for function in (lambda a: a[:-1], lambda a: a.reshape(1, *a.shape), lambda a: a.astype(np.float32))
+    ),
+    changing("values", lambda a: a[:, :-1]),
+    changing("values", lambda a: np.hstack([a, a])),
+    changing("keys", lambda a: np.full_like(a, a[0])),
+    at("keys", 0, (1 << 60) + 10_000),
+    at("buffer_keys", 0, 1 << 54),
+    setting("names", to=[]),
+    setting("names", 0, to=1.5),
+    setting("labels", to=[]),
+    setting("labels", to=None),
+    setting("learner", "slope", to=0.0),
+    setting("learner", "calibration_squares", to=-1.0),
+    setting("learner", to={}),
+    setting("parameters", "l2", to=0.0),
+    *(
+        lambda arrays, state, header, name=name: arrays.pop(name) is None
+        for name in ("keys", "values", "scale", "squares", "n_iterations", "n_buffered", "buffer_columns")
+    ),
+]
+OF_CLASSES = [
+    *(setting("labels", 0, to=bad) for bad in (1.5, None, {"tuple": []}, {"list": []}, 3, True)),  # 3 and 1 come later
+    setting("labels", to=[2, 0, 3]),
+    setting("labels", to=[2, 0, 3, 1, 4]),
+    setting("parameters", "multi_class", to="ovo"),
+    setting("parameters", "multi_class", to={"list": []}),
+    setting("parameters", "class_weight", to={"dict": [[1, -1.0]]}),
+]
+OF_ORDER = [
+    *(setting("labels", 0, 0, to=bad) for bad in ("0", 0.5, None, 1, 9, {"tuple": []})),
+    *(setting("labels", 0, 1, to=bad) for bad in (-1.0, None, "1", 1e308)),
+    setting("labels", 0, to=[0]),
+    setting("labels", to=[[0, 1.0], [1, 1.0], [2, 1.0]]),
+    *(setting("columns", to=bad) for bad in ([0, 1], [0, 1, 1], [0, 1, 3], [0, 1, -1], [0, 1, 2, 3], None, "012", 3)),
+    *(setting("columns", to=bad) for bad in ([0.0, 1.0, 2.0], [False, True, 2], ["0", "1", "2"])),
+    *(setting("patterns", to=bad) for bad in (None, 5, [[]], [[[True], [1.0] * 4]], [[[True] * 3, [1.0] * 3]])),
+    *(setting("patterns", 0, 0, to=bad) for bad in ([0, 1, 2], ["x", "y", "z"], None, [True] * 4, [[], [], []])),
+    *(setting("patterns", 0, 1, 0, to=bad) for bad in (-1.0, None, "1", 1e308, [])),
+]
+OF_KERNELS = [
+    *(at("indptr", 0, bad) for bad in (-1, 1)),
+    *(at("indptr", 1, bad) for bad in (-1, 10**6, 2**62)),
+    at("indptr", -1, 0),
+    *(at("coefficients", 0, bad) for bad in (np.nan, np.inf, 0.0, 1e300)),
+    *(at("values", 0, bad) for bad in (np.nan, np.inf, 1e46)),
+    *(at("keys", 0, bad) for bad in (1 << 54, (1 << 60) + 10_000)),
+    lambda arrays, state, header: arrays.update(keys=np.full_like(arrays["keys"], arrays["keys"][0])),
+    *(
+        changing(name, function)
+        for name in ("coefficients", "indptr", "keys", "values")
+        for function in (lambda a: a[:-1], lambda a: a.reshape(1, -1), lambda a: a.astype(np.float32))
+    ),
+    *(lambda arrays, state, header, name=name: arrays.pop(name) is None for name in ("coefficients", "indptr", "keys")),
+    *(setting("learner", "n_iterations", to=bad) for bad in (0, 19, -1, 1.5, "9", None, 1 << 63)),
+    setting("learner", "slope", to=1e300),
+    setting("parameters", "budget", to=19),
+    setting("parameters", "budget", to=0),
+    setting("parameters", "budget_maintenance", to="projection"),
+    setting("parameters", "kernel", to="sigmoid"),
+    setting("parameters", "kernel", to={"tuple": []}),
+    setting("parameters", "gamma", to=-1.0),
+    setting("labels", "negative", to=1),
+    setting("labels", "met", to=3),
+    setting("names", to=[]),
+]
+OTHER_FORGERIES = [
+    pytest.param(kind, change, id=f"{kind}-{change.__name__}")
+    for kinds, changes in (
+        (("joint", "ovr", "ordinal"), COLUMNS),
+        (("joint", "ovr"), OF_CLASSES),
+        (("ordinal",), OF_ORDER),
+        (("kernel",), OF_KERNELS),
+    )
+    for kind in kinds
+    for change in changes
+]
+
+
+@pytest.mark.parametrize("kind, change", OTHER_FORGERIES)
+def test_impossible_states_of_other_kinds_are_refused(kind, change, path):
+    model = other(kind)
+    if kind == "kernel":
+        assert len(model.support_vectors) == 20
+    else:
+        state = model._learner.get_state()
+        assert state["n_buffered"].any() and len(state["buffer_keys"]) and len(state["scale"]) in (3, 4)
+    model.save(path)
+    forge(path, change)
+    fails_in_one_line(path)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 60])
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_kinds_go_on_as_if_nothing_had_happened(kind, n, path, tmp_path):
+    model = other(kind, n)
+    model.save(path)
+    forge(path, lambda arrays, state, header: None)
+    loaded = stream_pegasos.load(path)
+    assert type(loaded) is type(model) and state_of(loaded) == state_of(model) and loaded.classes == model.classes
+    loaded.save(tmp_path / "again")
+    model.save(path)
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+    for x, y in stream(1):
+        for made in (model, loaded):
+            made.learn_one(x, int(y == "pos"))
+    assert state_of(loaded) == state_of(model)
+    with pytest.raises(ValueError, match=f"holds a {type(model).__name__}, not a PegasosClassifier"):
+        PegasosClassifier.load(path)
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_text_models_of_other_kinds(kind, path):
+    model = PegasosTextClassifier(classifier=OTHERS[kind]())
+    for i, (text, y) in enumerate(texts(0)):
+        model.learn_one(text, y if kind == "kernel" else i % 3)
+    model.save(path)
+    loaded = PegasosTextClassifier.load(path)
+    assert type(loaded.classifier) is type(model.classifier) and state_of(loaded) == state_of(model)
+    for text, y in texts(1):
+        assert loaded.predict_proba_one(text) == model.predict_proba_one(text)
+        for made in (model, loaded):
+            made.learn_one(text, y)
+    assert state_of(loaded) == state_of(model)
+    for bad in ("HashedBagOfWords", "PegasosTextClassifier", "Saveable", "object", None, [], {}):
+        model.save(path)
+        forge(path, setting("kind", to=bad))
+        fails_in_one_line(path)
 
 
 @pytest.mark.parametrize(

@@ -35,11 +35,12 @@ cdef class Encoder:
     def name(self, int64_t key):
         return key
 
-    def __len__(self):
+    cpdef Py_ssize_t size(self):
+        """How many names have been numbered."""
         return 0
 
-    def forget(self, Py_ssize_t size):
-        pass
+    cpdef forget(self, Py_ssize_t size):
+        """Forget the names that came after that many."""
 
     cdef _row(self):
         cdef Example* e = &self._example
@@ -186,10 +187,10 @@ cdef class Vocabulary(Encoder):
         release(<void**> &self._ends, &self._ends_capacity)
         return 0
 
-    def __len__(self):
+    cpdef Py_ssize_t size(self):
         return len(self._keys)
 
-    def forget(self, Py_ssize_t size):
+    cpdef forget(self, Py_ssize_t size):
         del self._names[size:]
         while len(self._keys) > size:
             self._keys.popitem()

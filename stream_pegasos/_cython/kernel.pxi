@@ -2,6 +2,7 @@ cdef double NEGLIGIBLE = kernel.NEGLIGIBLE
 cdef double LARGEST_SIMILARITY = kernel.LARGEST_SIMILARITY
 cdef double SMALLEST_SIMILARITY = kernel.SMALLEST_SIMILARITY
 cdef int HALVINGS = kernel.HALVINGS
+cdef double SAME = kernel.SAME
 
 cdef enum:
     LINEAR
@@ -60,7 +61,8 @@ cdef class KernelLearner:
     cdef double* _squares  # ⟨z, z⟩
     cdef double* _itself  # K(z, z)
     cdef double* _similarities  # of the example in hand to each support vector
-    cdef Py_ssize_t _n, _capacity, _similarities_capacity
+    cdef double* _values  # of the example in hand
+    cdef Py_ssize_t _n, _capacity, _similarities_capacity, _values_capacity
     cdef Calibration _calibration
     cdef Guard _guard
 
@@ -93,6 +95,7 @@ cdef class KernelLearner:
         free(self._squares)
         free(self._itself)
         free(self._similarities)
+        free(self._values)
 
     def __len__(self):
         return self._n
@@ -104,10 +107,11 @@ cdef class KernelLearner:
         return object.__sizeof__(self) + end(&self._table) * sizeof(Word) + n * 32
 
     def margin(self, Encoder encoder not None, x):
+        cdef Py_ssize_t before
         wait_for(encoder._guard, self._guard)
-        cdef Py_ssize_t before = len(encoder)
+        before = encoder.size()
         try:
-            encoder._load(x, True)
+            encoder._load(x, True)  # names never learned count in ‖x‖, so they have to be told apart
             check_status(self._find_similarities(&encoder._example))
             return self._margin()
         finally:
@@ -117,8 +121,9 @@ cdef class KernelLearner:
         return probability_of(&self._calibration, margin)
 
     def learn(self, Encoder encoder not None, x, double y, double weight):
+        cdef Py_ssize_t before
         wait_for(encoder._guard, self._guard)
-        cdef Py_ssize_t before = len(encoder)
+        before = encoder.size()
         try:
             encoder._load(x, True)
             check_status(self._find_similarities(&encoder._example))
@@ -131,10 +136,14 @@ cdef class KernelLearner:
         with encoder._guard.lock:
             with self._guard.lock:
                 encoder._guard.busy = self._guard.busy = True
+                before, done = encoder.size(), False
                 try:
-                    with kernel.forgetting(encoder, after=y is None):
-                        return self._predict_learn_many(encoder, X, y, weights)
+                    result = self._predict_learn_many(encoder, X, y, weights)
+                    done = y is not None
+                    return result
                 finally:
+                    if not done:
+                        encoder.forget(before)
                     encoder._release()
                     encoder._guard.busy = self._guard.busy = False
 
@@ -246,14 +255,15 @@ cdef class KernelLearner:
         cdef double square = 0.0, itself
         if reserve(<void**> &self._similarities, &self._similarities_capacity, self._n, sizeof(double)) < 0:
             return NO_MEMORY
+        if reserve(<void**> &self._values, &self._values_capacity, e.n, sizeof(double)) < 0:
+            return NO_MEMORY
         for i in range(e.n):
-            e.values[i] *= e.factor
-            square += e.values[i] * e.values[i]
-        e.factor = 1.0
+            self._values[i] = e.factor * e.values[i]
+            square += self._values[i] * self._values[i]
         itself = self._similarity(square, square, square)
         if not fabs(itself) <= LARGEST_SIMILARITY:
             return NO_NUMBER
-        return self._compare(e.hashes, e.values, e.n, square)
+        return self._compare(e.hashes, self._values, e.n, square)
 
     cdef int _compare(self, const uint64_t* hashes, const double* values, Py_ssize_t n, double square) noexcept nogil:
         """Fill `_similarities` with K(x, z) for every support vector z."""
@@ -308,12 +318,12 @@ cdef class KernelLearner:
             return NO_MEMORY
         x.n = 0
         for i in range(e.n):
-            if e.values[i] != 0.0:
-                x.hashes[x.n], x.values[x.n] = e.hashes[i], e.values[i]
+            if self._values[i] != 0.0:
+                x.hashes[x.n], x.values[x.n] = e.hashes[i], self._values[i]
                 x.n += 1
         square = square_of(&x)
         for i in range(self._n):
-            if self._squares[i] == square and is_same(&self._vectors[i], &x):
+            if fabs(self._squares[i] - square) <= SAME * square and is_same(&self._vectors[i], &x):
                 discard(&x)
                 self._betas[i] += beta
                 if self._betas[i] == 0.0:
@@ -351,15 +361,18 @@ cdef class KernelLearner:
     cdef int _make_room(self) noexcept nogil:
         cdef Py_ssize_t i, least = 0
         cdef int status
-        cdef double size, smallest = -1.0
+        cdef double size, smallest = 0.0
         if self._merge:
             status = self._merge_two()
             if status != 0:
                 return min(status, 0)
         for i in range(self._n):
             size = self._betas[i] * self._betas[i] * self._itself[i]
-            if smallest < 0.0 or size < smallest:
-                least, smallest = i, size
+            if i == 0 or size < smallest:
+                smallest = size
+        # Rounding decides nothing: of those that are as small the first.
+        while self._betas[least] * self._betas[least] * self._itself[least] > smallest * (1.0 + SAME):
+            least += 1
         self._remove(least)
         return 0
 
@@ -539,11 +552,21 @@ cdef double square_of(const Vector* x) noexcept nogil:
 
 
 cdef bint is_same(const Vector* z, const Vector* x) noexcept nogil:
-    return (
-        z.n == x.n
-        and memcmp(z.hashes, x.hashes, x.n * sizeof(uint64_t)) == 0
-        and memcmp(z.values, x.values, x.n * sizeof(double)) == 0
-    )
+    """Whether they have the same features, in whichever order."""
+    cdef Py_ssize_t i, j
+    if z.n != x.n:
+        return False
+    for i in range(x.n):
+        j = i  # where it is if the order is the same
+        if z.hashes[j] != x.hashes[i]:
+            j = 0
+            while j < z.n and z.hashes[j] != x.hashes[i]:
+                j += 1
+            if j == z.n:
+                return False
+        if z.values[j] != x.values[i]:
+            return False
+    return True
 
 
 cdef int make_longer(Uses* uses) noexcept nogil:

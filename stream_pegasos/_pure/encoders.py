@@ -25,12 +25,12 @@ class Encoder:
         """The name of the feature with that key."""
         return key
 
-    def __len__(self) -> int:
-        """The number of names that were learned."""
+    def size(self) -> int:
+        """How many names have been numbered."""
         return 0
 
     def forget(self, size: int) -> None:
-        """Go back to when that many names were learned."""
+        """Forget the names that came after that many."""
 
 
 class Vocabulary(Encoder):
@@ -85,7 +85,7 @@ class Vocabulary(Encoder):
                 values.append(value)
         return Row(keys, values)
 
-    def __len__(self) -> int:
+    def size(self) -> int:
         return len(self._keys)
 
     def forget(self, size: int) -> None:

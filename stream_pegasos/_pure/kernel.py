@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,8 +66,12 @@ class KernelLearner:
 
     def margin(self, encoder: Encoder, x: Any) -> float:
         """⟨w, φ(x)⟩"""
-        with forgetting(encoder):
+        before = encoder.size()
+        try:
+            # Names never learned count in ‖x‖, so they have to be told apart.
             return self._margin(self._similarities(self._vector(encoder, encoder.row(x, True))))
+        finally:
+            encoder.forget(before)
 
     def probability(self, margin: float) -> float:
         """The probability of the positive class; above one half exactly where the margin is above 0."""
@@ -76,9 +79,13 @@ class KernelLearner:
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> None:
         """Take the step with one example of label y = ±1."""
-        with forgetting(encoder, after=False):
+        before = encoder.size()
+        try:
             vector = self._vector(encoder, encoder.row(x, True))
             self._learn(vector, self._similarities(vector), y, weight)
+        except BaseException:
+            encoder.forget(before)
+            raise
 
     def predict_learn_many(
         self,
@@ -88,17 +95,29 @@ class KernelLearner:
         weights: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Margin and probability of each example, in turn, before it is learned; without y nothing is learned."""
-        with forgetting(encoder, after=y is None):
-            rows = encoder.rows(X, True)
-            margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
-            for i, row in enumerate(rows):
-                vector = self._vector(encoder, row)
-                similarities = self._similarities(vector)
-                margins[i] = self._margin(similarities)
-                probabilities[i] = self.probability(margins[i])
-                if y is not None:
-                    self._learn(vector, similarities, float(y[i]), 1.0 if weights is None else float(weights[i]))
-            return margins, probabilities
+        before = encoder.size()
+        done = False
+        try:
+            result = self._predict_learn_many(encoder, X, y, weights)
+            done = y is not None
+            return result
+        finally:
+            if not done:
+                encoder.forget(before)
+
+    def _predict_learn_many(
+        self, encoder: Encoder, X: Any, y: NDArray[np.float64] | None, weights: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        rows = encoder.rows(X, True)
+        margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
+        for i, row in enumerate(rows):
+            vector = self._vector(encoder, row)
+            similarities = self._similarities(vector)
+            margins[i] = self._margin(similarities)
+            probabilities[i] = self.probability(margins[i])
+            if y is not None:
+                self._learn(vector, similarities, float(y[i]), 1.0 if weights is None else float(weights[i]))
+        return margins, probabilities
 
     def flush(self) -> None:
         """Nothing waits: every example is a step."""
@@ -156,7 +175,7 @@ class KernelLearner:
 
     def _add(self, x: SupportVector, beta: float) -> None:
         for i, z in enumerate(self._vectors):
-            if list(z.features.items()) == list(x.features.items()):
+            if z.features == x.features:
                 self._coefficients[i] += beta
                 if self._coefficients[i] == 0.0:
                     self._remove(i)
@@ -168,7 +187,9 @@ class KernelLearner:
         if self._merge and self._merge_two():
             return
         sizes = [beta * beta * z.itself for beta, z in zip(self._coefficients, self._vectors, strict=True)]
-        self._remove(sizes.index(min(sizes)))
+        # Rounding decides nothing: of those that are as small the first.
+        enough = min(sizes) * (1.0 + SAME)
+        self._remove(next(i for i, size in enumerate(sizes) if size <= enough))
 
     def _merge_two(self) -> bool:
         """Merge the support vector with the smallest |β| with the best other one of its sign; False if it has none."""
@@ -225,21 +246,6 @@ class KernelLearner:
         ]
 
 
-@contextlib.contextmanager
-def forgetting(encoder: Encoder, after: bool = True) -> Iterator[None]:
-    """Forget the names that come up meanwhile: after predictions, for which unknown features count as well, and, in any
-    case, after a failure.
-    """
-    before = len(encoder)
-    try:
-        yield
-    except BaseException:
-        encoder.forget(before)
-        raise
-    if after:
-        encoder.forget(before)
-
-
 def check_similarity(similarity: Any) -> float:
     """The value of a kernel.
 
@@ -250,7 +256,7 @@ def check_similarity(similarity: Any) -> float:
     """
     try:
         number = float(similarity)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         number = math.nan
     if not abs(number) <= LARGEST_SIMILARITY:
         raise ValueError(
@@ -260,6 +266,8 @@ def check_similarity(similarity: Any) -> float:
     return number
 
 
+# Sizes that differ by less than this share are the same.
+SAME = 1e-9
 # With support vectors' coefficients inside their limits no margin overflows.
 LARGEST_SIMILARITY = 1e200
 

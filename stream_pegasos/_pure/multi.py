@@ -245,12 +245,13 @@ class Separate:
 
 
 def stack(states: list[State]) -> State:
-    """The weights of several columns, with a row a key."""
-    keys = list(dict.fromkeys(key for state in states for key in state["keys"].tolist()))
+    """The weights of several columns, with a row a key; in an order that does not depend on how they came about."""
+    keys = sorted({key for state in states for key in state["keys"][state["values"] != 0.0].tolist()})
     rows = {key: i for i, key in enumerate(keys)}
     values = np.zeros((len(keys), len(states)))
     for column, state in enumerate(states):
-        values[[rows[key] for key in state["keys"].tolist()], column] = state["values"]
+        there = state["values"] != 0.0
+        values[[rows[key] for key in state["keys"][there].tolist()], column] = state["values"][there]
     return {
         "keys": np.array(keys, np.int64),
         "values": values,
@@ -261,7 +262,7 @@ def stack(states: list[State]) -> State:
 
 def unstack(state: State) -> list[State]:
     return [
-        {"keys": state["keys"], "values": values, "scale": scale, "squares": squares}
+        {"keys": state["keys"][values != 0.0], "values": values[values != 0.0], "scale": scale, "squares": squares}
         for values, scale, squares in zip(
             state["values"].T, state["scale"].tolist(), state["squares"].tolist(), strict=True
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -118,7 +119,7 @@ class WeightDict:
         for key in self._v:
             self._v[key] *= self._a
         self._a, self._b = 1.0, 0.0
-        self._squares = sum(x * x for x in self._v.values())
+        self._squares = math.fsum(x * x for x in self._v.values())  # whatever their order
 
     def get_state(self) -> State:
         state = {

@@ -1,0 +1,808 @@
+import copy
+import itertools
+import math
+import operator
+import pickle
+import sys
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from river import checks, datasets, evaluate, metrics, preprocessing
+from scipy import optimize, sparse
+from sklearn.metrics import pairwise
+
+from stream_pegasos import (
+    HashedBagOfWords,
+    KernelPegasosClassifier,
+    PegasosClassifier,
+    PegasosTextClassifier,
+    engine,
+    load,
+)
+
+pure = engine.NAME == "pure"
+NAMES = ["a", "b", 3, -1, ("c", 1), 1 << 60]
+
+KERNELS = {
+    "linear": ({}, pairwise.linear_kernel),
+    "polynomial": (
+        {"gamma": 0.5, "coef0": 2.0, "degree": 2},
+        lambda X, Z=None: pairwise.polynomial_kernel(X, Z, gamma=0.5, coef0=2.0, degree=2),
+    ),
+    "rbf": ({"gamma": 0.3}, lambda X, Z=None: pairwise.rbf_kernel(X, Z, gamma=0.3)),
+    "cosine": ({}, pairwise.cosine_similarity),
+}
+
+
+def dot(x, z):
+    return sum(v * z.get(name, 0.0) for name, v in x.items())
+
+
+# The same as functions of two dicts; where pickle finds them.
+def linear(x, z):
+    return dot(x, z)
+
+
+def polynomial(x, z):
+    return (0.5 * dot(x, z) + 2.0) ** 2
+
+
+def rbf(x, z):
+    return math.exp(-0.3 * sum((x.get(name, 0.0) - z.get(name, 0.0)) ** 2 for name in x.keys() | z.keys()))
+
+
+def cosine(x, z):
+    return dot(x, z) / math.sqrt(dot(x, x) * dot(z, z)) if x and z else 0.0
+
+
+FUNCTIONS = {"linear": linear, "polynomial": polynomial, "rbf": rbf, "cosine": cosine}
+
+
+def vector_of(x, names=NAMES):
+    return np.array([float(x.get(name, 0.0)) for name in names])
+
+
+def stream(n, seed=0, names=NAMES):
+    """Two classes that no line separates."""
+    generator = np.random.default_rng(seed)
+    for _ in range(n):
+        x = {name: float(generator.normal()) for name in names if generator.random() < 0.6}
+        yield x, "in" if sum(v * v for v in x.values()) < 3.0 else "out"
+
+
+# --- the algorithm ----------------------------------------------------------------------------------------------------
+
+
+class DenseKernel:
+    """Section 4 of the paper of 2011: α for every example ever seen, on dense vectors, and nothing else."""
+
+    def __init__(self, kernel, l2, t0):
+        self.kernel, self.l2, self.t0 = kernel, l2, t0
+        self.X, self.alpha_y = [], []
+
+    def margin(self, x):
+        if not any(self.alpha_y):
+            return 0.0
+        similarities = self.kernel(np.array(self.X), x[None, :])[:, 0]
+        return float(np.array(self.alpha_y) @ similarities) / (self.l2 * (len(self.X) + self.t0))
+
+    def is_close_call(self, x):
+        if not any(self.alpha_y):
+            return False
+        sizes = np.abs(self.kernel(np.array(self.X), x[None, :])[:, 0]) * np.abs(self.alpha_y)
+        return abs(abs(self.margin(x)) - 1.0) <= 1e-9 * (1.0 + sizes.sum() / (self.l2 * (len(self.X) + self.t0)))
+
+    def learn(self, x, y, c):
+        violated = y * self.margin(x) < 1.0
+        self.X.append(x)
+        self.alpha_y.append(c * y if violated else 0.0)
+
+
+def against_dense(kernel, options, examples, how):
+    parameters, dense_kernel = KERNELS[kernel]
+    given_kernel = FUNCTIONS[kernel] if how == "function" else kernel
+    model = KernelPegasosClassifier(kernel=given_kernel, pos_label="in", **options, **parameters)
+    dense = DenseKernel(dense_kernel, options["l2"], options["t0"])
+    used, margins = [], []
+    for x, y, w in examples:
+        vector = vector_of(x)
+        if dense.is_close_call(vector):
+            continue
+        margin = dense.margin(vector)
+        size = np.abs(dense.alpha_y).sum() / (options["l2"] * max(1, len(dense.X))) * max(1.0, vector @ vector) ** 2
+        expected = pytest.approx(margin, rel=1e-9, abs=1e-12 * size)
+        assert model.decision_function_one(x) == expected
+        assert model.decision_function_many([x, {}])[0] == expected
+        margins.append(expected)
+        used.append((x, y, w))
+        model.learn_one(x, y, w)
+        dense.learn(vector, 1.0 if y == "in" else -1.0, w)
+        assert model.n_iterations == len(dense.X)
+        # What w is: the support vectors are those of which some α is left.
+        total = {}
+        for z, alpha_y in zip(dense.X, dense.alpha_y, strict=True):
+            total[tuple(z)] = total.get(tuple(z), 0.0) + alpha_y
+        found = {}
+        for z, alpha_y in zip(model.support_vectors, model.dual_coef, strict=True):
+            found[tuple(vector_of(z))] = found.get(tuple(vector_of(z)), 0.0) + alpha_y
+        nonzero = {z: pytest.approx(alpha_y) for z, alpha_y in total.items() if abs(alpha_y) > 1e-9}
+        assert {z: alpha_y for z, alpha_y in found.items() if abs(alpha_y) > 1e-9} == nonzero
+    if used:
+        many = KernelPegasosClassifier(kernel=given_kernel, pos_label="in", **options, **parameters)
+        assert many.predict_learn_many(*zip(*used, strict=True)).tolist() == margins
+        assert many.dual_coef.tolist() == model.dual_coef.tolist()
+    return len(used)
+
+
+@pytest.mark.parametrize("how", ["name", "function"])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("t0", [0.0, 0.5, 100.0])
+@pytest.mark.parametrize("l2", [1e-3, 0.5])
+def test_each_kernel_is_the_dense_algorithm(kernel, how, t0, l2):
+    generator = np.random.default_rng(0)
+    examples = [(x, y, float(generator.choice([1.0, 1.0, 0.0, 3.0]))) for x, y in stream(40)]
+    examples += [({}, "in", 1.0), *examples[3:8], ({"a": 0.0}, "out", 2.0)]
+    assert against_dense(kernel, {"l2": l2, "t0": t0}, examples, how) > 30
+
+
+numbers = st.one_of(st.integers(-3, 3), st.floats(-10, 10).map(lambda v: round(v, 3)))
+examples_of_any_kind = st.tuples(
+    st.dictionaries(st.sampled_from(NAMES), numbers, max_size=4),
+    st.sampled_from(["in", "out"]),
+    st.sampled_from([1.0, 1.0, 0.0, 0.25, 30.0]),
+)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    kernel=st.sampled_from(sorted(KERNELS)),
+    how=st.sampled_from(["name", "function"]),
+    l2=st.sampled_from([1e-4, 0.01, 1.0]),
+    t0=st.sampled_from([0.0, 2.0]),
+    examples=st.lists(examples_of_any_kind, max_size=12),
+)
+def test_any_stream_is_learned_as_the_dense_algorithm_does(kernel, how, l2, t0, examples):
+    against_dense(kernel, {"l2": l2, "t0": t0}, examples, how)
+
+
+@pytest.mark.parametrize("t0", [0.0, 7.0])
+def test_the_linear_kernel_is_the_linear_classifier(t0):
+    model = KernelPegasosClassifier(l2=0.05, t0=t0, kernel="linear", class_weight={"in": 2.0})
+    expected = PegasosClassifier(l2=0.05, t0=t0, project=False, class_weight={"in": 2.0})
+    for i, (x, y) in enumerate(stream(200)):
+        margin = expected.decision_function_one(x)
+        assert model.decision_function_one(x) == pytest.approx(margin, rel=1e-9, abs=1e-9)
+        assert model.predict_proba_one(x) == pytest.approx(expected.predict_proba_one(x), rel=1e-6)
+        assert model.predict_one(x) == expected.predict_one(x)
+        for made in (model, expected):
+            made.learn_one(x, y, w=[1.0, 0.5, 0.0][i % 3])
+    assert model.classes == expected.classes and model.n_iterations == expected.n_iterations == 200
+
+
+def test_what_cosine_says_of_empty_examples():
+    model = KernelPegasosClassifier(l2=1.0, kernel="cosine")
+    model.learn_one({}, "a")
+    assert model.decision_function_one({}) == model.decision_function_one({"x": 1.0}) == 0.0
+    model.learn_one({"x": 2.0}, "b")
+    assert model.decision_function_one({"x": 5.0}) == pytest.approx(0.5)
+    assert model.decision_function_one({"x": -1e-200}) == pytest.approx(-0.5, abs=0.5)
+    assert model.decision_function_one({}) == 0.0
+
+
+@pytest.mark.parametrize("how", ["name", "function"])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_names_never_learned_count_as_integers_never_learned_do(kernel, how, unchanged):
+    """A new feature makes an example longer, and so less similar; whatever its name is."""
+    parameters, dense_kernel = KERNELS[kernel]
+    for name in (7, "new", ("n", 1), 1 << 62):
+        model = KernelPegasosClassifier(kernel=FUNCTIONS[kernel] if how == "function" else kernel, l2=1.0, **parameters)
+        model.learn_one({"a": 1.0, "b": 2.0}, False)
+        x = {"a": 1.0, name: 1.5}
+        expected = -float(dense_kernel(np.array([[1.0, 2.0, 0.0]]), np.array([[1.0, 0.0, 1.5]]))[0, 0])
+        with unchanged(model):
+            assert model.decision_function_one(x) == pytest.approx(expected)
+            assert model.decision_function_many([x, x]).tolist() == pytest.approx([expected] * 2)
+        assert model.predict_learn_many([x], [True]).tolist() == pytest.approx([expected])
+
+
+# --- kernels that are functions ---------------------------------------------------------------------------------------
+
+
+def test_functions_get_dicts_by_the_names_that_came_in():
+    seen = []
+
+    def kernel(x, z):
+        seen.append((dict(x), dict(z)))
+        return 1.0
+
+    model = KernelPegasosClassifier(kernel=kernel)
+    first = {"a": 1, ("t", True): 2.0, 1 << 60: -1.0, 5: 3, "\ud800": True, "zero": 0.0}
+    model.learn_one(first, 1)
+    model.learn_one({np.str_("b"): np.float32(2), False: 1.0}, 0)
+    known = {"a": 1.0, ("t", 1): 2.0, 1 << 60: -1.0, 5: 3.0, "\ud800": 1.0}
+    assert (known, known) in seen and ({"b": 2.0, 0: 1.0}, known) in seen
+    assert all(type(v) is float for pair in seen for x in pair for v in x.values())
+    assert all("zero" not in x for pair in seen for x in pair)
+    seen.clear()
+    model.decision_function_one({"unheard of": 1.0})
+    model.predict_many(sparse.csr_matrix([[0.0, 4.0]]))
+    assert ({"unheard of": 1.0}, known) in seen and ({1: 4.0}, known) in seen
+    assert model.support_vectors[0] == known
+
+
+BAD = [math.nan, math.inf, -math.inf, None, "one", 1e201, -1e201, [1.0], 1j, 10**400]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=repr)
+@pytest.mark.parametrize("budget", [None, 2])
+def test_kernels_that_give_no_number_leave_everything_as_it_was(bad, budget, unchanged):
+    """For an example and a support vector or for the example alone; in learn_one, and in the middle of learn_many."""
+    for itself in (False, True):
+
+        def kernel(x, z, itself=itself):
+            wrong = x.keys() == z.keys() == {"bad"} if itself else "bad" in x and "known" in z
+            return bad if wrong else 1.0 + dot(x, z)
+
+        model = KernelPegasosClassifier(kernel=kernel, budget=budget)
+        model.learn_one({"known": 1.0}, 1)
+        model.learn_one({"known": -1.0}, 0)
+        before, names = model._learner.get_state(), model._vocabulary.names
+        for call in (
+            lambda model=model: model.learn_one({"bad": 1.0}, 1),
+            lambda model=model: model.learn_one({"bad": 1.0}, 0, 2.0),
+            lambda model=model: model.learn_many([{"known": -3.0}, {"new": 9.0}, {"bad": 1.0}], [1, 0, 1]),
+            lambda model=model: model.predict_one({"bad": 1.0}),
+            lambda model=model: model.predict_many([{"new": 1.0}, {"bad": 1.0}]),
+        ):
+            with pytest.raises(ValueError, match="the kernel gives"):
+                call()
+            assert repr(model._learner.get_state()) == repr(before) and model._vocabulary.names == names
+            assert model.classes == (0, 1)
+
+
+def test_a_label_that_exchanges_the_classes_brings_them_back_if_the_kernel_fails(unchanged):
+    model = KernelPegasosClassifier(kernel="polynomial", degree=100)
+    model.learn_one({"a": 1.0}, 1)
+    assert model.classes == (None, 1)
+    with unchanged(model):
+        for X in ([{"new": 1e40}], [{"new": 1.0}, {"newer": 1e40}]):
+            with pytest.raises(ValueError, match="scale the features"):
+                model.learn_many(X, [2] * len(X))
+        with pytest.raises(ValueError, match="the kernel gives"):
+            model.learn_one({"new": 1e40}, 2)
+        with pytest.raises(ValueError, match="the kernel gives"):
+            model.learn_one({"new": 1e40}, 1)
+        with pytest.raises(ValueError, match="the kernel gives"):
+            model.predict_one({"a": 1e40})
+
+
+def test_what_a_function_raises_comes_out_and_leaves_everything_as_it_was():
+    def kernel(x, z):
+        if "boom" in x:
+            raise KeyError("boom")
+        return 1.0 + dot(x, z)
+
+    model = KernelPegasosClassifier(kernel=kernel, l2=1.0)
+    model.learn_one({"a": 1.0}, True)
+    before, names = repr(model._learner.get_state()), model._vocabulary.names
+    for call in (
+        lambda: model.learn_many([{"new": 1.0}, {"boom": 1.0}], [False, True]),
+        lambda: model.learn_one({"boom": 1.0}, True),
+        lambda: model.predict_one({"boom": 1.0}),
+    ):
+        with pytest.raises(KeyError, match="boom"):
+            call()
+        assert (repr(model._learner.get_state()), model._vocabulary.names) == (before, names)
+
+
+def test_functions_can_be_pickled_but_not_saved(tmp_path):
+    model = KernelPegasosClassifier(kernel=operator.itemgetter)  # any function that can be imported
+    assert pickle.loads(pickle.dumps(model)).kernel is operator.itemgetter
+    model = KernelPegasosClassifier(kernel=rbf)
+    with pytest.raises(ValueError, match="cannot be saved"):
+        model.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("budget", [None, 5])
+def test_copies_of_functions_go_on_alike(budget):
+    model = KernelPegasosClassifier(kernel=linear, l2=0.1, budget=budget)
+    for x, y in stream(40):
+        model.learn_one(x, y)
+    other = copy.deepcopy(model)
+    for made in (model, other):
+        for x, y in stream(20, seed=1):
+            made.learn_one(x, y)
+    assert repr(model._learner.get_state()) == repr(other._learner.get_state())
+
+
+# --- budgets ----------------------------------------------------------------------------------------------------------
+
+
+def gram(vectors, gamma):
+    return pairwise.rbf_kernel(np.array(vectors), gamma=gamma)
+
+
+def lost(before, after, kernel):
+    """‖Σ β φ(x) − Σ β' φ(x')‖² of two lists of (vector, coefficient)."""
+    vectors = np.array([v for v, _ in (*before, *after)])
+    coefficients = np.array([*(b for _, b in before), *(-b for _, b in after)])
+    return float(coefficients @ kernel(vectors) @ coefficients)
+
+
+def expansion(model, names=NAMES):
+    return [(vector_of(x, names), float(b)) for x, b in zip(model.support_vectors, model.dual_coef, strict=True)]
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, *FUNCTIONS.values()], ids=str)
+@pytest.mark.parametrize("budget", [1, 2, 7])
+def test_removal_takes_the_smallest(kernel, budget):
+    name = kernel if isinstance(kernel, str) else kernel.__name__
+    parameters, dense_kernel = KERNELS[name]
+    options = {"l2": 0.1, "kernel": kernel, "budget_maintenance": "removal", **parameters}
+    model = KernelPegasosClassifier(budget=budget, **options)
+    generator = np.random.default_rng(1)
+    removals = 0
+    for x, y in stream(80, seed=2):
+        before, w = expansion(model), float(generator.uniform(0.1, 3.0))
+        violated = (1.0 if y == model.classes[1] else -1.0) * model.decision_function_one(x) < 1.0
+        if None in model.classes:
+            model.learn_one(x, y, w)  # which is positive is not yet clear
+            continue
+        model.learn_one(x, y, w)
+        if violated:
+            before.append((vector_of(x), w if y == model.classes[1] else -w))
+        if len(before) > budget:
+            sizes = [b * b * float(dense_kernel(v[None, :])[0, 0]) for v, b in before]
+            del before[int(np.argmin(sizes))]
+            removals += 1
+        found = sorted((tuple(v), b) for v, b in expansion(model))
+        assert found == [(v, pytest.approx(b)) for v, b in sorted((tuple(v), b) for v, b in before)]
+        assert len(model.support_vectors) <= budget
+    assert removals > 10
+
+
+@pytest.mark.parametrize("gamma", [0.02, 0.3, 3.0])
+def test_merging_is_that_of_wang_crammer_and_vucetic(gamma):
+    """The smallest one with the one of its class with which least is lost, as the one point that keeps most of both."""
+    budget = 6
+    model = KernelPegasosClassifier(l2=0.05, kernel="rbf", gamma=gamma, budget=budget)
+    generator = np.random.default_rng(1)
+    merges = 0
+    for i, (x, y) in enumerate(stream(120, seed=2)):
+        before, w = expansion(model), float(generator.uniform(0.1, 3.0))
+        if i < 2:
+            model.learn_one(x, "in" if i else "out", w)
+            continue
+        assert model.classes == ("out", "in")
+        sign = 1.0 if y == "in" else -1.0
+        violated = sign * model.decision_function_one(x) < 1.0
+        model.learn_one(x, y, w)
+        after = expansion(model)
+        assert len(after) <= budget
+        if violated:
+            before.append((vector_of(x), w * sign))
+        if len(before) <= budget:
+            assert sorted((tuple(v), b) for v, b in after) == sorted((tuple(v), b) for v, b in before)
+            continue
+        one, beta = before[(least := int(np.argmin([abs(b) for _, b in before])))]
+        candidates = []
+        for other, other_beta in (pair for j, pair in enumerate(before) if j != least and pair[1] * beta > 0.0):
+            m, similarity = beta / (beta + other_beta), float(gram([one, other], gamma)[0, 1])
+
+            def kept(h, m=m, similarity=similarity):
+                return m * similarity ** ((1 - h) ** 2) + (1 - m) * similarity ** (h * h)
+
+            grid = np.linspace(0.0, 1.0, 401)
+            start = grid[np.argmax(kept(grid))]
+            bounds = (max(start - 0.01, 0.0), min(start + 0.01, 1.0))
+            h = optimize.minimize_scalar(
+                lambda h: -kept(h), bounds=bounds, method="bounded", options={"xatol": 1e-12}
+            ).x
+            mixed, total = h * one + (1 - h) * other, beta + other_beta
+            loss = lost([(one, beta), (other, other_beta)], [(mixed, total * kept(h))], lambda V: gram(V, gamma))
+            candidates.append((loss, mixed, total * kept(h), other))
+        if not candidates:
+            assert len(after) == budget  # nothing of its class: removed
+            continue
+        merges += 1
+        old = {tuple(v) for v, _ in before}
+        new = [(v, b) for v, b in after if tuple(v) not in old]
+        if not new:  # so far apart that the mixture is the larger of the two
+            continue
+        ((found, found_beta),) = new
+        chosen = min(candidates, key=lambda candidate: np.abs(candidate[1] - found).max())
+        # Features smaller than 1e-4 of the largest are dropped.
+        assert found == pytest.approx(chosen[1], rel=1e-5, abs=2e-4 * np.abs(chosen[1]).max())
+        assert found_beta == pytest.approx(chosen[2], rel=1e-6)
+        best = min(candidate[0] for candidate in candidates)
+        assert chosen[0] <= best + 2e-3 * (beta + chosen[2]) ** 2
+        untouched = {tuple(v) for v, _ in before} - {tuple(one), tuple(chosen[3])}
+        assert {tuple(v) for v, _ in after} == untouched | {tuple(found)}
+    assert merges > 20
+
+
+def test_merging_loses_less_than_removal():
+    generator = np.random.default_rng(0)
+    losses, errors = {}, {}
+    for maintenance in ("merging", "removal"):
+        model = KernelPegasosClassifier(l2=0.01, gamma=1.0, budget=20, budget_maintenance=maintenance)
+        generator = np.random.default_rng(0)
+        losses[maintenance], wrong = [], []
+        for i in range(800):
+            x = dict(enumerate(generator.normal(size=2).tolist()))
+            y = (x[0] * x[1] > 0.0) if i > 1 else bool(i)
+            wrong.append(model.predict_one(x) != y)
+            before, margin = expansion(model, [0, 1]), model.decision_function_one(x)
+            model.learn_one(x, y)
+            if len(before) == 20 and (1.0 if y else -1.0) * margin < 1.0:
+                before.append((vector_of(x, [0, 1]), 1.0 if y else -1.0))
+                losses[maintenance].append(lost(before, expansion(model, [0, 1]), lambda V: gram(V, 1.0)))
+        errors[maintenance] = np.mean(wrong[200:])
+    assert len(losses["merging"]) > 30 and len(losses["removal"]) > 30
+    assert np.mean(losses["merging"]) < 0.5 * np.mean(losses["removal"])
+    assert errors["merging"] <= errors["removal"] and errors["merging"] < 0.2
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    kernel=st.sampled_from(sorted(KERNELS)),
+    budget=st.integers(1, 4),
+    maintenance=st.sampled_from([None, "removal"]),
+    examples=st.lists(examples_of_any_kind, max_size=25),
+)
+def test_never_more_support_vectors_than_the_budget(kernel, budget, maintenance, examples):
+    model = KernelPegasosClassifier(l2=0.1, kernel=kernel, budget=budget, budget_maintenance=maintenance)
+    for x, y, w in examples:
+        model.learn_one(x, y, w)
+        assert len(model.support_vectors) == len(model.dual_coef) == len(model._learner) <= budget
+        assert np.isfinite(model.dual_coef).all() and math.isfinite(model.decision_function_one(x))
+    assert model.n_iterations == len(examples)
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, rbf], ids=str)
+def test_a_duplicate_adds_to_its_coefficient(kernel):
+    model = KernelPegasosClassifier(l2=100.0, kernel=kernel, pos_label=True)
+    for n in range(1, 5):
+        model.learn_one({"a": 1.0, 3: 0.5}, True)
+        assert model.support_vectors == [{"a": 1.0, 3: 0.5}]
+        assert model.dual_coef.tolist() == [float(n)]
+    model.learn_one({"a": 1.0, 3: 0.5, "zero": 0}, False, w=3.0)
+    assert model.dual_coef.tolist() == [1.0]
+    model.learn_one({"a": 1.0, 3: 0.5}, False)
+    assert model.support_vectors == [] and model.dual_coef.tolist() == []
+    assert model.decision_function_one({"a": 1.0}) == 0.0 and model.n_iterations == 6
+    matrix = sparse.csr_matrix(np.array([[0.0, 2.0], [0.0, 2.0]]))
+    model.learn_many(matrix, [True, True])
+    assert model.support_vectors == [{1: 2.0}] and model.dual_coef.tolist() == [2.0]
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "cosine"])
+def test_memory_is_bounded_on_a_stream_that_always_brings_new_features(kernel):
+    """The index of features holds those of the support vectors alone."""
+    model = KernelPegasosClassifier(l2=1.0, kernel=kernel, budget=10)
+    sizes, n = [], 300 if pure else 3_000
+    for i in range(n):
+        model.learn_one({1_000 * i + j: 1.0 for j in range(20)}, i % 2 == 0)
+        sizes.append(sys.getsizeof(model._learner) + len(pickle.dumps(model._learner)))
+        assert max(map(len, model.support_vectors)) <= 20 * 14  # merged ones forget what has become small
+    assert len(model.support_vectors) == 10
+    assert max(sizes[n // 2 :]) <= 2 * max(sizes[: n // 4])
+
+
+# --- labels, many at once ---------------------------------------------------------------------------------------------
+
+
+def test_labels_exchanged_are_learned_the_other_way_round():
+    for kernel in (*KERNELS, rbf):
+        model = KernelPegasosClassifier(l2=0.1, kernel=kernel)
+        expected = KernelPegasosClassifier(l2=0.1, kernel=kernel, pos_label=2)
+        ys = [1, 1, 1, 2, 1, 2, 2, 1]
+        for (x, _), y in zip(stream(8), ys, strict=True):
+            model.learn_one(x, y)
+            expected.learn_one(x, y)
+        assert model.classes == expected.classes == (1, 2)
+        assert model.dual_coef.tolist() == expected.dual_coef.tolist()
+        assert model.dual_coef[0] < 0.0
+        assert model.support_vectors == expected.support_vectors
+        at_once = KernelPegasosClassifier(l2=0.1, kernel=kernel)
+        at_once.learn_many([x for x, _ in stream(8)], ys)
+        assert at_once.dual_coef.tolist() == model.dual_coef.tolist()
+
+
+def as_matrix(X):
+    return sparse.csr_matrix(np.array([[x.get(j, 0.0) for j in range(5)] for x in X]))
+
+
+def in_parts(X):
+    """A CSR matrix with its rows in disorder and each value in two parts."""
+    matrix = as_matrix(X)
+    data, indices, indptr = [], [], [0]
+    for i in range(len(X)):
+        row = matrix[i]
+        data += [v / 2 for v in row.data[::-1].tolist()] * 2
+        indices += row.indices[::-1].tolist() * 2
+        indptr.append(len(data))
+    return sparse.csr_matrix((data, indices, indptr), matrix.shape)
+
+
+INPUTS = {
+    "tuple": tuple,
+    "generator": lambda X: (x for x in X),
+    "frame": lambda X: pd.DataFrame(as_matrix(X).toarray(), index=[f"row {i}" for i in range(len(X))]),
+    "csr": as_matrix,
+    "csr in parts": in_parts,
+    "coo": lambda X: as_matrix(X).tocoo(),
+}
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, rbf], ids=str)
+@pytest.mark.parametrize("budget", [None, 8])
+@pytest.mark.parametrize("kind", INPUTS)
+def test_many_at_once_are_learned_one_by_one(kind, budget, kernel):
+    X, y = zip(*stream(60, names=range(5)), strict=True)
+    w = [float(i % 3) for i in range(60)]
+    one, many = (KernelPegasosClassifier(l2=0.05, kernel=kernel, budget=budget) for _ in range(2))
+    margins = []
+    for x, label, weight in zip(X, y, w, strict=True):
+        margins.append(one.decision_function_one(x))
+        one.learn_one(x, label, weight)
+    matrix = INPUTS[kind](X)
+    before = copy.deepcopy(matrix) if kind.startswith("csr") else None
+    assert many.predict_learn_many(matrix, y, w).tolist() == pytest.approx(margins, rel=1e-9, abs=1e-9)
+    for name in ("data", "indices", "indptr") if before is not None else ():
+        assert getattr(matrix, name).tolist() == getattr(before, name).tolist()
+    assert many.dual_coef == pytest.approx(one.dual_coef)
+    assert [vector_of(x, range(5)) for x in many.support_vectors] == pytest.approx(
+        np.array([vector_of(x, range(5)) for x in one.support_vectors])
+    )
+    expected = [one.decision_function_one(x) for x in X]
+    assert many.decision_function_many(INPUTS[kind](X)).tolist() == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert list(many.predict_many(INPUTS[kind](X))) == [one.predict_one(x) for x in X]
+    expected = np.array([list(one.predict_proba_one(x).values()) for x in X])
+    assert np.asarray(many.predict_proba_many(INPUTS[kind](X))) == pytest.approx(expected)
+
+
+def test_before_anything_is_learned():
+    model = KernelPegasosClassifier()
+    assert model.predict_one({"a": 1.0}) is False
+    assert model.predict_proba_one({}) == {False: 0.5, True: 0.5}
+    assert KernelPegasosClassifier(pos_label="spam").predict_one({}) is None
+    assert model.predict_learn_many([], []).tolist() == model.decision_function_many([]).tolist() == []
+    assert (model.support_vectors, model.dual_coef.tolist(), model.n_iterations) == ([], [], 0)
+
+
+def test_bad_input_leaves_everything_as_it_was(unchanged):
+    good = [{"new": 1.0}, {"newer": 1.0, 5: 2.0}, {2**60: 1.0}]
+    for kernel, budget in (("rbf", 3), ("linear", None), ("polynomial", 2)):
+        for n in (0, 1, 30):
+            model = KernelPegasosClassifier(kernel=kernel, budget=budget)
+            for x, y in stream(n):
+                model.learn_one(x, y)
+            with unchanged(model):
+                for x in ({"new": 1.0, "bad": math.nan}, {"new": 1.0, 1.5: 1.0}, {"new": "1"}, None, ["new"], "new"):
+                    with pytest.raises((TypeError, ValueError)):
+                        model.learn_one(x, "in")
+                    with pytest.raises((TypeError, ValueError)):
+                        model.predict_one(x)
+                    for X in ([*good[:2], x], [x, *good[:2]]):
+                        with pytest.raises((TypeError, ValueError)):
+                            model.learn_many(X, ["in", "out", "in"])
+                for w in (-1.0, math.nan, None, "1", [1.0], 1j):
+                    with pytest.raises((TypeError, ValueError)):
+                        model.learn_one({"new": 1.0}, "in", w)
+                    with pytest.raises((TypeError, ValueError)):
+                        model.learn_many(good, ["in", "out", "in"], [1.0, w, 1.0])
+                for y in ([None] * 3, ["in", "out", "third"], ["in", "out", 0.5], ["in"] * 2):
+                    with pytest.raises((TypeError, ValueError)):
+                        model.learn_many(good, y)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"l2": 0.0},
+        {"t0": -1.0},
+        {"kernel": "sigmoid"},
+        {"gamma": 0.0},
+        {"gamma": math.nan},
+        {"coef0": -1.0},
+        {"degree": 0},
+        {"degree": 101},
+        {"budget": 0},
+        {"budget_maintenance": "projection"},
+        {"budget_maintenance": "merging", "kernel": "linear"},
+        {"budget_maintenance": "merging", "kernel": rbf},
+        {"class_weight": {"a": -1.0}},
+    ],
+    ids=str,
+)
+def test_impossible_parameters_are_refused_by_name(parameters):
+    with pytest.raises(ValueError, match=next(iter(parameters))):
+        KernelPegasosClassifier(**parameters)
+
+
+# --- copies and files -------------------------------------------------------------------------------------------------
+
+COPIES = {
+    "pickle": lambda model, path: pickle.loads(pickle.dumps(model)),
+    "deepcopy": lambda model, path: copy.deepcopy(model),
+    "clone": lambda model, path: model.clone(include_attributes=True),
+    "file": lambda model, path: (model.save(path), load(path))[1],
+}
+
+
+@pytest.mark.parametrize("copied", COPIES)
+@pytest.mark.parametrize("budget", [None, 5])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_copies_go_on_alike_and_apart(kernel, budget, copied, tmp_path):
+    for n in (0, 1, 4, 40):
+        model = KernelPegasosClassifier(l2=0.1, kernel=kernel, budget=budget, class_weight={"in": 2.0})
+        for x, y in stream(n):
+            model.learn_one(x, y)
+        other = COPIES[copied](model, tmp_path / "model")
+        assert type(other) is KernelPegasosClassifier and repr(other) == repr(model)
+        assert pickle.dumps(other._learner) == pickle.dumps(model._learner)
+        untouched = pickle.dumps(other)
+        for x, y in stream(20, seed=1):
+            model.learn_one(x, y)
+        assert pickle.dumps(other) == untouched
+        for x, y in stream(20, seed=1):
+            other.learn_one(x, y)
+        assert pickle.dumps(other._learner) == pickle.dumps(model._learner)
+        assert other.support_vectors == model.support_vectors and other.classes == model.classes
+    assert model.clone().n_iterations == 0 and model.clone().budget == budget
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+
+def texts(n, seed=0):
+    generator = np.random.default_rng(seed)
+    words = ["cheap", "pills", "now", "see", "you", "lunch", "noon", "é", "漢字"]
+    for _ in range(n):
+        chosen = list(map(str, generator.choice(words, int(generator.integers(0, 6)))))
+        yield " ".join(chosen), "spam" if ("cheap" in chosen) != ("you" in chosen) else "ham"
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, rbf], ids=str)
+@pytest.mark.parametrize("budget", [None, 10])
+@pytest.mark.parametrize("features", [{}, {"n_features": 5, "norm": None}], ids=str)
+def test_in_the_text_model_it_is_the_pipeline_of_the_parts(kernel, budget, features, tmp_path):
+    options = {"l2": 0.01, "kernel": kernel, "budget": budget}
+    model = PegasosTextClassifier(HashedBagOfWords(**features), KernelPegasosClassifier(**options))
+    bag, expected = HashedBagOfWords(**features), KernelPegasosClassifier(**options)
+    for text, y in texts(60):
+        x = bag.transform_one("".join(list(text)))
+        margin = expected.decision_function_one(x)
+        assert model.decision_function_one(text) == pytest.approx(margin, rel=1e-7, abs=1e-7)
+        model.learn_one(text, y)
+        expected.learn_one(x, y)
+        assert model.features.transform_one(text) == x
+    assert model.n_iterations == 60 and len(model.classifier.support_vectors) == len(expected.support_vectors)
+    X, y = map(list, zip(*texts(40, seed=1), strict=True))
+    made = [model]
+    if isinstance(kernel, str):
+        model.save(tmp_path / "model")
+        made.append(load(tmp_path / "model"))
+        assert isinstance(made[1].classifier, KernelPegasosClassifier)
+    margins = expected.predict_learn_many(bag.transform_many(X), y)
+    for each in made:
+        assert each.predict_learn_many(X, y) == pytest.approx(margins, rel=1e-7, abs=1e-7)
+        assert each.classes == expected.classes
+        if budget:
+            assert len(each.classifier.support_vectors) <= budget
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, rbf], ids=str)
+def test_a_text_that_was_just_seen_is_as_it_was(kernel):
+    """The features that are kept of the last text are those of the text, whatever the kernel did with them."""
+    features = HashedBagOfWords()
+    model = PegasosTextClassifier(features, KernelPegasosClassifier(kernel=kernel, l2=0.1))
+    other = PegasosTextClassifier(features, PegasosClassifier(l2=0.1, fit_intercept=True))
+    alone = PegasosClassifier(l2=0.1, fit_intercept=True)
+    for text, y in texts(40):
+        x = HashedBagOfWords().transform_one("".join(list(text)))
+        model.predict_one(text)
+        assert features.transform_one(text) == x
+        model.learn_one(text, y)
+        other.learn_one(text, y)
+        alone.learn_one(x, y)
+        model.predict_one(text)
+        assert other.decision_function_one(text) == pytest.approx(alone.decision_function_one(x), abs=1e-9)
+        assert features.transform_one(text) == x
+
+
+# --- River, and threads -----------------------------------------------------------------------------------------------
+
+RIVER_MODELS = [
+    KernelPegasosClassifier(budget=20),
+    KernelPegasosClassifier(l2=1e-2, kernel="linear", t0=1.0, budget=20),
+    KernelPegasosClassifier(l2=1e-2, kernel="cosine", budget=20),
+    KernelPegasosClassifier(l2=1e-2, kernel=rbf, budget=5),
+]
+RIVER_CHECKS = [
+    pytest.param(model, check, id=f"{i}-{check.__name__}")
+    for i, model in enumerate(RIVER_MODELS)
+    for check in checks.yield_checks(model)
+    if not (callable(model.kernel) and "pickl" in check.__name__)  # this module is none that can be imported
+]
+
+
+@pytest.mark.parametrize("model, check", RIVER_CHECKS)
+def test_rivers_checks(model, check):
+    assert not model._unit_test_skips()
+    check(model.clone())
+
+
+def test_in_a_pipeline_it_learns():
+    model = preprocessing.StandardScaler() | KernelPegasosClassifier(l2=1e-2, gamma=0.1, budget=50)
+    score = evaluate.progressive_val_score(datasets.Phishing().take(600), model, metrics.Accuracy()).get()
+    assert score > 0.8
+
+
+@pytest.mark.skipif(pure, reason="the pure engine is one step of Python after another, and locks nothing")
+def test_threads_share_a_model():
+    """Readers find whole steps: never more support vectors than the budget, and the names of those that learn."""
+    model = KernelPegasosClassifier(l2=1e-2, budget=15)
+    model.learn_many([{"a": 1.0}, {"b": 1.0}], [True, False])
+    X, y = zip(*stream(300), strict=True)
+    y = [label == "in" for label in y]
+    done, failures = threading.Event(), []
+
+    def guarded(work, again):
+        try:
+            work()
+            while again and not done.is_set():
+                work()
+        except BaseException as error:
+            failures.append(error)
+
+    def learn_bulks():
+        for _ in range(20):
+            model.learn_many(X, y)
+
+    def learn_singly():
+        for i in range(2_000):
+            model.learn_one({i: 1.0, f"name {i}": -1.0}, i % 2 == 0)
+
+    def look():
+        state = model._learner.get_state()
+        assert len(state["coefficients"]) <= 15 and len(state["keys"]) == state["indptr"][-1]
+
+    def predict():
+        assert math.isfinite(model.decision_function_one({"a": 1.0, "unheard of": 1.0, ("of", 1): 2.0}))
+        assert np.isfinite(model.decision_function_many([{"b": 1.0, "never": 2.0}] * 3)).all()
+
+    learners = [
+        threading.Thread(target=guarded, args=(work, False)) for work in (learn_bulks, learn_bulks, learn_singly)
+    ]
+    readers = [threading.Thread(target=guarded, args=(work, True)) for work in (look, predict, predict)]
+    for thread in (*learners, *readers):
+        thread.start()
+    for thread in learners:
+        thread.join(120)
+    done.set()
+    for thread in readers:
+        thread.join(120)
+    assert not failures, failures
+    assert not any(thread.is_alive() for thread in (*learners, *readers))
+    assert model.n_iterations == 2 + 20 * 2 * 300 + 2_000
+    names = set(model._vocabulary.names)
+    assert {f"name {i}" for i in range(2_000)} <= names and not names & {"unheard of", ("of", 1), "never"}
+    assert len(names) == len(model._vocabulary.names)
+
+
+def test_every_pair_of_kernels_is_told_apart():
+    """What each kernel gives is its own: none stands for another by mistake."""
+    examples = [({"a": 2.0, "b": 1.0}, True), ({"a": -1.0, "b": 0.5}, False)]
+    margins = []
+    for kernel, (parameters, _) in KERNELS.items():
+        model = KernelPegasosClassifier(kernel=kernel, l2=1.0, **parameters)
+        model.learn_many(*zip(*examples, strict=True))
+        margins.append(model.decision_function_one({"a": 1.0, "b": 3.0}))
+    assert all(abs(one - other) > 1e-3 for one, other in itertools.combinations(margins, 2))

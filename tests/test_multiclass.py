@@ -1,0 +1,759 @@
+import copy
+import decimal
+import itertools
+import math
+import pickle
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from river import checks, datasets, evaluate, metrics, multiclass, preprocessing
+from scipy import optimize, sparse
+
+from stream_pegasos import (
+    HashedBagOfWords,
+    MulticlassPegasosClassifier,
+    PegasosClassifier,
+    PegasosTextClassifier,
+    engine,
+    load,
+)
+
+pure = engine.NAME == "pure"
+NAMES = ["a", "b", 3, -1, ("c", 1), 1 << 60, ""]
+LABELS = ["red", 7, "blue", -2, "green", "", 2**70]
+
+
+# --- the algorithms ---------------------------------------------------------------------------------------------------
+
+
+class DenseJoint:
+    """Crammer and Singer's objective by Pegasos, on one dense matrix with a row a class."""
+
+    def __init__(self, dimension, l2, batch_size, t0, project):
+        self.l2, self.batch_size, self.t0, self.project = l2, batch_size, t0, project
+        self.W = np.zeros((0, dimension))
+        self.t, self.largest = 0, 0.0
+        self.n_buffered, self.violations = 0, []  # (right class, best wrong class, c·x)
+
+    def margins(self, x):
+        return self.W @ x
+
+    def is_close_call(self, x, number):
+        """Whether rounding alone may decide which wrong class is the best or if the margin is violated."""
+        margins = np.append(self.margins(x), 0.0) if number == len(self.W) else self.margins(x)
+        error = 1e-9 * (1.0 + self.largest * np.abs(x).sum())
+        rivals = sorted(np.delete(margins, number))[::-1]
+        tied = len(rivals) > 1 and rivals[0] - rivals[1] <= error and not rivals[0] == rivals[1] == 0.0
+        return bool(tied or (rivals and abs(margins[number] - rivals[0] - 1.0) <= error))
+
+    def learn(self, x, number, c):
+        if number == len(self.W):
+            self.W = np.vstack([self.W, np.zeros(len(x))])
+        margins = self.margins(x)
+        rivals = [r for r in range(len(self.W)) if r != number]
+        if rivals:
+            rival = rivals[int(np.argmax(margins[rivals]))]
+            if margins[number] - margins[rival] < 1.0:
+                self.violations.append((number, rival, c * x))
+        self.n_buffered += 1
+        if self.n_buffered == self.batch_size:
+            self.flush()
+
+    def flush(self):
+        if not self.n_buffered:
+            return
+        self.t += 1
+        n = self.t + self.t0
+        self.W = (1.0 - 1.0 / n) * self.W
+        for number, rival, x in self.violations:
+            self.W[number] += x / (self.l2 * n * self.n_buffered)
+            self.W[rival] -= x / (self.l2 * n * self.n_buffered)
+        self.largest = max(self.largest, np.abs(self.W).max(initial=0.0))
+        if self.project and np.linalg.norm(self.W) > 0.0:
+            self.W = min(1.0, 1.0 / (np.sqrt(self.l2) * np.linalg.norm(self.W))) * self.W
+        self.n_buffered, self.violations = 0, []
+
+
+class DenseSeparate:
+    """A binary machine a class, which begins with the first example of its class."""
+
+    def __init__(self, make):
+        self.make, self.machines = make, []
+
+    @property
+    def t(self):
+        return self.machines[0].t if self.machines else 0
+
+    @property
+    def W(self):
+        return np.array([machine.w for machine in self.machines])
+
+    @property
+    def largest(self):
+        return max((machine.largest for machine in self.machines), default=0.0)
+
+    def margins(self, x):
+        return np.array([machine.margin(x) for machine in self.machines])
+
+    def is_close_call(self, x, number):
+        return any(machine.is_close_call(x) for machine in self.machines)
+
+    def learn(self, x, number, c):
+        if number == len(self.machines):
+            self.machines.append(self.make())
+        for i, machine in enumerate(self.machines):
+            machine.learn(x, 1.0 if i == number else -1.0, c)
+
+    def flush(self):
+        for machine in self.machines:
+            machine.flush()
+
+
+OPTIONS = [
+    {
+        "batch_size": batch_size,
+        "t0": t0,
+        "project": project,
+        "fit_intercept": scaling is not None,
+        "intercept_scaling": scaling or 1.0,
+        "class_weight": class_weight,
+    }
+    for batch_size, t0, project, scaling, class_weight in itertools.product(
+        (1, 3), (0.0, 0.5, 10.0), (True, False), (None, 0.3), (None, {"red": 4.0, 7: 0.0})
+    )
+]
+
+
+def against_dense(dense_pegasos, multi_class, l2, options, examples):
+    """Compare a classifier with the dense transcription at each step of a stream of (x, y, w, flush)."""
+    model = MulticlassPegasosClassifier(multi_class, l2=l2, **options)
+    scaling = options["intercept_scaling"] if options["fit_intercept"] else 0.0
+    arguments = (len(NAMES) + 1, l2, options["batch_size"], options["t0"], options["project"])
+    separate = multi_class == "ovr"
+    dense = DenseSeparate(lambda: dense_pegasos(*arguments)) if separate else DenseJoint(*arguments)
+    classes, learned = [], 0
+    for x, y, w, flush in examples:
+        vector = np.array([*(x.get(name, 0.0) for name in NAMES), scaling])
+        number = classes.index(y) if y in classes else len(classes)
+        if dense.is_close_call(vector, number):
+            continue
+        error = 1e-10 * dense.largest + 1e-300
+        expected = pytest.approx(dense.margins(vector), rel=1e-9, abs=error * (1e-300 + np.abs(vector).sum()))
+        margins = model.decision_function_one(x)
+        assert list(margins) == classes == list(model.classes)
+        assert np.array(list(margins.values())) == expected
+        assert model.decision_function_many([x])[0] == expected
+        if classes:
+            assert margins[model.predict_one(x)] == max(margins.values())
+        else:
+            assert model.predict_one(x) is None
+        if number == len(classes):
+            classes.append(y)
+        learned += 1
+        model.learn_one(x, y, w=w)
+        dense.learn(vector, number, w * (options["class_weight"] or {}).get(y, 1.0))
+        if flush:
+            model.flush()
+            dense.flush()
+        assert model.n_iterations == dense.t
+        error = 1e-10 * dense.largest + 1e-300
+        for label, row in zip(classes, dense.W, strict=True):
+            assert model.intercept[label] == pytest.approx(row[-1] * scaling, rel=1e-9, abs=error)
+            named = model.weights[label]
+            assert set(named) <= set(NAMES)
+            assert np.array([named.get(name, 0.0) for name in NAMES]) == pytest.approx(row[:-1], rel=1e-9, abs=error)
+    return learned
+
+
+@pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
+@pytest.mark.parametrize("which", range(len(OPTIONS)))
+def test_every_combination_of_options_is_the_dense_algorithm(dense_pegasos, multi_class, which):
+    generator = np.random.default_rng(which)
+    for l2 in (1e-3, 0.5):
+        examples = []
+        for i in range(50):
+            x = {name: float(generator.normal()) for name in NAMES if generator.random() < 0.5}
+            w = float(generator.choice([1.0, 1.0, 0.0, 4.0]))
+            y = LABELS[int(generator.integers(min(len(LABELS), 1 + i // 6)))]  # classes come late
+            examples.append((x, y, w, generator.random() < 0.15))
+        assert against_dense(dense_pegasos, multi_class, l2, OPTIONS[which], examples) > 25
+
+
+numbers = st.one_of(st.integers(-3, 3), st.floats(-100, 100, allow_subnormal=False), st.booleans())
+examples_of_any_kind = st.tuples(
+    st.dictionaries(st.sampled_from(NAMES), numbers, max_size=5),
+    st.sampled_from(LABELS),
+    st.sampled_from([1.0, 1.0, 0.0, 0.25, 30.0]),
+    st.sampled_from([False, False, False, True]),
+)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    multi_class=st.sampled_from(["crammer_singer", "ovr"]),
+    l2=st.sampled_from([1e-4, 0.01, 1.0, 50.0]),
+    options=st.sampled_from(OPTIONS),
+    examples=st.lists(examples_of_any_kind, max_size=20),
+)
+def test_any_stream_is_learned_as_the_dense_algorithm_does(dense_pegasos, multi_class, l2, options, examples):
+    against_dense(dense_pegasos, multi_class, l2, options, examples)
+
+
+@pytest.mark.parametrize("batch_size", [1, 4])
+@pytest.mark.parametrize("options", [{}, {"t0": 20.0, "project": False}, {"fit_intercept": True}], ids=repr)
+def test_ovr_is_rivers_one_vs_rest_margin_for_margin(batch_size, options):
+    parameters = {"l2": 1e-2, "batch_size": batch_size, **options}
+    model = MulticlassPegasosClassifier("ovr", **parameters)
+    river = multiclass.OneVsRestClassifier(PegasosClassifier(**parameters))
+    for i, (x, y) in enumerate(stream(300, n_classes=6)):
+        margins = model.decision_function_one(x)
+        expected = {label: part.decision_function_one(x) for label, part in river.classifiers.items()}
+        assert margins == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        model.learn_one(x, y)
+        river.learn_one(x, y)
+        if i % 50 == 13:
+            model.flush()
+            for part in river.classifiers.values():
+                part.flush()
+    assert len(river.classifiers) == 6
+    for label, part in river.classifiers.items():
+        assert model.weights[label] == pytest.approx({k: v for k, v in part.weights.items() if v != 0.0}, rel=1e-8)
+        assert model.intercept[label] == pytest.approx(part.intercept, rel=1e-8)
+
+
+@pytest.mark.parametrize("options", [{}, {"project": False, "t0": 10.0}, {"batch_size": 5}, {"fit_intercept": True}])
+def test_many_passes_reach_the_optimum_of_the_joint_objective(options):
+    generator = np.random.default_rng(0)
+    n, d, k, l2 = 60, 2, 3, 0.1
+    centres = np.array([[1.5, 0.0], [-1.0, 1.0], [0.0, -1.5]])
+    y = np.arange(n) % k
+    X = centres[y] + generator.normal(size=(n, d))
+    columns = np.column_stack([X, np.ones(n)]) if options.get("fit_intercept") else X
+    D = columns.shape[1]
+
+    def objective(W):
+        margins = columns @ W.T
+        losses = margins + 1.0 - margins[np.arange(n), y][:, None]
+        losses[np.arange(n), y] = 0.0
+        return l2 / 2 * (W**2).sum() + losses.max(axis=1).mean()
+
+    # As a quadratic programme: the hinges become slack variables, with a constraint for each wrong class.
+    rows, i_of, r_of = [], [], []
+    for i, r in itertools.product(range(n), range(k)):
+        if r != y[i]:
+            row = np.zeros(k * D + n)
+            row[y[i] * D : (y[i] + 1) * D], row[r * D : (r + 1) * D] = columns[i], -columns[i]
+            row[k * D + i] = 1.0
+            rows.append(row)
+            i_of.append(i)
+            r_of.append(r)
+    A = np.array(rows)
+    best = optimize.minimize(
+        lambda v: l2 / 2 * v[: k * D] @ v[: k * D] + v[k * D :].mean(),
+        np.concatenate([np.zeros(k * D), np.ones(n)]),
+        jac=lambda v: np.concatenate([l2 * v[: k * D], np.full(n, 1 / n)]),
+        bounds=[(None, None)] * (k * D) + [(0, None)] * n,
+        constraints={"type": "ineq", "fun": lambda v: A @ v - 1.0, "jac": lambda v: A},
+        method="SLSQP",
+        options={"ftol": 1e-12, "maxiter": 1000},
+    )
+    assert best.success
+    assert objective(best.x[: k * D].reshape(k, D)) == pytest.approx(best.fun, abs=1e-6)
+    model = MulticlassPegasosClassifier(l2=l2, **options)
+    matrix = sparse.csr_matrix(X)
+    for seed in range(30 if pure else 300):
+        order = np.random.default_rng(seed).permutation(n)
+        model.learn_many(matrix[order], y[order])
+    W = np.array(
+        [
+            [*(model.weights[c][j] for j in range(d)), *([model.intercept[c]] if d < D else [])]
+            for c in range(k)  # labels are known by their value, whichever came first
+        ]
+    )
+    assert best.fun <= objective(W) + 1e-6
+    assert objective(W) <= best.fun * (1.1 if pure else 1.02)
+
+
+# --- many at once -----------------------------------------------------------------------------------------------------
+
+
+def stream(n, n_classes=4, seed=0):
+    generator = np.random.default_rng(seed)
+    centres = generator.normal(size=(n_classes, 12))
+    for i in range(n):
+        number = int(generator.integers(min(n_classes, 1 + i // 10)))
+        x = {j: float(round(centres[number, j] + v, 3)) for j, v in enumerate(generator.normal(size=12)) if v > -0.3}
+        yield x, f"class {number}"
+
+
+def as_matrix(X):
+    return sparse.csr_matrix(np.array([[x.get(j, 0.0) for j in range(12)] for x in X]))
+
+
+INPUTS = {
+    "list": list,
+    "tuple": tuple,
+    "generator": lambda X: (x for x in X),
+    "frame": lambda X: pd.DataFrame(as_matrix(X).toarray(), index=[f"row {i % 7}" for i in range(len(X))]),
+    "sparse frame": lambda X: pd.DataFrame.sparse.from_spmatrix(as_matrix(X)),
+    "csr": as_matrix,
+    "csc": lambda X: as_matrix(X).tocsc(),
+}
+MODELS = {
+    "default": {},
+    "ovr": {"multi_class": "ovr", "l2": 0.01},
+    "joint batches": {"batch_size": 7, "t0": 0.5, "project": False, "l2": 0.01},
+    "ovr batches": {"multi_class": "ovr", "batch_size": 3, "fit_intercept": True, "intercept_scaling": 2.0},
+    "weights": {"class_weight": {"class 1": 3.0, "class 2": 0.0}, "fit_intercept": True, "l2": 0.1},
+}
+
+
+@pytest.mark.parametrize("which", MODELS)
+@pytest.mark.parametrize("kind", INPUTS)
+def test_many_at_once_are_learned_one_by_one(kind, which):
+    X, y = zip(*stream(120), strict=True)
+    w = [float(i % 3) for i in range(120)]
+    one, many, prequential = (MulticlassPegasosClassifier(**MODELS[which]) for _ in range(3))
+    margins = []
+    for x, label, weight in zip(X, y, w, strict=True):
+        margins.append(list(one.decision_function_one(x).values()))
+        one.learn_one(x, label, weight)
+    many.learn_many(INPUTS[kind](X), y, w)
+    found = prequential.predict_learn_many(INPUTS[kind](X), np.array(y), np.array(w))
+    assert found.shape == (120, 4)
+    for row, expected in zip(found.tolist(), margins, strict=True):
+        assert row[: len(expected)] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        assert row[len(expected) :] == [-math.inf] * (4 - len(expected))
+    for model in (many, prequential):
+        assert (model.n_iterations, model.classes) == (one.n_iterations, one.classes)
+        for label in one.classes:
+            assert model.weights[label] == pytest.approx(one.weights[label], rel=1e-9, abs=1e-9)
+            assert model.intercept[label] == pytest.approx(one.intercept[label], rel=1e-9, abs=1e-9)
+    expected = np.array([list(one.decision_function_one(x).values()) for x in X])
+    assert many.decision_function_many(INPUTS[kind](X)) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert list(many.predict_many(INPUTS[kind](X))) == [many.predict_one(x) for x in X]
+    probabilities = many.predict_proba_many(INPUTS[kind](X))
+    expected = np.array([list(one.predict_proba_one(x).values()) for x in X])
+    assert np.asarray(probabilities) == pytest.approx(expected, rel=1e-7, abs=1e-12)
+    if "frame" in kind:
+        assert list(probabilities.columns) == list(one.classes)
+        assert list(many.predict_many(INPUTS[kind](X)).index) == list(INPUTS[kind](X).index)
+
+
+@pytest.mark.parametrize("which", MODELS)
+def test_dicts_at_once_give_the_same_bits(which):
+    X, y = zip(*stream(100), strict=True)
+    one, many = (MulticlassPegasosClassifier(**MODELS[which]) for _ in range(2))
+    for x, label in zip(X, y, strict=True):
+        one.learn_one(x, label)
+    for begin in range(0, 100, 30):
+        many.learn_many(X[begin : begin + 30], y[begin : begin + 30])
+    assert pickle.dumps(one) == pickle.dumps(many)
+
+
+def test_nothing_at_once_is_nothing(unchanged):
+    for model in (MulticlassPegasosClassifier(), trained("joint batches"), trained("ovr")):
+        with unchanged(model):
+            n = len(model.classes)
+            for empty in ([], (), iter([]), sparse.csr_matrix((0, 5)), pd.DataFrame({"a": []})):
+                assert model.predict_learn_many(empty, []).shape == (0, n)
+            assert model.predict_many([]).tolist() == []
+            assert model.predict_proba_many([]).shape == model.decision_function_many([]).shape == (0, n)
+
+
+def test_labels_keep_their_type():
+    for labels in ((False, True), (0, 1, 2), ("0", 0, "zero"), (10**30, -1, 5), ("\ud800", "\x00", ""), (True, "a")):
+        model = MulticlassPegasosClassifier(l2=0.1)
+        for _ in range(20):
+            for i, y in enumerate(labels):
+                model.learn_one({i: 1.0}, y)
+        assert model.classes == labels and list(map(type, model.classes)) == list(map(type, labels))
+        found = [model.predict_one({i: 1.0}) for i in range(len(labels))]
+        at_once = model.predict_many([{i: 1.0} for i in range(len(labels))]).tolist()
+        assert found == at_once == list(labels)
+        assert list(map(type, found)) == list(map(type, at_once)) == list(map(type, labels))
+    model = MulticlassPegasosClassifier()
+    for given_label in (np.int64(1), 1.0, np.float32(1), 1, True):
+        model.learn_one({"x": 1.0}, given_label)
+    assert model.classes == (1,) and type(model.classes[0]) is int
+
+
+def test_before_anything_is_learned():
+    for multi_class in ("crammer_singer", "ovr"):
+        model = MulticlassPegasosClassifier(multi_class)
+        x = {"a": 1.0}
+        assert model.predict_one(x) is None
+        assert model.predict_proba_one(x) == model.decision_function_one(x) == {}
+        assert model.predict_many([x, {}]).tolist() == [None, None]
+        assert model.predict_proba_many([x, {}]).shape == (2, 0)
+        assert (model.classes, model.weights, model.intercept, model.n_iterations) == ((), {}, {}, 0)
+        frame = pd.DataFrame({"a": [1.0, 2.0]}, index=["p", "q"])
+        assert model.predict_many(frame).to_dict() == {"p": None, "q": None}
+        assert model.predict_proba_many(frame).shape == (2, 0)
+        model.learn_one(x, "only")
+        assert model.predict_one({}) == "only" and model.predict_proba_one(x) == {"only": 1.0}
+
+
+# --- probabilities ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", MODELS)
+def test_probabilities_are_a_softmax_of_the_margins_and_agree_with_predictions(which):
+    model = trained(which)
+    slope = model._learner.slope
+    assert slope > 0.0 and slope != 1.0
+    for x, _ in stream(60, seed=9):
+        margins, probabilities = model.decision_function_one(x), model.predict_proba_one(x)
+        terms = {label: math.exp(slope * (m - max(margins.values()))) for label, m in margins.items()}
+        assert probabilities == pytest.approx({y: term / sum(terms.values()) for y, term in terms.items()})
+        assert sum(probabilities.values()) == pytest.approx(1.0)
+        assert max(probabilities, key=probabilities.get) == model.predict_one(x)
+    tie = model.predict_proba_one({}) if not MODELS[which].get("fit_intercept") else None
+    assert tie is None or set(tie.values()) == {0.25}
+
+
+def test_calibration_improves_on_the_plain_softmax():
+    model = MulticlassPegasosClassifier(l2=1e-3)
+    found, plain = [], []
+    for x, y in stream(1500, n_classes=5, seed=3):
+        margins, probabilities = model.decision_function_one(x), model.predict_proba_one(x)
+        model.learn_one(x, y)
+        if y in margins:
+            largest = max(margins.values())
+            plain.append(largest + math.log(sum(math.exp(m - largest) for m in margins.values())) - margins[y])
+            found.append(-math.log(max(probabilities[y], 1e-300)))
+    assert np.mean(found[300:]) < np.mean(plain[300:])
+    assert np.mean(found[300:]) < math.log(5)
+
+
+@pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
+@pytest.mark.parametrize("size", [1e45, 1e-200, 5e-324])
+def test_margins_of_any_size_leave_everything_finite(multi_class, size, tmp_path):
+    for options in ({"l2": 1e-30, "project": False}, {"l2": 1e30}, {"l2": 1e-30, "batch_size": 3}):
+        model = MulticlassPegasosClassifier(multi_class, **options)
+        for i in range(40):
+            x = {"x": size, "y": -size, i % 5: size}
+            probabilities = model.predict_proba_one(x)
+            assert all(0.0 <= p <= 1.0 for p in probabilities.values())
+            assert not probabilities or sum(probabilities.values()) == pytest.approx(1.0)
+            model.learn_one(x, i % 4, w=1e30 if i % 3 else 1e-300)
+        assert all(math.isfinite(v) for named in model.weights.values() for v in named.values())
+        model.save(tmp_path / "model")
+        assert pickle.dumps(load(tmp_path / "model")._learner) == pickle.dumps(model._learner)
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+def trained(which, n=60, seed=0):
+    model = MulticlassPegasosClassifier(**MODELS[which])
+    for x, y in stream(n, seed=seed):
+        model.learn_one(x, y)
+    return model
+
+
+BAD_WEIGHTS = [-1.0, math.nan, math.inf, 1.1e30, None, "1", [1.0], np.array([1.0]), {}, 1j, 1 + 0j]
+REFUSALS = (TypeError, ValueError, OverflowError)
+
+
+def test_bad_input_leaves_everything_as_it_was(unchanged):
+    good = [{"new": 1.0}, {"newer": 1.0, 5: 2.0}, {2**60: 1.0}]
+    for model in (MulticlassPegasosClassifier(), MulticlassPegasosClassifier("ovr"), *map(trained, MODELS)):
+        with unchanged(model):
+            for y in ("class 1", "class new"):
+                for x in ({"new": 1.0, "bad": math.nan}, {"new": 1.0, 1.5: 1.0}, {"new": "1"}, None, ["new"], "new"):
+                    with pytest.raises(REFUSALS):
+                        model.learn_one(x, y)
+                    for position in range(3):
+                        X = [*good]
+                        X[position] = x
+                        with pytest.raises(REFUSALS):
+                            model.learn_many(X, [y, "class newer", y])
+                for w in BAD_WEIGHTS:
+                    with pytest.raises(REFUSALS):
+                        model.learn_one({"new": 1.0}, y, w)
+                    with pytest.raises(REFUSALS):
+                        model.learn_many(good, [y, "class newer", y], [1.0, w, 1.0])
+            for y in (None, math.nan, 0.5, b"a", (1,), [1], {}):
+                with pytest.raises(REFUSALS, match="label"):
+                    model.learn_one({"new": 1.0}, y)
+                with pytest.raises(REFUSALS):
+                    model.learn_many(good, ["class 0", "class newest", y])
+            for y, w in (
+                (["class 0"], 1.0),
+                (["class 0"] * 4, 1.0),
+                (["class 0"] * 3, [1.0]),
+                (["class 9"], [1.0] * 3),
+            ):
+                for X in (good, sparse.eye(3, format="csr"), pd.DataFrame({"new": [1.0, 2.0, 3.0]})):
+                    with pytest.raises(ValueError, match="for 3 examples"):
+                        model.learn_many(X, y, w)
+            matrix = sparse.csr_matrix(np.array([[1.0], [2.0], [math.inf]]))
+            with pytest.raises(ValueError, match="column"):
+                model.predict_learn_many(matrix, ["class 0", "class new", "class newer"])
+
+
+def test_weights_that_are_numbers_of_other_kinds():
+    for w in (np.float32(1), np.int64(1), True, 1, decimal.Decimal(1)):
+        model, expected = trained("default"), trained("default")
+        for y in ("class 1", "class new"):
+            model.learn_one({3: 1.0}, y, w)
+            expected.learn_one({3: 1.0}, y)
+        assert pickle.dumps(model) == pickle.dumps(expected)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"multi_class": "ovo"},
+        {"l2": 0.0},
+        {"l2": math.nan},
+        {"batch_size": 0},
+        {"t0": -1.0},
+        {"intercept_scaling": 0.0},
+        {"class_weight": {"a": -1.0}},
+    ],
+    ids=repr,
+)
+def test_impossible_parameters_are_refused_by_name(parameters):
+    with pytest.raises(ValueError, match=next(iter(parameters))):
+        MulticlassPegasosClassifier(**parameters)
+
+
+def test_predicting_changes_nothing(unchanged):
+    for which in MODELS:
+        model = trained(which)
+        x = {3: 1.0, "unheard of": 2.0}
+        with unchanged(model, x):
+            for call in (model.predict_one, model.predict_proba_one, model.decision_function_one):
+                call(x)
+            for call in (model.predict_many, model.predict_proba_many, model.decision_function_many):
+                call([x])
+            assert model.weights and model.intercept and repr(model)
+
+
+# --- copies and files -------------------------------------------------------------------------------------------------
+
+COPIES = {
+    "pickle": lambda model, path: pickle.loads(pickle.dumps(model)),
+    "deepcopy": lambda model, path: copy.deepcopy(model),
+    "clone": lambda model, path: model.clone(include_attributes=True),
+    "file": lambda model, path: (model.save(path), load(path))[1],
+}
+
+
+@pytest.mark.parametrize("copied", COPIES)
+@pytest.mark.parametrize("which", MODELS)
+def test_copies_go_on_alike_and_apart(which, copied, tmp_path):
+    for n in (0, 1, 5, 60):
+        model = trained(which, n)
+        other = COPIES[copied](model, tmp_path / "model")
+        assert type(other) is MulticlassPegasosClassifier and repr(other) == repr(model)
+        assert (other.weights, other.intercept, other.classes) == (model.weights, model.intercept, model.classes)
+        untouched = pickle.dumps(other)
+        for x, y in stream(20, n_classes=6, seed=1):
+            model.learn_one(x, y)
+        assert pickle.dumps(other) == untouched
+        for x, y in stream(20, n_classes=6, seed=1):
+            other.learn_one(x, y)
+        for made in (model, other):
+            made.flush()
+        assert (other.weights, other.classes) == (model.weights, model.classes)
+        assert pickle.dumps(other._learner) == pickle.dumps(model._learner)
+
+
+@pytest.mark.parametrize("which", MODELS)
+def test_clones_know_nothing(which):
+    assert pickle.dumps(trained(which).clone()) == pickle.dumps(
+        MulticlassPegasosClassifier(**copy.deepcopy(MODELS[which]))
+    )
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+TOPICS = {"sport": "goal match team", "money": "bank share market", "weather": "rain sun cloud", "food": "soup bread"}
+
+
+def texts(n, seed=0):
+    generator = np.random.default_rng(seed)
+    for i in range(n):
+        topic = list(TOPICS)[int(generator.integers(min(4, 1 + i // 5)))]
+        words = [*generator.choice(TOPICS[topic].split(), 2), *generator.choice(["the", "a", "of", "é", "now"], 3)]
+        yield " ".join(map(str, words)), topic
+
+
+@pytest.mark.parametrize("which", ["default", "ovr", "joint batches", "ovr batches"])
+def test_in_the_text_model_it_is_the_pipeline_of_the_parts(which, tmp_path):
+    model = PegasosTextClassifier(classifier=MulticlassPegasosClassifier(**MODELS[which]))
+    bag, expected = HashedBagOfWords(), MulticlassPegasosClassifier(**MODELS[which])
+    for text, y in texts(80):
+        x = bag.transform_one(text)
+        assert model.decision_function_one(text) == pytest.approx(expected.decision_function_one(x), rel=1e-7, abs=1e-9)
+        assert model.predict_proba_one(text) == pytest.approx(expected.predict_proba_one(x), rel=1e-6, abs=1e-12)
+        model.learn_one(text, y)
+        expected.learn_one(x, y)
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert isinstance(loaded.classifier, MulticlassPegasosClassifier)
+    assert loaded.classes == model.classes == expected.classes and loaded._multiclass
+    X, y = map(list, zip(*texts(60, seed=1), strict=True))
+    matrix = bag.transform_many(X)
+    margins = expected.predict_learn_many(matrix, y)
+    for made in (model, loaded):
+        assert made.predict_learn_many(X, y) == pytest.approx(margins, rel=1e-7, abs=1e-9)
+        assert made.predict_many(X).tolist() == expected.predict_many(matrix).tolist()
+        assert made.predict_proba_many(X) == pytest.approx(expected.predict_proba_many(matrix), rel=1e-6, abs=1e-12)
+        assert made.n_iterations == expected.n_iterations
+        for label in expected.classes:
+            assert made.weights[label] == pytest.approx(expected.weights[label], rel=1e-6, abs=1e-9)
+
+
+# --- River ------------------------------------------------------------------------------------------------------------
+
+RIVER_MODELS = [
+    MulticlassPegasosClassifier(),
+    MulticlassPegasosClassifier(l2=1e-2, batch_size=5, t0=1.0, fit_intercept=True),
+    MulticlassPegasosClassifier("ovr"),
+    MulticlassPegasosClassifier("ovr", l2=1e-2, batch_size=3, project=False, class_weight={True: 2.0}),
+]
+RIVER_CHECKS = [
+    pytest.param(model, check, id=f"{i}-{check.__name__}")
+    for i, model in enumerate(RIVER_MODELS)
+    for check in checks.yield_checks(model)
+]
+
+
+@pytest.mark.parametrize("model, check", RIVER_CHECKS)
+def test_rivers_checks(model, check):
+    assert not model._unit_test_skips()
+    check(model.clone())
+
+
+@pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
+def test_in_a_pipeline_it_learns(multi_class):
+    model = preprocessing.StandardScaler() | MulticlassPegasosClassifier(multi_class, l2=1e-2, fit_intercept=True)
+    assert model._multiclass
+    score = evaluate.progressive_val_score(datasets.ImageSegments().take(800), model, metrics.Accuracy())
+    assert score.get() > 0.7
+
+
+def test_rivers_one_vs_one_learns_every_pair():
+    """For each pair a classifier, that has learned from the examples of its two classes alone."""
+    model = multiclass.OneVsOneClassifier(PegasosClassifier(l2=1e-2))
+    seen = {}
+    for i, (x, y) in enumerate(stream(300, n_classes=5)):
+        model.learn_one(x, y)
+        seen.setdefault(y, []).append(i)
+    assert len(model.classifiers) == 5 * 4 // 2
+    assert {frozenset(pair) for pair in model.classifiers} == set(map(frozenset, itertools.combinations(seen, 2)))
+    for (one, other), part in model.classifiers.items():
+        assert part.n_iterations > 0 and set(part.classes) == {False, True}
+        start = max(seen[one][0], seen[other][0])  # a pair is there from the later of the two on
+        assert part.n_iterations == sum(i >= start for label in (one, other) for i in seen[label])
+    X, y = zip(*stream(100, n_classes=5), strict=True)
+    assert np.mean([model.predict_one(x) == label for x, label in zip(X, y, strict=True)]) > 0.6
+
+
+def test_rivers_one_vs_one_takes_the_text_model():
+    model = multiclass.OneVsOneClassifier(PegasosTextClassifier())
+    for text, y in texts(150):
+        model.learn_one(text, y)
+    assert len(model.classifiers) == 6
+    assert np.mean([model.predict_one(text) == y for text, y in texts(50, seed=5)]) > 0.7
+
+
+@pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
+def test_topics_are_told_apart(multi_class):
+    model = PegasosTextClassifier(classifier=MulticlassPegasosClassifier(multi_class, l2=1e-3, t0=1e3))
+    model.learn_many(*zip(*texts(200), strict=True))
+    X, y = zip(*texts(100, seed=5), strict=True)
+    assert np.mean(model.predict_many(X) == np.array(y)) > 0.95
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+
+def in_threads(learn, *readers):
+    """Run `learn` in one thread, and until it has done its work each of the readers in one of its own."""
+    done, failures = threading.Event(), []
+
+    def guarded(work):
+        try:
+            work()
+        except BaseException as error:
+            failures.append(error)
+
+    def again(work):
+        while not done.is_set():
+            work()
+
+    threads = [threading.Thread(target=guarded, args=[lambda work=work: again(work)]) for work in readers]
+    learner = threading.Thread(target=guarded, args=[learn])
+    for thread in (learner, *threads):
+        thread.start()
+    learner.join(120)
+    done.set()
+    for thread in threads:
+        thread.join(120)
+    assert not any(thread.is_alive() for thread in (learner, *threads))
+    assert not failures, failures
+
+
+@pytest.mark.skipif(pure, reason="the pure engine is one step of Python after another, and locks nothing")
+@pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
+def test_a_reader_sees_whole_steps(multi_class):
+    """Two features that always come together have the same weight after each whole step."""
+    model = MulticlassPegasosClassifier(multi_class, l2=1e-3, fit_intercept=True)
+    n = 3_000
+    generator = np.random.default_rng(0)
+    data = np.repeat(generator.normal(size=(n, 1)), 2, axis=1)
+    indices = np.tile([5, 100_000], n)
+    matrix = sparse.csr_matrix((data.ravel(), indices, np.arange(0, 2 * n + 1, 2)), (n, 100_001))
+    y = generator.integers(0, 5, n)
+    model.learn_many(matrix[:50], y[:50])
+    assert len(model.classes) == 5
+    seen = []
+
+    def learn():
+        for _ in range(20):
+            model.learn_many(matrix, y)
+            for i in range(50):
+                model.learn_one({5: float(i), 100_000: float(i)}, int(y[i]))
+
+    def look():
+        weights = model.weights
+        for named in weights.values():
+            assert named.get(5) == named.get(100_000)
+        seen.append(model.n_iterations)
+
+    def predict():
+        margins = model.decision_function_many([{5: 1.0}, {100_000: 1.0}])
+        assert margins[0].tolist() == margins[1].tolist()
+        assert model.predict_one({5: 1.0}) in model.classes
+        assert sum(model.predict_proba_one({5: 1.0}).values()) == pytest.approx(1.0)
+
+    in_threads(learn, look, predict, lambda: pickle.loads(pickle.dumps(model)).predict_one({5: 1.0}))
+    assert model.n_iterations == 50 + 20 * (n + 50)
+    assert seen and seen == sorted(seen)
+
+
+@pytest.mark.skipif(pure, reason="the pure engine is one step of Python after another, and locks nothing")
+@pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
+def test_classes_that_come_while_others_predict(multi_class):
+    model = MulticlassPegasosClassifier(multi_class)
+
+    def learn():
+        for i in range(400):
+            model.learn_one({i % 7: 1.0}, i)
+
+    def predict():
+        x = {3: 1.0}
+        model.predict_one(x), model.predict_proba_one(x), model.decision_function_one(x)
+        model.predict_proba_many([x]), model.predict_many([x]), model.weights, model.intercept
+
+    in_threads(learn, predict, predict)
+    assert model.classes == tuple(range(400))

@@ -1,0 +1,473 @@
+import copy
+import itertools
+import math
+import pickle
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from river import checks, compose, datasets, evaluate, metrics, preprocessing
+from scipy import sparse
+
+from stream_pegasos import (
+    HashedBagOfWords,
+    OrdinalPegasosClassifier,
+    PegasosClassifier,
+    PegasosTextClassifier,
+    engine,
+    load,
+)
+
+pure = engine.NAME == "pure"
+NAMES = ["a", "b", 3, ("c", 1), 1 << 60]
+
+
+# --- the algorithm ----------------------------------------------------------------------------------------------------
+
+
+class DenseOrdinal:
+    """A binary machine for each pair of neighbours, and labels decided by what went with each pattern of signs."""
+
+    def __init__(self, make):
+        self.make = make
+        self.machines, self.patterns, self.frequencies = {}, {}, Counter()
+
+    @property
+    def labels(self):
+        return sorted(self.frequencies)
+
+    def margins(self, x):
+        return {pair: self.machines[pair].margin(x) for pair in itertools.pairwise(self.labels)}
+
+    def is_close_call(self, x):
+        def rounding_decides(machine):  # also over the sign
+            return abs(machine.margin(x)) <= 1e-9 * machine.largest * np.abs(x).sum() and machine.largest > 0.0
+
+        return any(machine.is_close_call(x) or rounding_decides(machine) for machine in self.machines.values())
+
+    def counts(self, x):
+        found = self.patterns.get(tuple(margin > 0.0 for margin in self.margins(x).values()), Counter())
+        return found if sum(found.values()) else self.frequencies
+
+    def predict(self, x):
+        """The most frequent label with this pattern, among several the most frequent one, among those the lowest."""
+        counts = self.counts(x)
+        return min(self.labels, key=lambda label: (-counts[label], -self.frequencies[label], label), default=None)
+
+    def probabilities(self, x):
+        counts = self.counts(x)
+        total = sum(counts.values())
+        return {label: counts[label] / total if total else 1 / len(self.labels) for label in self.labels}
+
+    def learn(self, x, y, w):
+        if y not in self.frequencies:
+            self.frequencies[y] = 0.0
+            pairs = list(itertools.pairwise(self.labels))
+            self.machines = {pair: self.machines.get(pair) or self.make() for pair in pairs}
+            self.patterns = {}
+        pattern = tuple(margin > 0.0 for margin in self.margins(x).values())
+        self.frequencies[y] += w
+        self.patterns.setdefault(pattern, Counter())[y] += w
+        for (lower, higher), machine in self.machines.items():
+            if y in (lower, higher):
+                machine.learn(x, 1.0 if y == higher else -1.0, w)
+
+    def flush(self):
+        for machine in self.machines.values():
+            machine.flush()
+
+
+OPTIONS = [
+    {
+        "batch_size": batch_size,
+        "t0": t0,
+        "project": project,
+        "fit_intercept": scaling is not None,
+        "intercept_scaling": scaling or 1.0,
+    }
+    for batch_size, t0, project, scaling in itertools.product((1, 3), (0.0, 0.5, 10.0), (True, False), (None, 0.3))
+]
+
+
+def against_dense(dense_pegasos, l2, options, examples):
+    """Compare one by one, and in one call, with the dense transcription; returns how many examples were learned."""
+    model = OrdinalPegasosClassifier(l2=l2, **options)
+    scaling = options["intercept_scaling"] if options["fit_intercept"] else 0.0
+    arguments = (len(NAMES) + 1, l2, options["batch_size"], options["t0"], options["project"])
+    dense = DenseOrdinal(lambda: dense_pegasos(*arguments))
+    used, predictions = [], []
+    for x, y, w, flush in examples:
+        vector = np.array([*(x.get(name, 0.0) for name in NAMES), scaling])
+        if dense.is_close_call(vector):
+            continue
+        largest = max((machine.largest for machine in dense.machines.values()), default=0.0)
+        error = 1e-10 * largest * np.abs(vector).sum() + 1e-300
+        margins = dense.margins(vector)
+        assert model.decision_function_one(x) == pytest.approx(margins, rel=1e-9, abs=error)
+        assert list(model.decision_function_one(x)) == list(margins) == list(itertools.pairwise(model.classes))
+        assert model.decision_function_many([x])[0] == pytest.approx(list(margins.values()), rel=1e-9, abs=error)
+        predictions.append(dense.predict(vector))
+        assert model.predict_one(x) == predictions[-1]
+        assert model.predict_many([x]).tolist() == [predictions[-1]]
+        probabilities = dense.probabilities(vector)
+        assert model.predict_proba_one(x) == pytest.approx(probabilities)
+        assert model.predict_proba_many([x])[0] == pytest.approx(list(probabilities.values()))
+        model.learn_one(x, y, w)
+        dense.learn(vector, y, w)
+        used.append((x, y, w))
+        if flush:
+            model.flush()
+            dense.flush()
+        assert model.classes == tuple(dense.labels)
+        assert model.n_iterations == max((machine.t for machine in dense.machines.values()), default=0)
+        for pair, machine in dense.machines.items():
+            error = 1e-10 * machine.largest + 1e-300
+            assert model.intercept[pair] == pytest.approx(machine.w[-1] * scaling, rel=1e-9, abs=error)
+            named = [model.weights[pair].get(name, 0.0) for name in NAMES]
+            assert named == pytest.approx(machine.w[:-1].tolist(), rel=1e-9, abs=error)
+    if used and not any(flush for *_, flush in examples):
+        many = OrdinalPegasosClassifier(l2=l2, **options)
+        assert many.predict_learn_many(*zip(*used, strict=True)).tolist() == predictions
+        assert many.weights == model.weights and many.predict_proba_one({}) == model.predict_proba_one({})
+    return len(used)
+
+
+@pytest.mark.parametrize("labels", [(0, 1, 2, 3), (2, 0, 3, 1), (-5, 100, 7, 8), (3, 2, 1, 0)], ids=repr)
+@pytest.mark.parametrize("which", range(len(OPTIONS)))
+def test_every_combination_of_options_is_the_dense_algorithm(dense_pegasos, which, labels):
+    """Labels come in any order and late, so machines begin anew in the middle."""
+    generator = np.random.default_rng(which)
+    for flushing in (0.0, 0.15):
+        examples = []
+        for i in range(60):
+            number = int(generator.integers(min(len(labels), 1 + i // 10)))
+            x = {name: float(generator.normal()) for name in NAMES if generator.random() < 0.5}
+            x["a"] = sorted(labels).index(labels[number]) - 1.5 + 0.5 * float(generator.normal())
+            w = float(generator.choice([1.0, 1.0, 0.0, 4.0]))
+            examples.append((x, labels[number], w, generator.random() < flushing))
+        assert against_dense(dense_pegasos, 0.05, OPTIONS[which], examples) > 30
+
+
+values = st.one_of(st.integers(-3, 3), st.floats(-100, 100, allow_subnormal=False))
+examples_of_any_kind = st.tuples(
+    st.dictionaries(st.sampled_from(NAMES), values, max_size=4),
+    st.integers(-2, 3),
+    st.sampled_from([1.0, 1.0, 0.0, 0.25, 30.0]),
+    st.just(False),
+)
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(
+    l2=st.sampled_from([1e-4, 0.01, 1.0, 50.0]),
+    options=st.sampled_from(OPTIONS),
+    examples=st.lists(examples_of_any_kind, max_size=25),
+)
+def test_any_stream_is_learned_as_the_dense_algorithm_does(dense_pegasos, l2, options, examples):
+    against_dense(dense_pegasos, l2, options, examples)
+
+
+def test_each_machine_is_a_binary_classifier_of_its_own():
+    model = OrdinalPegasosClassifier(l2=0.01, batch_size=3)
+    parts = {(0, 1): PegasosClassifier(l2=0.01, batch_size=3), (1, 2): PegasosClassifier(l2=0.01, batch_size=3)}
+    start = [({"c": 1.0}, y) for y in (0, 1, 2)]
+    for i, (x, y) in enumerate([*start, *stars(200, n_labels=3)]):
+        model.learn_one(x, y)
+        for pair, part in parts.items():
+            # The machine for 0 and 1 is there once both have come, and meets no example before.
+            if y in pair and i >= max(pair):
+                part.learn_one(x, y == pair[1])
+    for pair, part in parts.items():
+        assert model.weights[pair] == pytest.approx({k: v for k, v in part.weights.items() if v}, rel=1e-9)
+
+
+def stars(n, n_labels=5, seed=0):
+    """A feature that grows with the label, and noise."""
+    generator = np.random.default_rng(seed)
+    for _ in range(n):
+        y = int(generator.integers(n_labels))
+        x = {j: float(round(v, 3)) for j, v in enumerate(generator.normal(size=6)) if v > -0.5}
+        yield x | {"level": y + 0.4 * float(generator.normal()), "c": 1.0}, y
+
+
+def test_order_is_made_use_of():
+    model = OrdinalPegasosClassifier(l2=1e-3, t0=1e3)
+    errors, plain = [], []
+    frequencies = Counter()
+    for x, y in stars(1500):
+        predicted = model.predict_one(x)
+        if predicted is not None:
+            errors.append(abs(predicted - y))
+            plain.append(abs(max(frequencies, key=frequencies.get) - y))
+        model.learn_one(x, y)
+        frequencies[y] += 1
+    assert np.mean(errors[500:]) < 0.6 < np.mean(plain[500:])
+
+
+def test_a_pattern_never_met_falls_back_to_frequency():
+    model = OrdinalPegasosClassifier(l2=1.0)
+    for y, n in ((0, 2), (1, 5), (2, 1)):
+        model.learn_many([{f"word {y}": 1.0}] * n, [y] * n)
+    # Each machine says no to every word of its lower label; yes and yes was never met.
+    pattern = {
+        pair: margin > 0.0 for pair, margin in model.decision_function_one({"word 1": -1.0, "word 2": 1.0}).items()
+    }
+    assert pattern == {(0, 1): False, (1, 2): True}
+    assert model.predict_one({"word 1": -1.0, "word 2": 1.0}) == 1
+    assert model.predict_proba_one({"word 1": -1.0, "word 2": 1.0}) == {0: 2 / 8, 1: 5 / 8, 2: 1 / 8}
+
+
+# --- labels -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("labels", list(itertools.permutations((0, 1, 2))))
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+def test_new_labels_in_the_middle_of_a_call(labels, size):
+    """However a stream is cut into calls, what is predicted before learning and what is learned are the same."""
+    for before in ("list", "csr", "frame"):
+        X, y = zip(*stars(60, n_labels=3, seed=4), strict=True)
+        y = [labels[0]] * 10 + [labels[v % 2] for v in y[10:30]] + [labels[v] for v in y[30:]]
+        X = [{j: x.get(j, 0.0) + (v if j == 0 else 0.0) for j in range(6)} for x, v in zip(X, y, strict=True)]
+        table = np.array([[x[j] for j in range(6)] for x in X])
+        rows = {"list": X, "csr": sparse.csr_matrix(table), "frame": pd.DataFrame(table)}[before]
+        one, many = OrdinalPegasosClassifier(l2=0.01), OrdinalPegasosClassifier(l2=0.01)
+        expected, found = [], []
+        for x, label in zip(X, y, strict=True):
+            expected.append(one.predict_one(x))
+            one.learn_one(x, label)
+        for begin in range(0, 60, size):
+            end = min(begin + size, 60)
+            part = rows.iloc[begin:end] if before == "frame" else rows[begin:end]
+            found += many.predict_learn_many(part, np.array(y[begin:end])).tolist()
+        assert found == expected
+        assert many.classes == one.classes == (0, 1, 2)
+        for pair in one.weights:
+            assert many.weights[pair] == pytest.approx(one.weights[pair], rel=1e-9, abs=1e-12)
+        assert many.predict_proba_one(X[0]) == one.predict_proba_one(X[0])
+
+
+def test_a_new_label_between_two_starts_only_the_machines_beside_it_anew():
+    model = OrdinalPegasosClassifier(l2=0.1)
+    model.learn_many(*zip(*[(x, [0, 10, 20, 30][y]) for x, y in stars(100, n_labels=4)], strict=True))
+    before = model.weights
+    model.learn_one({"level": 1.5, "c": 1.0}, 15)
+    assert list(model.weights) == [(0, 10), (10, 15), (15, 20), (20, 30)]
+    assert model.weights[0, 10] == before[0, 10] and model.weights[20, 30] == before[20, 30]
+    assert all(abs(v) <= 1 / math.sqrt(0.1) for v in model.weights[10, 15].values())
+    assert set(model.weights[10, 15]) <= {"level", "c"} >= set(model.weights[15, 20])
+    assert model.intercept == dict.fromkeys(model.weights, 0.0)
+
+
+def test_labels_of_any_integer_kind():
+    for labels in ((False, True), (0, 1), (-1, 0, 1), (10**30, -(10**30), 0), (2**63, 2**64, -1)):
+        model = OrdinalPegasosClassifier(l2=0.1)
+        model.learn_many(*zip(*[({i: 1.0}, y) for _ in range(20) for i, y in enumerate(labels)], strict=True))
+        assert model.classes == tuple(sorted(labels))
+        assert {type(label) for label in model.classes} == {type(labels[0])}
+        found = [model.predict_one({i: 1.0}) for i in range(len(labels))]
+        assert found == list(labels) == model.predict_many([{i: 1.0} for i in range(len(labels))]).tolist()
+        assert {type(label) for label in found} == {type(labels[0])}
+    model = OrdinalPegasosClassifier()
+    for y in (np.int8(3), 3.0, np.float32(3), np.uint64(3), 3):
+        model.learn_one({"x": 1.0}, y)
+    model.learn_many([{"x": 1.0}] * 2, pd.Series([3.0, 4.0]))
+    assert model.classes == (3, 4) and {type(label) for label in model.classes} == {int}
+
+
+def trained(options=None, n=60, seed=0):
+    model = OrdinalPegasosClassifier(**(options or {}))
+    for x, y in stars(n, seed=seed):
+        model.learn_one(x, (y * 7) % 5)
+    return model
+
+
+REFUSALS = (TypeError, ValueError, OverflowError)
+
+
+def test_bad_input_leaves_everything_as_it_was(unchanged):
+    good = [{"new": 1.0}, {"newer": 1.0, 5: 2.0}, {2**60: 1.0}]
+    for model in (OrdinalPegasosClassifier(), trained(n=1), trained(), trained({"batch_size": 4, "t0": 3.0})):
+        with unchanged(model):
+            for bad in ("good", "3", "", np.str_("1"), 0.5, np.float64(2.5), math.nan, math.inf, None, b"1", [1], (1,)):
+                with pytest.raises(REFUSALS, match="label"):
+                    model.learn_one({"new": 1.0}, bad)
+                for position in range(3):
+                    y = [0, 77, 0]
+                    y[position] = bad
+                    with pytest.raises(REFUSALS):
+                        model.learn_many(good, y)
+            with pytest.raises(TypeError, match=r"label 'good' is a str; ordered labels must be integers"):
+                model.learn_one({"new": 1.0}, "good")
+            for x in ({"new": 1.0, "bad": math.nan}, {"new": 1.0, 1.5: 1.0}, {"new": "1"}, None, ["new"], "new"):
+                for y in (0, 1, 77):
+                    with pytest.raises(REFUSALS):
+                        model.learn_one(x, y)
+                for position in range(3):
+                    X = [*good]
+                    X[position] = x
+                    for y in ([0, 0, 0], [0, 1, 0], [0, 77, 78], [77, 77, 77], [77, 0, 78]):
+                        with pytest.raises(REFUSALS):
+                            model.learn_many(X, y)
+            for w in (-1.0, math.nan, 1.1e30, None, "1", [1.0], np.array([1.0]), 1j):
+                for y in (0, 77):
+                    with pytest.raises(REFUSALS):
+                        model.learn_one({"new": 1.0}, y, w)
+                    with pytest.raises(REFUSALS):
+                        model.learn_many(good, [y, 0, 78], [1.0, 1.0, w])
+            matrix = sparse.csr_matrix(np.array([[1.0], [2.0], [math.inf]]))
+            for y in ([0, 0, 0], [77, 77, 77], [0, 77, 78]):
+                with pytest.raises(ValueError, match="column"):
+                    model.predict_learn_many(matrix, y)
+            for y, w in (([0], 1.0), ([77] * 4, 1.0), ([0, 77, 0], [1.0, 1.0])):
+                with pytest.raises(ValueError, match="for 3 examples"):
+                    model.learn_many(good, y, w)
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"l2": 0.0}, {"batch_size": 0}, {"t0": -1.0}, {"intercept_scaling": 0.0}], ids=repr
+)
+def test_impossible_parameters_are_refused_by_name(parameters):
+    with pytest.raises(ValueError, match=next(iter(parameters))):
+        OrdinalPegasosClassifier(**parameters)
+
+
+def test_before_anything_is_learned():
+    model = OrdinalPegasosClassifier()
+    x = {"a": 1.0}
+    assert model.predict_one(x) is None
+    assert model.predict_proba_one(x) == model.decision_function_one(x) == {}
+    assert model.predict_many([x, {}]).tolist() == [None, None]
+    assert model.predict_proba_many([x, {}]).shape == model.decision_function_many([x, {}]).shape == (2, 0)
+    assert (model.classes, model.weights, model.intercept, model.n_iterations) == ((), {}, {}, 0)
+    assert model.predict_learn_many([x, x, x], [4, 4, 2]).tolist() == [None, 4, 4]
+    assert model.predict_learn_many([], []).tolist() == []
+    assert model.predict_many(pd.DataFrame({"a": [1.0]}, index=["p"])).index.tolist() == ["p"]
+
+
+def test_predicting_changes_nothing(unchanged):
+    model, x = trained(), {"level": 1.0, "unheard of": 2.0}
+    with unchanged(model, x):
+        for call in (model.predict_one, model.predict_proba_one, model.decision_function_one):
+            call(x)
+        for call in (model.predict_many, model.predict_proba_many, model.decision_function_many):
+            call([x])
+        for x, _ in stars(50, seed=2):
+            probabilities = model.predict_proba_one(x)
+            assert sum(probabilities.values()) == pytest.approx(1.0)
+            assert probabilities[model.predict_one(x)] == max(probabilities.values())
+
+
+# --- copies, files, texts ---------------------------------------------------------------------------------------------
+
+COPIES = {
+    "pickle": lambda model, path: pickle.loads(pickle.dumps(model)),
+    "deepcopy": lambda model, path: copy.deepcopy(model),
+    "clone": lambda model, path: model.clone(include_attributes=True),
+    "file": lambda model, path: (model.save(path), load(path))[1],
+}
+
+
+@pytest.mark.parametrize("copied", COPIES)
+@pytest.mark.parametrize("options", [{}, {"batch_size": 4, "fit_intercept": True, "t0": 2.0}], ids=repr)
+def test_copies_go_on_alike_and_apart(options, copied, tmp_path):
+    for n in (0, 1, 4, 60):
+        model = trained(options, n)
+        other = COPIES[copied](model, tmp_path / "model")
+        assert type(other) is OrdinalPegasosClassifier and repr(other) == repr(model)
+        assert (other.weights, other.intercept, other.classes) == (model.weights, model.intercept, model.classes)
+        untouched = pickle.dumps(other)
+        more = [*stars(20, seed=1), ({"new": 1.0}, -3), ({"newer": 1.0}, 2)]
+        for x, y in more:
+            model.learn_one(x, y)
+        assert pickle.dumps(other) == untouched
+        for x, y in more:
+            other.learn_one(x, y)
+        for made in (model, other):
+            made.flush()
+        assert (other.weights, other.classes) == (model.weights, model.classes)
+        for x, _ in stars(20, seed=2):
+            assert other.predict_proba_one(x) == model.predict_proba_one(x)
+    assert pickle.dumps(model.clone()) == pickle.dumps(OrdinalPegasosClassifier(**options))
+
+
+def test_a_saved_model_is_the_same_file_each_time(tmp_path):
+    for options in ({}, {"batch_size": 4}):
+        trained(options).save(tmp_path / "one")
+        load(tmp_path / "one").save(tmp_path / "two")
+        assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def reviews(n, seed=0):
+    generator = np.random.default_rng(seed)
+    words = ["awful", "dull", "fair", "fine", "superb"]
+    for i in range(n):
+        y = int(generator.integers(min(5, 1 + i // 4)))
+        near = [words[min(max(y + int(d), 0), 4)] for d in generator.choice([0, 0, 0, 1, -1], 3)]
+        yield " ".join([*near, *map(str, generator.choice(["the", "a", "plot", "é"], 3))]), 5 - y
+
+
+def test_in_the_text_model_it_is_the_pipeline_of_the_parts(tmp_path):
+    model = PegasosTextClassifier(classifier=OrdinalPegasosClassifier(l2=0.01, fit_intercept=True))
+    bag, expected = HashedBagOfWords(), OrdinalPegasosClassifier(l2=0.01, fit_intercept=True)
+    for text, y in reviews(80):
+        x = bag.transform_one(text)
+        assert model.decision_function_one(text) == pytest.approx(expected.decision_function_one(x), rel=1e-7, abs=1e-9)
+        assert model.predict_one(text) == expected.predict_one(x)
+        model.learn_one(text, y)
+        expected.learn_one(x, y)
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert isinstance(loaded.classifier, OrdinalPegasosClassifier)
+    assert loaded.classes == (1, 2, 3, 4, 5)
+    X, y = map(list, zip(*reviews(60, seed=1), strict=True))
+    y[30:] = [label + 1 for label in y[30:]]  # a new one in the middle
+    found = expected.predict_learn_many(bag.transform_many(X), y)
+    for made in (model, loaded):
+        assert made.predict_learn_many(X, y).tolist() == found.tolist()
+        assert made.predict_many(X).tolist() == expected.predict_many(bag.transform_many(X)).tolist()
+        assert made.predict_proba_many(X) == pytest.approx(expected.predict_proba_many(bag.transform_many(X)))
+        assert made.classes == (1, 2, 3, 4, 5, 6)
+
+
+# --- River ------------------------------------------------------------------------------------------------------------
+
+RIVER_MODELS = [
+    OrdinalPegasosClassifier(),
+    OrdinalPegasosClassifier(l2=1e-2, batch_size=3, t0=1.0, fit_intercept=True),
+    OrdinalPegasosClassifier(project=False),
+]
+
+
+def rivers_checks(model):
+    """Those whose labels are ordered: a model says of other labels what is wrong with them, by name."""
+    for check in checks.yield_checks(model):
+        try:
+            labels = {type(y) for _, y in getattr(check, "keywords", {}).get("dataset", [])}
+        except TypeError:
+            labels = set()
+        if str not in labels:
+            yield check
+
+
+RIVER_CHECKS = [
+    pytest.param(model, check, id=f"{i}-{check.__name__}")
+    for i, model in enumerate(RIVER_MODELS)
+    for check in rivers_checks(model)
+]
+
+
+@pytest.mark.parametrize("model, check", RIVER_CHECKS)
+def test_rivers_checks(model, check):
+    assert not model._unit_test_skips()
+    check(model.clone())
+
+
+def test_in_a_pipeline_it_learns():
+    scaled = preprocessing.StandardScaler() | OrdinalPegasosClassifier(l2=1e-2, fit_intercept=True)
+    assert evaluate.progressive_val_score(datasets.Phishing().take(600), scaled, metrics.Accuracy()).get() > 0.7
+    chosen = compose.Select("level", "c") | OrdinalPegasosClassifier(l2=1e-3, t0=1e3)
+    assert chosen._multiclass
+    assert evaluate.progressive_val_score(stars(800), chosen, metrics.Accuracy()).get() > 0.5
