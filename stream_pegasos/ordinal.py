@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, Self
@@ -30,6 +29,7 @@ from stream_pegasos.persistence import pack, pack_parameters, unpack
 __all__ = ["OrdinalPegasosClassifier"]
 
 Pattern = tuple[bool, ...]
+Counts = list[float]  # by label, in order
 
 
 class OrdinalPegasosClassifier(Classifier):
@@ -118,8 +118,8 @@ class OrdinalPegasosClassifier(Classifier):
         self.project = project
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
-        self._frequencies: Counter[int] = Counter()
-        self._patterns: dict[Pattern, Counter[int]] = {}
+        self._frequencies: Counts = []
+        self._patterns: dict[Pattern, Counts] = {}
         self._vocabulary = Vocabulary()
         self._learner = MultiLearner(
             float(l2),
@@ -197,21 +197,23 @@ class OrdinalPegasosClassifier(Classifier):
             before = self._learner.predict_learn_many(encoder, some_rows(rows, 0, 1))[0][0]
             outcomes.append((self._decide(before), 0.0))
             self._meet(labels[0])
-        numbers = np.array([self._numbers[label] for label in labels], np.int64)
-        margins = self._learner.predict_learn_many(encoder, rows, numbers, weights, self._signs)[0]
-        for i, label in enumerate(labels):
-            pattern = pattern_of(margins[i])
+        numbers = [self._numbers[label] for label in labels]
+        margins = self._learner.predict_learn_many(encoder, rows, np.array(numbers, np.int64), weights, self._signs)[0]
+        each = [1.0] * len(labels) if weights is None else weights.tolist()
+        for i, (pattern, number) in enumerate(zip(map(tuple, (margins > 0.0).tolist()), numbers, strict=True)):
             if i == len(outcomes):
-                probabilities = self._probabilities(pattern)
-                outcomes.append((self._decide(margins[i]), probabilities[label]))
-            weight = 1.0 if weights is None else float(weights[i])
-            self._frequencies[label] += weight  # type: ignore[assignment]
-            self._patterns.setdefault(pattern, Counter())[label] += weight  # type: ignore[assignment]
+                counts = self._counts(pattern)
+                outcomes.append((self._likeliest(counts), share(counts, number)))
+            if pattern not in self._patterns:
+                self._patterns[pattern] = [0.0] * len(self._labels)
+            self._patterns[pattern][number] += each[i]
+            self._frequencies[number] += each[i]
         return outcomes
 
     def _meet(self, label: int) -> None:
         """Make room for a label among its neighbours."""
         columns, labels = dict(self._columns), sorted([*self._labels, label])
+        self._frequencies.insert(labels.index(label), 0.0)
         below, above = labels[: labels.index(label)][-1:], labels[labels.index(label) + 1 :][:1]
         if below and above:
             columns[below[0], label] = columns.pop((below[0], above[0]))
@@ -249,18 +251,26 @@ class OrdinalPegasosClassifier(Classifier):
     def _decision_function_many(self, encoder: Encoder, rows: Any) -> Floats:
         return self._learner.predict_learn_many(encoder, rows)[0][:, list(self._columns.values())]
 
-    def _counts(self, pattern: Pattern) -> Counter[int]:
+    def _counts(self, pattern: Pattern) -> Counts:
         counts = self._patterns.get(pattern)
-        return counts if counts and counts.total() else self._frequencies
+        return counts if counts and any(counts) else self._frequencies
+
+    def _likeliest(self, counts: Counts) -> Any:
+        """The label that was met most often; of several the most frequent one, and of these the lowest."""
+        if not counts:
+            return None
+        most = max(counts)
+        if counts.count(most) == 1:
+            return self._labels[counts.index(most)]
+        ties = [i for i, count in enumerate(counts) if count == most]
+        return self._labels[max(ties, key=self._frequencies.__getitem__)]
 
     def _decide(self, margins: Floats) -> Any:
-        counts = self._counts(pattern_of(margins))
-        return max(self._labels, key=lambda label: (counts[label], self._frequencies[label]), default=None)
+        return self._likeliest(self._counts(pattern_of(margins)))
 
     def _probabilities(self, pattern: Pattern) -> dict[Any, float]:
         counts = self._counts(pattern)
-        total = counts.total()
-        return {label: counts[label] / total if total else 1.0 / len(self._labels) for label in self._labels}
+        return {label: share(counts, i) for i, label in enumerate(self._labels)}
 
     @property
     def _multiclass(self) -> bool:
@@ -271,12 +281,9 @@ class OrdinalPegasosClassifier(Classifier):
         arrays = {name: state.pop(name) for name in list(state) if isinstance(state[name], np.ndarray)}
         values = {
             "parameters": pack_parameters(self),
-            "labels": [[pack(label), float(self._frequencies[label])] for label in self._labels],
+            "labels": [[pack(label), n] for label, n in zip(self._labels, self._frequencies, strict=True)],
             "columns": list(self._columns.values()),
-            "patterns": [
-                [list(pattern), [float(counts[label]) for label in self._labels]]
-                for pattern, counts in self._patterns.items()
-            ],
+            "patterns": [[list(pattern), counts] for pattern, counts in self._patterns.items()],
             "names": [pack(name) for name in self._vocabulary.names],
             "learner": state,
         }
@@ -299,15 +306,21 @@ class OrdinalPegasosClassifier(Classifier):
         state = {**arrays, **values["learner"]}
         check_multi_state(state, names, model.batch_size, len(columns))
         model._arrange(dict(zip(pairwise(labels), columns, strict=True)), labels)
-        model._frequencies = Counter(dict(zip(labels, (float(count) for _, count in values["labels"]), strict=True)))
+        model._frequencies = [float(count) for _, count in values["labels"]]
         for pattern, counts in patterns:
             check_lengths("signs", len(pattern), len(columns))
             for sign in pattern:
                 check_bool("a sign", sign)
-            model._patterns[tuple(map(bool, pattern))] = Counter(dict(zip(labels, map(float, counts), strict=True)))
+            model._patterns[tuple(pattern)] = [float(count) for count in counts]
         model._vocabulary = Vocabulary(names)
         model._learner.set_state(state)
         return model
+
+
+def share(counts: Counts, i: int) -> float:
+    """The share of a label; that of any other where none was met with any weight."""
+    total = sum(counts)
+    return counts[i] / total if total else 1.0 / len(counts)
 
 
 def pattern_of(margins: Floats) -> Pattern:
