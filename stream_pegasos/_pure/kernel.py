@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -60,18 +61,20 @@ class KernelLearner:
         self._vectors: list[SupportVector] = []
         self._coefficients: list[float] = []  # the β
         self._calibration = Calibration()
+        self._lock = threading.RLock()  # a prediction's new names must be forgotten before others learn theirs
 
     def __len__(self) -> int:
         return len(self._vectors)
 
     def margin(self, encoder: Encoder, x: Any) -> float:
         """⟨w, φ(x)⟩"""
-        before = encoder.size()
-        try:
-            # Names never learned count in ‖x‖, so they have to be told apart.
-            return self._margin(self._similarities(self._vector(encoder, encoder.row(x, True))))
-        finally:
-            encoder.forget(before)
+        with self._lock:
+            before = encoder.size()
+            try:
+                # Names never learned count in ‖x‖, so they have to be told apart.
+                return self._margin(self._similarities(self._vector(encoder, encoder.row(x, True))))
+            finally:
+                encoder.forget(before)
 
     def probability(self, margin: float) -> float:
         """The probability of the positive class; above one half exactly where the margin is above 0."""
@@ -79,13 +82,14 @@ class KernelLearner:
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> None:
         """Take the step with one example of label y = ±1."""
-        before = encoder.size()
-        try:
-            vector = self._vector(encoder, encoder.row(x, True))
-            self._learn(vector, self._similarities(vector), y, weight)
-        except BaseException:
-            encoder.forget(before)
-            raise
+        with self._lock:
+            before = encoder.size()
+            try:
+                vector = self._vector(encoder, encoder.row(x, True))
+                self._learn(vector, self._similarities(vector), y, weight)
+            except BaseException:
+                encoder.forget(before)
+                raise
 
     def predict_learn_many(
         self,
@@ -95,15 +99,15 @@ class KernelLearner:
         weights: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Margin and probability of each example, in turn, before it is learned; without y nothing is learned."""
-        before = encoder.size()
-        done = False
-        try:
-            result = self._predict_learn_many(encoder, X, y, weights)
-            done = y is not None
-            return result
-        finally:
-            if not done:
-                encoder.forget(before)
+        with self._lock:
+            before, done = encoder.size(), False
+            try:
+                result = self._predict_learn_many(encoder, X, y, weights)
+                done = y is not None
+                return result
+            finally:
+                if not done:
+                    encoder.forget(before)
 
     def _predict_learn_many(
         self, encoder: Encoder, X: Any, y: NDArray[np.float64] | None, weights: NDArray[np.float64] | None
