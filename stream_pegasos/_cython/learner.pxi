@@ -52,6 +52,11 @@ cdef inline double inner(const double* weights, const Example* e) noexcept nogil
     return even + odd
 
 
+cdef inline double term(const Word* number, Py_ssize_t word, const Example* e, Py_ssize_t i) noexcept nogil:
+    """Weight · value of a feature, given that word of the entry at its slot; 0 if the entry is another's."""
+    return sp_take(number.v, number[-word].hash == e.hashes[i]) * e.values[i]
+
+
 @cython.final
 cdef class Learner:
     cdef readonly tuple arguments
@@ -267,9 +272,8 @@ cdef class Learner:
         return 0
 
     cdef int _begin(self, Example* e) noexcept nogil:
-        """Add the constant feature, and have the processor fetch the entries of all features while the first is waited for."""
-        cdef const Table* table = &self.weights._table
-        cdef Py_ssize_t i, n = e.n
+        """Add the constant feature, and begin to look for the entries."""
+        cdef Py_ssize_t n = e.n
         if self._intercept_scaling != 0.0:
             e.hashes[n] = INTERCEPT_HASH if self.weights._spread == NULL else self.weights._n_columns  # there is room for it
             e.values[n] = self._intercept_scaling / e.factor
@@ -279,18 +283,14 @@ cdef class Learner:
         if n > self._slots_capacity:
             if reserve(<void**> &self._slots, &self._slots_capacity, n, sizeof(Py_ssize_t)) < 0:
                 return -1
-        for i in range(n):
-            self._slots[i] = home(table, e.hashes[i])
-            SP_PREFETCH(&table.words[self._slots[i]])
+        find_homes(&self.weights._table, e, self._slots)
         return 0
 
     cdef double _margin(self, Example* e) noexcept nogil:
         """⟨w, x⟩ with the w of now."""
-        cdef Py_ssize_t i
         if self.weights._spread != NULL:
             return self.weights._a * e.factor * inner(self.weights._spread, e)
-        for i in range(e.n):
-            self._slots[i] = seek_on(&self.weights._table, self._slots[i], e.hashes[i])
+        find_entries(&self.weights._table, e, self._slots)
         return self.weights._a * e.factor * self._inner(e, 1)
 
     cdef double _predict(self, Example* e, double margin) noexcept nogil:
@@ -302,18 +302,16 @@ cdef class Learner:
         return (self.weights._b / self.weights._a * margin - e.factor * sums) / self.weights._total
 
     cdef inline double _inner(self, Example* e, Py_ssize_t word) noexcept nogil:
+        cdef const Word* words = self.weights._table.words + word
+        cdef const Py_ssize_t* slots = self._slots
         cdef Py_ssize_t i
         cdef double even = 0.0, odd = 0.0  # two sums, since each addition waits for the one before
         for i in range(0, e.n - 1, 2):
-            even += self._term(e, i, word)
-            odd += self._term(e, i + 1, word)
+            even += term(words + slots[i], word, e, i)
+            odd += term(words + slots[i + 1], word, e, i + 1)
         if e.n & 1:
-            even += self._term(e, e.n - 1, word)
+            even += term(words + slots[e.n - 1], word, e, e.n - 1)
         return even + odd
-
-    cdef inline double _term(self, Example* e, Py_ssize_t i, Py_ssize_t word) noexcept nogil:
-        cdef const Word* entry = &self.weights._table.words[self._slots[i]]
-        return sp_take(entry[word].v, entry.hash == e.hashes[i]) * e.values[i]
 
     cdef int _learn(
         self, Example* e, double margin, double predicted, double probability, double y, double weight
@@ -384,35 +382,38 @@ cdef class Learner:
 
     cdef int _add(self, Example* e, double step) noexcept nogil:
         cdef Py_ssize_t i, n_new = 0
-        cdef Word* words = self.weights._table.words
+        cdef Py_ssize_t* slots = self._slots
+        cdef double* spread = self.weights._spread
         cdef double* spread_sums = self.weights._spread_sums
+        cdef Word* words = self.weights._table.words
+        cdef bint averaging = self._average_from > 0
         cdef double squares = 0.0, b = self.weights._b, old, new
         cdef Word* entry
-        if self.weights._spread != NULL:
+        if spread != NULL:
             for i in range(e.n):
-                old = self.weights._spread[e.hashes[i]]
+                old = spread[e.hashes[i]]
                 new = old + step * e.values[i]
-                self.weights._spread[e.hashes[i]] = new
+                spread[e.hashes[i]] = new
                 squares += (new - old) * (new + old)
-                if self._average_from:
+                if averaging:
                     spread_sums[e.hashes[i]] += b * (step * e.values[i])
             self.weights._squares += squares
             return 0
         for i in range(e.n):
-            entry = &words[self._slots[i]]
+            entry = &words[slots[i]]
             if entry.hash == e.hashes[i]:
                 old = entry[1].v
                 new = old + step * e.values[i]
                 entry[1].v = new
                 squares += (new - old) * (new + old)
-                if self._average_from:
+                if averaging:
                     entry[2].v += b * (step * e.values[i])
             else:
-                self._slots[n_new] = i
+                slots[n_new] = i
                 n_new += 1
         self.weights._squares += squares
         for i in range(n_new):  # last, since an insertion moves other entries
-            if self.weights._add(e.hashes[self._slots[i]], step * e.values[self._slots[i]]) < 0:
+            if self.weights._add(e.hashes[slots[i]], step * e.values[slots[i]]) < 0:
                 return -1
         return 0
 

@@ -268,17 +268,15 @@ cdef class MultiLearner:
         return 0
 
     cdef int _begin(self, Example* e) noexcept nogil:
-        """Add the constant feature, and have the processor fetch the entries of all features while the first is waited for."""
-        cdef Py_ssize_t i, n = e.n
+        """Add the constant feature, and begin to look for the entries."""
+        cdef Py_ssize_t n = e.n
         if self._intercept_scaling != 0.0:
             e.hashes[n] = INTERCEPT_HASH
             e.values[n] = self._intercept_scaling / e.factor
             e.n = n = n + 1
         if reserve(<void**> &self._slots, &self._slots_capacity, n, sizeof(Py_ssize_t)) < 0:
             return -1
-        for i in range(n):
-            self._slots[i] = home(&self._table, e.hashes[i])
-            SP_PREFETCH(&self._table.words[self._slots[i]])
+        find_homes(&self._table, e, self._slots)
         return 0
 
     cdef void _find_margins(self, Example* e) noexcept nogil:
@@ -288,8 +286,8 @@ cdef class MultiLearner:
         cdef double* margins = self._margins
         cdef double x
         memset(margins, 0, n * sizeof(double))
+        find_entries(&self._table, e, self._slots)
         for i in range(e.n):
-            self._slots[i] = seek_on(&self._table, self._slots[i], e.hashes[i])
             entry = &self._table.words[self._slots[i]]
             row = &entry[1].v if entry.hash == e.hashes[i] else self._nothing
             x = e.values[i]

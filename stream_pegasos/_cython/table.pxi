@@ -31,17 +31,29 @@ cdef inline Py_ssize_t seek(const Table* table, uint64_t h) noexcept nogil:
     return p
 
 
-cdef inline Py_ssize_t seek_on(const Table* table, Py_ssize_t p, uint64_t h) noexcept nogil:
-    """Where `h` is or belongs, from its home on."""
-    cdef const Word* words = table.words
-    cdef Py_ssize_t stride = table.stride
-    # Most entries are at most three slots from home: how many is hard to predict, so nothing branches on it.
-    p += stride & -<Py_ssize_t> (words[p].hash < h)
-    p += stride & -<Py_ssize_t> (words[p].hash < h)
-    p += stride & -<Py_ssize_t> (words[p].hash < h)
-    while words[p].hash < h:
-        p += stride
-    return p
+cdef void find_homes(const Table* given, const Example* e, Py_ssize_t* slots) noexcept nogil:
+    """The home of each feature; and have the processor fetch the entries there while the first is waited for."""
+    cdef Table table = given[0]  # a copy, or it would be read anew after each write
+    cdef Py_ssize_t i
+    for i in range(e.n):
+        slots[i] = home(&table, e.hashes[i])
+        SP_PREFETCH(&table.words[slots[i]])
+
+
+cdef void find_entries(const Table* given, const Example* e, Py_ssize_t* slots) noexcept nogil:
+    """Where each feature is, or else where it belongs, from its home on."""
+    cdef const Word* words = given.words
+    cdef Py_ssize_t stride = given.stride, i, p
+    cdef uint64_t h
+    for i in range(e.n):
+        p, h = slots[i], e.hashes[i]
+        # Most entries are at most three slots from home: how many is hard to predict, so nothing branches on it.
+        p += stride & -<Py_ssize_t> (words[p].hash < h)
+        p += stride & -<Py_ssize_t> (words[p].hash < h)
+        p += stride & -<Py_ssize_t> (words[p].hash < h)
+        while words[p].hash < h:
+            p += stride
+        slots[i] = p
 
 
 cdef inline Py_ssize_t end(const Table* table) noexcept nogil:
