@@ -60,7 +60,7 @@ cdef extern from "_cython/simd.h" nogil:
     double sp_take(double, uint64_t)
     bint sp_all_within(const double*, size_t, double)
     double sp_dot(const double*, const double*, size_t)
-    void sp_add_scaled(double*, const double*, double, size_t)
+    void sp_add_scaled(double*, const double* const*, const double*, size_t, size_t)
     void sp_exp(double*, size_t)
 
 sp_choose_instructions()

@@ -268,10 +268,14 @@ cdef class KernelLearner:
     cdef int _compare(self, const uint64_t* hashes, const double* values, Py_ssize_t n, double square) noexcept nogil:
         """Fill `_similarities` with K(x, z) for every support vector z."""
         cdef double* products = self._similarities  # at first
+        # Features that every support vector has, their values and those of the example, four at a time.
+        cdef const double* rows[4]
+        cdef double factors[4]
+        cdef Py_ssize_t n_rows = 0
         cdef Py_ssize_t i, j, p
         cdef Uses* uses
         cdef double x
-        cdef bint fine = True
+        cdef bint fine = True, dense
         if self._n:
             memset(products, 0, self._n * sizeof(double))
         for i in range(n):
@@ -281,11 +285,17 @@ cdef class KernelLearner:
             if self._table.words[p].hash == hashes[i]:
                 uses = <Uses*> self._table.words[p + 1].pointer
                 x = values[i]
-                if uses.displaced == 0:
-                    sp_add_scaled(products, uses.values, x, uses.n)
-                    continue
-                for j in range(uses.n):
-                    products[uses.vectors[j]] += x * uses.values[j]
+                dense = uses.displaced == 0 and uses.n == self._n
+                if dense:
+                    rows[n_rows], factors[n_rows] = uses.values, x
+                    n_rows += 1
+                if n_rows == 4 or not dense:  # always in the order of the features, or copies of a model would differ
+                    sp_add_scaled(products, rows, factors, n_rows, self._n)
+                    n_rows = 0
+                if not dense:
+                    for j in range(uses.n):
+                        products[uses.vectors[j]] += x * uses.values[j]
+        sp_add_scaled(products, rows, factors, n_rows, self._n)
         if self._kernel == RBF:
             for j in range(self._n):
                 products[j] = -self._gamma * max(square + self._squares[j] - 2.0 * products[j], 0.0)

@@ -381,9 +381,17 @@ static double sp_dot(const double *x, const double *y, size_t n) {
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-/* y += a x. The instructions are the compiler's choice, and without fused ones, so that all processors agree. */
-SP_INLINE void sp_add_scaled_loop(double *y, const double *x, double a, size_t n) {
-    for (size_t i = 0; i < n; i++) y[i] += a * x[i];
+/* y += the sum of a x over up to four x's, so that y is read and written once for all of them. The instructions are the
+   compiler's choice, and without fused ones, so that all processors agree. */
+SP_INLINE void sp_add_scaled_loop(double *y, const double *const *x, const double *a, size_t n_x, size_t n) {
+    if (n_x == 4) {
+        const double *const first = x[0], *const second = x[1], *const third = x[2], *const fourth = x[3];
+        for (size_t i = 0; i < n; i++)
+            y[i] = (((y[i] + a[0] * first[i]) + a[1] * second[i]) + a[2] * third[i]) + a[3] * fourth[i];
+        return;
+    }
+    for (size_t j = 0; j < n_x; j++)
+        for (size_t i = 0; i < n; i++) y[i] += a[j] * x[j][i];
 }
 
 /* exp(x) for x up to 0, to the last bit or two: 2^k exp(r) with |r| at most ln(2)/2, by its Taylor series. */
@@ -414,10 +422,13 @@ static void sp_exp_portable(double *x, size_t n) {
     }
 }
 
-static void sp_add_scaled_portable(double *y, const double *x, double a, size_t n) { sp_add_scaled_loop(y, x, a, n); }
+static void sp_add_scaled_portable(double *y, const double *const *x, const double *a, size_t n_x, size_t n) {
+    sp_add_scaled_loop(y, x, a, n_x, n);
+}
 #if defined(SP_AVX2)
-SP_TARGET_AVX2 static void sp_add_scaled_avx2(double *y, const double *x, double a, size_t n) {
-    sp_add_scaled_loop(y, x, a, n);
+SP_TARGET_AVX2 static void sp_add_scaled_avx2(
+    double *y, const double *const *x, const double *a, size_t n_x, size_t n) {
+    sp_add_scaled_loop(y, x, a, n_x, n);
 }
 
 /* The same operations in the same order, on twelve numbers at a time, since each waits for the one before. */
@@ -454,7 +465,7 @@ SP_TARGET_AVX2 static void sp_exp_avx2(double *x, size_t n) {
 static void (*sp_classify)(const uint8_t *, uint8_t *, size_t, int, sp_classes *) = sp_classify_portable;
 static void (*sp_find_edges)(const sp_classes *, uint32_t, uint32_t, int, int, sp_edges *) = sp_find_edges_portable;
 static void (*sp_hash)(const uint8_t *, const uint32_t *, const uint32_t *, size_t, uint32_t *) = sp_hash_portable;
-static void (*sp_add_scaled)(double *, const double *, double, size_t) = sp_add_scaled_portable;
+static void (*sp_add_scaled)(double *, const double *const *, const double *, size_t, size_t) = sp_add_scaled_portable;
 static void (*sp_exp)(double *, size_t) = sp_exp_portable;
 
 static void sp_choose_instructions(void) {
