@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from stream_pegasos.classifier import Classifier, Floats
 from stream_pegasos.engine import Encoder, KernelLearner, Learner, Vocabulary, signs_of
 from stream_pegasos.frames import n_rows
 from stream_pegasos.labels import Label, Labels, label_array
-from stream_pegasos.persistence import pack, pack_parameters, unpack
+from stream_pegasos.persistence import pack, unpack
 
 __all__ = ["BinaryClassifier"]
 
@@ -128,39 +128,13 @@ class BinaryClassifier(Classifier):
             return {known[0]: 1.0 - positive, known[1]: positive}
         return dict.fromkeys(known, 1.0)
 
-    # The state as data, for files.
+    def _labels_to_state(self) -> dict[str, Any]:
+        labels = self._labels
+        return {"labels": {"negative": pack(labels.negative), "positive": pack(labels.positive), "met": labels.met}}
 
-    def _to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        state = self._learner.get_state()
-        arrays = {name: state.pop(name) for name in list(state) if isinstance(state[name], np.ndarray)}
-        values = {
-            "parameters": pack_parameters(self),
-            "labels": {
-                "negative": pack(self._labels.negative),
-                "positive": pack(self._labels.positive),
-                "met": self._labels.met,
-            },
-            "names": [pack(name) for name in self._vocabulary.names],
-            "learner": state,
-        }
-        return arrays, values
-
-    @classmethod
-    def _from_state(cls, arrays: Mapping[str, NDArray[Any]], values: Any) -> Self:
-        model = cls(**{name: unpack(value) for name, value in values["parameters"].items()})
-        names = [unpack(name) for name in values["names"]]
-        state = {**arrays, **values["learner"]}
-        model._check_state(state, names)
-        model._vocabulary = Vocabulary(names)
-        model._learner.set_state(state)
-        model._labels.restore(
-            unpack(values["labels"]["negative"]), unpack(values["labels"]["positive"]), values["labels"]["met"]
-        )
-        return model
-
-    def _check_state(self, state: Mapping[str, Any], names: list[Any]) -> None:
-        """Raise a ValueError or a TypeError if the learner cannot have been in this state."""
-        raise NotImplementedError
+    def _labels_from_state(self, values: Any) -> None:
+        labels = values["labels"]
+        self._labels.restore(unpack(labels["negative"]), unpack(labels["positive"]), labels["met"])
 
 
 def first_labels(y: NDArray[Any]) -> list[Any]:

@@ -42,6 +42,17 @@ def check_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}")
 
 
+def check_step_parameters(
+    l2: Any, batch_size: Any, t0: Any, project: Any, fit_intercept: Any, intercept_scaling: Any
+) -> None:
+    check_number("l2", l2, SMALLEST_L2, 1e30)
+    check_integer("batch_size", batch_size, 1, 1 << 31)
+    check_number("t0", t0, 0.0, 1e100)
+    check_bool("project", project)
+    check_bool("fit_intercept", fit_intercept)
+    check_number("intercept_scaling", intercept_scaling, 1e-30, 1e30)
+
+
 def check_class_weight(class_weight: Any) -> None:
     if class_weight is not None and not isinstance(class_weight, Mapping):
         raise TypeError(f"class_weight is {class_weight!r}; it must be a dict from label to weight, or None")

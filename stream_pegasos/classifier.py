@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.checks import LARGEST_WEIGHT, check_lengths, check_number
-from stream_pegasos.engine import Encoder, Rows, Vocabulary
+from stream_pegasos.engine import Encoder, KernelLearner, Learner, MultiLearner, Rows, Vocabulary
 from stream_pegasos.frames import csr_arrays, frame_like, frame_to_dicts, is_frame, series_like
 from stream_pegasos.labels import Label
-from stream_pegasos.persistence import Saveable
+from stream_pegasos.persistence import Saveable, pack, pack_parameters, unpack
 
 __all__ = ["Classifier"]
 
@@ -26,6 +26,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
     """
 
     _vocabulary: Vocabulary
+    _learner: Learner | KernelLearner | MultiLearner
     class_weight: Mapping[Label, float] | None = None
 
     # One example at a time.
@@ -191,6 +192,41 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         raise NotImplementedError
 
     def _decision_function_many(self, encoder: Encoder, rows: Any) -> Floats:
+        raise NotImplementedError
+
+    # The state as data, for files.
+
+    def _to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        state = self._learner.get_state()
+        arrays = {name: state.pop(name) for name in list(state) if isinstance(state[name], np.ndarray)}
+        values = {
+            "parameters": pack_parameters(self),
+            **self._labels_to_state(),
+            "names": [pack(name) for name in self._vocabulary.names],
+            "learner": state,
+        }
+        return arrays, values
+
+    @classmethod
+    def _from_state(cls, arrays: Mapping[str, NDArray[Any]], values: Any) -> Self:
+        model = cls(**{name: unpack(value) for name, value in values["parameters"].items()})
+        names = [unpack(name) for name in values["names"]]
+        state = {**arrays, **values["learner"]}
+        model._labels_from_state(values)
+        model._check_state(state, names)
+        model._vocabulary = Vocabulary(names)
+        model._learner.set_state(state)
+        return model
+
+    def _labels_to_state(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _labels_from_state(self, values: Any) -> None:
+        """Take over the labels; raise a ValueError or a TypeError if they cannot be."""
+        raise NotImplementedError
+
+    def _check_state(self, state: Mapping[str, Any], names: list[Any]) -> None:
+        """Raise a ValueError or a TypeError if the learner cannot have been in this state."""
         raise NotImplementedError
 
     # Weights of examples.

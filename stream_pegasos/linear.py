@@ -11,12 +11,10 @@ from river import optim
 from stream_pegasos._pure.weights import INTERCEPT
 from stream_pegasos.binary import BinaryClassifier
 from stream_pegasos.checks import (
-    SMALLEST_L2,
-    check_bool,
     check_integer,
-    check_number,
     check_one_of,
     check_state,
+    check_step_parameters,
 )
 from stream_pegasos.engine import Learner
 from stream_pegasos.initial import FirstWeights
@@ -142,12 +140,7 @@ class PegasosClassifier(BinaryClassifier):
         counter: str = "every",
         initializer: optim.initializers.Initializer | None = None,
     ) -> None:
-        check_number("l2", l2, SMALLEST_L2, 1e30)
-        check_integer("batch_size", batch_size, 1, 1 << 31)
-        check_number("t0", t0, 0.0, 1e100)
-        check_bool("project", project)
-        check_bool("fit_intercept", fit_intercept)
-        check_number("intercept_scaling", intercept_scaling, 1e-30, 1e30)
+        check_step_parameters(l2, batch_size, t0, project, fit_intercept, intercept_scaling)
         if isinstance(average, str):
             check_one_of("average", average, ("weighted",))
         else:

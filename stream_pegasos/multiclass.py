@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos._pure.weights import INTERCEPT
 from stream_pegasos.checks import (
     LARGEST_WEIGHT,
-    SMALLEST_L2,
-    check_bool,
     check_class_weight,
-    check_integer,
     check_lengths,
     check_multi_state,
     check_number,
     check_one_of,
 )
-from stream_pegasos.classifier import Classifier, Floats
-from stream_pegasos.engine import Encoder, MultiLearner, Vocabulary
+from stream_pegasos.classifier import Floats
+from stream_pegasos.engine import Encoder
 from stream_pegasos.frames import n_rows
 from stream_pegasos.labels import Classes, Label, label_array
-from stream_pegasos.persistence import pack, pack_parameters, unpack
+from stream_pegasos.persistence import pack, unpack
+from stream_pegasos.several import SeveralClassifier
 
 __all__ = ["MulticlassPegasosClassifier"]
 
 
-class MulticlassPegasosClassifier(Classifier):
+class MulticlassPegasosClassifier(SeveralClassifier):
     """Linear support vector machines for several classes, trained by Pegasos on one reading of each example.
 
     Every class has a weight vector of its own, and the class with the largest margin is predicted. Classes come as the
@@ -119,58 +116,21 @@ class MulticlassPegasosClassifier(Classifier):
         class_weight: Mapping[Label, float] | None = None,
     ) -> None:
         check_one_of("multi_class", multi_class, ("crammer_singer", "ovr"))
-        check_number("l2", l2, SMALLEST_L2, 1e30)
-        check_integer("batch_size", batch_size, 1, 1 << 31)
-        check_number("t0", t0, 0.0, 1e100)
-        check_bool("project", project)
-        check_bool("fit_intercept", fit_intercept)
-        check_number("intercept_scaling", intercept_scaling, 1e-30, 1e30)
         check_class_weight(class_weight)
+        self._set_up(
+            l2, batch_size, t0, project, fit_intercept, intercept_scaling, joint=multi_class == "crammer_singer"
+        )
         self.multi_class = multi_class
-        self.l2 = l2
-        self.batch_size = batch_size
-        self.t0 = t0
-        self.project = project
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
         self._classes = Classes()
-        self._vocabulary = Vocabulary()
-        self._learner = MultiLearner(
-            float(l2),
-            int(batch_size),
-            float(t0),
-            bool(project),
-            float(intercept_scaling) if fit_intercept else 0.0,
-            multi_class == "crammer_singer",
-        )
-
-    @property
-    def n_iterations(self) -> int:
-        return max(self._learner.n_iterations.tolist(), default=0)
 
     @property
     def classes(self) -> tuple[Label, ...]:
         return self._classes.known
 
-    @property
-    def weights(self) -> dict[Label, dict[Any, float]]:
-        keys, values = self._learner.items()
-        named = [(i, self._vocabulary.name(key)) for i, key in enumerate(keys.tolist()) if key != INTERCEPT]
-        return {
-            label: {name: float(values[i, column]) for i, name in named if values[i, column] != 0.0}
-            for column, label in enumerate(self.classes[: values.shape[1]])
-        }
-
-    @property
-    def intercept(self) -> dict[Label, float]:
-        keys, values = self._learner.items()
-        rows = values[keys == INTERCEPT].sum(axis=0)
-        return {label: self.intercept_scaling * float(w) for label, w in zip(self.classes, rows, strict=False)}
-
-    def flush(self) -> None:
-        """Take the step with the examples that the mini-batch buffer holds; none if it is empty."""
-        self._learner.flush()
+    def _column_names(self) -> dict[Label, int]:
+        # Another thread may just have met a class that has no column yet.
+        return {label: column for column, label in enumerate(self.classes) if column < self._learner.n_columns}
 
     def _learn_one(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
         number = self._classes.number(y)
@@ -226,34 +186,17 @@ class MulticlassPegasosClassifier(Classifier):
     def _decision_function_many(self, encoder: Encoder, rows: Any) -> Floats:
         return self._learner.predict_learn_many(encoder, rows)[0]
 
-    @property
-    def _multiclass(self) -> bool:
-        return True
+    def _labels_to_state(self) -> dict[str, Any]:
+        return {"labels": [pack(label) for label in self.classes]}
 
-    def _to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        state = self._learner.get_state()
-        arrays = {name: state.pop(name) for name in list(state) if isinstance(state[name], np.ndarray)}
-        values = {
-            "parameters": pack_parameters(self),
-            "labels": [pack(label) for label in self.classes],
-            "names": [pack(name) for name in self._vocabulary.names],
-            "learner": state,
-        }
-        return arrays, values
-
-    @classmethod
-    def _from_state(cls, arrays: Mapping[str, NDArray[Any]], values: Any) -> Self:
-        model = cls(**{name: unpack(value) for name, value in values["parameters"].items()})
-        names = [unpack(name) for name in values["names"]]
+    def _labels_from_state(self, values: Any) -> None:
         labels = [unpack(label) for label in values["labels"]]
-        state = {**arrays, **values["learner"]}
-        model._classes, _ = model._classes.with_labels(labels)
-        if list(model.classes) != labels:
+        self._classes, _ = self._classes.with_labels(labels)
+        if list(self.classes) != labels:
             raise ValueError("the labels are not as they were written")
-        check_multi_state(state, names, model.batch_size, len(labels))
-        model._vocabulary = Vocabulary(names)
-        model._learner.set_state(state)
-        return model
+
+    def _check_state(self, state: Mapping[str, Any], names: list[Any]) -> None:
+        check_multi_state(state, names, self.batch_size, len(self.classes))
 
 
 def softmax(margins: Floats, slopes: Floats) -> Floats:

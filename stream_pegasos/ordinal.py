@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos._pure.weights import INTERCEPT
 from stream_pegasos.checks import (
     LARGEST_SUM,
     LARGEST_WEIGHT,
-    SMALLEST_L2,
     check_bool,
     check_integer,
     check_lengths,
     check_multi_state,
     check_number,
 )
-from stream_pegasos.classifier import Classifier, Floats
-from stream_pegasos.engine import Encoder, MultiLearner, Vocabulary
+from stream_pegasos.classifier import Floats
+from stream_pegasos.engine import Encoder
 from stream_pegasos.frames import n_rows, some_rows
 from stream_pegasos.labels import Label, check_label, label_array
-from stream_pegasos.persistence import pack, pack_parameters, unpack
+from stream_pegasos.persistence import pack, unpack
+from stream_pegasos.several import SeveralClassifier
 
 __all__ = ["OrdinalPegasosClassifier"]
 
@@ -32,7 +31,7 @@ Pattern = tuple[bool, ...]
 Counts = list[float]  # by label, in order
 
 
-class OrdinalPegasosClassifier(Classifier):
+class OrdinalPegasosClassifier(SeveralClassifier):
     """Linear support vector machines for ordered classes: one for each pair of neighbouring labels, trained by Pegasos.
 
     The machine for the labels (0, 1) learns from the examples of these two alone, that for (1, 2) from those, and so
@@ -106,29 +105,9 @@ class OrdinalPegasosClassifier(Classifier):
         fit_intercept: bool = False,
         intercept_scaling: float = 1.0,
     ) -> None:
-        check_number("l2", l2, SMALLEST_L2, 1e30)
-        check_integer("batch_size", batch_size, 1, 1 << 31)
-        check_number("t0", t0, 0.0, 1e100)
-        check_bool("project", project)
-        check_bool("fit_intercept", fit_intercept)
-        check_number("intercept_scaling", intercept_scaling, 1e-30, 1e30)
-        self.l2 = l2
-        self.batch_size = batch_size
-        self.t0 = t0
-        self.project = project
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
+        self._set_up(l2, batch_size, t0, project, fit_intercept, intercept_scaling, joint=False)
         self._frequencies: Counts = []
         self._patterns: dict[Pattern, Counts] = {}
-        self._vocabulary = Vocabulary()
-        self._learner = MultiLearner(
-            float(l2),
-            int(batch_size),
-            float(t0),
-            bool(project),
-            float(intercept_scaling) if fit_intercept else 0.0,
-            False,
-        )
         self._arrange({}, [])
 
     def _arrange(self, columns: dict[tuple[int, int], int], labels: list[int]) -> None:
@@ -141,31 +120,11 @@ class OrdinalPegasosClassifier(Classifier):
             self._signs[self._numbers[higher], column] = 1.0
 
     @property
-    def n_iterations(self) -> int:
-        return max(self._learner.n_iterations.tolist(), default=0)
-
-    @property
     def classes(self) -> tuple[int, ...]:
         return tuple(self._labels)
 
-    @property
-    def weights(self) -> dict[tuple[int, int], dict[Any, float]]:
-        keys, values = self._learner.items()
-        named = [(i, self._vocabulary.name(key)) for i, key in enumerate(keys.tolist()) if key != INTERCEPT]
-        return {
-            pair: {name: float(values[i, column]) for i, name in named if values[i, column] != 0.0}
-            for pair, column in self._columns.items()
-        }
-
-    @property
-    def intercept(self) -> dict[tuple[int, int], float]:
-        keys, values = self._learner.items()
-        row = values[keys == INTERCEPT].sum(axis=0)
-        return {pair: self.intercept_scaling * float(row[column]) for pair, column in self._columns.items()}
-
-    def flush(self) -> None:
-        """Take the steps with the examples that the mini-batch buffers hold; none if they are empty."""
-        self._learner.flush()
+    def _column_names(self) -> dict[tuple[int, int], int]:
+        return self._columns
 
     def _learn_one(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
         check_number("w", w, 0.0, LARGEST_WEIGHT)
@@ -272,27 +231,14 @@ class OrdinalPegasosClassifier(Classifier):
         counts = self._counts(pattern)
         return {label: share(counts, i) for i, label in enumerate(self._labels)}
 
-    @property
-    def _multiclass(self) -> bool:
-        return True
-
-    def _to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        state = self._learner.get_state()
-        arrays = {name: state.pop(name) for name in list(state) if isinstance(state[name], np.ndarray)}
-        values = {
-            "parameters": pack_parameters(self),
+    def _labels_to_state(self) -> dict[str, Any]:
+        return {
             "labels": [[pack(label), n] for label, n in zip(self._labels, self._frequencies, strict=True)],
             "columns": list(self._columns.values()),
             "patterns": [[list(pattern), counts] for pattern, counts in self._patterns.items()],
-            "names": [pack(name) for name in self._vocabulary.names],
-            "learner": state,
         }
-        return arrays, values
 
-    @classmethod
-    def _from_state(cls, arrays: Mapping[str, NDArray[Any]], values: Any) -> Self:
-        model = cls(**{name: unpack(value) for name, value in values["parameters"].items()})
-        names = [unpack(name) for name in values["names"]]
+    def _labels_from_state(self, values: Any) -> None:
         labels = [check_integer_label(unpack(label)) for label, _ in values["labels"]]
         columns, patterns = values["columns"], values["patterns"]
         if sorted(set(labels)) != labels or sorted(columns) != list(range(len(labels[1:]))):
@@ -303,18 +249,16 @@ class OrdinalPegasosClassifier(Classifier):
             check_lengths("counts", len(counts), len(labels))
             for count in counts:
                 check_number("a count", count, 0.0, LARGEST_SUM)
-        state = {**arrays, **values["learner"]}
-        check_multi_state(state, names, model.batch_size, len(columns))
-        model._arrange(dict(zip(pairwise(labels), columns, strict=True)), labels)
-        model._frequencies = [float(count) for _, count in values["labels"]]
+        self._arrange(dict(zip(pairwise(labels), columns, strict=True)), labels)
+        self._frequencies = [float(count) for _, count in values["labels"]]
         for pattern, counts in patterns:
             check_lengths("signs", len(pattern), len(columns))
             for sign in pattern:
                 check_bool("a sign", sign)
-            model._patterns[tuple(pattern)] = [float(count) for count in counts]
-        model._vocabulary = Vocabulary(names)
-        model._learner.set_state(state)
-        return model
+            self._patterns[tuple(pattern)] = [float(count) for count in counts]
+
+    def _check_state(self, state: Mapping[str, Any], names: list[Any]) -> None:
+        check_multi_state(state, names, self.batch_size, len(self._columns))
 
 
 def share(counts: Counts, i: int) -> float:
