@@ -17,7 +17,7 @@ from stream_pegasos.checks import (
     check_step_parameters,
 )
 from stream_pegasos.engine import Learner
-from stream_pegasos.initial import FirstWeights
+from stream_pegasos.first_weights import FirstWeights
 from stream_pegasos.labels import Label
 from stream_pegasos.persistence import pack, unpack
 

@@ -36,7 +36,7 @@ from river import (
 from scipy import optimize, sparse
 
 from stream_pegasos import PegasosClassifier, engine, load
-from stream_pegasos.initial import FirstWeights
+from stream_pegasos.first_weights import FirstWeights
 
 pure = engine.NAME == "pure"
 NAMES = ["a", "b", 3, -1, ("c", 1), 1 << 60, ""]

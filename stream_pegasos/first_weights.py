@@ -21,12 +21,15 @@ class FirstWeights:
         self.initializer = initializer
         seed = getattr(initializer, "seed", None)
         self.seed: int = secrets.randbits(32) if seed is None else int(seed)
-        check_number("a weight that the initializer gives", self("any"), -VALUE_LIMIT, VALUE_LIMIT)
+        check_number("a weight that the initializer gives", self._draw("any"), -VALUE_LIMIT, VALUE_LIMIT)
 
     def __call__(self, name: Any) -> float:
+        return min(max(self._draw(name), -VALUE_LIMIT), VALUE_LIMIT)
+
+    def _draw(self, name: Any) -> float:
         initializer = self.initializer
         if hasattr(initializer, "seed"):
             text = repr((self.seed, name)).encode("utf-8", "surrogatepass")
             seed = int.from_bytes(hashlib.blake2b(text, digest_size=4).digest())
             initializer = initializer.clone({"seed": seed})
-        return min(max(float(initializer(shape=1)), -VALUE_LIMIT), VALUE_LIMIT)
+        return float(initializer(shape=1))

@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+from river import optim
+
+from stream_pegasos import PegasosClassifier, PegasosTextClassifier
+from stream_pegasos.first_weights import FirstWeights
+
+
+def weights_of(examples, **options):
+    model = PegasosClassifier(l2=1e-6, t0=1e6, **options)
+    for x in examples:
+        model.learn_one(x, True, w=0.0)
+    return model.weights
+
+
+def test_the_order_of_arrival_leaves_no_trace():
+    """Weights of 0 for the examples leave nothing but the first weights, as far as the steps have shrunk them."""
+    names = ["a", "b", 7, ("c", 1), "ü", -3]
+    forwards = weights_of([dict.fromkeys(names, 1.0)] * 2, initializer=optim.initializers.Normal(seed=5))
+    backwards = weights_of([{name: 2.0} for name in names[::-1]], initializer=optim.initializers.Normal(seed=5))
+    shrunk = {name: w / (1e6 / (1e6 + 2)) for name, w in forwards.items()}
+    again = {name: w / (1e6 / (1e6 + 6)) for name, w in backwards.items()}
+    assert shrunk == pytest.approx(again, rel=1e-9)
+    drawn = FirstWeights(optim.initializers.Normal(seed=5))
+    assert shrunk == pytest.approx({name: drawn(name) for name in names}, rel=1e-9)
+
+
+def test_draws_are_those_of_the_distribution():
+    drawn = FirstWeights(optim.initializers.Normal(mu=3.0, sigma=2.0, seed=1))
+    sample = np.array([drawn(name) for name in range(4_000)])
+    assert sample.mean() == pytest.approx(3.0, abs=0.15)
+    assert sample.std() == pytest.approx(2.0, abs=0.1)
+    assert drawn("a") == drawn("a") != drawn("b")
+    assert FirstWeights(optim.initializers.Normal(seed=2))("a") != FirstWeights(optim.initializers.Normal(seed=3))("a")
+    assert FirstWeights(optim.initializers.Constant(0.25))("a") == 0.25
+    assert FirstWeights(optim.initializers.Zeros())("a") == 0.0
+
+
+def test_first_weights_begin_inside_the_ball():
+    for project in (True, False):
+        model = PegasosClassifier(
+            l2=0.04, t0=10.0, project=project, batch_size=100, initializer=optim.initializers.Normal(sigma=50.0, seed=1)
+        )
+        for i in range(20):
+            model.learn_one({f"{i}": 1.0, "shared": 1.0}, bool(i % 2))
+            assert np.linalg.norm(list(model.weights.values())) <= 5.0 * (1 + 1e-9)
+        assert len(model.weights) == 21
+
+
+def test_a_step_without_t0_forgets_them():
+    model = PegasosClassifier(l2=0.1, initializer=optim.initializers.Constant(1.0))
+    model.learn_one({"a": 1.0}, True, w=0.0)
+    assert model.decision_function_one({"a": 1.0}) == 0.0
+    model.learn_one({"b": 1.0}, True, w=0.0)
+    assert model.decision_function_one({"b": 1.0}) == 0.0
+
+
+def test_without_a_seed_models_differ_but_a_copy_goes_on_alike(tmp_path):
+    first, second = (PegasosClassifier(l2=1e-6, t0=10.0, initializer=optim.initializers.Normal()) for _ in range(2))
+    for model in (first, second):
+        model.learn_one({"a": 1.0}, True, w=0.0)
+    assert first.weights != second.weights
+    first.save(tmp_path / "model")
+    loaded = PegasosClassifier.load(tmp_path / "model")
+    for model in (first, loaded):
+        model.learn_one({"new": 1.0}, True, w=0.0)
+    assert first.weights == loaded.weights
+
+
+def test_texts_begin_with_them_too():
+    classifier = PegasosClassifier(l2=1e-6, t0=1e6, initializer=optim.initializers.Normal(seed=4))
+    model = PegasosTextClassifier(classifier=classifier)
+    model.learn_many(["some words", "other words"], ["ham", "spam"], w=0.0)
+    drawn = FirstWeights(optim.initializers.Normal(seed=4))
+    left = 1e6 / (1e6 + 2)
+    assert model.weights == pytest.approx({column: left * drawn(column) for column in model.weights}, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "initializer, error",
+    [
+        ("zeros", TypeError),
+        (0.0, TypeError),
+        (optim.initializers.Normal, TypeError),
+        (optim.initializers.Constant(float("nan")), ValueError),
+        (optim.initializers.Constant(1e60), ValueError),
+        (optim.initializers.Normal(sigma=-1.0), ValueError),
+    ],
+)
+def test_other_initializers_are_refused(initializer, error):
+    with pytest.raises(error):
+        PegasosClassifier(initializer=initializer)
