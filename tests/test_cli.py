@@ -14,7 +14,15 @@ from array import array
 
 import pytest
 
-from stream_pegasos import HashedBagOfWords, PegasosClassifier, PegasosTextClassifier, cli, load
+from stream_pegasos import (
+    HashedBagOfWords,
+    KernelPegasosClassifier,
+    MulticlassPegasosClassifier,
+    PegasosClassifier,
+    PegasosTextClassifier,
+    cli,
+    load,
+)
 from stream_pegasos.prequential import evaluate
 from stream_pegasos.streams import synthetic
 
@@ -290,6 +298,21 @@ def test_damaged_model(main, here, data):
         code, _, err = main(*arguments)
         assert code == 1
         assert "m is damaged" in error_line(err)
+
+
+def test_models_of_several_classes_and_kernels(main, here):
+    several = PegasosTextClassifier(classifier=MulticlassPegasosClassifier())
+    kernel = PegasosTextClassifier(classifier=KernelPegasosClassifier(budget=50))
+    for model in (several, kernel):
+        model.learn_many(*zip(*stream, strict=True))
+        model.save(f"{type(model.classifier).__name__}.safetensors")
+    for command in ("predict", "explain"):
+        code, _, err = main(command, "MulticlassPegasosClassifier.safetensors", "mail.jsonl")
+        assert code and "several classes" in error_line(err)
+    code, out, _ = main("predict", "KernelPegasosClassifier.safetensors", "mail.jsonl")
+    assert code == 0 and len(out.splitlines()) == len(stream)
+    code, _, err = main("explain", "KernelPegasosClassifier.safetensors", "mail.jsonl")
+    assert code and "has a kernel" in error_line(err)
 
 
 def test_third_label(main):

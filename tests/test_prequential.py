@@ -9,7 +9,12 @@ from river import evaluate as river_evaluate
 from river import metrics as river_metrics
 from sklearn import metrics
 
-from stream_pegasos import PegasosClassifier, PegasosTextClassifier
+from stream_pegasos import (
+    KernelPegasosClassifier,
+    MulticlassPegasosClassifier,
+    PegasosClassifier,
+    PegasosTextClassifier,
+)
 from stream_pegasos.prequential import Checkpoint, ExampleError, PrequentialScore, chunks, evaluate, learn
 from stream_pegasos.streams import synthetic
 
@@ -280,6 +285,8 @@ def test_impossible_parameters():
         evaluate(PegasosTextClassifier(), [], delay=-1)
     with pytest.raises(ValueError, match="batch is 0"):
         evaluate(PegasosTextClassifier(), [], batch=0)
+    with pytest.raises(ValueError, match="MulticlassPegasosClassifier is a model of several classes"):
+        evaluate(MulticlassPegasosClassifier(), [])
 
 
 @settings(max_examples=25, deadline=None)
@@ -305,3 +312,12 @@ def test_real_stream(data_folder):
     assert evaluation.score.n == 5_574
     assert evaluation.score.confusion_matrix.sum(1).tolist() == [4_827, 747]
     assert evaluation.score.accuracy > 0.9
+
+
+def test_kernels_are_evaluated_as_one_by_one():
+    examples = list(synthetic(n=300, seed=2))
+    model, other = (PegasosTextClassifier(classifier=KernelPegasosClassifier(budget=30)) for _ in range(2))
+    evaluation = evaluate(model, examples, batch=64)
+    accuracy = river_evaluate.progressive_val_score(examples, other, river_metrics.Accuracy())
+    # River counts predictions from the first on, and so does this.
+    assert evaluation.score.accuracy == pytest.approx(accuracy.get(), abs=1e-12)
