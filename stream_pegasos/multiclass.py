@@ -129,8 +129,7 @@ class MulticlassPegasosClassifier(SeveralClassifier):
         return self._classes.known
 
     def _column_names(self) -> dict[Label, int]:
-        # Another thread may just have met a class that has no column yet.
-        return {label: column for column, label in enumerate(self.classes) if column < self._learner.n_columns}
+        return {label: column for column, label in enumerate(self.classes)}
 
     def _learn_one(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
         number = self._classes.number(y)

@@ -54,13 +54,14 @@ class SeveralClassifier(Classifier):
         return {
             of: {name: float(values[i, column]) for i, name in named if values[i, column] != 0.0}
             for of, column in self._column_names().items()
+            if column < values.shape[1]  # another thread may just have met a class that had no column yet
         }
 
     @property
     def intercept(self) -> dict[Any, float]:
         keys, values = self._learner.items()
-        row = values[keys == INTERCEPT].sum(axis=0)
-        return {of: self.intercept_scaling * float(row[column]) for of, column in self._column_names().items()}
+        own = self.intercept_scaling * values[keys == INTERCEPT].sum(axis=0)
+        return {of: float(own[column]) for of, column in self._column_names().items() if column < len(own)}
 
     def flush(self) -> None:
         """Take the steps with the examples that the mini-batch buffers hold; none if they are empty."""
