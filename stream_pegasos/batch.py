@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, optimize, sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
-from stream_pegasos.checks import check_integer, check_lengths, check_number
+from stream_pegasos._pure.weights import VALUE_LIMIT
+from stream_pegasos.checks import LARGEST_L2, SMALLEST_L2, check_integer, check_lengths, check_number
 from stream_pegasos.kernel import KernelPegasosClassifier
 from stream_pegasos.labels import check_label
 from stream_pegasos.linear import PegasosClassifier
@@ -20,10 +21,11 @@ from stream_pegasos.text import PegasosTextClassifier
 
 __all__ = ["newton", "objective", "subgradient_descent"]
 
+# Its square is finite.
+LARGEST_NUMBER = 1e150
+
 Vector = NDArray[np.float64]
 Kernel = Callable[[Any, Any], Any]
-
-SMALLEST_L2, LARGEST_L2 = 1e-30, 1e30  # as for the classifiers
 
 
 def objective(model: Any, X: Any, y: Iterable[Any], l2: float | None = None) -> float:
@@ -74,6 +76,8 @@ def objective(model: Any, X: Any, y: Iterable[Any], l2: float | None = None) -> 
         X, signs = check_examples(X, y)
         if model.shape != (X.shape[1],):
             raise ValueError(f"the weights have the shape {model.shape} for {X.shape[1]} columns")
+        if model.dtype.kind not in "biuf" or not (np.abs(model) <= LARGEST_NUMBER).all():
+            raise ValueError(f"the weights are no finite numbers of at most {LARGEST_NUMBER:g}")
         squares, losses = float(model @ model), hinge(signs * (X @ model))
     else:
         classifier = model.classifier if isinstance(model, PegasosTextClassifier) else model
@@ -149,7 +153,7 @@ def subgradient_descent(
 
     """
     X, y = check_examples(X, y)
-    check_solver(l2, tol, max_iter)
+    check_solver(l2, tol, max_iter, callback)
     n, radius = len(y), 1.0 / math.sqrt(l2)
     w, margins, mean_dual = np.zeros(X.shape[1]), np.zeros(n), 0.0
     for t in range(1, max_iter + 1):
@@ -237,7 +241,7 @@ def newton(
 
     """
     X, y = check_examples(X, y)
-    check_solver(l2, tol, max_iter)
+    check_solver(l2, tol, max_iter, callback)
     space = FeatureSpace(X, y, l2) if kernel is None else KernelSpace(kernel_matrix(kernel, X), y, l2)
     x, outputs = space.start(), np.zeros(len(y))
     nit = 0
@@ -361,7 +365,8 @@ def multiclass_losses(classifier: MulticlassPegasosClassifier, margins: Vector, 
     labels = [check_label(label) for label in y]
     for label in labels:
         if label not in classes:
-            raise ValueError(f"label {label!r} is none of the model's, which are {', '.join(map(repr, classes))}")
+            known = ", ".join(map(repr, classes)) or "none yet"
+            raise ValueError(f"label {label!r} is none of the model's, which are {known}")
     check_number_of_labels(np.array(labels, object), len(margins))
     own = np.arange(len(classes)) == np.array([classes[label] for label in labels])[:, np.newaxis]
     if classifier.multi_class == "ovr":
@@ -382,7 +387,7 @@ def make_result(**fields: Any) -> optimize.OptimizeResult:
 
 
 def kernel_matrix(kernel: Kernel | str, X: Any) -> Vector:
-    if not callable(kernel) and kernel != "precomputed":
+    if not callable(kernel) and not (isinstance(kernel, str) and kernel == "precomputed"):
         raise TypeError(f"kernel is {kernel!r}; it must be None, 'precomputed' or a function of two matrices")
     K = kernel(X, X) if callable(kernel) else X
     K = np.asarray(K.toarray() if hasattr(K, "toarray") else K, np.float64)
@@ -412,8 +417,8 @@ def check_examples(X: Any, y: Any) -> tuple[Any, Vector]:
     if X.dtype.kind not in "biuf" or X.ndim != 2:
         raise TypeError(f"X has {X.ndim} dimensions of {X.dtype}; it must be a matrix of real numbers")
     X = sparse.csr_array(X, dtype=np.float64)
-    if not np.isfinite(X.data).all():
-        raise ValueError("X has values that are NaN or infinite; drop or fill them")
+    if not (np.abs(X.data) <= VALUE_LIMIT).all():
+        raise ValueError(f"X has values that are NaN, infinite or beyond {VALUE_LIMIT:g}; drop, fill or scale them")
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise ValueError(f"y has {labels.ndim} dimensions; it must have one")
@@ -429,7 +434,9 @@ def check_number_of_labels(labels: NDArray[Any], n_examples: int) -> None:
         raise ValueError("there are no examples, and so no mean of their losses")
 
 
-def check_solver(l2: float, tol: float, max_iter: int) -> None:
+def check_solver(l2: float, tol: float, max_iter: int, callback: Any) -> None:
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback is {callback!r}; it must be a function, or None")
     check_number("l2", l2, SMALLEST_L2, LARGEST_L2)
-    check_number("tol", tol, 0.0, math.inf)
+    check_number("tol", tol, 0.0, LARGEST_NUMBER)
     check_integer("max_iter", max_iter, 1, 1 << 31)

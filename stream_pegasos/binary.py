@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.checks import LARGEST_WEIGHT, check_class_weight, check_lengths, check_number
-from stream_pegasos.classifier import Classifier, Floats
+from stream_pegasos.checks import LARGEST_WEIGHT, check_lengths, check_number
+from stream_pegasos.classifier import Classifier, Floats, check_class_weight
 from stream_pegasos.engine import Encoder, KernelLearner, Learner, Vocabulary, signs_of
 from stream_pegasos.frames import n_rows
-from stream_pegasos.labels import Label, Labels, label_array
+from stream_pegasos.labels import Label, Labels, label_array, label_list
 from stream_pegasos.persistence import pack, unpack
 
 __all__ = ["BinaryClassifier"]
@@ -103,7 +103,7 @@ class BinaryClassifier(Classifier):
         if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biuf":
             labels, exchanged = self._labels.with_labels(first_labels(y))
             return labels, exchanged, np.where(y == labels.positive, 1.0, -1.0)
-        given = y.tolist() if hasattr(y, "tolist") else list(y)
+        given = label_list(y)
         labels, exchanged = self._labels, False
         try:
             signs = signs_of(given, labels.signs)

@@ -12,14 +12,13 @@ import numpy as np
 from stream_pegasos._pure.encoders import plain_name
 from stream_pegasos._pure.learner import LARGEST_SLOPE, SMALLEST_SLOPE
 from stream_pegasos._pure.weights import DIRECT_LIMIT, FIRST_NAME, FOLD_BELOW, INTERCEPT, VALUE_LIMIT
-from stream_pegasos.labels import check_label
 
 # With l2 and the weights of examples inside these limits every sum stays finite, whatever the stream brings.
-SMALLEST_L2, LARGEST_WEIGHT = 1e-30, 1e30
+SMALLEST_L2, LARGEST_L2, LARGEST_WEIGHT = 1e-30, 1e30, 1e30
 
 
 def check_number(name: str, value: Any, low: float, high: float) -> None:
-    if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__float__") or np.ndim(value):
         raise TypeError(f"{name} is {value!r}, which is no number")
     if not low <= value <= high or math.isnan(value):
         raise ValueError(f"{name} is {value!r}; it must be from {low:g} to {high:g}")
@@ -38,27 +37,19 @@ def check_bool(name: str, value: Any) -> None:
 
 
 def check_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    if value not in allowed:
+    if not isinstance(value, (str, type(None))) or value not in allowed:
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}")
 
 
 def check_step_parameters(
     l2: Any, batch_size: Any, t0: Any, project: Any, fit_intercept: Any, intercept_scaling: Any
 ) -> None:
-    check_number("l2", l2, SMALLEST_L2, 1e30)
+    check_number("l2", l2, SMALLEST_L2, LARGEST_L2)
     check_integer("batch_size", batch_size, 1, 1 << 31)
     check_number("t0", t0, 0.0, 1e100)
     check_bool("project", project)
     check_bool("fit_intercept", fit_intercept)
     check_number("intercept_scaling", intercept_scaling, 1e-30, 1e30)
-
-
-def check_class_weight(class_weight: Any) -> None:
-    if class_weight is not None and not isinstance(class_weight, Mapping):
-        raise TypeError(f"class_weight is {class_weight!r}; it must be a dict from label to weight, or None")
-    for label, weight in (class_weight or {}).items():
-        check_label(label)
-        check_number(f"class_weight[{label!r}]", weight, 0.0, LARGEST_WEIGHT)
 
 
 def check_lengths(what: str, n: int, n_examples: int) -> None:

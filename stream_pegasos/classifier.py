@@ -12,7 +12,7 @@ from river import base
 from stream_pegasos.checks import LARGEST_WEIGHT, check_lengths, check_number
 from stream_pegasos.engine import Encoder, KernelLearner, Learner, MultiLearner, Rows, Vocabulary
 from stream_pegasos.frames import csr_arrays, frame_like, frame_to_dicts, is_frame, series_like
-from stream_pegasos.labels import Label
+from stream_pegasos.labels import Label, check_label
 from stream_pegasos.persistence import Saveable, pack, pack_parameters, unpack
 
 __all__ = ["Classifier"]
@@ -55,7 +55,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         self._learn_one(encoder, x, y, w)
 
     def predict_one(self, x: Any) -> Any:  # type: ignore[override]
-        """The label of `x`; `None` where nothing has been learned.
+        """The label of `x`. Before anything is learned it is `None` or, with two classes and no `pos_label`, `False`.
 
         Parameters
         ----------
@@ -75,7 +75,8 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         return self._predict_proba_one(*self._encode_one(x))
 
     def decision_function_one(self, x: Any) -> Any:
-        """What the decision rests on: the margin, or all margins by what they are for.
+        """What the decision rests on: with two classes the margin, above 0 for the positive one; with more a dict of
+        the margins by class or, for ordered ones, by pair of neighbours.
 
         Parameters
         ----------
@@ -108,6 +109,10 @@ class Classifier(Saveable, base.MiniBatchClassifier):
 
     def predict_learn_many(self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> Any:
         """Prequential evaluation in one call: what decides about each example, before it is learned.
+
+        With two classes that is the margin. `MulticlassPegasosClassifier` gives a row of margins, in the order of
+        `classes` as they are afterwards, −inf for those that were yet to come; `OrdinalPegasosClassifier` the label
+        that it predicts, `None` before the first.
 
         Parameters
         ----------
@@ -248,3 +253,11 @@ class Classifier(Saveable, base.MiniBatchClassifier):
 
     def _predict_learn_many(self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> tuple[Any, Any]:
         return self._learn_many(*self._encode_many(X), y, w)
+
+
+def check_class_weight(class_weight: Any) -> None:
+    if class_weight is not None and not isinstance(class_weight, Mapping):
+        raise TypeError(f"class_weight is {class_weight!r}; it must be a dict from label to weight, or None")
+    for label, weight in (class_weight or {}).items():
+        check_label(label)
+        check_number(f"class_weight[{label!r}]", weight, 0.0, LARGEST_WEIGHT)

@@ -16,7 +16,7 @@ class FirstWeights:
     """The first weight of each feature, which depends on the seed and the feature's name alone."""
 
     def __init__(self, initializer: optim.initializers.Initializer) -> None:
-        if not isinstance(initializer, optim.initializers.Initializer):
+        if type(initializer) not in (getattr(optim.initializers, name) for name in optim.initializers.__all__):
             raise TypeError(f"initializer is {initializer!r}; it must be one of river.optim.initializers, or None")
         self.initializer = initializer
         seed = getattr(initializer, "seed", None)

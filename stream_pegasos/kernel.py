@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.binary import BinaryClassifier
 from stream_pegasos.checks import (
+    LARGEST_L2,
     SMALLEST_L2,
     check_integer,
     check_kernel_state,
@@ -129,7 +130,7 @@ class KernelPegasosClassifier(BinaryClassifier):
         class_weight: Mapping[Label, float] | None = None,
         pos_label: Label | None = None,
     ) -> None:
-        check_number("l2", l2, SMALLEST_L2, 1e30)
+        check_number("l2", l2, SMALLEST_L2, LARGEST_L2)
         check_number("t0", t0, 0.0, 1e100)
         if not callable(kernel):
             check_one_of("kernel", kernel, KERNELS)
@@ -178,10 +179,12 @@ class KernelPegasosClassifier(BinaryClassifier):
     def _learn_many(
         self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]
     ) -> tuple[Floats, Floats]:
+        if self.kernel in ("linear", "rbf", "cosine"):
+            return super()._learn_many(encoder, rows, y, w)
         before = self._learner.get_state()
         try:
             return super()._learn_many(encoder, rows, y, w)
-        except BaseException:  # perhaps of the kernel's, for an example in the middle
+        except BaseException:  # perhaps of the kernel's, which may fail for an example in the middle
             self._learner.set_state(before)
             raise
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -138,7 +138,7 @@ class Classes:
         TypeError
             If one is no bool, int or str.
         """
-        given = y.tolist() if hasattr(y, "tolist") else list(y)
+        given = label_list(y)
         numbers = dict(self.numbers)
         found = []
         for label in given:
@@ -146,6 +146,20 @@ class Classes:
             found.append(numbers.setdefault(check_label(label), len(numbers)) if number is None else number)
         new = self if len(numbers) == len(self.numbers) else Classes(tuple(numbers), numbers)
         return new, np.array(found, np.int64)
+
+
+def label_list(y: Any) -> list[Any]:
+    """The labels of several examples.
+
+    Raises
+    ------
+    TypeError
+        If they are not several.
+    """
+    given = y.tolist() if hasattr(y, "tolist") else y
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise TypeError(f"y must be a sequence of labels, not a single {type(y).__name__}")
+    return list(given)
 
 
 def label_array(labels: Sequence[Label | None]) -> NDArray[Any]:

@@ -57,9 +57,9 @@ class PegasosClassifier(BinaryClassifier):
     pos_label
         The label that positive margins stand for.
     average
-        What predicts, instead of the w of the last step: `True`, the average of the w of all steps; an int n of at
-        least 1, that from step n on; `"weighted"`, that of all with the w of step t weighted by t, which forgets the
-        rough beginning. Learning is not touched by it.
+        What predicts, instead of the w of the last step: `True`, the average of the w of all steps; an int n, that from
+        step n on, and up to there the last w; `"weighted"`, that of all with the w of step t weighted by t, which
+        forgets the rough beginning; `False` or 0, none. Learning is not touched by it.
     counter
         `"every"`: t counts every batch, as in the paper. `"violations"`: only those in which an example violated the
         margin; the others are no steps, and leave w as it is. It then shrinks less often, so that the optimum is that
@@ -217,7 +217,7 @@ class PegasosClassifier(BinaryClassifier):
             self._learner.learn(self._vocabulary, x, sign, 1.0)
 
     def predict_one(self, x: dict[Any, Any]) -> Any:  # type: ignore[override]
-        """The label of `x`; `None` where `pos_label` is given and nothing has been learned.
+        """The label of `x`. Before anything is learned it is `False`, or `None` where `pos_label` is given and no bool.
 
         Parameters
         ----------

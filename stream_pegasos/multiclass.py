@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 
 from stream_pegasos.checks import (
     LARGEST_WEIGHT,
-    check_class_weight,
     check_lengths,
     check_multi_state,
     check_number,
     check_one_of,
 )
-from stream_pegasos.classifier import Floats
+from stream_pegasos.classifier import Floats, check_class_weight
 from stream_pegasos.engine import Encoder
 from stream_pegasos.frames import n_rows
 from stream_pegasos.labels import Classes, Label, label_array

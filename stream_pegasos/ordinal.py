@@ -21,7 +21,7 @@ from stream_pegasos.checks import (
 from stream_pegasos.classifier import Floats
 from stream_pegasos.engine import Encoder
 from stream_pegasos.frames import n_rows, some_rows
-from stream_pegasos.labels import Label, check_label, label_array
+from stream_pegasos.labels import Label, check_label, label_array, label_list
 from stream_pegasos.persistence import pack, unpack
 from stream_pegasos.several import SeveralClassifier
 
@@ -134,7 +134,7 @@ class OrdinalPegasosClassifier(SeveralClassifier):
         self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]
     ) -> tuple[NDArray[Any], Floats]:
         """The label predicted for each row, and how probable the right one was, before it is learned."""
-        labels = [check_integer_label(label) for label in (y.tolist() if hasattr(y, "tolist") else list(y))]
+        labels = [check_integer_label(label) for label in label_list(y)]
         check_lengths("labels", len(labels), n_rows(rows))
         weights = self._weights_many(np.array(labels), int, w)
         # The machines change where a label is new; a piece of the rows goes up to there.

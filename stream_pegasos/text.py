@@ -119,7 +119,7 @@ class PegasosTextClassifier(Classifier):
         self.classifier._learn_one(self.features._scanner, self.features._prepare(x), y, w)
 
     def predict_one(self, x: Any) -> Any:  # type: ignore[override]
-        """The label of a text; `None` where `pos_label` is given and nothing has been learned.
+        """The label of a text, as the classifier gives it.
 
         Parameters
         ----------

@@ -257,8 +257,8 @@ def test_the_gap_of_an_online_model_shrinks():
 @pytest.mark.parametrize(
     ("X", "y", "error", "message"),
     [
-        ([[1.0, np.nan]], [1], ValueError, "NaN or infinite"),
-        ([[1.0, -np.inf]], [1], ValueError, "NaN or infinite"),
+        ([[1.0, np.nan]], [1], ValueError, "NaN, infinite or beyond"),
+        ([[1.0, -np.inf]], [1], ValueError, "NaN, infinite or beyond"),
         ([["a", "b"]], [1], TypeError, "real numbers"),
         (sparse.csr_array([[1j, 0]]), [1], TypeError, "real numbers"),
         ([1.0, 2.0], [1, 1], TypeError, "1 dimensions"),
@@ -286,6 +286,8 @@ def test_bad_examples(solve, X, y, error, message):
         ({"tol": np.nan}, ValueError, "tol is nan"),
         ({"max_iter": 0}, ValueError, "max_iter is 0"),
         ({"max_iter": 2.5}, TypeError, "max_iter is 2.5"),
+        ({"callback": "f"}, TypeError, "callback is 'f'"),
+        ({"tol": 1e200}, ValueError, "tol is 1e"),
     ],
 )
 def test_bad_parameters(solve, parameter, error, message):
@@ -319,5 +321,10 @@ def test_what_has_no_objective():
         objective(LinearSVC(), np.eye(2), [1, -1])
     with pytest.raises(TypeError, match="l2 is None"):
         objective(np.zeros(2), np.eye(2), [1, -1])
+    for weights in ([np.nan, 1.0], [np.inf, 1.0], [1j, 1.0], ["a", "b"]):
+        with pytest.raises(ValueError, match="weights are no finite numbers"):
+            objective(np.array(weights), np.eye(2), [1, -1], l2=1.0)
+    with pytest.raises(ValueError, match="which are none yet"):
+        objective(MulticlassPegasosClassifier(), [{"a": 1}], ["ham"])
     with pytest.raises(ValueError, match=r"shape \(3,\) for 2 columns"):
         objective(np.zeros(3), np.eye(2), [1, -1], l2=1.0)

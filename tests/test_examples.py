@@ -1,6 +1,7 @@
 """Every example runs from start to end."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,20 @@ def test_paper_runs(paper: Path, tmp_path: Path) -> None:
     # Without the real streams a script says what it misses, and draws nothing.
     assert figure.is_file() or "STREAM_PEGASOS_DATA" in printed
     assert not figure.is_file() or figure.stat().st_size < 100_000
+
+
+def test_readme_example_runs(tmp_path: Path) -> None:
+    """The Python in the README, with the results that its comments promise."""
+    readme = (FOLDER.parent / "README.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    promise = r"# ({.*}|Accuracy.*)$"
+    script = re.sub(rf"^(\w[^#\n=]*)  {promise}", r"print(\1)", code, flags=re.MULTILINE)
+    (tmp_path / "readme.py").write_text(script, encoding="utf-8")
+    printed = run(tmp_path, "readme.py").splitlines()
+    promised = re.findall(promise, code, re.MULTILINE)
+    assert len(printed) == len(promised) == 2
+    for result, expected in zip(printed, promised, strict=True):
+        assert re.fullmatch(re.escape(expected).replace("…", r"\d*"), result)
 
 
 def test_there_are_examples() -> None:

@@ -90,3 +90,17 @@ def test_texts_begin_with_them_too():
 def test_other_initializers_are_refused(initializer, error):
     with pytest.raises(error):
         PegasosClassifier(initializer=initializer)
+
+
+def test_predictions_come_before_first_weights():
+    options = {"l2": 0.1, "t0": 10.0, "initializer": optim.initializers.Normal(seed=1)}
+    one, many = PegasosClassifier(**options), PegasosClassifier(**options)
+    X, y = [{"a": 1.0}, {"a": 1.0, "b": 2.0}, {"c": 1.0}, {"b": 1.0}], [True, False, True, True]
+    margins = []
+    for x, label in zip(X, y, strict=True):
+        margins.append(one.decision_function_one(x))
+        one.learn_one(x, label)
+    assert margins[0] == margins[2] == 0.0
+    assert many.predict_learn_many(X, y).tolist() == margins
+    assert many.predict_proba_one(X[1]) == one.predict_proba_one(X[1])
+    assert many.weights == one.weights

@@ -806,3 +806,33 @@ def test_every_pair_of_kernels_is_told_apart():
         model.learn_many(*zip(*examples, strict=True))
         margins.append(model.decision_function_one({"a": 1.0, "b": 3.0}))
     assert all(abs(one - other) > 1e-3 for one, other in itertools.combinations(margins, 2))
+
+
+@pytest.mark.parametrize("k", range(1, 12))
+def test_a_kernel_that_fails_from_some_call_on_leaves_the_model_usable(k):
+    """Also where it goes on failing while the model is put back."""
+    calls, limit = 0, math.inf
+
+    def common(x, z):
+        nonlocal calls
+        calls += 1
+        if calls > limit:
+            raise RuntimeError("no more")
+        return float(len(x.keys() & z.keys()))
+
+    model = KernelPegasosClassifier(l2=0.1, kernel=common)
+    model.learn_many([{"a": 1.0}, {"b": 1.0}], [True, False])
+    before = model.dual_coef.tolist(), model.support_vectors, model.n_iterations
+    calls, limit = 0, k
+    try:
+        model.learn_many([{"c": 1.0}, {"d": 2.0}, {"z": 1.0}], [True, False, True])
+    except RuntimeError:
+        assert (model.dual_coef.tolist(), model.support_vectors, model.n_iterations) == before
+    else:
+        assert k >= calls
+    limit = math.inf
+    model.learn_one({"a": 1.0, "new": 1.0}, False)
+    assert model.decision_function_one({"a": 1.0}) == pytest.approx(
+        sum(beta * len(x.keys() & {"a"}) for beta, x in zip(model.dual_coef, model.support_vectors, strict=True))
+        / (0.1 * model.n_iterations)
+    )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_pegasos import PegasosClassifier
+from stream_pegasos import MulticlassPegasosClassifier, OrdinalPegasosClassifier, PegasosClassifier
 from stream_pegasos.labels import Classes, Labels, check_label, label_array
 
 
@@ -380,3 +380,11 @@ def test_arrays_of_labels_of_one_type_are_of_that_type():
     assert label_array([1, -2]).dtype == np.int64
     assert label_array(["ham", "spam"]).dtype.kind == "U"
     assert label_array(["a\0"]).dtype == label_array([1, "1"]).dtype == label_array([0, True]).dtype == object
+
+
+@pytest.mark.parametrize("y", ["spam", b"spam", {"spam": 1}, 1.0, None])
+@pytest.mark.parametrize("kind", [PegasosClassifier, MulticlassPegasosClassifier, OrdinalPegasosClassifier])
+def test_a_single_label_is_not_many(kind, y, unchanged):
+    model = kind()
+    with unchanged(model), pytest.raises(TypeError, match="y must be a sequence of labels, not a single"):
+        model.learn_many([{"a": 1.0}] * 4, y)

@@ -6,12 +6,14 @@ itself: Shalev-Shwartz, Singer and Srebro, ICML 2007.
     python examples/papers/greenquist.py [--small] [--figure PNG]
 """
 
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from common import parser, print_table, save_figure
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, configuration, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from matplotlib.axes import Axes
@@ -224,6 +226,7 @@ def draw_steps(axes: Axes, n_steps: int = 8) -> None:
 
 
 def main() -> None:
+    configuration.set_hypothesis_home_dir(Path(tempfile.gettempdir()) / "hypothesis")  # not where the user stands
     options = parser(__file__, __doc__).parse_args()
     rows = []
     for statement in STATEMENTS:

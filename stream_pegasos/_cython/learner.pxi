@@ -130,12 +130,12 @@ cdef class Learner:
         cdef double margin, predicted
         wait_for(encoder._guard, self.weights._guard)
         encoder._load(x, True)
-        if self._initializer is not None:
-            self._initialize(encoder)
         if self._begin(e) < 0:
             raise MemoryError
         margin = self._margin(e)
         predicted = self._predict(e, margin)
+        if self._initializer is not None:
+            margin = self._initialize(encoder)
         if self._learn(e, margin, predicted, probability_of(&self._calibration, predicted), y, weight) < 0:
             raise MemoryError
 
@@ -175,15 +175,15 @@ cdef class Learner:
                 if encoder._fetch(i) < 0:
                     status = -1
                     break
-                if initializing:
-                    with gil:
-                        self._initialize(encoder)
                 if self._begin(e) < 0:
                     status = -1
                     break
                 margin = self._margin(e)
                 out_margins[i] = self._predict(e, margin)
                 out_probabilities[i] = probability_of(&self._calibration, out_margins[i])
+                if initializing:
+                    with gil:
+                        margin = self._initialize(encoder)
                 if learning:
                     status = self._learn(
                         e,
@@ -254,22 +254,22 @@ cdef class Learner:
         """Whether a loop can do with the weights by column."""
         return self._batch_size == 1 and self._initializer is None
 
-    cdef int _initialize(self, Encoder encoder) except -1:
+    cdef double _initialize(self, Encoder encoder) except? -1.0:
+        """Give new features of the example in hand their first weights; its margin with them."""
         cdef Example* e = &encoder._example
         cdef Py_ssize_t i
         cdef double first
         cdef bint new = False
-        if self._initial_scale == 0.0:
-            return 0
-        for i in range(e.n):
-            if e.values[i] != 0.0 and not self.weights._has(e.hashes[i]):
+        for i in range(e.n if self._initial_scale != 0.0 else 0):
+            if e.values[i] != 0.0 and e.hashes[i] != INTERCEPT_HASH and not self.weights._has(e.hashes[i]):
                 new = True
                 first = self._initializer(encoder.name(<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER)))
                 if self.weights._add(e.hashes[i], self._initial_scale * first / self.weights._a) < 0:
                     raise MemoryError
         if new and (self._project or self.n_iterations == 0):
             self._back_into_ball()
-        return 0
+        find_homes(&self.weights._table, e, self._slots)
+        return self._margin(e)
 
     cdef int _begin(self, Example* e) noexcept nogil:
         """Add the constant feature, and begin to look for the entries."""

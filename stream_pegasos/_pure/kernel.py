@@ -136,7 +136,7 @@ class KernelLearner:
         return self._support_vector(features, named)
 
     def _support_vector(self, features: dict[int, float], named: dict[Any, float]) -> SupportVector:
-        square = sum(x * x for x in features.values())
+        square = square_of(features)
         if callable(self._kernel):
             return SupportVector(features, square, check_similarity(self._kernel(named, named)), named)
         return SupportVector(features, square, check_similarity(self._similarity(square, square, square)), named)
@@ -233,21 +233,27 @@ class KernelLearner:
             "keys": np.array([key for features in vectors for key in features], np.int64),
             "values": np.array([x for features in vectors for x in features.values()], np.float64),
         }
-        if callable(self._kernel):
+        if callable(self._kernel):  # which is not to be called again, since it may fail
             state["named"] = [vector.named for vector in self._vectors]
+            state["itself"] = [vector.itself for vector in self._vectors]
         return state
 
     def set_state(self, state: State) -> None:
-        self._calibration.set_state(state)
-        self.n_iterations = state["n_iterations"]
-        self._coefficients = state["coefficients"].tolist()
         keys, values = state["keys"].tolist(), state["values"].tolist()
         pieces = [slice(begin, end) for begin, end in itertools.pairwise(state["indptr"].tolist())]
-        named = state.get("named", [{}] * len(pieces))
-        self._vectors = [
-            self._support_vector(dict(zip(keys[piece], values[piece], strict=True)), names)
-            for piece, names in zip(pieces, named, strict=True)
-        ]
+        vectors = [dict(zip(keys[piece], values[piece], strict=True)) for piece in pieces]
+        if callable(self._kernel):
+            known = zip(vectors, state["itself"], state["named"], strict=True)
+            self._vectors = [SupportVector(features, square_of(features), *rest) for features, *rest in known]
+        else:
+            self._vectors = [self._support_vector(features, {}) for features in vectors]
+        self._coefficients = state["coefficients"].tolist()
+        self._calibration.set_state(state)
+        self.n_iterations = state["n_iterations"]
+
+
+def square_of(features: dict[int, float]) -> float:
+    return sum(x * x for x in features.values())
 
 
 def check_similarity(similarity: Any) -> float:

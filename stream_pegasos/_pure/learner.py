@@ -129,9 +129,7 @@ class Learner:
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> None:
         """Take in one example with label y = ±1, and the step if it fills the batch."""
-        row = with_intercept(encoder.row(x, True), self._intercept_scaling)
-        self._initialize(encoder, row)
-        self.learn_row(row, y, weight)
+        self.learn_row(with_intercept(encoder.row(x, True), self._intercept_scaling), y, weight, encoder)
 
     def predict_learn_many(
         self,
@@ -144,12 +142,10 @@ class Learner:
         rows = encoder.rows(X, y is not None)
         margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
         for i, row in enumerate(with_intercept(row, self._intercept_scaling) for row in rows):
-            if y is not None:
-                self._initialize(encoder, row)
             margins[i] = self.weights.predict(row)
             probabilities[i] = self.probability(margins[i])
             if y is not None:
-                self.learn_row(row, float(y[i]), 1.0 if weights is None else float(weights[i]))
+                self.learn_row(row, float(y[i]), 1.0 if weights is None else float(weights[i]), encoder)
         return margins, probabilities
 
     def flush(self) -> None:
@@ -163,8 +159,9 @@ class Learner:
         self._initial_scale = -self._initial_scale
         self._buffer = [(key, -value) for key, value in self._buffer]
 
-    def learn_row(self, row: Row, y: float, weight: float) -> None:
+    def learn_row(self, row: Row, y: float, weight: float, encoder: Encoder) -> None:
         self._calibration.learn(self.weights.predict(row), y)
+        self._initialize(encoder, row)
         if y * self.weights.dot(row) < 1.0:
             coefficient = weight * y * row.factor
             self._buffer += [(key, coefficient * x) for key, x in zip(row.keys, row.values, strict=True)]
@@ -194,11 +191,11 @@ class Learner:
         """Give features that are new what is left of their first weights, which are to lie in the ball."""
         if self._initializer is None or self._initial_scale == 0.0:
             return
-        new = [key for key, x in zip(row.keys, row.values, strict=True) if x != 0.0 and key not in self.weights]
-        for key in dict.fromkeys(new):
-            if key != INTERCEPT:
-                first = self._initializer(encoder.name(key))
-                self.weights.add(Row([key], [1.0]), self._initial_scale * first)
+        items = zip(row.keys, row.values, strict=True)
+        new = dict.fromkeys(key for key, x in items if x != 0.0 and key != INTERCEPT and key not in self.weights)
+        for key in new:
+            first = self._initializer(encoder.name(key))
+            self.weights.add(Row([key], [1.0]), self._initial_scale * first)
         if new and (self._project or self.n_iterations == 0):
             self._back_into_ball()
 

@@ -187,6 +187,10 @@ class Joint:
         self._buffer = list(zip(*(state[name].tolist() for name in names), strict=True))
 
 
+# The learners of columns have no first weights, which alone would need names.
+NAMELESS = Encoder()
+
+
 class Separate:
     """A learner a column."""
 
@@ -210,7 +214,7 @@ class Separate:
     def learn_row(self, row: Row, y: int, signs: list[float], weight: float) -> None:
         for learner, sign in zip(self._learners, signs, strict=True):
             if sign:
-                learner.learn_row(row, sign, weight)
+                learner.learn_row(row, sign, weight, NAMELESS)
 
     def flush(self) -> None:
         for learner in self._learners:
