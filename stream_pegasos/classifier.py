@@ -170,6 +170,8 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             return self._vocabulary, frame_to_dicts(X)
         if isinstance(X, (dict, str, bytes)):
             raise TypeError(f"X must be a sequence of examples, not a single {type(X).__name__}")
+        if isinstance(X, np.ndarray) and X.dtype != object:
+            raise TypeError("X is a dense array; scipy.sparse.csr_array(X) makes the sparse matrix that is taken")
         return self._vocabulary, X if isinstance(X, list) else list(X)
 
     # The work on what is encoded already.

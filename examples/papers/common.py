@@ -27,10 +27,10 @@ def parser(script: str, description: str | None) -> argparse.ArgumentParser:
     return options
 
 
-def find(folder: Path, name: str) -> Path:
+def find(folder: Path, name: str, options: str = "--data or STREAM_PEGASOS_DATA") -> Path:
     """The path of a data file; ends the script, saying so, where the file is absent."""
     if not (folder / name).is_file():
-        print(f"{name} is not in {folder}: name its folder with --data or STREAM_PEGASOS_DATA")
+        print(f"{name} is not in {folder}: name its folder with {options}")
         sys.exit(0)
     return folder / name
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from common import parser, print_table, save_figure
+from common import find, parser, print_table, save_figure
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -62,8 +62,11 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
 
 
 def read_fashion(folder: Path) -> Images:
-    images = [read_idx(folder / f"{part}-images-idx3-ubyte.gz") for part in ("train", "t10k")]
-    labels = [read_idx(folder / f"{part}-labels-idx1-ubyte.gz").astype(np.int64) for part in ("train", "t10k")]
+    def read(name: str) -> NDArray[np.uint8]:
+        return read_idx(find(folder, f"{name}-ubyte.gz", "--fashion"))
+
+    images = [read(f"{part}-images-idx3") for part in ("train", "t10k")]
+    labels = [read(f"{part}-labels-idx1").astype(np.int64) for part in ("train", "t10k")]
     X_train, X_test = (csr_array(X.reshape(len(X), -1) / 255.0) for X in images)
     return Images(X_train, labels[0], X_test, labels[1], FASHION)
 
