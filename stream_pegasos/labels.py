@@ -130,22 +130,23 @@ class Classes:
         except TypeError:  # not even hashable
             return None
 
-    def with_labels(self, y: Iterable[Any]) -> tuple[Classes, NDArray[np.int64]]:
-        """Classes that know the labels in `y` too, and the number of each.
+    def with_labels(self, y: list[Any]) -> Classes:
+        """Classes that know the labels in `y` too.
 
         Raises
         ------
         TypeError
             If one is no bool, int or str.
         """
-        given = label_list(y)
         numbers = dict(self.numbers)
-        found = []
-        for label in given:
-            number = self.number(label)
-            found.append(numbers.setdefault(check_label(label), len(numbers)) if number is None else number)
-        new = self if len(numbers) == len(self.numbers) else Classes(tuple(numbers), numbers)
-        return new, np.array(found, np.int64)
+        try:
+            distinct = list(dict.fromkeys(y))
+        except TypeError:  # some are not even hashable, which check_label says of them by name
+            distinct = y
+        for given in distinct:
+            label = check_label(given)
+            numbers.setdefault(label, len(numbers))
+        return self if len(numbers) == len(self.numbers) else Classes(tuple(numbers), numbers)
 
 
 def label_list(y: Any) -> list[Any]:

@@ -16,9 +16,9 @@ from stream_pegasos.checks import (
     check_one_of,
 )
 from stream_pegasos.classifier import Floats, check_class_weight
-from stream_pegasos.engine import Encoder
+from stream_pegasos.engine import Encoder, signs_of
 from stream_pegasos.frames import n_rows
-from stream_pegasos.labels import Classes, Label, label_array
+from stream_pegasos.labels import Classes, Label, label_array, label_list
 from stream_pegasos.persistence import pack, unpack
 from stream_pegasos.several import SeveralClassifier
 
@@ -144,8 +144,12 @@ class MulticlassPegasosClassifier(SeveralClassifier):
     def _learn_many(
         self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]
     ) -> tuple[Floats, Floats]:
-        classes, numbers = self._classes.with_labels(y)
-        check_lengths("labels", len(numbers), n_rows(rows))
+        labels = label_list(y)
+        check_lengths("labels", len(labels), n_rows(rows))
+        classes = self._classes.with_labels(labels)
+        found = signs_of(labels, classes.numbers)
+        assert found is not None
+        numbers = found.astype(np.int64)
         before, self._classes = self._classes, classes
         try:
             weights = self._weights_many(numbers, classes.known.__getitem__, w)
@@ -189,7 +193,7 @@ class MulticlassPegasosClassifier(SeveralClassifier):
 
     def _labels_from_state(self, values: Any) -> None:
         labels = [unpack(label) for label in values["labels"]]
-        self._classes, _ = self._classes.with_labels(labels)
+        self._classes = self._classes.with_labels(labels)
         if list(self.classes) != labels:
             raise ValueError("the labels are not as they were written")
 

@@ -258,7 +258,7 @@ cdef class MultiLearner:
 
     cdef int _add_column(self) noexcept nogil:
         cdef Column* column
-        if self.n_columns == self._width and self._widen(self._width + (self._width >> 1)) < 0:
+        if self.n_columns == self._width and self._widen(self._width + max(self._width >> 2, 1)) < 0:
             return -1
         column = &self._columns[self.n_columns]
         column.a, column.squares, column.n_iterations, column.n_buffered = 1.0, 0.0, 0, 0
@@ -280,21 +280,19 @@ cdef class MultiLearner:
         return 0
 
     cdef void _find_margins(self, Example* e) noexcept nogil:
-        cdef Py_ssize_t i, c, n = self.n_columns
-        cdef const double* row
+        cdef Py_ssize_t i, j, c, n = self.n_columns, n_rows
+        cdef const double* rows[4]
         cdef const Word* entry
-        cdef double* margins = self._margins
-        cdef double x
-        memset(margins, 0, n * sizeof(double))
+        memset(self._margins, 0, n * sizeof(double))
         find_entries(&self._table, e, self._slots)
-        for i in range(e.n):
-            entry = &self._table.words[self._slots[i]]
-            row = &entry[1].v if entry.hash == e.hashes[i] else self._nothing
-            x = e.values[i]
-            for c in range(n):
-                margins[c] += row[c] * x
+        for i in range(0, e.n, 4):
+            n_rows = min(e.n - i, 4)
+            for j in range(n_rows):
+                entry = &self._table.words[self._slots[i + j]]
+                rows[j] = &entry[1].v if entry.hash == e.hashes[i + j] else self._nothing
+            sp_add_scaled(self._margins, rows, e.values + i, n_rows, n)
         for c in range(n):
-            margins[c] *= self._columns[c].a * e.factor
+            self._margins[c] *= self._columns[c].a * e.factor
 
     cdef int _learn(self, Example* e, Py_ssize_t y, double weight, const double* signs) noexcept nogil:
         """Take in the example whose margins and slots have been found; without signs the columns are the classes."""

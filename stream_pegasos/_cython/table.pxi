@@ -39,6 +39,8 @@ cdef void find_homes(const Table* given, const Example* e, Py_ssize_t* slots) no
     for i in range(e.n):
         slots[i] = home(&table, e.hashes[i])
         SP_PREFETCH(&table.words[slots[i]])
+        if table.stride > 4:  # which may well lie in two lines of the cache
+            SP_PREFETCH(&table.words[slots[i] + table.stride - 1])
 
 
 cdef void find_entries(const Table* given, const Example* e, Py_ssize_t* slots) noexcept nogil:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from stream_pegasos._pure.encoders import Encoder
 from stream_pegasos._pure.weights import INTERCEPT, Row, State, WeightDict
 
 
-def signs_of(y: list[Any], signs: dict[Any, float]) -> NDArray[np.float64] | None:
+def signs_of(y: list[Any], signs: Mapping[Any, float]) -> NDArray[np.float64] | None:
     """The value in `signs` of each label of a list, or None if one is not there."""
     found = [signs.get(label) for label in y]
     return None if None in found else np.array(found, np.float64)
