@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_pegasos import MulticlassPegasosClassifier, OrdinalPegasosClassifier, PegasosClassifier
-from stream_pegasos.labels import Classes, Labels, check_label, label_array
+from stream_pegasos.labels import Classes, Labels, check_label, label_array, label_list
 
 
 def after(*met, pos_label=None):
