@@ -71,6 +71,12 @@ cdef inline Py_ssize_t grown(Py_ssize_t n_homes) noexcept nogil:
     return n_homes + n_homes // 3
 
 
+cdef inline void copy_entry(Word* to, const Word* source, Py_ssize_t stride) noexcept nogil:
+    to[0], to[1] = source[0], source[1]
+    if stride > 2:  # a call costs more than what most entries hold
+        memcpy(to + 2, source + 2, (stride - 2) * sizeof(Word))
+
+
 cdef void make_empty(Word* words, Py_ssize_t n_slots, Py_ssize_t stride) noexcept nogil:
     cdef Py_ssize_t slot
     memset(words, 0, n_slots * stride * sizeof(Word))
@@ -97,7 +103,7 @@ cdef int rebuild(Table* table, Py_ssize_t n_homes, Py_ssize_t spare, Py_ssize_t 
                 q = max(home(table, old.words[p].hash), taken)
                 if q >= end(table) - stride:
                     break
-                memcpy(&table.words[q], &old.words[p], min(stride, old.stride) * sizeof(Word))
+                copy_entry(&table.words[q], &old.words[p], min(stride, old.stride))
                 taken = q + stride
         else:
             break
@@ -123,9 +129,12 @@ cdef Py_ssize_t insert(Table* table, Py_ssize_t p, uint64_t h) noexcept nogil:
         if rebuild(table, table.n_homes, 2 * (table.n_slots - table.n_homes), table.stride) < 0:
             return -1
         p = seek(table, h)
-    memmove(&table.words[p + table.stride], &table.words[p], (gap - p) * sizeof(Word))
-    memset(&table.words[p], 0, table.stride * sizeof(Word))
-    table.words[p].hash = h
+    while gap > p:
+        copy_entry(&table.words[gap], &table.words[gap - table.stride], table.stride)
+        gap -= table.stride
+    table.words[p].hash, table.words[p + 1].hash = h, 0
+    if table.stride > 2:
+        memset(&table.words[p + 2], 0, (table.stride - 2) * sizeof(Word))
     table.n += 1
     return p
 
