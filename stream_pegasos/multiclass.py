@@ -199,6 +199,9 @@ class MulticlassPegasosClassifier(SeveralClassifier):
 
     def _check_state(self, state: Mapping[str, Any], names: list[Any]) -> None:
         check_multi_state(state, names, self.batch_size, len(self.classes))
+        counts = (state["n_iterations"], state["n_buffered"])
+        if self.multi_class == "crammer_singer" and any(np.ptp(count) for count in counts if len(count)):
+            raise ValueError("classes that are learned together have taken different steps")
 
 
 def softmax(margins: Floats, slopes: Floats) -> Floats:

@@ -586,11 +586,13 @@ OF_KERNELS = [
     setting("labels", "met", to=3),
     setting("names", to=[]),
 ]
+OF_CLASSES_TOGETHER = [at("n_buffered", 0, 1), at("n_iterations", 1, 1)]
 OTHER_FORGERIES = [
     pytest.param(kind, change, id=f"{kind}-{change.__name__}")
     for kinds, changes in (
         (("joint", "ovr", "ordinal"), COLUMNS),
         (("joint", "ovr"), OF_CLASSES),
+        (("joint",), OF_CLASSES_TOGETHER),
         (("ordinal",), OF_ORDER),
         (("kernel",), OF_KERNELS),
     )
