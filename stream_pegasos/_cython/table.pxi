@@ -17,7 +17,6 @@ cdef struct Table:
 cdef enum:
     SPARE_SLOTS = 16
     FEWEST_HOMES = 16
-    EMPTY_SLOTS = 2
 
 
 cdef inline Py_ssize_t home(const Table* table, uint64_t h) noexcept nogil:
@@ -50,9 +49,10 @@ cdef void find_entries(const Table* given, const Example* e, Py_ssize_t* slots) 
     cdef uint64_t h
     for i in range(e.n):
         p, h = slots[i], e.hashes[i]
-        # Most entries are at most three slots from home: how many is hard to predict, so nothing branches on it. Where
-        # one is not smaller, none behind it is, and behind the table there are two more slots, always empty.
-        p += stride * ((words[p].hash < h) + (words[p + stride].hash < h) + (words[p + 2 * stride].hash < h))
+        # Most entries are at most three slots from home: how many is hard to predict, so nothing branches on it.
+        p += stride & -<Py_ssize_t> (words[p].hash < h)
+        p += stride & -<Py_ssize_t> (words[p].hash < h)
+        p += stride & -<Py_ssize_t> (words[p].hash < h)
         while words[p].hash < h:
             p += stride
         slots[i] = p
@@ -91,11 +91,11 @@ cdef int rebuild(Table* table, Py_ssize_t n_homes, Py_ssize_t spare, Py_ssize_t 
     table.n_homes, table.stride = n_homes, stride
     while True:
         table.n_slots = n_homes + spare
-        table.words = <Word*> malloc((end(table) + EMPTY_SLOTS * stride) * sizeof(Word))
+        table.words = <Word*> malloc(end(table) * sizeof(Word))
         if table.words == NULL:
             table[0] = old
             return -1
-        make_empty(table.words, table.n_slots + EMPTY_SLOTS, stride)
+        make_empty(table.words, table.n_slots, stride)
         taken = 0
         for slot in range(old.n_slots if old.n else 0):
             p = slot * old.stride
