@@ -42,20 +42,26 @@ cdef void find_homes(const Table* given, const Example* e, Py_ssize_t* slots) no
             SP_PREFETCH(&table.words[slots[i] + table.stride - 1])
 
 
-cdef void find_entries(const Table* given, const Example* e, Py_ssize_t* slots) noexcept nogil:
-    """Where each feature is, or else where it belongs, from its home on."""
-    cdef const Word* words = given.words
-    cdef Py_ssize_t stride = given.stride, i, p
+cdef inline void find_entries_by(Py_ssize_t stride, const Word* words, const Example* e, Py_ssize_t* slots) noexcept nogil:
+    cdef Py_ssize_t i, p
     cdef uint64_t h
     for i in range(e.n):
         p, h = slots[i], e.hashes[i]
         # Most entries are at most three slots from home: how many is hard to predict, so nothing branches on it.
-        p += stride & -<Py_ssize_t> (words[p].hash < h)
-        p += stride & -<Py_ssize_t> (words[p].hash < h)
-        p += stride & -<Py_ssize_t> (words[p].hash < h)
+        p += stride * (words[p].hash < h)
+        p += stride * (words[p].hash < h)
+        p += stride * (words[p].hash < h)
         while words[p].hash < h:
             p += stride
         slots[i] = p
+
+
+cdef void find_entries(const Table* table, const Example* e, Py_ssize_t* slots) noexcept nogil:
+    """Where each feature is, or else where it belongs, from its home on."""
+    if table.stride == 2:  # as nearly always; a multiplication by a constant costs nothing
+        find_entries_by(2, table.words, e, slots)
+    else:
+        find_entries_by(table.stride, table.words, e, slots)
 
 
 cdef inline Py_ssize_t end(const Table* table) noexcept nogil:
