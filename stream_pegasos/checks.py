@@ -61,12 +61,7 @@ def check_state(
     state: Mapping[str, Any], names: list[Any], batch_size: int, average: bool = False, only_violations: bool = False
 ) -> None:
     """Raise a ValueError or a TypeError if no learner can have been in this state."""
-    check_names(names)
-    check_keys(state["keys"], names)
-    check_floats(state["values"], (len(state["keys"]),))
-    check_unique(state["keys"])
-    check_keys(state["buffer_keys"], names)
-    check_floats(state["buffer_values"], (len(state["buffer_keys"]),))
+    check_weights(state, names, (len(state["keys"]),))
     check_integer("n_iterations", state["n_iterations"], 0, (1 << 63) - 1)
     check_integer("n_buffered", state["n_buffered"], 0, batch_size - 1)
     if not state["n_buffered"] and len(state["buffer_keys"]):
@@ -86,12 +81,7 @@ def check_state(
 
 def check_multi_state(state: Mapping[str, Any], names: list[Any], batch_size: int, n_columns: int) -> None:
     """Raise a ValueError or a TypeError if no learner of that many columns can have been in this state."""
-    check_names(names)
-    check_keys(state["keys"], names)
-    check_floats(state["values"], (len(state["keys"]), n_columns))
-    check_unique(state["keys"])
-    check_keys(state["buffer_keys"], names)
-    check_floats(state["buffer_values"], (len(state["buffer_keys"]),))
+    check_weights(state, names, (len(state["keys"]), n_columns))
     check_integers(state["buffer_columns"], (len(state["buffer_keys"]),), 0, n_columns - 1)
     check_integers(state["n_iterations"], (n_columns,), 0, (1 << 63) - 1)
     check_integers(state["n_buffered"], (n_columns,), 0, batch_size - 1)
@@ -130,6 +120,16 @@ def check_kernel_state(state: Mapping[str, Any], names: list[Any], budget: int |
 LARGEST_SUM = 1e307
 # As many examples as can be counted, each with the largest weight of its own and the largest of its class.
 LARGEST_COEFFICIENT = 2.0**63 * LARGEST_WEIGHT * LARGEST_WEIGHT
+
+
+def check_weights(state: Mapping[str, Any], names: list[Any], shape: tuple[int, ...]) -> None:
+    """The weights, of that shape, and what the buffer holds."""
+    check_names(names)
+    check_keys(state["keys"], names)
+    check_floats(state["values"], shape)
+    check_unique(state["keys"])
+    check_keys(state["buffer_keys"], names)
+    check_floats(state["buffer_values"], (len(state["buffer_keys"]),))
 
 
 def check_names(names: list[Any]) -> None:

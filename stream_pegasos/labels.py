@@ -79,11 +79,7 @@ class Labels:
         """
         new, exchanged = copy.copy(self), False
         new.signs = dict(self.signs)
-        try:
-            distinct = dict.fromkeys(y)
-        except TypeError:  # some are not even hashable, which check_label says of them by name
-            distinct = y
-        for given in distinct:
+        for given in distinct(y):
             label = check_label(given)
             if label not in new.signs:
                 exchanged ^= new._meet(label)
@@ -139,14 +135,17 @@ class Classes:
             If one is no bool, int or str.
         """
         numbers = dict(self.numbers)
-        try:
-            distinct = list(dict.fromkeys(y))
-        except TypeError:  # some are not even hashable, which check_label says of them by name
-            distinct = y
-        for given in distinct:
-            label = check_label(given)
-            numbers.setdefault(label, len(numbers))
+        for given in distinct(y):
+            numbers.setdefault(check_label(given), len(numbers))
         return self if len(numbers) == len(self.numbers) else Classes(tuple(numbers), numbers)
+
+
+def distinct(y: Iterable[Any]) -> Iterable[Any]:
+    """Each label once, in the order in which they come."""
+    try:
+        return dict.fromkeys(y)
+    except TypeError:  # some are not even hashable, which check_label says of them by name
+        return y
 
 
 def label_list(y: Any) -> list[Any]:
