@@ -172,10 +172,7 @@ cdef class Learner:
             (<Rows> encoder)._in_place = self._intercept_scaling == 0.0
         with nogil:
             for i in range(n):
-                if encoder._fetch(i) < 0:
-                    status = -1
-                    break
-                if self._begin(e) < 0:
+                if encoder._fetch(i) < 0 or self._begin(e) < 0:
                     status = -1
                     break
                 margin = self._margin(e)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,13 +69,8 @@ class KernelLearner:
 
     def margin(self, encoder: Encoder, x: Any) -> float:
         """⟨w, φ(x)⟩"""
-        with self._lock:
-            before = encoder.size()
-            try:
-                # Names never learned count in ‖x‖, so they have to be told apart.
-                return self._margin(self._similarities(self._vector(encoder, encoder.row(x, True))))
-            finally:
-                encoder.forget(before)
+        with self._reading(encoder, learning=False):
+            return self._margin(self._similarities(self._vector(encoder, encoder.row(x, True))))
 
     def probability(self, margin: float) -> float:
         """The probability of the positive class; above one half exactly where the margin is above 0."""
@@ -82,14 +78,9 @@ class KernelLearner:
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> None:
         """Take the step with one example of label y = ±1."""
-        with self._lock:
-            before = encoder.size()
-            try:
-                vector = self._vector(encoder, encoder.row(x, True))
-                self._learn(vector, self._similarities(vector), y, weight)
-            except BaseException:
-                encoder.forget(before)
-                raise
+        with self._reading(encoder, learning=True):
+            vector = self._vector(encoder, encoder.row(x, True))
+            self._learn(vector, self._similarities(vector), y, weight)
 
     def predict_learn_many(
         self,
@@ -99,29 +90,29 @@ class KernelLearner:
         weights: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Margin and probability of each example, in turn, before it is learned; without y nothing is learned."""
-        with self._lock:
-            before, done = encoder.size(), False
-            try:
-                result = self._predict_learn_many(encoder, X, y, weights)
-                done = y is not None
-                return result
-            finally:
-                if not done:
-                    encoder.forget(before)
+        with self._reading(encoder, learning=y is not None):
+            rows = encoder.rows(X, True)
+            margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
+            for i, row in enumerate(rows):
+                vector = self._vector(encoder, row)
+                similarities = self._similarities(vector)
+                margins[i] = self._margin(similarities)
+                probabilities[i] = self.probability(margins[i])
+                if y is not None:
+                    self._learn(vector, similarities, float(y[i]), 1.0 if weights is None else float(weights[i]))
+            return margins, probabilities
 
-    def _predict_learn_many(
-        self, encoder: Encoder, X: Any, y: NDArray[np.float64] | None, weights: NDArray[np.float64] | None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        rows = encoder.rows(X, True)
-        margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
-        for i, row in enumerate(rows):
-            vector = self._vector(encoder, row)
-            similarities = self._similarities(vector)
-            margins[i] = self._margin(similarities)
-            probabilities[i] = self.probability(margins[i])
-            if y is not None:
-                self._learn(vector, similarities, float(y[i]), 1.0 if weights is None else float(weights[i]))
-        return margins, probabilities
+    @contextlib.contextmanager
+    def _reading(self, encoder: Encoder, learning: bool) -> Iterator[None]:
+        """Names never learned count in ‖x‖ and so get keys, forgotten again unless the examples are learned."""
+        with self._lock:
+            before, learned = encoder.size(), False
+            try:
+                yield
+                learned = learning
+            finally:
+                if not learned:
+                    encoder.forget(before)
 
     def flush(self) -> None:
         """Nothing waits: every example is a step."""
