@@ -40,10 +40,6 @@ class BinaryClassifier(Classifier):
     def classes(self) -> tuple[Label | None, Label | None]:
         return self._labels.negative, self._labels.positive
 
-    def flush(self) -> None:
-        """Take the step with the examples that the mini-batch buffer holds; none if it is empty."""
-        self._learner.flush()
-
     def _predict_one(self, encoder: Encoder, x: Any) -> Any:
         return self._decide(self._learner.margin(encoder, x))
 

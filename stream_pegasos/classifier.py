@@ -156,7 +156,12 @@ class Classifier(Saveable, base.MiniBatchClassifier):
 
     def flush(self) -> None:
         """Take the step with the examples that the mini-batch buffer holds; none if it is empty."""
-        raise NotImplementedError
+        self._learner.flush()
+
+    def _predict_learn_many(
+        self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0
+    ) -> tuple[Any, Floats | None]:
+        return self._learn_many(*self._encode_many(X), y, w)
 
     # What encodes the examples.
 
@@ -179,8 +184,10 @@ class Classifier(Saveable, base.MiniBatchClassifier):
     def _learn_one(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
         raise NotImplementedError
 
-    def _learn_many(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> tuple[Any, Any]:
-        """What decides about each row, and how probable the labels are, before it is learned."""
+    def _learn_many(
+        self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]
+    ) -> tuple[Any, Floats | None]:
+        """What decides about each row before it is learned and, with two classes, how probable the positive one is."""
         raise NotImplementedError
 
     def _predict_one(self, encoder: Encoder, x: Any) -> Any:
@@ -252,9 +259,6 @@ class Classifier(Saveable, base.MiniBatchClassifier):
     def _weight(self, label: Label, w: Any) -> float:
         check_number("w", w, 0.0, LARGEST_WEIGHT)
         return float(w) * (1.0 if self.class_weight is None else self.class_weight.get(label, 1.0))
-
-    def _predict_learn_many(self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> tuple[Any, Any]:
-        return self._learn_many(*self._encode_many(X), y, w)
 
 
 def check_class_weight(class_weight: Any) -> None:

@@ -143,7 +143,7 @@ class MulticlassPegasosClassifier(SeveralClassifier):
 
     def _learn_many(
         self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]
-    ) -> tuple[Floats, Floats]:
+    ) -> tuple[Floats, None]:
         labels = label_list(y)
         check_lengths("labels", len(labels), n_rows(rows))
         classes = self._classes.with_labels(labels)
@@ -153,11 +153,11 @@ class MulticlassPegasosClassifier(SeveralClassifier):
         before, self._classes = self._classes, classes
         try:
             weights = self._weights_many(numbers, classes.known.__getitem__, w)
-            margins, slopes = self._learner.predict_learn_many(encoder, rows, numbers, weights)
+            margins, _ = self._learner.predict_learn_many(encoder, rows, numbers, weights)
         except BaseException:
             self._classes = before
             raise
-        return margins, softmax(margins, slopes)
+        return margins, None
 
     def _predict_one(self, encoder: Encoder, x: Any) -> Any:
         margins = self._learner.margins(encoder, x)

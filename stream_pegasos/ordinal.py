@@ -132,8 +132,8 @@ class OrdinalPegasosClassifier(SeveralClassifier):
 
     def _learn_many(
         self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]
-    ) -> tuple[NDArray[Any], Floats]:
-        """The label predicted for each row, and how probable the right one was, before it is learned."""
+    ) -> tuple[NDArray[Any], None]:
+        """The label predicted for each row before it is learned."""
         labels = [check_integer_label(label) for label in label_list(y)]
         check_lengths("labels", len(labels), n_rows(rows))
         weights = self._weights_many(np.array(labels), int, w)
@@ -141,33 +141,30 @@ class OrdinalPegasosClassifier(SeveralClassifier):
         starts = [labels.index(label) for label in dict.fromkeys(labels) if label not in self._numbers]
         if starts:
             self._decision_function_many(encoder, rows)  # whatever is wrong has to show before the first piece
-        outcomes: list[tuple[Any, float]] = []
+        predicted: list[Any] = []
         for begin, end in pairwise([*dict.fromkeys([0, *starts]), len(labels)]):
             piece = (labels[begin:end], None if weights is None else weights[begin:end])
-            outcomes += self._learn_piece(encoder, some_rows(rows, begin, end), *piece)
-        return label_array([label for label, _ in outcomes]), np.array([p for _, p in outcomes], np.float64)
+            predicted += self._learn_piece(encoder, some_rows(rows, begin, end), *piece)
+        return label_array(predicted), None
 
-    def _learn_piece(
-        self, encoder: Encoder, rows: Any, labels: list[int], weights: Floats | None
-    ) -> list[tuple[Any, float]]:
+    def _learn_piece(self, encoder: Encoder, rows: Any, labels: list[int], weights: Floats | None) -> list[Any]:
         """Rows of which the first alone may have a new label."""
-        outcomes = []
+        predicted = []
         if labels and labels[0] not in self._numbers:
             before = self._learner.predict_learn_many(encoder, some_rows(rows, 0, 1))[0][0]
-            outcomes.append((self._decide(before), 0.0))
+            predicted.append(self._decide(before))
             self._meet(labels[0])
         numbers = [self._numbers[label] for label in labels]
         margins = self._learner.predict_learn_many(encoder, rows, np.array(numbers, np.int64), weights, self._signs)[0]
         each = [1.0] * len(labels) if weights is None else weights.tolist()
         for i, (pattern, number) in enumerate(zip(map(tuple, (margins > 0.0).tolist()), numbers, strict=True)):
-            if i == len(outcomes):
-                counts = self._counts(pattern)
-                outcomes.append((self._likeliest(counts), share(counts, number)))
+            if i == len(predicted):
+                predicted.append(self._likeliest(self._counts(pattern)))
             if pattern not in self._patterns:
                 self._patterns[pattern] = [0.0] * len(self._labels)
             self._patterns[pattern][number] += each[i]
             self._frequencies[number] += each[i]
-        return outcomes
+        return predicted
 
     def _meet(self, label: int) -> None:
         """Make room for a label among its neighbours."""

@@ -63,10 +63,6 @@ class SeveralClassifier(Classifier):
         own = self.intercept_scaling * values[keys == INTERCEPT].sum(axis=0)
         return {of: float(own[column]) for of, column in self._column_names().items() if column < len(own)}
 
-    def flush(self) -> None:
-        """Take the steps with the examples that the mini-batch buffers hold; none if they are empty."""
-        self._learner.flush()
-
     @property
     def _multiclass(self) -> bool:
         return True

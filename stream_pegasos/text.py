@@ -141,7 +141,9 @@ class PegasosTextClassifier(Classifier):
     def _learn_one(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
         self.classifier._learn_one(encoder, x, y, w)
 
-    def _learn_many(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> tuple[Any, Any]:
+    def _learn_many(
+        self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]
+    ) -> tuple[Any, Floats | None]:
         return self.classifier._learn_many(encoder, rows, y, w)
 
     def _predict_proba_one(self, encoder: Encoder, x: Any) -> dict[Any, float]:
