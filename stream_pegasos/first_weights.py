@@ -18,7 +18,7 @@ class FirstWeights:
     def __init__(self, initializer: optim.initializers.Initializer) -> None:
         if type(initializer) not in (getattr(optim.initializers, name) for name in optim.initializers.__all__):
             raise TypeError(f"initializer is {initializer!r}; it must be one of river.optim.initializers, or None")
-        self.initializer = initializer
+        self.initializer = initializer.clone()
         seed = getattr(initializer, "seed", None)
         self.seed: int = secrets.randbits(32) if seed is None else int(seed)
         check_number("a weight that the initializer gives", self._draw("any"), -VALUE_LIMIT, VALUE_LIMIT)

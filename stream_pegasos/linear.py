@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from numpy.typing import NDArray
 from river import optim
@@ -157,7 +157,6 @@ class PegasosClassifier(BinaryClassifier):
         self.average = average
         self.counter = counter
         self.initializer = initializer
-        self._first_weights = None if initializer is None else FirstWeights(initializer)
         self._set_up(
             Learner(
                 float(l2),
@@ -168,9 +167,13 @@ class PegasosClassifier(BinaryClassifier):
                 1 if average == "weighted" else int(average),
                 average == "weighted",
                 counter == "violations",
-                self._first_weights,
+                None if initializer is None else FirstWeights(initializer),
             )
         )
+
+    @property
+    def _first_weights(self) -> FirstWeights | None:
+        return cast(FirstWeights | None, self._learner.arguments[-1])
 
     @property
     def weights(self) -> dict[Any, float]:

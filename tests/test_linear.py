@@ -910,6 +910,9 @@ MODELS = {
         "pos_label": "ham",
         "batch_size": 3,
     },
+    "average": {"average": 5, "l2": 0.01},
+    "weighted average": {"average": "weighted", "counter": "violations", "batch_size": 3, "l2": 0.1},
+    "first weights": {"initializer": optim.initializers.Normal(sigma=2.0, seed=3), "t0": 20.0},
 }
 COPIES = {
     "pickle": lambda model: pickle.loads(pickle.dumps(model)),
@@ -1064,6 +1067,9 @@ RIVER_MODELS = [
     PegasosClassifier(l2=1e-2, batch_size=5, t0=1.0),
     PegasosClassifier(project=False, fit_intercept=True, intercept_scaling=2.0, t0=0.5),
     PegasosClassifier(class_weight={True: 2.0, False: 0.5}, pos_label=True),
+    PegasosClassifier(average=3, l2=1e-2),
+    PegasosClassifier(average="weighted", counter="violations", batch_size=5),
+    PegasosClassifier(initializer=optim.initializers.Normal(seed=1), t0=10.0),
     preprocessing.StandardScaler() | PegasosClassifier(l2=1e-2, fit_intercept=True),
 ]
 RIVER_CHECKS = [

@@ -13,6 +13,7 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from river import optim
 from safetensors import safe_open
 from safetensors.numpy import save as safetensors_save
 
@@ -54,6 +55,11 @@ CLASSIFIERS = {
     "batches": {"batch_size": 7, "t0": 0.5, "project": False, "l2": 0.01},
     "intercept": {"fit_intercept": True, "intercept_scaling": 2.5, "l2": 0.1},
     "weights": {"class_weight": {"pos": 3.0, "neg": 0.25}, "pos_label": "neg", "batch_size": 2},
+    "average": {"average": 5, "l2": 0.01},
+    "weighted average": {"average": "weighted", "batch_size": 7, "fit_intercept": True},
+    "violations": {"counter": "violations", "l2": 0.1, "batch_size": 3},
+    "first weights": {"initializer": optim.initializers.Normal(sigma=2.0, seed=3), "t0": 20.0, "average": True},
+    "first weights without a seed": {"initializer": optim.initializers.Normal(), "t0": 20.0},
 }
 TEXT_MODELS = {
     "default": {},
@@ -360,6 +366,21 @@ def forge(path, change):
         header["state"] = replaced
     header["checksum"] = persistence.checksum(arrays, header["state"])
     put_together(path, arrays, header)
+
+
+@pytest.mark.parametrize(
+    "which, name, bad",
+    [
+        *(("average", "sums_scale", bad) for bad in ("3", None, 1e308)),
+        *(("average", "sums_weight", bad) for bad in (-1.0, None, 1e308)),
+        *(("violations", "n_violations", bad) for bad in (-1, 3, 0.5, None)),
+        *(("first weights", "initial_scale", bad) for bad in (1.5, "1", None)),
+    ],
+)
+def test_impossible_states_of_the_options_are_refused(which, name, bad, path):
+    classifier(which).save(path)
+    forge(path, lambda arrays, state, header: state["learner"].update({name: bad}))
+    fails_in_one_line(path)
 
 
 def test_forging_nothing_changes_nothing(path):
