@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from river import bandit, checks, compose, drift, evaluate, metrics, model_selection, multiclass, stream
+from river import bandit, checks, compose, drift, evaluate, metrics, model_selection, multiclass, optim, stream
 from scipy import sparse
 
 from stream_pegasos import HashedBagOfWords, PegasosClassifier, PegasosTextClassifier, engine, load
@@ -62,6 +62,9 @@ CLASSIFIERS = {
     "batches": {"batch_size": 4, "t0": 0.5, "project": False, "l2": 0.1},
     "weights": {"class_weight": {"spam": 4.0}, "t0": 100.0, "pos_label": "ham"},
     "all": {"batch_size": 3, "fit_intercept": True, "class_weight": {"ham": 0.5}, "l2": 1.0},
+    "average": {"average": 20, "fit_intercept": True, "l2": 1e-2},
+    "violations": {"average": "weighted", "counter": "violations", "l2": 1e-2},
+    "first weights": {"initializer": optim.initializers.Normal(seed=2), "t0": 30.0, "l2": 1e-2},
 }
 
 
