@@ -1,5 +1,6 @@
 """An online learner for text: a linear SVM trained by Pegasos, one message at a time, that plugs into River."""
 
+from stream_pegasos.adaptive import AdaptiveClassifier
 from stream_pegasos.features import HashedBagOfWords
 from stream_pegasos.kernel import KernelPegasosClassifier
 from stream_pegasos.linear import PegasosClassifier
@@ -9,6 +10,7 @@ from stream_pegasos.persistence import load
 from stream_pegasos.text import PegasosTextClassifier
 
 __all__ = [
+    "AdaptiveClassifier",
     "HashedBagOfWords",
     "KernelPegasosClassifier",
     "MulticlassPegasosClassifier",

@@ -1,4 +1,5 @@
 # The compiled engine has the names and signatures of its specification.
+from stream_pegasos._pure import AdaptiveLearner as AdaptiveLearner
 from stream_pegasos._pure import Encoder as Encoder
 from stream_pegasos._pure import KernelLearner as KernelLearner
 from stream_pegasos._pure import Learner as Learner

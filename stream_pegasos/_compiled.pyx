@@ -12,7 +12,7 @@ import itertools
 
 import numpy as np
 
-from stream_pegasos._pure import Row, kernel, learner, scanner, weights
+from stream_pegasos._pure import Row, adaptive, kernel, learner, scanner, weights
 from stream_pegasos._pure.encoders import check_value, plain_name
 
 cdef extern from "Python.h":
@@ -72,6 +72,8 @@ cdef double FOLD_BELOW = weights.FOLD_BELOW
 cdef double FOLD_AVERAGED_BELOW = weights.FOLD_AVERAGED_BELOW
 cdef double CALIBRATION_RATE = learner.CALIBRATION_RATE
 cdef double CALIBRATION_MEMORY = learner.CALIBRATION_MEMORY
+cdef double LEAST_SCALE = adaptive.LEAST_SCALE
+cdef double LARGEST_EVIDENCE = adaptive.LARGEST_EVIDENCE
 cdef double SMALLEST_GRADIENT = learner.SMALLEST_GRADIENT
 cdef double LARGEST_GRADIENT = learner.LARGEST_GRADIENT
 cdef double SMALLEST_SLOPE = learner.SMALLEST_SLOPE
@@ -175,5 +177,6 @@ include "_cython/weights.pxi"
 include "_cython/encoders.pxi"
 include "_cython/scanner.pxi"
 include "_cython/learner.pxi"
+include "_cython/adaptive.pxi"
 include "_cython/multi.pxi"
 include "_cython/kernel.pxi"

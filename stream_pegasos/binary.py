@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.checks import LARGEST_WEIGHT, check_lengths, check_number
 from stream_pegasos.classifier import Classifier, Floats, check_class_weight
-from stream_pegasos.engine import Encoder, KernelLearner, Learner, Vocabulary, signs_of
+from stream_pegasos.engine import AdaptiveLearner, Encoder, KernelLearner, Learner, Vocabulary, signs_of
 from stream_pegasos.frames import n_rows
 from stream_pegasos.labels import Label, Labels, label_array, label_list
 from stream_pegasos.persistence import pack, unpack
@@ -24,9 +24,9 @@ class BinaryClassifier(Classifier):
     pos_label: Label | None
     class_weight: Mapping[Label, float] | None
     _labels: Labels
-    _learner: Learner | KernelLearner
+    _learner: Learner | AdaptiveLearner | KernelLearner
 
-    def _set_up(self, learner: Learner | KernelLearner) -> None:
+    def _set_up(self, learner: Learner | AdaptiveLearner | KernelLearner) -> None:
         check_class_weight(self.class_weight)
         self._labels = Labels(self.pos_label)
         self._vocabulary = Vocabulary()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.checks import LARGEST_WEIGHT, check_lengths, check_number
-from stream_pegasos.engine import Encoder, KernelLearner, Learner, MultiLearner, Rows, Vocabulary
+from stream_pegasos.engine import AdaptiveLearner, Encoder, KernelLearner, Learner, MultiLearner, Rows, Vocabulary
 from stream_pegasos.frames import csr_arrays, frame_like, frame_to_dicts, is_frame, series_like
 from stream_pegasos.labels import Label, check_label
 from stream_pegasos.persistence import Saveable, pack, pack_parameters, unpack
@@ -26,7 +26,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
     """
 
     _vocabulary: Vocabulary
-    _learner: Learner | KernelLearner | MultiLearner
+    _learner: Learner | AdaptiveLearner | KernelLearner | MultiLearner
     class_weight: Mapping[Label, float] | None = None
 
     # One example at a time.

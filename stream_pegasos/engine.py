@@ -15,6 +15,7 @@ from stream_pegasos import _pure
 
 __all__ = [
     "NAME",
+    "AdaptiveLearner",
     "Encoder",
     "KernelLearner",
     "Learner",
@@ -33,6 +34,7 @@ if NAME not in ("", "compiled", "pure"):
 
 if TYPE_CHECKING:
     from stream_pegasos._pure import (
+        AdaptiveLearner,
         Encoder,
         KernelLearner,
         Learner,
@@ -77,6 +79,7 @@ def restore(kind: str, arguments: tuple[Any, ...], state: dict[str, Any] | None)
     return made
 
 
+copyreg.pickle(AdaptiveLearner, lambda it: (restore, ("AdaptiveLearner", it.arguments, it.get_state())))
 copyreg.pickle(Learner, lambda it: (restore, ("Learner", it.arguments, it.get_state())))
 copyreg.pickle(MultiLearner, lambda it: (restore, ("MultiLearner", it.arguments, it.get_state())))
 for kind in {KernelLearner, _pure.KernelLearner}:

@@ -1,10 +1,12 @@
 """The engine in plain Python: the readable specification of `_compiled`, and the fallback where that is missing.
 
 *Encoders* turn what comes in (feature dicts, sparse rows, texts) into rows of 64-bit keys and float values; *learners*
-take Pegasos steps on such rows: on one weight vector, on several at once, or on none with a kernel in its place; a
-`WeightDict` holds the weights. `_compiled` has the same names, the same arguments and, to rounding, the same results.
+take steps on such rows, those of Pegasos on one weight vector, on several at once or on none with a kernel in its
+place, or those of AdaGrad; a `WeightDict` holds the weights of Pegasos. `_compiled` has the same names, the same
+arguments and, to rounding, the same results.
 """
 
+from stream_pegasos._pure.adaptive import AdaptiveLearner
 from stream_pegasos._pure.encoders import Encoder, Rows, Vocabulary
 from stream_pegasos._pure.kernel import KernelLearner
 from stream_pegasos._pure.learner import Learner, signs_of
@@ -13,6 +15,7 @@ from stream_pegasos._pure.scanner import Scanner
 from stream_pegasos._pure.weights import Row, WeightDict
 
 __all__ = [
+    "AdaptiveLearner",
     "Encoder",
     "KernelLearner",
     "Learner",
