@@ -31,11 +31,14 @@ cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
     # Look-ups in constant tables, safe without the GIL.
     bint Py_UNICODE_ISALNUM(uint32_t) nogil
+    bint Py_UNICODE_ISDECIMAL(uint32_t) nogil
     bint Py_UNICODE_ISSPACE(uint32_t) nogil
     uint32_t Py_UNICODE_TOLOWER(uint32_t) nogil
 
 cdef extern from "_cython/simd.h" nogil:
     enum:
+        SP_LOWER
+        SP_MASK_DIGITS
         SP_SEGMENT
         SP_LONG_WORDS
         SP_WORDS
@@ -51,6 +54,7 @@ cdef extern from "_cython/simd.h" nogil:
         uint32_t n_starts, n_ends
         uint64_t in_token, after_mark, after_word
     void SP_PREFETCH(const void*)
+    void* sp_allocate(size_t)
     uint64_t sp_high_product(uint64_t, uint64_t)
     void sp_choose_instructions()
     void sp_classify(const uint8_t*, uint8_t*, size_t, int, sp_classes*)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from river import base
 
-from stream_pegasos._pure.scanner import CHAR_NGRAMS, word_ngrams
+from stream_pegasos._pure.scanner import CHAR_NGRAMS, masked_digits, word_ngrams
 from stream_pegasos.checks import check_bool, check_integer, check_one_of
 from stream_pegasos.engine import Scanner
 from stream_pegasos.frames import is_frame
@@ -35,9 +35,10 @@ NATIVE_PATTERNS = {
 class HashedBagOfWords(base.MiniBatchTransformer):
     r"""Counts of words or n-grams, hashed into a fixed number of columns.
 
-    The options, the columns and the values are those of scikit-learn's `HashingVectorizer`; nothing has to be learned
-    and nothing is kept. The default pattern, and `\w+`, `\w+|[^\w\s]` (words and punctuation marks) and `\S+`, are
-    found by the engine's own scanner, with Python's Unicode classes; other patterns by `re`.
+    The options, the columns and the values are those of scikit-learn's `HashingVectorizer`, with `mask_digits`,
+    `prefix_length` and `boundaries` besides; nothing has to be learned and nothing is kept. The default pattern, and
+    `\w+`, `\w+|[^\w\s]` (words and punctuation marks) and `\S+`, are found by the engine's own scanner, with Python's
+    Unicode classes; other patterns by `re`.
 
     Parameters
     ----------
@@ -69,6 +70,14 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         A function from str to tokens that replaces `token_pattern`.
     on
         The name of the field that holds the text, where examples are dicts.
+    mask_digits
+        Whether every decimal digit becomes a 0 after lower-casing, so that numbers of one form are one word.
+    prefix_length
+        A length in characters, from 0 to 1000: words that are longer count also by that many first characters, as the
+        n-gram of a space and these, so that the forms of a word have something in common; only for words. 0 for none.
+    boundaries
+        Whether n-grams of two or more words reach over the ends of the text, where `<s>` and `</s>` stand for what is
+        beyond; only for words.
 
     Raises
     ------
@@ -97,6 +106,13 @@ class HashedBagOfWords(base.MiniBatchTransformer):
     >>> bag.transform_many(["To be", "or not to be"]).shape
     (2, 1048576)
 
+    What the text model finds in a text by default:
+
+    >>> HashedBagOfWords(
+    ...     token_pattern=r"\w+|[^\w\s]", ngram_range=(1, 2), mask_digits=True, prefix_length=4, boundaries=True
+    ... ).tokens("Answer 24 now!")
+    ['answer', '00', 'now', '!', '<s> answer', 'answer 00', '00 now', 'now !', '! </s>', ' answ']
+
     """
 
     def __init__(
@@ -114,11 +130,23 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         preprocessor: Callable[[str], str] | None = None,
         tokenizer: Callable[[str], Iterable[str]] | None = None,
         on: str | None = None,
+        mask_digits: bool = False,
+        prefix_length: int = 0,
+        boundaries: bool = False,
     ) -> None:
         check_integer("n_features", n_features, 1, 2**31 - 1)
-        for name, choice in (("lowercase", lowercase), ("binary", binary), ("alternate_sign", alternate_sign)):
+        for name, choice in (
+            ("lowercase", lowercase),
+            ("binary", binary),
+            ("alternate_sign", alternate_sign),
+            ("mask_digits", mask_digits),
+            ("boundaries", boundaries),
+        ):
             check_bool(name, choice)
+        check_integer("prefix_length", prefix_length, 0, 1000)
         check_one_of("analyzer", analyzer, ("word", "char", "char_wb"))
+        if analyzer != "word" and (prefix_length or boundaries):
+            raise ValueError(f"prefix_length and boundaries are for analyzer='word', not {analyzer!r}")
         check_one_of("norm", norm, ("l1", "l2", None))
         if not callable(strip_accents):
             check_one_of("strip_accents", strip_accents, ("ascii", "unicode", None))
@@ -152,6 +180,9 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         self.preprocessor = preprocessor
         self.tokenizer = tokenizer
         self.on = on
+        self.mask_digits = mask_digits
+        self.prefix_length = prefix_length
+        self.boundaries = boundaries
 
         self._stop_words = check_stop_words(stop_words)
         # What Python has to do to a text before the scanner can take it, if anything.
@@ -168,6 +199,9 @@ class HashedBagOfWords(base.MiniBatchTransformer):
             bool(alternate_sign),
             bool(binary),
             norm,
+            bool(mask_digits) and not self._in_python,
+            0 if self._ready_made else int(prefix_length),
+            bool(boundaries) and not self._ready_made,
         )
 
     def transform_one(self, x: Any) -> dict[int, float]:  # type: ignore[override]
@@ -214,7 +248,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         text = self._preprocess(text)
         if self.analyzer == "word":
             found = re.findall(self.token_pattern, text)
-            return list(word_ngrams(found, self._stop_words, self.ngram_range))
+            return self._word_ngrams(found)
         return list(CHAR_NGRAMS[self.analyzer](text, self.ngram_range))
 
     def index(self, token: str) -> tuple[int, float]:
@@ -240,15 +274,18 @@ class HashedBagOfWords(base.MiniBatchTransformer):
 
     def _preprocess(self, text: str) -> str:
         if self.preprocessor is not None:
-            return self.preprocessor(text)
-        if self.lowercase:
-            text = text.lower()
-        return strip_accents(text, self.strip_accents)
+            text = self.preprocessor(text)
+        else:
+            text = strip_accents(text.lower() if self.lowercase else text, self.strip_accents)
+        return masked_digits(text) if self.mask_digits else text
 
     def _ngrams(self, text: str) -> list[str]:
         text = self._preprocess(text)
         tokens = re.findall(self.token_pattern, text) if self.tokenizer is None else self.tokenizer(text)
-        return list(word_ngrams(tokens, self._stop_words, self.ngram_range))
+        return self._word_ngrams(tokens)
+
+    def _word_ngrams(self, tokens: Iterable[str]) -> list[str]:
+        return list(word_ngrams(tokens, self._stop_words, self.ngram_range, self.prefix_length, self.boundaries))
 
     def _prepare(self, x: Any) -> Any:
         """What the scanner takes: the text, or its n-grams where Python has to find them."""

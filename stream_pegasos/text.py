@@ -7,11 +7,11 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 
+from stream_pegasos.adaptive import AdaptiveClassifier
 from stream_pegasos.classifier import Classifier, Floats
 from stream_pegasos.engine import Encoder
 from stream_pegasos.features import HashedBagOfWords
 from stream_pegasos.labels import Label
-from stream_pegasos.linear import PegasosClassifier
 from stream_pegasos.persistence import Saveable, pack_parameters, unpack
 
 __all__ = ["PegasosTextClassifier"]
@@ -74,8 +74,8 @@ class PegasosTextClassifier(Classifier):
         features: HashedBagOfWords | None = None,
         classifier: Any = None,
     ) -> None:
-        self.features = HashedBagOfWords() if features is None else features
-        self.classifier = PegasosClassifier() if classifier is None else classifier
+        self.features = default_features() if features is None else features
+        self.classifier = AdaptiveClassifier() if classifier is None else classifier
         if not isinstance(self.features, HashedBagOfWords):
             raise TypeError(f"{features!r} is a {type(features).__name__}, not a HashedBagOfWords")
         if not isinstance(self.classifier, Classifier) or isinstance(self.classifier, PegasosTextClassifier):
@@ -178,3 +178,17 @@ class PegasosTextClassifier(Classifier):
         features = {name: unpack(value) for name, value in values["features"].items()}
         classifier = Saveable._kinds[values.get("kind", "PegasosClassifier")]._from_state(arrays, values["classifier"])
         return cls(HashedBagOfWords(**features), classifier)
+
+
+def default_features() -> HashedBagOfWords:
+    """What `PegasosTextClassifier` finds in a text unless told otherwise, as measured by tests/benchmarks/accuracy.py."""
+    return HashedBagOfWords(
+        n_features=2**30,
+        ngram_range=(1, 2),
+        token_pattern=r"\w+|[^\w\s]",
+        binary=True,
+        alternate_sign=False,
+        mask_digits=True,
+        prefix_length=4,
+        boundaries=True,
+    )

@@ -365,7 +365,7 @@ def test_sparse_rows_are_taken_as_they_are(engine_in_test, dtype):
 # --- the scanner ------------------------------------------------------------------------------------------------------
 
 NASTY = (
-    "aZ09_ \t\n.,!'-éßÀÿªµ×÷İıΣσςΑ\u0301\u0307\u0300漢字かなカ한😀🏴\U0001d400\U00010400\U0001e900ⅧⒶ²½٣\u0966"
+    "aZ09_ \t\n.,!'-éßÀÿªµ×÷İıΣσςΑ\u0301\u0307\u0300漢字かなカ한😀🏴\U0001d400\U00010400\U0001e900\U0001d7d8ⅧⒶ²½٣\u0966"
     "\x00\x1c\x1d\x1e\x1f\x7f\x85\xa0\u1680\u2003\u2028\u3000\u200b\ufeff\u00ad\ud800\udfff\uffff\U0010ffff"
 )
 pieces = st.one_of(
@@ -389,6 +389,9 @@ scanner_options = st.fixed_dictionaries(
         "alternate_sign": st.booleans(),
         "binary": st.booleans(),
         "norm": st.sampled_from([None, "l1", "l2"]),
+        "mask_digits": st.booleans(),
+        "prefix_length": st.sampled_from([0, 0, 1, 2, 4, 20]),
+        "boundaries": st.booleans(),
     }
 )
 

@@ -3,6 +3,7 @@ cdef uint32_t CHARACTERS[65536]
 cdef uint32_t KNOWN = 1 << 31
 cdef uint32_t IS_WORD = 1 << 30
 cdef uint32_t IS_SPACE = 1 << 29
+cdef uint32_t IS_DIGIT = 1 << 28
 
 
 cdef inline uint32_t look_up(uint32_t c) noexcept nogil:
@@ -13,8 +14,23 @@ cdef inline uint32_t look_up(uint32_t c) noexcept nogil:
             found |= IS_WORD
         if Py_UNICODE_ISSPACE(c):
             found |= IS_SPACE
+        if Py_UNICODE_ISDECIMAL(c):
+            found |= IS_DIGIT
         CHARACTERS[c] = found
     return found
+
+
+cdef inline uint32_t folded(uint32_t c, int fold) noexcept nogil:
+    """A character in lower case, and every digit as 0, if asked for."""
+    cdef uint32_t found
+    if c < 0x10000:
+        found = look_up(c)
+        if found & IS_DIGIT and fold & SP_MASK_DIGITS:
+            return c'0'
+        return found & 0xFFFF if fold & SP_LOWER else c
+    if fold & SP_MASK_DIGITS and Py_UNICODE_ISDECIMAL(c):
+        return c'0'
+    return Py_UNICODE_TOLOWER(c) if fold & SP_LOWER else c
 
 
 cdef bint lowers_irregularly(text):
@@ -68,11 +84,15 @@ cdef inline uint32_t utf8_length(uint8_t first) noexcept nogil:
     return 1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
 
 
+cdef const char* BEGIN = "<s>             "  # with room to be read as 16 bytes
+cdef const char* END = "</s>            "
+
+
 cdef struct Text:
     const void* data
     Py_ssize_t length
     int kind  # bytes a character, 0 for ASCII
-    bint lowercase
+    int fold
 
 
 cdef enum:
@@ -131,10 +151,10 @@ cdef class StringSet:
 @cython.final
 cdef class Scanner(Encoder):
     cdef readonly tuple arguments
-    cdef bint _lowercase, _alternate_sign, _binary, _l1, _l2, _two_characters, _plain_words
-    cdef int _kind_of_token
+    cdef bint _alternate_sign, _binary, _l1, _l2, _two_characters, _plain_words, _boundaries
+    cdef int _kind_of_token, _fold
     cdef bint _char, _char_wb, _ngrams
-    cdef Py_ssize_t _min_n, _max_n
+    cdef Py_ssize_t _min_n, _max_n, _prefix_length
     cdef uint32_t _n_features, _index_mask  # the mask is 0 where n_features is no power of two
     cdef StringSet _stop_words
 
@@ -143,8 +163,8 @@ cdef class Scanner(Encoder):
     cdef Py_ssize_t _buffer_capacity
     cdef uint8_t* _joined
     cdef Py_ssize_t _joined_capacity, _joined_length
-    cdef uint32_t* _recent  # where in _joined the newest max_n tokens begin
-    cdef Py_ssize_t _n_tokens
+    cdef uint32_t* _recent  # where in _joined the newest max_n tokens begin, the last of them at _newest
+    cdef Py_ssize_t _n_tokens, _newest
     cdef uint32_t* _offsets  # where each character begins
     cdef Py_ssize_t _offsets_capacity
     cdef sp_classes _ascii_classes  # of which none is ever in `rest`
@@ -164,7 +184,7 @@ cdef class Scanner(Encoder):
     cdef Py_ssize_t _counts_capacity
     cdef Py_ssize_t _n
     cdef double _length  # the norm that the counts are divided by
-    cdef uint64_t* _positions  # (index + 1) << 32 | position, 0 where empty
+    cdef uint64_t* _positions  # (index + 1) << 32 | position, 0 where empty; if binary 32 bits with index + 1 alone
     cdef uint32_t _positions_mask  # of the part in use, as small as the text allows; all is empty between texts
     cdef Py_ssize_t _positions_capacity
 
@@ -178,19 +198,43 @@ cdef class Scanner(Encoder):
         self._reserve_fewest_positions()
 
     def __init__(
-        self, analyzer, token_pattern, lowercase, stop_words, ngram_range, n_features, alternate_sign, binary, norm
+        self,
+        analyzer,
+        token_pattern,
+        lowercase,
+        stop_words,
+        ngram_range,
+        n_features,
+        alternate_sign,
+        binary,
+        norm,
+        mask_digits=False,
+        prefix_length=0,
+        boundaries=False,
     ):
         self.arguments = (
-            analyzer, token_pattern, lowercase, stop_words, ngram_range, n_features, alternate_sign, binary, norm
+            analyzer,
+            token_pattern,
+            lowercase,
+            stop_words,
+            ngram_range,
+            n_features,
+            alternate_sign,
+            binary,
+            norm,
+            mask_digits,
+            prefix_length,
+            boundaries,
         )
         pattern = scanner.TOKEN_PATTERNS.index(token_pattern)
         self._two_characters = pattern == 0
         self._kind_of_token = (SP_WORDS, SP_WORDS, SP_WORDS_AND_MARKS, SP_NONSPACE)[pattern]
         self._char, self._char_wb, self._ngrams = analyzer == "char", analyzer == "char_wb", analyzer == "ngrams"
-        self._lowercase = lowercase and not self._ngrams
+        self._fold = 0 if self._ngrams else SP_LOWER * bool(lowercase) + SP_MASK_DIGITS * bool(mask_digits)
+        self._prefix_length, self._boundaries = prefix_length, boundaries
         self._stop_words = StringSet(stop_words) if stop_words else None
         self._min_n, self._max_n = ngram_range
-        self._plain_words = self._max_n == 1 and self._stop_words is None
+        self._plain_words = self._max_n == 1 and self._stop_words is None and prefix_length == 0
         self._n_features = n_features
         self._index_mask = n_features - 1 if n_features & (n_features - 1) == 0 else 0
         self._alternate_sign, self._binary = alternate_sign, binary
@@ -295,11 +339,11 @@ cdef class Scanner(Encoder):
             if not isinstance(x, str):
                 raise TypeError(f"a text must be a str, not {type(x).__name__}")
             text = &self._texts[i]
-            text.lowercase = self._lowercase
-            if not PyUnicode_IS_ASCII(x) and self._lowercase and lowers_irregularly(x):
+            text.fold = self._fold
+            if not PyUnicode_IS_ASCII(x) and self._fold & SP_LOWER and lowers_irregularly(x):
                 x = x.lower()
                 self._held.append(x)
-                text.lowercase = False
+                text.fold = self._fold & ~SP_LOWER
             text.data = PyUnicode_DATA(x)
             text.length = PyUnicode_GET_LENGTH(x)
             text.kind = 0 if PyUnicode_IS_ASCII(x) else PyUnicode_KIND(x)
@@ -353,7 +397,7 @@ cdef class Scanner(Encoder):
         self._n = 0
         self._n_ranges = 0
         self._joined_length = 0
-        self._n_tokens = 0
+        self._n_tokens = self._newest = 0
         self._edges.n_starts = self._edges.n_ends = 0
         self._edges.in_token = self._edges.after_mark = self._edges.after_word = 0
 
@@ -366,7 +410,7 @@ cdef class Scanner(Encoder):
             return -1
         while begin < text.length:
             n = min(<Py_ssize_t> SP_SEGMENT, text.length - begin)
-            sp_classify(data + begin, self._buffer + begin, n, text.lowercase, &self._ascii_classes)
+            sp_classify(data + begin, self._buffer + begin, n, text.fold, &self._ascii_classes)
             more = begin + n < text.length and is_ascii_word(data[begin + n])
             sp_find_edges(&self._ascii_classes, begin, n, kind, more, &self._edges)
             begin += n
@@ -396,7 +440,7 @@ cdef class Scanner(Encoder):
                     ascii[run] = c
                     run += 1
                 if run > 3:
-                    sp_classify(ascii, out, 64, text.lowercase, &block)
+                    sp_classify(ascii, out, 64, text.fold, &block)
                     n = out - self._buffer - begin
                     add_bits(self._classes.word, n, block.word[0], run)
                     add_bits(self._classes.space, n, block.space[0], run)
@@ -407,12 +451,9 @@ cdef class Scanner(Encoder):
                 i += 1
                 if c < 0x10000:
                     found = look_up(c)
-                    if text.lowercase:
-                        c = found & 0xFFFF
                 else:
                     found = IS_WORD if Py_UNICODE_ISALNUM(c) else IS_SPACE if Py_UNICODE_ISSPACE(c) else 0
-                    if text.lowercase:
-                        c = Py_UNICODE_TOLOWER(c)
+                c = folded(c, text.fold)
                 n = out - self._buffer - begin
                 end = put_utf8(out, c)
                 if found & IS_WORD:
@@ -439,8 +480,6 @@ cdef class Scanner(Encoder):
         next segment.
         """
         cdef sp_edges* edges = &self._edges
-        cdef Py_ssize_t i
-        cdef uint32_t n
         if at_end and (edges.in_token or edges.after_mark):
             edges.ends[edges.n_ends] = end
             edges.n_ends += 1
@@ -449,46 +488,77 @@ cdef class Scanner(Encoder):
             self._source = self._buffer
             if self._count(edges.starts, edges.ends, edges.n_ends) < 0:
                 return -1
-        else:
-            for i in range(edges.n_ends):
-                n = edges.ends[i] - edges.starts[i]
-                if two_characters and n <= utf8_length(self._buffer[edges.starts[i]]):
-                    continue
-                if self._plain_words:
-                    if self._add_range(self._buffer, edges.starts[i], edges.ends[i]) < 0:
-                        return -1
-                elif self._take_token(self._buffer + edges.starts[i], n) < 0:
-                    return -1
-            if at_end and self._count_ranges() < 0:
-                return -1
+        elif self._join_tokens(at_end, two_characters) < 0:
+            return -1
         if edges.n_starts > edges.n_ends:
             edges.starts[0] = edges.starts[edges.n_starts - 1]
         edges.n_starts -= edges.n_ends
         edges.n_ends = 0
         return 0
 
-    cdef int _take_token(self, const uint8_t* token, uint32_t n) noexcept nogil:
-        """Append a token to the joined tokens, and the n-grams that end with it to the ranges."""
-        cdef Py_ssize_t size
-        cdef uint32_t end
-        if self._stop_words is not None and self._stop_words._contains(token, n):
-            return 0
-        if self._joined_length + n + 1 + PADDING > self._joined_capacity:
-            if reserve(<void**> &self._joined, &self._joined_capacity, self._joined_length + n + 1 + PADDING, 1) < 0:
+    cdef int _join_tokens(self, bint at_end, bint two_characters) noexcept nogil:
+        """Append the tokens to those of before, a space between, and their n-grams to the ranges."""
+        cdef const sp_edges* edges = &self._edges
+        cdef const uint8_t* token
+        cdef Py_ssize_t i
+        cdef uint32_t n, room = 2 * (edges.ends[edges.n_ends - 1] - edges.starts[0]) if edges.n_ends else 0
+        if reserve(<void**> &self._joined, &self._joined_capacity, self._joined_length + room + 2 * PADDING, 1) < 0:
+            return -1
+        self._source = self._joined
+        for i in range(edges.n_ends):
+            token, n = self._buffer + edges.starts[i], edges.ends[i] - edges.starts[i]
+            if two_characters and n <= utf8_length(token[0]):
+                continue
+            if self._stop_words is not None and self._stop_words._contains(token, n):
+                continue
+            if self._n_tokens == 0:
+                self._joined[0] = c' '
+                self._joined_length = 1
+                if self._boundaries:
+                    self._join(<const uint8_t*> BEGIN, 3)
+            self._join(token, n)
+            if self._add_ranges(self._min_n) < 0 or self._add_prefix() < 0:
                 return -1
-        memcpy(self._joined + self._joined_length, token, n)
-        self._recent[self._n_tokens % self._max_n] = self._joined_length
+        if at_end and self._boundaries and self._n_tokens:
+            self._join(<const uint8_t*> END, 4)
+            if self._add_ranges(max(self._min_n, 2)) < 0:
+                return -1
+        return self._count_ranges() if at_end else 0
+
+    cdef inline void _join(self, const uint8_t* token, uint32_t n) noexcept nogil:
+        """Append one token. (Behind both buffers is room for 16 bytes to be copied where fewer are meant.)"""
+        cdef uint8_t* to = self._joined + self._joined_length
+        if n <= 16:
+            memcpy(to, token, 16)
+        else:
+            memcpy(to, token, n)
+        to[n] = c' '
+        self._newest = self._newest + 1 if self._newest + 1 < self._max_n else 0
+        self._recent[self._newest] = self._joined_length
         self._n_tokens += 1
-        end = self._joined_length + n
-        self._joined[end] = c' '
-        self._joined_length = end + 1
-        for size in range(self._min_n, min(self._max_n, self._n_tokens) + 1):
-            if self._add_range(self._joined, self._recent[(self._n_tokens - size) % self._max_n], end) < 0:
+        self._joined_length += n + 1
+
+    cdef inline int _add_ranges(self, Py_ssize_t min_n) noexcept nogil:
+        """The n-grams that end with the newest token."""
+        cdef Py_ssize_t size, first
+        for size in range(min_n, min(self._max_n, self._n_tokens) + 1):
+            first = self._newest - size + 1
+            if self._add_range(self._recent[first if first >= 0 else first + self._max_n], self._joined_length - 1) < 0:
                 return -1
         return 0
 
-    cdef inline int _add_range(self, const uint8_t* source, uint32_t start, uint32_t end) noexcept nogil:
-        self._source = source
+    cdef inline int _add_prefix(self) noexcept nogil:
+        """The first characters of the newest token and, to tell them from a token, the space before."""
+        cdef Py_ssize_t n = self._prefix_length
+        cdef uint32_t begin = self._recent[self._newest], end = begin
+        if n == 0 or self._joined_length - 1 - begin <= n:
+            return 0
+        while n > 0 and end < self._joined_length - 1:
+            end += utf8_length(self._joined[end])
+            n -= 1
+        return self._add_range(begin - 1, end) if end < self._joined_length - 1 else 0
+
+    cdef inline int _add_range(self, uint32_t start, uint32_t end) noexcept nogil:
         self._range_starts[self._n_ranges] = start
         self._range_ends[self._n_ranges] = end
         self._n_ranges += 1
@@ -513,6 +583,10 @@ cdef class Scanner(Encoder):
             sp_hash(self._source, starts + begin, ends + begin, size, hashes)
             if self._reserve_positions(size) < 0:
                 return -1
+            if self._binary:
+                self._mark(hashes, size)
+                begin += size
+                continue
             indices, counts, positions, mask = self._indices, self._counts, self._positions, self._positions_mask
             n_distinct = self._n
             for i in range(size):
@@ -533,9 +607,26 @@ cdef class Scanner(Encoder):
             begin += size
         return 0
 
+    cdef void _mark(self, const uint32_t* hashes, Py_ssize_t n) noexcept nogil:
+        """Take in the indices of hashes that are not there yet, where nobody asks how often they are."""
+        cdef uint32_t* indices = self._indices
+        cdef uint32_t* taken = <uint32_t*> self._positions
+        cdef uint32_t mask = self._positions_mask, n_distinct = self._n, index, slot
+        cdef Py_ssize_t i
+        for i in range(n):
+            index = self._index(hashes[i])
+            slot = index & mask
+            # While neither empty nor this index: a product, since which of the two it is is hard to predict.
+            while <uint64_t> taken[slot] * (taken[slot] ^ (index + 1)):
+                slot = (slot + 1) & mask
+            indices[n_distinct] = index
+            n_distinct += taken[slot] == 0
+            taken[slot] = index + 1
+        self._n = n_distinct
+
     cdef int _reserve_positions(self, Py_ssize_t more) noexcept nogil:
         """Room for `more` distinct indices, with at least four positions for each."""
-        cdef Py_ssize_t needed = self._n + more, size = self._positions_mask + 1, before, i
+        cdef Py_ssize_t needed = self._n + more + 1, size = self._positions_mask + 1, before, i
         cdef uint32_t slot
         if needed > self._counts_capacity:
             before = self._counts_capacity
@@ -546,7 +637,7 @@ cdef class Scanner(Encoder):
                 return -1
             memset(self._counts + before, 0, (self._counts_capacity - before) * sizeof(int32_t))
         if needed * 4 > size:
-            memset(self._positions, 0, size * sizeof(uint64_t))
+            self._clear_positions()
             while size < needed * 4:
                 size *= 2
             before = self._positions_capacity
@@ -556,16 +647,26 @@ cdef class Scanner(Encoder):
             self._positions_mask = <uint32_t> (size - 1)
             for i in range(self._n):
                 slot = self._indices[i] & self._positions_mask
+                if self._binary:
+                    while (<uint32_t*> self._positions)[slot]:
+                        slot = (slot + 1) & self._positions_mask
+                    (<uint32_t*> self._positions)[slot] = self._indices[i] + 1
+                    continue
                 while self._positions[slot]:
                     slot = (slot + 1) & self._positions_mask
                 self._positions[slot] = <uint64_t> (self._indices[i] + 1) << 32 | <uint64_t> i
         return 0
+
+    cdef void _clear_positions(self) noexcept nogil:
+        cdef size_t n = <size_t> self._positions_mask + 1
+        memset(self._positions, 0, n * sizeof(uint32_t) if self._binary else n * sizeof(uint64_t))
 
     cdef int _scan_characters(self, Text* text) noexcept nogil:
         """N-grams of characters, or n-grams that come ready-made, by the place where each character begins."""
         cdef Py_ssize_t n = self._write_characters(text), i, j, size, end
         if n < 0:
             return -1
+        self._source = self._buffer
         if self._ngrams:
             i = 0
             while i < n:
@@ -574,13 +675,13 @@ cdef class Scanner(Encoder):
                     size = 16 * size + hex_digit(self._buffer[self._offsets[i]])
                     i += 1
                 i += 1
-                if self._add_range(self._buffer, self._offsets[i], self._offsets[i + size]) < 0:
+                if self._add_range(self._offsets[i], self._offsets[i + size]) < 0:
                     return -1
                 i += size
         elif self._char:
             for size in range(self._min_n, min(self._max_n, n) + 1):
                 for i in range(n - size + 1):
-                    if self._add_range(self._buffer, self._offsets[i], self._offsets[i + size]) < 0:
+                    if self._add_range(self._offsets[i], self._offsets[i + size]) < 0:
                         return -1
         else:
             i = 0
@@ -591,11 +692,11 @@ cdef class Scanner(Encoder):
                 end += 1
                 for size in range(self._min_n, self._max_n + 1):
                     if size >= end - i:
-                        if self._add_range(self._buffer, self._offsets[i], self._offsets[end]) < 0:
+                        if self._add_range(self._offsets[i], self._offsets[end]) < 0:
                             return -1
                         break
                     for j in range(i, end - size + 1):
-                        if self._add_range(self._buffer, self._offsets[j], self._offsets[j + size]) < 0:
+                        if self._add_range(self._offsets[j], self._offsets[j + size]) < 0:
                             return -1
                 i = end
         return self._count_ranges()
@@ -630,7 +731,7 @@ cdef class Scanner(Encoder):
                     c = c' '
             self._offsets[n] = out - self._buffer
             n += 1
-            out = put_utf8(out, Py_UNICODE_TOLOWER(c) if text.lowercase else c)
+            out = put_utf8(out, folded(c, text.fold))
         if self._char_wb and not after_space:
             self._offsets[n] = out - self._buffer
             n += 1
@@ -653,7 +754,7 @@ cdef class Scanner(Encoder):
             e.values[i] = count
         if n:
             memset(self._counts, 0, n * sizeof(int32_t))
-        memset(self._positions, 0, (<size_t> self._positions_mask + 1) * sizeof(uint64_t))
+        self._clear_positions()
         self._positions_mask = FEWEST_POSITIONS - 1
         self._length = sqrt(squares) if self._l2 else sizes if self._l1 else 1.0
         if self._length == 0.0:

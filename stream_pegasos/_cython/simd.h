@@ -8,7 +8,11 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 #if defined(_MSC_VER) && !defined(__clang__)
 #include <intrin.h>
@@ -34,6 +38,21 @@ SP_INLINE uint64_t sp_high_product(uint64_t a, uint64_t b) { return (uint64_t)((
 #define SP_NEON 1
 #endif
 
+/* Memory for a table that is read all over: in large pages where the system has them, or the processor has to look up
+   where a page lies for nearly every entry. To be given back with free. */
+SP_INLINE void *sp_allocate(size_t size) {
+#if defined(__linux__)
+    const size_t page = (size_t)1 << 21;
+    void *memory;
+    if (size >= 2 * page) {
+        if (posix_memalign(&memory, page, size)) return NULL;
+        madvise(memory, size, MADV_HUGEPAGE); /* a wish: it may be refused */
+        return memory;
+    }
+#endif
+    return malloc(size);
+}
+
 enum { SP_BLOCK = 64, SP_SEGMENT = 4096, SP_WORDS_IN_SEGMENT = SP_SEGMENT / SP_BLOCK };
 
 /* What counts as a token; see TOKEN_PATTERNS in _pure.py. Long words have two bytes or more. */
@@ -55,10 +74,15 @@ typedef struct {
     uint64_t in_token, after_mark, after_word; /* what the byte before the next segment is */
 } sp_edges;
 
-/* --- 64 ASCII bytes: lower-case them into `to`, and classify them ----------------------------------------------- */
+/* --- 64 ASCII bytes: fold them into `to`, and classify them ------------------------------------------------------ */
+
+enum { SP_LOWER = 1, SP_MASK_DIGITS = 2 }; /* what folding does: to lower case, and every digit to 0 */
+#define SP_CASE_BIT(fold) ((fold) & SP_LOWER ? 0x20 : 0)
+#define SP_DIGIT_BITS(fold) ((fold) & SP_MASK_DIGITS ? 0x0f : 0)
+
 
 #if defined(SP_SSE2)
-SP_INLINE unsigned sp_classify16(const uint8_t *from, uint8_t *to, int lowercase, unsigned *space) {
+SP_INLINE unsigned sp_classify16(const uint8_t *from, uint8_t *to, int fold, unsigned *space) {
     const __m128i c = _mm_loadu_si128((const __m128i *)from);
     const __m128i upper = _mm_and_si128(_mm_cmpgt_epi8(c, _mm_set1_epi8('A' - 1)), _mm_cmplt_epi8(c, _mm_set1_epi8('Z' + 1)));
     const __m128i low = _mm_or_si128(c, _mm_and_si128(upper, _mm_set1_epi8(0x20)));
@@ -66,15 +90,16 @@ SP_INLINE unsigned sp_classify16(const uint8_t *from, uint8_t *to, int lowercase
     const __m128i digit = _mm_and_si128(_mm_cmpgt_epi8(c, _mm_set1_epi8('0' - 1)), _mm_cmplt_epi8(c, _mm_set1_epi8('9' + 1)));
     const __m128i control = _mm_and_si128(_mm_cmpgt_epi8(c, _mm_set1_epi8(8)), _mm_cmplt_epi8(c, _mm_set1_epi8(14)));
     const __m128i separator = _mm_and_si128(_mm_cmpgt_epi8(c, _mm_set1_epi8(27)), _mm_cmplt_epi8(c, _mm_set1_epi8(33)));
-    _mm_storeu_si128((__m128i *)to, lowercase ? low : c);
+    const __m128i cased = _mm_or_si128(c, _mm_and_si128(upper, _mm_set1_epi8(SP_CASE_BIT(fold))));
+    _mm_storeu_si128((__m128i *)to, _mm_andnot_si128(_mm_and_si128(digit, _mm_set1_epi8(SP_DIGIT_BITS(fold))), cased));
     *space = (unsigned)_mm_movemask_epi8(_mm_or_si128(control, separator));
     return (unsigned)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(letter, digit), _mm_cmpeq_epi8(c, _mm_set1_epi8('_'))));
 }
-SP_INLINE void sp_classify64(const uint8_t *from, uint8_t *to, int lowercase, uint64_t *word, uint64_t *space) {
+SP_INLINE void sp_classify64(const uint8_t *from, uint8_t *to, int fold, uint64_t *word, uint64_t *space) {
     uint64_t words = 0, spaces = 0;
     for (int i = 0; i < 4; i++) {
         unsigned s;
-        words |= (uint64_t)sp_classify16(from + 16 * i, to + 16 * i, lowercase, &s) << (16 * i);
+        words |= (uint64_t)sp_classify16(from + 16 * i, to + 16 * i, fold, &s) << (16 * i);
         spaces |= (uint64_t)s << (16 * i);
     }
     *word = words;
@@ -91,25 +116,27 @@ SP_INLINE uint64_t sp_bits(const uint8x16_t m[4]) {
 SP_INLINE uint8x16_t sp_between(uint8x16_t c, uint8_t first, uint8_t last) {
     return vcleq_u8(vsubq_u8(c, vdupq_n_u8(first)), vdupq_n_u8((uint8_t)(last - first)));
 }
-SP_INLINE void sp_classify64(const uint8_t *from, uint8_t *to, int lowercase, uint64_t *word, uint64_t *space) {
+SP_INLINE void sp_classify64(const uint8_t *from, uint8_t *to, int fold, uint64_t *word, uint64_t *space) {
     uint8x16_t words[4], spaces[4];
     for (int i = 0; i < 4; i++) {
         const uint8x16_t c = vld1q_u8(from + 16 * i);
-        const uint8x16_t low = vorrq_u8(c, vandq_u8(sp_between(c, 'A', 'Z'), vdupq_n_u8(0x20)));
-        vst1q_u8(to + 16 * i, lowercase ? low : c);
-        words[i] = vorrq_u8(vorrq_u8(sp_between(low, 'a', 'z'), sp_between(c, '0', '9')), vceqq_u8(c, vdupq_n_u8('_')));
+        const uint8x16_t upper = sp_between(c, 'A', 'Z'), digit = sp_between(c, '0', '9');
+        const uint8x16_t low = vorrq_u8(c, vandq_u8(upper, vdupq_n_u8(0x20)));
+        const uint8x16_t cased = vorrq_u8(c, vandq_u8(upper, vdupq_n_u8(SP_CASE_BIT(fold))));
+        vst1q_u8(to + 16 * i, vbicq_u8(cased, vandq_u8(digit, vdupq_n_u8(SP_DIGIT_BITS(fold)))));
+        words[i] = vorrq_u8(vorrq_u8(sp_between(low, 'a', 'z'), digit), vceqq_u8(c, vdupq_n_u8('_')));
         spaces[i] = vorrq_u8(sp_between(c, 9, 13), sp_between(c, 28, 32));
     }
     *word = sp_bits(words);
     *space = sp_bits(spaces);
 }
 #else
-SP_INLINE void sp_classify64(const uint8_t *from, uint8_t *to, int lowercase, uint64_t *word, uint64_t *space) {
+SP_INLINE void sp_classify64(const uint8_t *from, uint8_t *to, int fold, uint64_t *word, uint64_t *space) {
     uint64_t words = 0, spaces = 0;
     for (int i = 0; i < SP_BLOCK; i++) {
         const uint8_t c = from[i];
         const uint8_t low = (uint8_t)(c - 'A') < 26 ? c | 0x20 : c;
-        to[i] = lowercase ? low : c;
+        to[i] = (uint8_t)((fold & SP_LOWER ? low : c) & ~((uint8_t)(c - '0') < 10 ? SP_DIGIT_BITS(fold) : 0));
         words |= (uint64_t)((uint8_t)(low - 'a') < 26 || (uint8_t)(c - '0') < 10 || c == '_') << i;
         spaces |= (uint64_t)((uint8_t)(c - 9) < 5 || (uint8_t)(c - 28) < 5) << i;
     }
@@ -120,12 +147,14 @@ SP_INLINE void sp_classify64(const uint8_t *from, uint8_t *to, int lowercase, ui
 
 #if defined(SP_AVX2)
 #define SP_TARGET_AVX2 __attribute__((target("avx2,bmi,popcnt")))
-static inline SP_TARGET_AVX2 uint32_t sp_classify32(const uint8_t *from, uint8_t *to, int lowercase, uint32_t *space) {
+static inline SP_TARGET_AVX2 uint32_t sp_classify32(const uint8_t *from, uint8_t *to, int fold, uint32_t *space) {
 #define BETWEEN(c, a, b) _mm256_and_si256(_mm256_cmpgt_epi8(c, _mm256_set1_epi8((a) - 1)), _mm256_cmpgt_epi8(_mm256_set1_epi8((b) + 1), c))
     const __m256i c = _mm256_loadu_si256((const __m256i *)from);
-    const __m256i low = _mm256_or_si256(c, _mm256_and_si256(BETWEEN(c, 'A', 'Z'), _mm256_set1_epi8(0x20)));
-    const __m256i word = _mm256_or_si256(_mm256_or_si256(BETWEEN(low, 'a', 'z'), BETWEEN(c, '0', '9')), _mm256_cmpeq_epi8(c, _mm256_set1_epi8('_')));
-    _mm256_storeu_si256((__m256i *)to, lowercase ? low : c);
+    const __m256i upper = BETWEEN(c, 'A', 'Z'), digit = BETWEEN(c, '0', '9');
+    const __m256i low = _mm256_or_si256(c, _mm256_and_si256(upper, _mm256_set1_epi8(0x20)));
+    const __m256i cased = _mm256_or_si256(c, _mm256_and_si256(upper, _mm256_set1_epi8(SP_CASE_BIT(fold))));
+    const __m256i word = _mm256_or_si256(_mm256_or_si256(BETWEEN(low, 'a', 'z'), digit), _mm256_cmpeq_epi8(c, _mm256_set1_epi8('_')));
+    _mm256_storeu_si256((__m256i *)to, _mm256_andnot_si256(_mm256_and_si256(digit, _mm256_set1_epi8(SP_DIGIT_BITS(fold))), cased));
     *space = (uint32_t)_mm256_movemask_epi8(_mm256_or_si256(BETWEEN(c, 9, 13), BETWEEN(c, 28, 32)));
     return (uint32_t)_mm256_movemask_epi8(word);
 #undef BETWEEN
@@ -137,30 +166,30 @@ static inline SP_TARGET_AVX2 uint32_t sp_classify32(const uint8_t *from, uint8_t
 #define SP_CLASSIFY_BODY(CLASSIFY64)                                                                     \
     size_t i = 0;                                                                                        \
     for (; i + SP_BLOCK <= n; i += SP_BLOCK)                                                             \
-        CLASSIFY64(from + i, to + i, lowercase, &classes->word[i / SP_BLOCK], &classes->space[i / SP_BLOCK]); \
+        CLASSIFY64(from + i, to + i, fold, &classes->word[i / SP_BLOCK], &classes->space[i / SP_BLOCK]); \
     if (i < n && n >= SP_BLOCK) {                                                                        \
         uint64_t word, space;                                                                            \
-        CLASSIFY64(from + n - SP_BLOCK, to + n - SP_BLOCK, lowercase, &word, &space);                    \
+        CLASSIFY64(from + n - SP_BLOCK, to + n - SP_BLOCK, fold, &word, &space);                    \
         classes->word[i / SP_BLOCK] = word >> (i + SP_BLOCK - n);                                        \
         classes->space[i / SP_BLOCK] = space >> (i + SP_BLOCK - n);                                      \
     } else if (i < n) {                                                                                  \
         uint8_t block[SP_BLOCK];                                                                         \
         memset(block, 0, SP_BLOCK);                                                                      \
         memcpy(block, from, n);                                                                          \
-        CLASSIFY64(block, to, lowercase, &classes->word[0], &classes->space[0]);                         \
+        CLASSIFY64(block, to, fold, &classes->word[0], &classes->space[0]);                         \
     }
 
-static void sp_classify_portable(const uint8_t *from, uint8_t *to, size_t n, int lowercase, sp_classes *classes) {
+static void sp_classify_portable(const uint8_t *from, uint8_t *to, size_t n, int fold, sp_classes *classes) {
     SP_CLASSIFY_BODY(sp_classify64)
 }
 #if defined(SP_AVX2)
-static inline SP_TARGET_AVX2 void sp_classify64_avx2(const uint8_t *from, uint8_t *to, int lowercase, uint64_t *word, uint64_t *space) {
+static inline SP_TARGET_AVX2 void sp_classify64_avx2(const uint8_t *from, uint8_t *to, int fold, uint64_t *word, uint64_t *space) {
     uint32_t s0, s1;
-    const uint32_t w0 = sp_classify32(from, to, lowercase, &s0), w1 = sp_classify32(from + 32, to + 32, lowercase, &s1);
+    const uint32_t w0 = sp_classify32(from, to, fold, &s0), w1 = sp_classify32(from + 32, to + 32, fold, &s1);
     *word = w0 | (uint64_t)w1 << 32;
     *space = s0 | (uint64_t)s1 << 32;
 }
-static SP_TARGET_AVX2 void sp_classify_avx2(const uint8_t *from, uint8_t *to, size_t n, int lowercase, sp_classes *classes) {
+static SP_TARGET_AVX2 void sp_classify_avx2(const uint8_t *from, uint8_t *to, size_t n, int fold, sp_classes *classes) {
     SP_CLASSIFY_BODY(sp_classify64_avx2)
 }
 #endif

@@ -58,8 +58,10 @@ cdef inline void find_entries_by(Py_ssize_t stride, const Word* words, const Exa
 
 cdef void find_entries(const Table* table, const Example* e, Py_ssize_t* slots) noexcept nogil:
     """Where each feature is, or else where it belongs, from its home on."""
-    if table.stride == 2:  # as nearly always; a multiplication by a constant costs nothing
+    if table.stride == 2:  # a multiplication by a constant costs nothing
         find_entries_by(2, table.words, e, slots)
+    elif table.stride == 6:
+        find_entries_by(6, table.words, e, slots)
     else:
         find_entries_by(table.stride, table.words, e, slots)
 
@@ -97,7 +99,7 @@ cdef int rebuild(Table* table, Py_ssize_t n_homes, Py_ssize_t spare, Py_ssize_t 
     table.n_homes, table.stride = n_homes, stride
     while True:
         table.n_slots = n_homes + spare
-        table.words = <Word*> malloc(end(table) * sizeof(Word))
+        table.words = <Word*> sp_allocate(end(table) * sizeof(Word))
         if table.words == NULL:
             table[0] = old
             return -1

@@ -17,7 +17,8 @@ class Scanner(Encoder):
     """Texts to rows of hashed n-grams.
 
     `analyzer` is "word", "char", "char_wb", or "ngrams" where each text comes as the list of its n-grams;
-    `token_pattern` is one of `TOKEN_PATTERNS`.
+    `token_pattern` is one of `TOKEN_PATTERNS`. With "word", words longer than `prefix_length`, if that is not 0, count
+    also by that many first characters, and with `boundaries` n-grams of two or more reach over the ends of the text.
     """
 
     def __init__(
@@ -31,6 +32,9 @@ class Scanner(Encoder):
         alternate_sign: bool,
         binary: bool,
         norm: str | None,
+        mask_digits: bool = False,
+        prefix_length: int = 0,
+        boundaries: bool = False,
     ) -> None:
         self.arguments = (
             analyzer,
@@ -42,6 +46,9 @@ class Scanner(Encoder):
             alternate_sign,
             binary,
             norm,
+            mask_digits,
+            prefix_length,
+            boundaries,
         )
         self._find_tokens = re.compile(token_pattern).findall
         self._analyzer = analyzer
@@ -52,6 +59,9 @@ class Scanner(Encoder):
         self._alternate_sign = alternate_sign
         self._binary = binary
         self._norm = norm
+        self._mask_digits = mask_digits
+        self._prefix_length = prefix_length
+        self._boundaries = boundaries
 
     def transform_one(self, text: Any) -> dict[int, float]:
         counts = self._counts(text)
@@ -98,8 +108,11 @@ class Scanner(Encoder):
             raise TypeError(f"a text must be a str, not {type(text).__name__}")
         if self._lowercase:
             text = text.lower()
+        if self._mask_digits:
+            text = masked_digits(text)
         if self._analyzer == "word":
-            return word_ngrams(self._find_tokens(text), self._stop_words, self._ngram_range)
+            tokens = self._find_tokens(text)
+            return word_ngrams(tokens, self._stop_words, self._ngram_range, self._prefix_length, self._boundaries)
         return CHAR_NGRAMS[self._analyzer](text, self._ngram_range)
 
 
@@ -108,11 +121,31 @@ class Scanner(Encoder):
 TOKEN_PATTERNS = (r"\b\w\w+\b", r"\w+", r"\w+|[^\w\s]", r"\S+")
 
 
-def word_ngrams(tokens: Iterable[str], stop_words: frozenset[str], ngram_range: tuple[int, int]) -> Iterator[str]:
+# What stands before the first and after the last token of a text.
+BEGIN, END = "<s>", "</s>"
+
+
+def word_ngrams(
+    tokens: Iterable[str],
+    stop_words: frozenset[str],
+    ngram_range: tuple[int, int],
+    prefix_length: int = 0,
+    boundaries: bool = False,
+) -> Iterator[str]:
     kept = [token for token in tokens if token not in stop_words]
+    bounded = [BEGIN, *kept, END] if boundaries and kept else kept
     for n in range(ngram_range[0], ngram_range[1] + 1):
-        for i in range(len(kept) - n + 1):
-            yield " ".join(kept[i : i + n])
+        source = kept if n == 1 else bounded
+        for i in range(len(source) - n + 1):
+            yield " ".join(source[i : i + n])
+    if prefix_length:
+        for token in kept:
+            if len(token) > prefix_length:
+                yield " " + token[:prefix_length]  # which no token is
+
+
+def masked_digits(text: str) -> str:
+    return re.sub(r"\d", "0", text)
 
 
 def char_ngrams(text: str, ngram_range: tuple[int, int]) -> Iterator[str]:
