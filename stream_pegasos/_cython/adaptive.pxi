@@ -2,10 +2,6 @@ cdef struct Feature:
     double weight, log_ratio, squares, positives, negatives
 
 
-cdef inline Feature* feature_at(Word* entry) noexcept nogil:
-    return <Feature*> &entry[1]
-
-
 FEATURE_NUMBERS = ("values", "log_ratios", "gradient_squares", "positives", "negatives")
 
 
@@ -33,27 +29,30 @@ cdef inline void exchange(Feature* feature) noexcept nogil:
     feature.positives, feature.negatives = feature.negatives, feature.positives
 
 
-cdef inline void weigh_anew(Feature* feature, double evidence, double smoothing) noexcept nogil:
-    feature.squares /= evidence
-    feature.positives /= evidence
-    feature.negatives /= evidence
-    set_ratio(feature, smoothing)
+cdef inline void weaken(Feature* feature, double factor) noexcept nogil:
+    feature.squares /= factor
+    feature.positives /= factor
+    feature.negatives /= factor
 
 
 @cython.final
 cdef class AdaptiveLearner:
     cdef readonly tuple arguments
-    cdef Table _table  # an entry is a hash and a Feature
+    # An entry is a hash and a position among the features, which stand as they came: the frequent ones, that come first,
+    # side by side. At 0 stands what is known of a feature that is not there.
+    cdef Table _table
+    cdef Feature* _features
+    cdef Py_ssize_t _features_capacity
     cdef Feature _intercept
     cdef double _evidence, _growth, _learning_rate, _largest_margin, _smoothing, _intercept_scaling
     cdef bint _hinge
     cdef Calibration _calibration
     cdef readonly Py_ssize_t n_iterations
     cdef Guard _guard
-    # Of the example in hand: where the features are, and the values that the weights meet.
-    cdef Py_ssize_t* _slots
+    # Of the example in hand: the positions of its features, and the values that the weights meet.
+    cdef Py_ssize_t* _positions
     cdef double* _values
-    cdef Py_ssize_t _slots_capacity, _values_capacity
+    cdef Py_ssize_t _positions_capacity, _values_capacity
 
     def __init__(
         self, double learning_rate, bint hinge, double margin, double smoothing, double half_life, double intercept_scaling
@@ -64,19 +63,20 @@ cdef class AdaptiveLearner:
         self._intercept_scaling = intercept_scaling
         self._evidence = self._calibration.slope = 1.0
         self._guard = Guard()
-        if make_for(&self._table, 0, 6) < 0:
+        if make_for(&self._table, 0, 2) < 0 or self._make_room(FEWEST_HOMES) < 0:
             raise MemoryError
 
     def __dealloc__(self):
         free(self._table.words)
-        free(self._slots)
+        free(self._features)
+        free(self._positions)
         free(self._values)
 
     def __len__(self):
         return self._table.n
 
     def __sizeof__(self):
-        return object.__sizeof__(self) + end(&self._table) * sizeof(Word)
+        return object.__sizeof__(self) + end(&self._table) * sizeof(Word) + self._features_capacity * sizeof(Feature)
 
     @property
     def intercept(self):
@@ -89,23 +89,26 @@ cdef class AdaptiveLearner:
         return state["keys"], state["values"] * scales
 
     def margin(self, Encoder encoder not None, x):
+        cdef Py_ssize_t before
         wait_for(encoder._guard, self._guard)
-        encoder._load(x, False)
-        if self._begin(&encoder._example) < 0:
-            raise MemoryError
-        return self._margin(&encoder._example)
+        before = encoder.size()
+        try:
+            encoder._load(x, True)  # names never learned count in the norm, so they have to be told apart
+            if self._begin(&encoder._example) < 0:
+                raise MemoryError
+            return self._margin(&encoder._example)
+        finally:
+            encoder.forget(before)
 
     def contributions(self, Encoder encoder not None, x):
         cdef Example* e = &encoder._example
-        cdef Word* entry
         cdef Py_ssize_t i
         self.margin(encoder, x)
-        found = {}
-        for i in range(e.n):
-            entry = &self._table.words[self._slots[i]]
-            if entry.hash == e.hashes[i]:
-                found[<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER)] = feature_at(entry).weight * self._values[i]
-        return found
+        return {
+            <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER): self._features[self._positions[i]].weight * self._values[i]
+            for i in range(e.n)
+            if self._positions[i]
+        }
 
     def probability(self, double margin):
         return probability_of(&self._calibration, margin)
@@ -125,9 +128,14 @@ cdef class AdaptiveLearner:
         with encoder._guard.lock:
             with self._guard.lock:
                 encoder._guard.busy = self._guard.busy = True
+                before, done = encoder.size(), False
                 try:
-                    return self._predict_learn_many(encoder, X, y, weights)
+                    result = self._predict_learn_many(encoder, X, y, weights)
+                    done = y is not None
+                    return result
                 finally:
+                    if not done:
+                        encoder.forget(before)
                     encoder._release()
                     encoder._guard.busy = self._guard.busy = False
 
@@ -142,7 +150,7 @@ cdef class AdaptiveLearner:
             labels = y
         if weighted:
             example_weights = weights
-        n = encoder._load_many(X, learning)
+        n = encoder._load_many(X, True)
         margins, probabilities = np.empty(n), np.empty(n)
         out_margins, out_probabilities = margins, probabilities
         with nogil:
@@ -170,19 +178,20 @@ cdef class AdaptiveLearner:
         pass
 
     def negate(self):
-        cdef Py_ssize_t slot
-        cdef Word* entry
+        cdef Py_ssize_t i
         wait_for(self._guard, self._guard)
         exchange(&self._intercept)
-        for slot in range(self._table.n_slots):
-            entry = &self._table.words[slot * self._table.stride]
-            if entry.hash != EMPTY:
-                exchange(feature_at(entry))
+        for i in range(1, self._table.n + 1):
+            exchange(&self._features[i])
 
     def forget(self, double share):
+        cdef Py_ssize_t i
         wait_for(self._guard, self._guard)
         self._evidence /= share
         self._weigh_anew()
+        set_ratio(&self._intercept, 2.0 * self._smoothing)
+        for i in range(1, self._table.n + 1):
+            set_ratio(&self._features[i], self._smoothing)
 
     def get_state(self):
         cdef Py_ssize_t slot, i = 0, n = self._table.n
@@ -195,7 +204,7 @@ cdef class AdaptiveLearner:
         for slot in range(self._table.n_slots):
             entry = &self._table.words[slot * self._table.stride]
             if entry.hash != EMPTY:
-                feature = feature_at(entry)
+                feature = &self._features[entry[1].hash]
                 k[i] = <int64_t> (entry.hash * INVERSE_MULTIPLIER)
                 out[0, i], out[1, i], out[2, i] = feature.weight, feature.log_ratio, feature.squares
                 out[3, i], out[4, i] = feature.positives, feature.negatives
@@ -221,15 +230,13 @@ cdef class AdaptiveLearner:
         cdef const uint64_t[::1] h = hashes[order]
         cdef const double[:, ::1] numbers = np.array([state[name] for name in FEATURE_NUMBERS])[:, order].copy()
         cdef Py_ssize_t i, p
-        if make_for(&self._table, h.shape[0], self._table.stride) < 0:
+        if make_for(&self._table, h.shape[0], 2) < 0:
             raise MemoryError
         for i in range(h.shape[0]):
-            p = insert(&self._table, seek(&self._table, h[i]), h[i])
+            p = self._insert(h[i])
             if p < 0:
                 raise MemoryError
-            feature_at(&self._table.words[p])[0] = Feature(
-                numbers[0, i], numbers[1, i], numbers[2, i], numbers[3, i], numbers[4, i]
-            )
+            self._features[p] = Feature(numbers[0, i], numbers[1, i], numbers[2, i], numbers[3, i], numbers[4, i])
         self._intercept = Feature(
             state["intercept"],
             state["intercept_log_ratio"],
@@ -240,35 +247,61 @@ cdef class AdaptiveLearner:
         self._evidence, self.n_iterations = state["evidence"], state["n_iterations"]
         self._calibration.slope, self._calibration.squares = state["slope"], state["calibration_squares"]
 
+    cdef int _make_room(self, Py_ssize_t n) noexcept nogil:
+        """For n features in all; those there are stay. (Not by realloc, which knows nothing of large pages.)"""
+        cdef Feature* features = <Feature*> sp_allocate(n * sizeof(Feature))
+        if features == NULL:
+            return -1
+        memset(features, 0, n * sizeof(Feature))
+        if self._features_capacity:
+            memcpy(features, self._features, self._features_capacity * sizeof(Feature))
+        free(self._features)
+        self._features, self._features_capacity = features, n
+        return 0
+
+    cdef Py_ssize_t _insert(self, uint64_t h) noexcept nogil:
+        """The position of a feature that is put in, or is there since the example had it before; -1 if there is no memory."""
+        cdef Py_ssize_t p = seek(&self._table, h), position = self._table.n + 1
+        if self._table.words[p].hash == h:
+            return <Py_ssize_t> self._table.words[p + 1].hash
+        if position == self._features_capacity and self._make_room(position + position // 2) < 0:
+            return -1
+        p = insert(&self._table, p, h)
+        if p < 0:
+            return -1
+        self._table.words[p + 1].hash = <uint64_t> position
+        memset(&self._features[position], 0, sizeof(Feature))
+        return position
+
     cdef int _begin(self, Example* e) noexcept nogil:
         """Begin to look for the entries."""
         if (
-            reserve(<void**> &self._slots, &self._slots_capacity, e.n, sizeof(Py_ssize_t)) < 0
+            reserve(<void**> &self._positions, &self._positions_capacity, e.n, sizeof(Py_ssize_t)) < 0
             or reserve(<void**> &self._values, &self._values_capacity, e.n, sizeof(double)) < 0
         ):
             return -1
-        find_homes(&self._table, e, self._slots)
+        find_homes(&self._table, e, self._positions)
         return 0
 
     cdef double _margin(self, Example* e) noexcept nogil:
-        """The margin; `_slots` tells from then on where the entries are, `_values` what the weights have met."""
+        """The margin; `_positions` tells from then on where the features are, `_values` what the weights have met."""
         cdef double prior = self._intercept.log_ratio, squares = 0.0, total = 0.0, value
         cdef bint scaling = self._smoothing != 0.0
-        cdef Word* words = self._table.words
-        cdef const Py_ssize_t* slots = self._slots
+        cdef const Word* words = self._table.words
+        cdef const Feature* features = self._features
+        cdef Py_ssize_t* positions = self._positions
         cdef double* values = self._values
-        cdef Feature* feature
-        cdef uint64_t found
         cdef Py_ssize_t i
-        find_entries(&self._table, e, self._slots)
+        find_entries(&self._table, e, positions)
         for i in range(e.n):
-            feature = feature_at(&words[slots[i]])
-            found = words[slots[i]].hash == e.hashes[i]
+            positions[i] = words[positions[i] + 1].hash & (0 - <uint64_t> (words[positions[i]].hash == e.hashes[i]))
+            SP_PREFETCH(&features[positions[i]])
+        for i in range(e.n):
             value = e.values[i]
             if scaling:
-                value *= LEAST_SCALE + fabs(sp_take(feature.log_ratio, found) - prior)
+                value *= LEAST_SCALE + fabs(features[positions[i]].log_ratio - prior)
             squares += value * value
-            total += sp_take(feature.weight, found) * value
+            total += features[positions[i]].weight * value
             values[i] = value
         squares = 1.0 / sqrt(squares) if squares > 0.0 else 0.0
         for i in range(e.n):
@@ -286,10 +319,8 @@ cdef class AdaptiveLearner:
         return 0
 
     cdef int _take_step(self, Example* e, double margin, double y, double weight) noexcept nogil:
-        cdef Word* words = self._table.words
-        cdef Py_ssize_t* slots = self._slots
-        cdef const double* values = self._values
-        cdef Py_ssize_t i, p, n_new = 0
+        cdef Py_ssize_t* positions = self._positions
+        cdef Py_ssize_t i
         cdef Step step
         cdef double gradient
         if self._hinge:
@@ -304,26 +335,17 @@ cdef class AdaptiveLearner:
         step.smoothing = self._smoothing * self._evidence
         for i in range(e.n):
             if e.values[i] != 0.0:
-                if words[slots[i]].hash == e.hashes[i]:
-                    learn_feature(feature_at(&words[slots[i]]), gradient * values[i], &step)
-                else:
-                    slots[n_new] = i
-                    n_new += 1
-        for i in range(n_new):  # last, since an insertion moves other entries
-            p = insert(&self._table, seek(&self._table, e.hashes[slots[i]]), e.hashes[slots[i]])
-            if p < 0:
-                return -1
-            learn_feature(feature_at(&self._table.words[p]), gradient * values[slots[i]], &step)
+                if positions[i] == 0:
+                    positions[i] = self._insert(e.hashes[i])
+                    if positions[i] < 0:
+                        return -1
+                learn_feature(&self._features[positions[i]], gradient * self._values[i], &step)
         return 0
 
     cdef void _weigh_anew(self) noexcept nogil:
         """Write all evidence down as what it counts now."""
-        cdef Py_ssize_t slot
-        cdef Word* entry
-        cdef double evidence = self._evidence
+        cdef Py_ssize_t i
+        weaken(&self._intercept, self._evidence)
+        for i in range(1, self._table.n + 1):
+            weaken(&self._features[i], self._evidence)
         self._evidence = 1.0
-        weigh_anew(&self._intercept, evidence, 2.0 * self._smoothing)
-        for slot in range(self._table.n_slots):
-            entry = &self._table.words[slot * self._table.stride]
-            if entry.hash != EMPTY:
-                weigh_anew(feature_at(entry), evidence, self._smoothing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +68,7 @@ class AdaptiveLearner:
         self._intercept = Feature()  # which every example has
         self._evidence = 1.0  # what an example counts that is learned now
         self._calibration = Calibration()
+        self._lock = threading.RLock()  # a prediction's names must be forgotten before others learn theirs
 
     def __len__(self) -> int:
         return len(self._features)
@@ -81,14 +83,16 @@ class AdaptiveLearner:
         return np.fromiter(self._features, np.int64, len(self._features)), np.array(values, np.float64)
 
     def margin(self, encoder: Encoder, x: Any) -> float:
-        row = encoder.row(x, False)
-        return self._margin(row, self._scaled(row))
+        with self._lock, encoder.reading(False):
+            row = encoder.row(x, True)
+            return self._margin(row, self._scaled(row))
 
     def contributions(self, encoder: Encoder, x: Any) -> dict[int, float]:
         """What each feature that has been learned adds to the margin, which is their sum and the intercept."""
-        row = encoder.row(x, False)
-        pairs = zip(row.keys, self._scaled(row), strict=True)
-        return {key: self._features[key].weight * value for key, value in pairs if key in self._features}
+        with self._lock, encoder.reading(False):
+            row = encoder.row(x, True)
+            pairs = zip(row.keys, self._scaled(row), strict=True)
+            return {key: self._features[key].weight * value for key, value in pairs if key in self._features}
 
     def probability(self, margin: float) -> float:
         """The probability of the positive class; above one half exactly where the margin is above 0."""
@@ -96,9 +100,10 @@ class AdaptiveLearner:
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> None:
         """Take in one example with label y = ±1."""
-        row = encoder.row(x, True)
-        values = self._scaled(row)
-        self._learn(row, values, self._margin(row, values), y, weight)
+        with self._lock, encoder.reading(True):
+            row = encoder.row(x, True)
+            values = self._scaled(row)
+            self._learn(row, values, self._margin(row, values), y, weight)
 
     def predict_learn_many(
         self,
@@ -108,15 +113,16 @@ class AdaptiveLearner:
         weights: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Margin and probability of each example, in turn, before it is learned; without y nothing is learned."""
-        rows = encoder.rows(X, y is not None)
-        margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
-        for i, row in enumerate(rows):
-            values = self._scaled(row)
-            margins[i] = self._margin(row, values)
-            probabilities[i] = self.probability(margins[i])
-            if y is not None:
-                self._learn(row, values, margins[i], float(y[i]), 1.0 if weights is None else float(weights[i]))
-        return margins, probabilities
+        with self._lock, encoder.reading(y is not None):
+            rows = encoder.rows(X, True)
+            margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
+            for i, row in enumerate(rows):
+                values = self._scaled(row)
+                margins[i] = self._margin(row, values)
+                probabilities[i] = self.probability(margins[i])
+                if y is not None:
+                    self._learn(row, values, margins[i], float(y[i]), 1.0 if weights is None else float(weights[i]))
+            return margins, probabilities
 
     def flush(self) -> None:
         """Nothing waits for a step."""
@@ -131,13 +137,16 @@ class AdaptiveLearner:
         """Let all evidence so far count less by that factor; weights stay, and move faster from now on."""
         self._evidence /= share
         self._weigh_anew()
+        for feature in self._features.values():
+            feature.log_ratio = self._log_ratio(feature, self._smoothing)
+        self._intercept.log_ratio = self._log_ratio(self._intercept, 2.0 * self._smoothing)
 
     def _scale(self, feature: Feature) -> float:
         if not self._smoothing:
             return 1.0
         return LEAST_SCALE + abs(feature.log_ratio - self._intercept.log_ratio)
 
-    def _ratio(self, feature: Feature, smoothing: float) -> float:
+    def _log_ratio(self, feature: Feature, smoothing: float) -> float:
         smoothing *= self._evidence
         return math.log((feature.positives + smoothing) / (feature.negatives + smoothing)) if smoothing else 0.0
 
@@ -176,7 +185,7 @@ class AdaptiveLearner:
             feature.positives += weight * self._evidence
         else:
             feature.negatives += weight * self._evidence
-        feature.log_ratio = self._ratio(feature, smoothing)
+        feature.log_ratio = self._log_ratio(feature, smoothing)
 
     def _weigh_anew(self) -> None:
         """Write all evidence down as what it counts now."""
@@ -185,8 +194,6 @@ class AdaptiveLearner:
             feature.squares /= evidence
             feature.positives /= evidence
             feature.negatives /= evidence
-            smoothing = 2.0 * self._smoothing if feature is self._intercept else self._smoothing
-            feature.log_ratio = self._ratio(feature, smoothing)
 
     def get_state(self) -> State:
         features, intercept = self._features.values(), self._intercept

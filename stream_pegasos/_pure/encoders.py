@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,19 @@ class Encoder:
 
     def forget(self, size: int) -> None:
         """Forget the names that came after that many."""
+
+    @contextlib.contextmanager
+    def reading(self, learning: bool) -> Iterator[None]:
+        """Where also names never learned count, so that rows are read as for learning: forget these names, unless the
+        rows were learned.
+        """
+        before, learned = self.size(), False
+        try:
+            yield
+            learned = learning
+        finally:
+            if not learned:
+                self.forget(before)
 
 
 class Vocabulary(Encoder):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,14 +61,14 @@ class KernelLearner:
         self._vectors: list[SupportVector] = []
         self._coefficients: list[float] = []  # the β
         self._calibration = Calibration()
-        self._lock = threading.RLock()  # a prediction's new names must be forgotten before others learn theirs
+        self._lock = threading.RLock()  # a prediction's names must be forgotten before others learn theirs
 
     def __len__(self) -> int:
         return len(self._vectors)
 
     def margin(self, encoder: Encoder, x: Any) -> float:
         """⟨w, φ(x)⟩"""
-        with self._reading(encoder, learning=False):
+        with self._lock, encoder.reading(False):
             return self._margin(self._similarities(self._vector(encoder, encoder.row(x, True))))
 
     def probability(self, margin: float) -> float:
@@ -78,7 +77,7 @@ class KernelLearner:
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> None:
         """Take the step with one example of label y = ±1."""
-        with self._reading(encoder, learning=True):
+        with self._lock, encoder.reading(True):
             vector = self._vector(encoder, encoder.row(x, True))
             self._learn(vector, self._similarities(vector), y, weight)
 
@@ -90,7 +89,7 @@ class KernelLearner:
         weights: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Margin and probability of each example, in turn, before it is learned; without y nothing is learned."""
-        with self._reading(encoder, learning=y is not None):
+        with self._lock, encoder.reading(y is not None):
             rows = encoder.rows(X, True)
             margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
             for i, row in enumerate(rows):
@@ -101,18 +100,6 @@ class KernelLearner:
                 if y is not None:
                     self._learn(vector, similarities, float(y[i]), 1.0 if weights is None else float(weights[i]))
             return margins, probabilities
-
-    @contextlib.contextmanager
-    def _reading(self, encoder: Encoder, learning: bool) -> Iterator[None]:
-        """Names never learned count in ‖x‖ and so get keys, forgotten again unless the examples are learned."""
-        with self._lock:
-            before, learned = encoder.size(), False
-            try:
-                yield
-                learned = learning
-            finally:
-                if not learned:
-                    encoder.forget(before)
 
     def flush(self) -> None:
         """Nothing waits: every example is a step."""
