@@ -88,6 +88,15 @@ cdef const char* BEGIN = "<s>             "  # with room to be read as 16 bytes
 cdef const char* END = "</s>            "
 
 
+cdef inline uint32_t first_bytes(const uint8_t* token, uint32_t n, Py_ssize_t n_characters) noexcept nogil:
+    """How many bytes of UTF-8 that many characters have; n if there are no more."""
+    cdef uint32_t length = 0
+    while n_characters > 0 and length < n:
+        length += utf8_length(token[length])
+        n_characters -= 1
+    return length
+
+
 cdef struct Text:
     const void* data
     Py_ssize_t length
@@ -173,8 +182,8 @@ cdef class Scanner(Encoder):
 
     # N-grams waiting to be hashed, as ranges of _source.
     cdef const uint8_t* _source
-    cdef uint32_t _range_starts[BATCH]
-    cdef uint32_t _range_ends[BATCH]
+    cdef uint32_t _range_starts[BATCH + 1]
+    cdef uint32_t _range_ends[BATCH + 1]
     cdef Py_ssize_t _n_ranges
 
     # The distinct indices of this text, with their counts, and a table from index to position among them.
@@ -414,7 +423,7 @@ cdef class Scanner(Encoder):
             more = begin + n < text.length and is_ascii_word(data[begin + n])
             sp_find_edges(&self._ascii_classes, begin, n, kind, more, &self._edges)
             begin += n
-            if self._take_tokens(begin == text.length, begin, False) < 0:
+            if self._take_tokens(begin == text.length, begin, False, True) < 0:
                 return -1
         return 0
 
@@ -471,11 +480,11 @@ cdef class Scanner(Encoder):
                 carry_classes(&self._classes, (whole + 63) >> 6)
                 begin += whole
                 n -= whole
-            if self._take_tokens(i == text.length, begin, self._two_characters) < 0:
+            if self._take_tokens(i == text.length, begin, self._two_characters, False) < 0:
                 return -1
         return 0
 
-    cdef int _take_tokens(self, bint at_end, uint32_t end, bint two_characters) noexcept nogil:
+    cdef int _take_tokens(self, bint at_end, uint32_t end, bint two_characters, bint ascii) noexcept nogil:
         """Count the tokens whose two edges are known (and two characters, if asked for); keep one that is still open for the
         next segment.
         """
@@ -488,7 +497,7 @@ cdef class Scanner(Encoder):
             self._source = self._buffer
             if self._count(edges.starts, edges.ends, edges.n_ends) < 0:
                 return -1
-        elif self._join_tokens(at_end, two_characters) < 0:
+        elif self._join_tokens(at_end, two_characters, ascii) < 0:
             return -1
         if edges.n_starts > edges.n_ends:
             edges.starts[0] = edges.starts[edges.n_starts - 1]
@@ -496,67 +505,70 @@ cdef class Scanner(Encoder):
         edges.n_ends = 0
         return 0
 
-    cdef int _join_tokens(self, bint at_end, bint two_characters) noexcept nogil:
+    cdef int _join_tokens(self, bint at_end, bint two_characters, bint ascii) noexcept nogil:
         """Append the tokens to those of before, a space between, and their n-grams to the ranges."""
         cdef const sp_edges* edges = &self._edges
+        cdef const uint8_t* buffer = self._buffer
+        cdef Py_ssize_t i, size, n_ends = edges.n_ends, prefix_length = self._prefix_length
+        cdef Py_ssize_t n_ranges = self._n_ranges, n_tokens = self._n_tokens, newest = self._newest
+        cdef Py_ssize_t min_n = self._min_n, max_n = self._max_n, least, first
+        cdef uint32_t* recent = self._recent
+        cdef uint32_t* starts = self._range_starts
+        cdef uint32_t* ends = self._range_ends
         cdef const uint8_t* token
-        cdef Py_ssize_t i
-        cdef uint32_t n, room = 2 * (edges.ends[edges.n_ends - 1] - edges.starts[0]) if edges.n_ends else 0
-        if reserve(<void**> &self._joined, &self._joined_capacity, self._joined_length + room + 2 * PADDING, 1) < 0:
+        cdef uint8_t* joined
+        cdef uint32_t n, begin, end = self._joined_length, prefix
+        # Every token comes with a space, and so takes at most twice its own length.
+        n = end + (2 * (edges.ends[n_ends - 1] - edges.starts[0]) if n_ends else 0) + PADDING
+        if reserve(<void**> &self._joined, &self._joined_capacity, n, 1) < 0:
             return -1
-        self._source = self._joined
-        for i in range(edges.n_ends):
-            token, n = self._buffer + edges.starts[i], edges.ends[i] - edges.starts[i]
-            if two_characters and n <= utf8_length(token[0]):
-                continue
-            if self._stop_words is not None and self._stop_words._contains(token, n):
-                continue
-            if self._n_tokens == 0:
-                self._joined[0] = c' '
-                self._joined_length = 1
-                if self._boundaries:
-                    self._join(<const uint8_t*> BEGIN, 3)
-            self._join(token, n)
-            if self._add_ranges(self._min_n) < 0 or self._add_prefix() < 0:
-                return -1
-        if at_end and self._boundaries and self._n_tokens:
-            self._join(<const uint8_t*> END, 4)
-            if self._add_ranges(max(self._min_n, 2)) < 0:
-                return -1
+        self._source = joined = self._joined
+        if end == 0:
+            joined[0] = c' '
+            end = 1
+        for i in range(-1 if self._boundaries and n_tokens == 0 else 0, n_ends + (at_end and self._boundaries)):
+            prefix, least = 0, min_n
+            if i < 0:
+                token, n, least = <const uint8_t*> BEGIN, 3, max_n + 1
+            elif i == n_ends:
+                if n_tokens == 1:
+                    break
+                token, n, least = <const uint8_t*> END, 4, max(min_n, 2)
+            else:
+                token, n = buffer + edges.starts[i], edges.ends[i] - edges.starts[i]
+                if two_characters and n <= utf8_length(token[0]):
+                    continue
+                if self._stop_words is not None and self._stop_words._contains(token, n):
+                    continue
+                if prefix_length:
+                    prefix = prefix_length if ascii else first_bytes(token, n, prefix_length)
+            begin = end
+            end += n
+            # Behind both buffers is room for 16 bytes to be copied where fewer are meant.
+            if n <= 16:
+                memcpy(joined + begin, token, 16)
+            else:
+                memcpy(joined + begin, token, n)
+            joined[end] = c' '
+            newest = newest + 1 if newest + 1 < max_n else 0
+            recent[newest] = begin
+            n_tokens += 1
+            for size in range(least, min(max_n, n_tokens) + 1):
+                first = newest - size + 1
+                starts[n_ranges] = recent[first if first >= 0 else first + max_n]
+                ends[n_ranges] = end
+                n_ranges += 1
+            # A prefix stands behind the space before the token, to tell it from one.
+            starts[n_ranges], ends[n_ranges] = begin - 1, begin + prefix
+            n_ranges += 0 < prefix < n
+            end += 1
+            if n_ranges + max_n >= BATCH:
+                self._n_ranges = n_ranges
+                if self._count_ranges() < 0:
+                    return -1
+                n_ranges = 0
+        self._joined_length, self._n_tokens, self._newest, self._n_ranges = end, n_tokens, newest, n_ranges
         return self._count_ranges() if at_end else 0
-
-    cdef inline void _join(self, const uint8_t* token, uint32_t n) noexcept nogil:
-        """Append one token. (Behind both buffers is room for 16 bytes to be copied where fewer are meant.)"""
-        cdef uint8_t* to = self._joined + self._joined_length
-        if n <= 16:
-            memcpy(to, token, 16)
-        else:
-            memcpy(to, token, n)
-        to[n] = c' '
-        self._newest = self._newest + 1 if self._newest + 1 < self._max_n else 0
-        self._recent[self._newest] = self._joined_length
-        self._n_tokens += 1
-        self._joined_length += n + 1
-
-    cdef inline int _add_ranges(self, Py_ssize_t min_n) noexcept nogil:
-        """The n-grams that end with the newest token."""
-        cdef Py_ssize_t size, first
-        for size in range(min_n, min(self._max_n, self._n_tokens) + 1):
-            first = self._newest - size + 1
-            if self._add_range(self._recent[first if first >= 0 else first + self._max_n], self._joined_length - 1) < 0:
-                return -1
-        return 0
-
-    cdef inline int _add_prefix(self) noexcept nogil:
-        """The first characters of the newest token and, to tell them from a token, the space before."""
-        cdef Py_ssize_t n = self._prefix_length
-        cdef uint32_t begin = self._recent[self._newest], end = begin
-        if n == 0 or self._joined_length - 1 - begin <= n:
-            return 0
-        while n > 0 and end < self._joined_length - 1:
-            end += utf8_length(self._joined[end])
-            n -= 1
-        return self._add_range(begin - 1, end) if end < self._joined_length - 1 else 0
 
     cdef inline int _add_range(self, uint32_t start, uint32_t end) noexcept nogil:
         self._range_starts[self._n_ranges] = start
