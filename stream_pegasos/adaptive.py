@@ -8,7 +8,7 @@ from typing import Any
 
 from stream_pegasos.binary import BinaryClassifier
 from stream_pegasos.checks import check_bool, check_number, check_one_of
-from stream_pegasos.engine import AdaptiveLearner
+from stream_pegasos.engine import AdaptiveLearner, Encoder
 from stream_pegasos.labels import Label
 
 __all__ = ["AdaptiveClassifier"]
@@ -71,6 +71,10 @@ class AdaptiveClassifier(BinaryClassifier):
     @property
     def intercept(self) -> float:
         return self._learner.intercept
+
+    def _contributions(self, encoder: Encoder, x: Any) -> dict[int, float]:
+        """What each feature of an example adds to the margin, by its key."""
+        return self._learner.contributions(encoder, x)
 
     def _check_state(self, state: Mapping[str, Any], names: list[Any]) -> None:
         pass

@@ -16,7 +16,7 @@ from stream_pegasos.checks import (
     check_state,
     check_step_parameters,
 )
-from stream_pegasos.engine import Learner
+from stream_pegasos.engine import Encoder, Learner
 from stream_pegasos.first_weights import FirstWeights
 from stream_pegasos.labels import Label
 from stream_pegasos.persistence import pack, unpack
@@ -228,6 +228,11 @@ class PegasosClassifier(BinaryClassifier):
             The features, as for `learn_one`; those never learned count nothing.
         """
         return self._decide(self._learner.margin(self._vocabulary, x))
+
+    def _contributions(self, encoder: Encoder, x: Any) -> dict[int, float]:
+        """What each feature of an example adds to the margin, by its key."""
+        row, weights = encoder.row(x, False), self._learner.weights
+        return {key: row.factor * value * weights.get(key) for key, value in zip(row.keys, row.values, strict=True)}
 
     def _to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         arrays, values = super()._to_state()

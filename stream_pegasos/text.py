@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
@@ -12,24 +13,29 @@ from stream_pegasos.classifier import Classifier, Floats
 from stream_pegasos.engine import Encoder
 from stream_pegasos.features import HashedBagOfWords
 from stream_pegasos.labels import Label
+from stream_pegasos.linear import PegasosClassifier
 from stream_pegasos.persistence import Saveable, pack_parameters, unpack
 
 __all__ = ["PegasosTextClassifier"]
 
 
 class PegasosTextClassifier(Classifier):
-    """Text in, label out: `HashedBagOfWords` and a classifier run as one in the engine.
+    """Text in, label out: features and a classifier run as one in the engine.
 
-    It does what the pipeline of its two parts does, to rounding, without making Python objects of the features on the
+    Without arguments it is the most accurate model that we know for a single pass over a stream of text: words,
+    punctuation marks and their pairs, with digits masked and the beginnings of long words, learned by an
+    `AdaptiveClassifier`. tests/benchmarks/accuracy.py measures it beside others and without each of its parts.
+
+    With other parts it does what their pipeline does, to rounding, without making Python objects of the features on the
     way. The `_many` methods take any iterable of texts.
 
     Parameters
     ----------
     features
-        The `HashedBagOfWords` that turns texts into features; with its defaults if `None`.
+        The `HashedBagOfWords` that turns texts into features.
     classifier
-        The classifier that learns from them: a `PegasosClassifier`, with its defaults if `None`, or the package's
-        `MulticlassPegasosClassifier`, `OrdinalPegasosClassifier` or `KernelPegasosClassifier`.
+        The classifier that learns from them: an `AdaptiveClassifier`, with its defaults if `None`, or the package's
+        `PegasosClassifier`, `MulticlassPegasosClassifier`, `OrdinalPegasosClassifier` or `KernelPegasosClassifier`.
 
     Attributes
     ----------
@@ -46,6 +52,23 @@ class PegasosTextClassifier(Classifier):
 
     >>> from stream_pegasos import HashedBagOfWords, PegasosClassifier, PegasosTextClassifier
 
+    >>> model = PegasosTextClassifier()
+    >>> for text, label in [
+    ...     ("see you at lunch", "ham"), ("cheap pills for you", "spam"), ("lunch at noon?", "ham")
+    ... ]:
+    ...     model.learn_one(text, label)
+    >>> model.predict_one("pills, cheap pills")
+    'spam'
+    >>> model.predict_proba_one("pills, cheap pills")["spam"] > 0.6
+    True
+    >>> for ngram, contribution in list(model.explain_one("cheap lunch?").items())[:3]:
+    ...     print(f"{contribution:+.2f} {ngram}")
+    -0.31  lunc
+    -0.31 lunch
+    +0.22  chea
+
+    Pegasos as published, on pairs of words:
+
     >>> model = PegasosTextClassifier(
     ...     features=HashedBagOfWords(ngram_range=(1, 2)),
     ...     classifier=PegasosClassifier(l2=1e-3),
@@ -54,8 +77,6 @@ class PegasosTextClassifier(Classifier):
     ...     ["see you at lunch", "cheap pills for you", "lunch at noon?"], ["ham", "spam", "ham"]
     ... )
     array([ 0.        , -4.51753951, -0.33942812])
-    >>> model.predict_one("pills, cheap pills")
-    'spam'
 
     Evaluated by predicting each message before learning it:
 
@@ -64,7 +85,7 @@ class PegasosTextClassifier(Classifier):
 
     >>> evaluate.progressive_val_score(
     ...     synthetic(n=2_000, seed=1), PegasosTextClassifier(), metrics.Accuracy()
-    ... ).get() > 0.9
+    ... ).get() > 0.95
     True
 
     """
@@ -128,6 +149,40 @@ class PegasosTextClassifier(Classifier):
         """
         return self.classifier._predict_one(self.features._scanner, self.features._prepare(x))
 
+    def explain_one(self, x: Any) -> dict[str, float]:
+        """Why a text has its margin: what each of its n-grams adds to it, largest size first.
+
+        The values add up to the margin; that of the intercept, if any, stands as `"(intercept)"`. An n-gram that begins
+        with a space is the beginning of a word. N-grams that share a column share what it adds; those that add nothing
+        are left out.
+
+        Parameters
+        ----------
+        x
+            The text, as for `learn_one`.
+
+        Raises
+        ------
+        TypeError
+            If the classifier has no single margin that is a sum over features: one of several classes, or a kernel.
+        """
+        if not isinstance(self.classifier, (AdaptiveClassifier, PegasosClassifier)):
+            raise TypeError(
+                f"explain_one needs a linear classifier of two classes, not {type(self.classifier).__name__}"
+            )
+        contributions = self.classifier._contributions(*self._encode_one(x))
+        columns: dict[int, dict[str, float]] = {}
+        for ngram, count in Counter(self.features.tokens(x)).items():
+            column, sign = self.features.index(ngram)
+            columns.setdefault(column, {})[ngram] = 1.0 if self.features.binary else sign * count
+        explanation = {"(intercept)": self.classifier.intercept}
+        for column, contribution in contributions.items():
+            total = sum(columns[column].values())
+            for ngram, value in columns[column].items() if contribution else ():
+                explanation[ngram] = explanation.get(ngram, 0.0) + contribution * value / total
+        by_size = sorted(explanation.items(), key=lambda item: (-abs(item[1]), item[0]))
+        return {ngram: contribution for ngram, contribution in by_size if contribution}
+
     def flush(self) -> None:
         """Take the step with the texts that the mini-batch buffer holds; none if it is empty."""
         self.classifier.flush()
@@ -181,7 +236,7 @@ class PegasosTextClassifier(Classifier):
 
 
 def default_features() -> HashedBagOfWords:
-    """What `PegasosTextClassifier` finds in a text unless told otherwise, as measured by tests/benchmarks/accuracy.py."""
+    """What `PegasosTextClassifier` finds in a text; each part is justified by tests/benchmarks/accuracy.py."""
     return HashedBagOfWords(
         n_features=2**30,
         ngram_range=(1, 2),
