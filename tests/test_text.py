@@ -140,7 +140,7 @@ def test_many_at_once_are_one_by_one(classifier):
 
 
 def test_river_pipelines_of_the_parts_agree():
-    model = PegasosTextClassifier(classifier=PegasosClassifier(fit_intercept=True))
+    model = PegasosTextClassifier(HashedBagOfWords(), PegasosClassifier(fit_intercept=True))
     pipeline = HashedBagOfWords() | PegasosClassifier(fit_intercept=True)
     X, y = zip(*messages(200), strict=True)
     for text, label in zip(X[:100], y, strict=False):
