@@ -85,11 +85,42 @@ class StreamOptions:
 class ModelOptions:
     """Named as the parameters of the models; what is not given is left to the model's default."""
 
-    l2: Annotated[float | None, _model("--l2", metavar="λ", help="Regularisation, above 0.")] = None
-    t0: Annotated[float | None, _model("--t0", metavar="T", help="Steps that count as taken: a gentle start.")] = None
-    batch_size: Annotated[int | None, _model("--batch-size", metavar="K", help="Examples in one step.")] = None
-    project: Annotated[bool | None, _model("--project/--no-project", help="Project onto the ball of 1/√λ.")] = None
+    classifier: Annotated[
+        str | None,
+        _model(
+            "--classifier",
+            metavar="NAME",
+            help="adaptive, or pegasos as published; adaptive unless an option of pegasos is given.",
+        ),
+    ] = None
+    learning_rate: Annotated[float | None, _model("--learning-rate", metavar="η", help="adaptive: size of steps.")] = (
+        None
+    )
+    half_life: Annotated[
+        float | None, _model("--half-life", metavar="N", help="adaptive: messages until evidence counts half.")
+    ] = None
+    threshold: Annotated[
+        float | None, _model("--threshold", metavar="P", help="adaptive: positive only above this probability.")
+    ] = None
+    max_false_positive_rate: Annotated[
+        float | None,
+        _model("--max-false-positive-rate", metavar="R", help="adaptive: share of negatives that may be flagged."),
+    ] = None
+    drift_detector: Annotated[
+        str | None, _model("--drift-detector", metavar="NAME", help="adaptive: one of River's, as in ADWIN.")
+    ] = None
+    l2: Annotated[float | None, _model("--l2", metavar="λ", help="pegasos: regularisation, above 0.")] = None
+    t0: Annotated[
+        float | None, _model("--t0", metavar="T", help="pegasos: steps that count as taken, a gentle start.")
+    ] = None
+    batch_size: Annotated[int | None, _model("--batch-size", metavar="K", help="pegasos: examples in one step.")] = None
+    project: Annotated[
+        bool | None, _model("--project/--no-project", help="pegasos: project onto the ball of 1/√λ.")
+    ] = None
     fit_intercept: Annotated[bool | None, _model("--intercept/--no-intercept", help="Learn an intercept.")] = None
+    class_weight: Annotated[
+        bool | None, _model("--balanced", help="Weigh the labels so that both count the same in all.")
+    ] = None
     pos_label: Annotated[
         str | None,
         _model(
@@ -106,9 +137,16 @@ class ModelOptions:
     token_pattern: Annotated[str | None, _model("--token-pattern", metavar="REGEX", help="What a word is.")] = None
     binary: Annotated[bool | None, _model("--binary/--no-binary", help="Presence rather than counts.")] = None
     norm: Annotated[str | None, _model("--norm", metavar="NAME", help="l2, l1 or none.")] = None
+    mask_digits: Annotated[bool | None, _model("--mask-digits/--no-mask-digits", help="Take every digit for 0.")] = None
+    prefix_length: Annotated[
+        int | None, _model("--prefix-length", metavar="N", help="Count the first N letters of longer words, too; 0.")
+    ] = None
+    boundaries: Annotated[
+        bool | None, _model("--boundaries/--no-boundaries", help="N-grams reach over the ends of a text.")
+    ] = None
 
     def given(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The parameters given for the features and for the classifier."""
+        """The parameters given for the features and for the classifier, its name among them."""
         given = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
         if "ngram_range" in given:
             given["ngram_range"] = _ngram_range(given["ngram_range"])
@@ -118,9 +156,35 @@ class ModelOptions:
             from stream_pegasos.streams import label_of
 
             given["pos_label"] = label_of(given["pos_label"])
-        text_options = ("ngram_range", "n_features", "analyzer", "token_pattern", "binary", "norm")
-        features = {name: given.pop(name) for name in text_options if name in given}
+        if given.pop("class_weight", False):
+            given["class_weight"] = "balanced"
+        if "drift_detector" in given:
+            given["drift_detector"] = _drift_detector(given["drift_detector"])
+        features = {name: given.pop(name) for name in TEXT_OPTIONS if name in given}
         return features, given
+
+
+TEXT_OPTIONS = (
+    "ngram_range",
+    "n_features",
+    "analyzer",
+    "token_pattern",
+    "binary",
+    "norm",
+    "mask_digits",
+    "prefix_length",
+    "boundaries",
+)
+
+
+def _drift_detector(name: str) -> Any:
+    from river import base, drift
+
+    for module in (drift, drift.binary):
+        found = getattr(module, name, None)
+        if isinstance(found, type) and issubclass(found, (base.DriftDetector, base.BinaryDriftDetector)):
+            return found()
+    raise typer.BadParameter(f"{name!r} is no detector of River's, as ADWIN or DDM are", param_hint="--drift-detector")
 
 
 def _ngram_range(text: str) -> tuple[int, int]:
@@ -408,10 +472,13 @@ def explain(
         ),
     ] = None,
     *,
+    text: Annotated[
+        str | None, typer.Option("--text", metavar="TEXT", help="Explain the prediction for this text instead.")
+    ] = None,
     top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="How many features for each label.")] = 20,
     stream: StreamOptions,
 ) -> None:
-    """Print the features that weigh most for either label.
+    """Print the features that weigh most for either label, or why a text is predicted as it is.
 
     A text model stores hashed features. The words of STREAM, such as the one
     it was trained on, give them names; where several words share a feature,
@@ -421,7 +488,13 @@ def explain(
 
       stream-pegasos explain mail.safetensors mail.jsonl.gz --top 10
       stream-pegasos explain rcv1.safetensors
+      stream-pegasos explain mail.safetensors --text 'win a free prize'
     """
+    if text is not None:
+        if stream_file:
+            raise typer.BadParameter("a stream is for the weights of the model, not for a text", param_hint="--text")
+        _explain_text(_load(model, None), text, model, top)
+        return
     from heapq import nlargest, nsmallest
 
     source = _File(stream_file, stream, unlabelled=True) if stream_file else None
@@ -451,6 +524,29 @@ def explain(
     if source:
         source.report_rest()
         _exit(source)
+
+
+def _explain_text(learner: Any, text: str, path: Path, top: int) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    if not _takes_text(learner):
+        raise Failure(f"{path} is a model of features, not of texts")
+    try:
+        contributions = learner.explain_one(text)
+    except TypeError as error:
+        raise Failure(f"{path}: {error}") from None
+    label, margin = learner.predict_one(text), learner.decision_function_one(text)
+    probability = learner.predict_proba_one(text).get(label, 0.5)
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(Text(f"{_printable(label)}, probability {probability:.4f}, margin {margin:+.5f}", style="bold"))
+    for ngram, contribution in list(contributions.items())[:top]:
+        shown = ngram[1:] + "…" if ngram.startswith(" ") else ngram
+        style = "green" if contribution > 0 else "red"
+        console.print(Text(f"  {contribution:+.5f}  {_printable(shown)}", style=style))
+    rest = list(contributions.values())[top:]
+    if rest:
+        console.print(Text(f"  {sum(rest):+.5f}  {len(rest):,} others"))
 
 
 # Streams ------------------------------------------------------------------------------------------
@@ -624,24 +720,38 @@ def _takes_text(model: Any) -> bool:
 
 
 def _new_model(options: ModelOptions, format: str) -> Any:
-    from stream_pegasos import PegasosClassifier, PegasosTextClassifier
+    from stream_pegasos import PegasosTextClassifier
 
     features, classifier = options.given()
     try:
         if format in DICT_FORMATS:
             if features:
                 raise typer.BadParameter(
-                    f"format {format} carries features, not text: --ngrams, --n-features, "
-                    "--analyzer, --token-pattern, --binary and --norm do not apply"
+                    f"format {format} carries features, not text: --ngrams, --n-features, --analyzer, "
+                    "--token-pattern, --binary, --norm, --mask-digits, --prefix-length and --boundaries do not apply"
                 )
-            return PegasosClassifier(**classifier)
-        default = PegasosTextClassifier()
-        return PegasosTextClassifier(
-            features=default.features.clone(features),
-            classifier=default.classifier.clone(classifier),
-        )
+            return _new_classifier(**classifier)
+        return PegasosTextClassifier(PegasosTextClassifier().features.clone(features), _new_classifier(**classifier))
     except (ValueError, TypeError) as error:
         raise typer.BadParameter(str(error)) from None
+
+
+def _new_classifier(classifier: str | None = None, **parameters: Any) -> Any:
+    from stream_pegasos import AdaptiveClassifier, PegasosClassifier
+
+    kinds = {"adaptive": AdaptiveClassifier, "pegasos": PegasosClassifier}
+    known = {name: inspect.signature(kind).parameters for name, kind in kinds.items()}
+    if classifier is None:
+        classifier = "adaptive" if known["adaptive"].keys() >= parameters.keys() else "pegasos"
+    if classifier not in kinds:
+        raise typer.BadParameter(f"{classifier!r} is neither adaptive nor pegasos", param_hint="--classifier")
+    for name in parameters.keys() - known[classifier].keys():
+        raise typer.BadParameter(f"it is no option of the classifier {classifier}", param_hint=_flag(name))
+    return kinds[classifier](**parameters)
+
+
+def _flag(parameter: str) -> str:
+    return "--" + parameter.replace("_", "-")
 
 
 def _model_for(source: _File, load: Path | None, options: ModelOptions) -> Any:
