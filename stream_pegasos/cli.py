@@ -845,6 +845,7 @@ def _summary(source: _Stream, evaluation: "Evaluation", classes: tuple[Any, Any]
         (f"F1 of {names[1]}", score.f1),
         ("ROC AUC", score.roc_auc),
         ("log loss", score.log_loss),
+        ("calibration error", score.expected_calibration_error),
         (f"accuracy of newest {min(score.n, score.window):,}", score.window_accuracy),
     ]
     cells = [[f"{count:,}" for count in row] for row in score.confusion_matrix]
@@ -872,7 +873,7 @@ def _save_plot(evaluation: "Evaluation", path: Path, name: str) -> None:
     from stream_pegasos.plot import save
 
     with _writing(path):
-        save(evaluation.curve, path, title=os.path.basename(name))
+        save(evaluation.curve, path, os.path.basename(name), evaluation.score)
 
 
 def _rate(n: int, seconds: float) -> str:

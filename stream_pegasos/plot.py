@@ -1,4 +1,4 @@
-"""Draw a prequential curve; needs the extra `plot`."""
+"""Draw a prequential evaluation; needs the extra `plot`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ except ModuleNotFoundError as error:
     raise ImportError("drawing needs matplotlib: pip install 'stream_pegasos[plot]'", name=error.name) from error
 
 if TYPE_CHECKING:
-    from stream_pegasos.prequential import Checkpoint
+    from matplotlib.axes import Axes
+
+    from stream_pegasos.prequential import Checkpoint, PrequentialScore
 
 FILE_TYPES = (".png", ".svg", ".pdf")
 
 
-def draw(curve: Sequence[Checkpoint], title: str, window: int = 1_000) -> Figure:
+def draw(curve: Sequence[Checkpoint], title: str, score: PrequentialScore | None = None) -> Figure:
     """Draw accuracy, accuracy over the newest examples and ROC AUC against the number of examples.
 
     Parameters
@@ -28,8 +30,9 @@ def draw(curve: Sequence[Checkpoint], title: str, window: int = 1_000) -> Figure
         The rows that `evaluate` returns.
     title
         The name of the stream.
-    window
-        The number of newest examples that `window_accuracy` is about.
+    score
+        The score that `evaluate` returns, for a reliability diagram beside: the share of positive examples against the
+        probability that was predicted for them, in tenths; on the diagonal for a model that is calibrated.
 
     Examples
     --------
@@ -39,13 +42,23 @@ def draw(curve: Sequence[Checkpoint], title: str, window: int = 1_000) -> Figure
     >>> from stream_pegasos.prequential import evaluate
     >>> from stream_pegasos.streams import synthetic
 
-    >>> curve = evaluate(PegasosTextClassifier(), synthetic(n=2_000)).curve
-    >>> figure = draw(curve, title="synthetic")
+    >>> evaluation = evaluate(PegasosTextClassifier(), synthetic(n=2_000))
+    >>> figure = draw(evaluation.curve, "synthetic", evaluation.score)
     >>> figure.savefig("curve.png")  # doctest: +SKIP
 
     """
-    figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained")
-    axes = figure.subplots()
+    if score is None:
+        figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained")
+        _draw_curve(figure.subplots(), curve, title, 1_000)
+    else:
+        figure = Figure(figsize=(12, 4.5), dpi=150, layout="constrained")
+        left, right = figure.subplots(1, 2, width_ratios=[8, 4])
+        _draw_curve(left, curve, title, score.window)
+        _draw_reliability(right, score)
+    return figure
+
+
+def _draw_curve(axes: Axes, curve: Sequence[Checkpoint], title: str, window: int) -> None:
     n = [row.n for row in curve]
     lines = [
         ("accuracy", [row.accuracy for row in curve], "#1f5fa8", 2.2),
@@ -67,11 +80,28 @@ def draw(curve: Sequence[Checkpoint], title: str, window: int = 1_000) -> Figure
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="lower right", frameon=False)
-    return figure
 
 
-def save(curve: Sequence[Checkpoint], path: str | os.PathLike[str], title: str) -> None:
-    """Draw the curve into a file, a PNG unless the path ends in .svg or .pdf.
+def _draw_reliability(axes: Axes, score: PrequentialScore) -> None:
+    n, probability, share = score.reliability.T
+    axes.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle="--")
+    axes.plot(probability, share, color="#1f5fa8", linewidth=1.3)
+    # Areas as the numbers of examples, but none too small to be seen.
+    sizes = 8 + 300 * n / max(score.n, 1)
+    axes.scatter(probability, share, sizes, color="#1f5fa8")
+    axes.set_title(f"calibration error {score.expected_calibration_error:.4f}", loc="left")
+    axes.set_xlabel("predicted probability, mean of each tenth")
+    axes.set_ylabel("share of positive examples")
+    axes.set_xlim(-0.03, 1.03)
+    axes.set_ylim(-0.03, 1.03)
+    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def save(
+    curve: Sequence[Checkpoint], path: str | os.PathLike[str], title: str, score: PrequentialScore | None = None
+) -> None:
+    """Draw the curve, and with a score the reliability diagram, into a file: a PNG unless it ends in .svg or .pdf.
 
     Raises
     ------
@@ -80,4 +110,4 @@ def save(curve: Sequence[Checkpoint], path: str | os.PathLike[str], title: str) 
 
     """
     extension = os.path.splitext(path)[1].lower()
-    draw(curve, title).savefig(path, format=extension[1:] if extension in FILE_TYPES else "png")
+    draw(curve, title, score).savefig(path, format=extension[1:] if extension in FILE_TYPES else "png")

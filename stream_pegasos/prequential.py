@@ -56,6 +56,9 @@ class PrequentialScore:
         The number of examples.
     confusion_matrix
         The counts, as `confusion_matrix[truth, prediction]` with 0 for negative, 1 for positive.
+    reliability
+        For each tenth of the probabilities of the positive label from 0 to 1: the number of examples, the mean
+        probability and the share that is positive, as rows of an array.
 
     Examples
     --------
@@ -80,6 +83,7 @@ class PrequentialScore:
         self.window = window
         self.confusion_matrix: NDArray[np.int64] = np.zeros((2, 2), np.int64)
         self._log_loss = 0.0
+        self._tenths: Floats = np.zeros((10, 3))  # number, sum of probabilities, number of positives
         self._newest: Bools = np.zeros(0, bool)
         # ROC AUC counts the pairs that are in order. Counting those between old and new margins,
         # both sorted, makes a curve of exact values cheap.
@@ -116,6 +120,9 @@ class PrequentialScore:
         of_truth = np.clip(np.where(y, probabilities, 1 - probabilities), 1e-15, 1.0)
         self.confusion_matrix += counts.reshape(2, 2)
         self._log_loss -= float(np.log(of_truth).sum())
+        tenth = np.minimum((10 * probabilities).astype(int), 9)
+        for column, weights in enumerate((None, probabilities, y)):
+            self._tenths[:, column] += np.bincount(tenth, weights, minlength=10)
         newest = np.concatenate([self._newest, y == predicted])
         self._newest = newest[-self.window :]
         self._new.append((y, margins))
@@ -147,6 +154,16 @@ class PrequentialScore:
         return _ratio(self._log_loss, self.n)
 
     @property
+    def reliability(self) -> Floats:
+        n = self._tenths[:, :1]
+        return np.hstack([n, np.divide(self._tenths[:, 1:], n, out=np.full((10, 2), math.nan), where=n > 0)])
+
+    @property
+    def expected_calibration_error(self) -> float:
+        """How far the mean probability of a tenth is from its share of positives, on average over examples."""
+        return _ratio(float(np.abs(self._tenths[:, 1] - self._tenths[:, 2]).sum()), self.n)
+
+    @property
     def window_accuracy(self) -> float:
         """The accuracy over the newest examples."""
         return _ratio(self._newest.sum(), len(self._newest))
@@ -162,6 +179,7 @@ class PrequentialScore:
         self._merge()
         self.confusion_matrix = self.confusion_matrix[::-1, ::-1].copy()
         self._positive, self._negative = -self._negative[::-1], -self._positive[::-1]
+        self._tenths = self._tenths[::-1] * [1, -1, -1] + self._tenths[::-1, :1] * [0, 1, 1]
 
     def checkpoint(self, seconds: float = math.nan) -> Checkpoint:
         """All scores as they are now, as a row of a curve."""

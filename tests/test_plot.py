@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from stream_pegasos.prequential import Checkpoint
+from stream_pegasos.prequential import Checkpoint, PrequentialScore
 
 pytest.importorskip("matplotlib")
 
@@ -26,6 +26,18 @@ def test_lines_hold_the_curve():
     low, high = figure.axes[0].get_ylim()
     assert low < 0.9
     assert high >= 1.0
+
+
+def test_a_score_adds_its_reliability_diagram(tmp_path):
+    score = PrequentialScore()
+    score.update([True, False, True, True], [-1, -0.9, 2, 3], [0.22, 0.28, 0.9, 0.98])
+    _, diagram = draw(curve, "stream", score).axes
+    drawn = diagram.get_lines()[1]
+    assert drawn.get_xdata()[[2, 9]].tolist() == pytest.approx([0.25, 0.94])
+    assert drawn.get_ydata()[[2, 9]].tolist() == [0.5, 1.0]
+    assert diagram.get_title("left") == "calibration error 0.1550"  # (2 · 0.25 + 2 · 0.06) / 4
+    save(curve, tmp_path / "curve.svg", "stream", score)
+    save(curve, tmp_path / "curve.png", "stream", PrequentialScore())
 
 
 @pytest.mark.parametrize(

@@ -321,3 +321,22 @@ def test_kernels_are_evaluated_as_one_by_one():
     accuracy = river_evaluate.progressive_val_score(examples, other, river_metrics.Accuracy())
     # River counts predictions from the first on, and so does this.
     assert evaluation.score.accuracy == pytest.approx(accuracy.get(), abs=1e-12)
+
+
+def test_reliability_is_what_scikit_learn_says():
+    calibration = pytest.importorskip("sklearn.calibration")
+    rng = np.random.default_rng(3)
+    probabilities = rng.uniform(size=2_000).round(3)
+    y = rng.uniform(size=2_000) < probabilities**2
+    inside = np.abs(probabilities * 10 - (probabilities * 10).round()) > 1e-9  # on an edge both tenths are right
+    share, mean = calibration.calibration_curve(y[inside], probabilities[inside], n_bins=10)
+    score, opposite = PrequentialScore(), PrequentialScore()
+    for part in np.array_split(np.flatnonzero(inside), 7):
+        score.update(y[part], probabilities[part] - 0.5, probabilities[part])
+        opposite.update(~y[part], 0.5 - probabilities[part], 1 - probabilities[part])
+    n = score.reliability[:, 0]
+    assert score.reliability[:, 1:] == pytest.approx(np.column_stack([mean, share]))
+    assert score.expected_calibration_error == pytest.approx(np.average(np.abs(mean - share), weights=n))
+    opposite.swap()
+    assert opposite.reliability == pytest.approx(score.reliability)
+    assert math.isnan(PrequentialScore().expected_calibration_error)
