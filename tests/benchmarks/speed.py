@@ -10,9 +10,6 @@ missing are left out and named.
 from __future__ import annotations
 
 import argparse
-import gzip
-import os
-import re
 import shutil
 import statistics
 import subprocess
@@ -24,8 +21,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-import orjson
 from numpy_kernel import NumpyKernelPegasos
+from peers import has_vowpal_wabbit, read_records, run_vowpal_wabbit, write_vowpal_wabbit
 from river import evaluate, feature_extraction, linear_model, metrics, multiclass, optim
 from scipy import sparse
 
@@ -38,7 +35,6 @@ from stream_pegasos import (
     engine,
 )
 
-DATA = Path(os.environ.get("STREAM_PEGASOS_DATA", Path(__file__).parents[3] / "shared" / "data"))
 STREAMS = {"sms_spam": 40, "enron_1to3": 2}  # how often each is read in one timing, so that none is too short
 
 
@@ -99,13 +95,8 @@ def compare(
 
 def streams() -> Iterator[tuple[str, list[str], list[bool]]]:
     for name in STREAMS:
-        path = DATA / f"{name}.jsonl.gz"
-        if not path.exists():
-            print(f"{name}: left out, {path.name} is not there")
-            continue
-        with gzip.open(path) as file:
-            records = [orjson.loads(line) for line in file]
-        yield name, [record["text"] for record in records], [record["label"] == "spam" for record in records]
+        if records := read_records(name):
+            yield name, [record["text"] for record in records], [record["label"] == "spam" for record in records]
 
 
 def copies(texts: list[str], times: int) -> list[str]:
@@ -125,7 +116,7 @@ def vowpal_wabbit(runs: int) -> None:
             copies(texts, STREAMS[name]),
             labels * STREAMS[name],
             {True: 1, False: -1},
-            ["--loss_function", "hinge"],
+            ["--loss_function", "hinge", "-b", "18"],
             runs,
             2,
         )
@@ -142,32 +133,21 @@ def compare_with_vowpal_wabbit(
     target: float,
 ) -> None:
     """Vowpal Wabbit gets its text lower-cased and tokenised beforehand, labels as numbers, and two threads."""
-    try:
-        import vowpalwabbit
-    except ImportError:
-        print(f"{title}: left out, it is not installed")
+    if not has_vowpal_wabbit():
         return
-
-    def run(path: Path) -> None:
-        arguments = [*options, "-b", "18", "--quiet", "--no_stdin", "-d", str(path)]
-        vowpalwabbit.Workspace(arg_list=arguments).finish()
-
-    tokens = re.compile(r"\w\w+")
     with tempfile.TemporaryDirectory() as folder:
         empty, full = Path(folder) / "empty.vw", Path(folder) / "full.vw"
         empty.touch()
-        with full.open("w") as file:
-            for text, label in zip(texts, labels, strict=True):
-                file.write(f"{numbers[label]} | {' '.join(tokens.findall(text.lower()))}\n")
+        write_vowpal_wabbit(full, texts, [numbers[label] for label in labels])
         compare(
             title,
             lambda: learn(texts, labels),
-            lambda: run(full),
+            lambda: run_vowpal_wabbit(full, options),
             runs,
             len(texts),
             "docs/s",
             target,
-            peer_overhead=lambda: run(empty),
+            peer_overhead=lambda: run_vowpal_wabbit(empty, options),
         )
 
 
@@ -244,12 +224,9 @@ def compare_on_dicts(dicts: list[tuple[dict[int, float], bool]], runs: int) -> N
 
 def several_classes(runs: int) -> None:
     """Reuters-21578: the stories whose first topic is one of the ten largest."""
-    path = DATA / "reuters21578.jsonl.gz"
-    if not path.exists():
-        print(f"Reuters: left out, {path.name} is not there")
+    records = read_records("reuters21578")
+    if not records:
         return
-    with gzip.open(path) as file:
-        records = [orjson.loads(line) for line in file]
     sizes = Counter(topic for record in records for topic in record["topics"])
     largest = [topic for topic, _ in sizes.most_common(10)]
     stories = [(record["text"], topic) for record in records for topic in record["topics"][:1] if topic in largest]
@@ -278,7 +255,7 @@ def several_classes(runs: int) -> None:
             copies(texts, 3),
             labels * 3,
             {topic: number for number, topic in enumerate(largest, start=1)},
-            ["--oaa", "10"],
+            ["--oaa", "10", "-b", "18"],
             runs,
             1,
         )

@@ -1,0 +1,323 @@
+"""Accuracy over the stream beside Vowpal Wabbit, River, scikit-learn and bogofilter.
+
+Each model takes one pass and predicts every message before it learns it. Streams come from the folder that
+STREAM_PEGASOS_DATA names, or from ../shared/data, or are yours; what is missing of them or of the peers is left out and
+named.
+
+    python tests/benchmarks/accuracy.py [--stream FILE[:POSITIVE]] [--only ours,vw,river,sklearn,bogofilter]
+                                        [--limit N] [--markdown]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from peers import has_vowpal_wabbit, read_records, run_vowpal_wabbit, write_vowpal_wabbit
+from river import feature_extraction, linear_model, naive_bayes
+from scipy.special import expit
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.linear_model import SGDClassifier
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.naive_bayes import ComplementNB, MultinomialNB
+
+from stream_pegasos import HashedBagOfWords, PegasosClassifier, PegasosTextClassifier
+from stream_pegasos.streams import StreamError, read
+
+
+def recipe(features: dict[str, Any], classifier: dict[str, Any]) -> PegasosTextClassifier:
+    """The default text model with other values for some parameters of its parts."""
+    default = PegasosTextClassifier()
+    return PegasosTextClassifier(default.features.clone(features), default.classifier.clone(classifier))
+
+
+# The recipe, then the same with one part left out or changed.
+VARIANTS: dict[str, Callable[[], PegasosTextClassifier]] = {
+    "PegasosTextClassifier()": PegasosTextClassifier,
+    **{
+        name: partial(recipe, features, classifier)
+        for name, features, classifier in [
+            ("without pairs", {"ngram_range": (1, 1)}, {}),
+            ("with triples", {"ngram_range": (1, 3)}, {}),
+            ("without punctuation marks", {"token_pattern": r"\w+"}, {}),
+            ("... nor words of one character", {"token_pattern": r"\b\w\w+\b"}, {}),
+            ("with upper case", {"lowercase": False}, {}),
+            ("without masked digits", {"mask_digits": False}, {}),
+            ("without beginnings of words", {"prefix_length": 0}, {}),
+            ("without boundaries", {"boundaries": False}, {}),
+            ("counts", {"binary": False}, {}),
+            ("hinge loss", {}, {"loss": "hinge"}),
+            ("without naive Bayes", {}, {"naive_bayes": False}),
+            ("without intercept", {}, {"fit_intercept": False}),
+            ("no half-life", {}, {"half_life": None}),
+            ("half-life 1,000", {}, {"half_life": 1_000}),
+            ("learning from every message", {}, {"margin": math.inf}),
+            ("learning rate 0.25", {}, {"learning_rate": 0.25}),
+            ("learning rate 1", {}, {"learning_rate": 1.0}),
+        ]
+    },
+    "Pegasos, t0 = 1/l2": lambda: PegasosTextClassifier(classifier=PegasosClassifier(t0=1e4)),
+    "Pegasos, t0 = 1/l2, words": lambda: PegasosTextClassifier(HashedBagOfWords(), PegasosClassifier(t0=1e4)),
+    "Pegasos as published, words": lambda: PegasosTextClassifier(HashedBagOfWords(), PegasosClassifier()),
+}
+VOWPAL_WABBIT = {
+    "hinge": ["--loss_function", "hinge", "-b", "18"],
+    "logistic": ["--loss_function", "logistic", "-b", "18"],
+    "hinge, --ngram 2": ["--loss_function", "hinge", "--ngram", "2", "-b", "22"],
+    "logistic, --ngram 2": ["--loss_function", "logistic", "--ngram", "2", "-b", "22"],
+}
+RIVER = {
+    "LogisticRegression": linear_model.LogisticRegression,
+    "PAClassifier": linear_model.PAClassifier,
+    "MultinomialNB": naive_bayes.MultinomialNB,
+}
+SCIKIT_LEARN: dict[str, Callable[[], Any]] = {
+    "SGDClassifier, hinge": lambda: SGDClassifier(random_state=0),
+    "SGDClassifier, log_loss": lambda: SGDClassifier(loss="log_loss", random_state=0),
+    "SGDClassifier, passive-aggressive": lambda: SGDClassifier(
+        penalty=None, learning_rate="pa1", eta0=1.0, random_state=0
+    ),
+    "MultinomialNB": MultinomialNB,
+    "ComplementNB": ComplementNB,
+}
+BATCH = 100  # the messages that scikit-learn's models predict, and then learn, at a time
+
+LONGEST_FOR_BOGOFILTER = 20_000  # it takes two processes a message, so of longer streams it reads the beginning
+BEGINNING = 5_000
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+class Answers(NamedTuple):
+    """What a model said of each message before it learned it, and how long that took."""
+
+    margins: Floats  # above 0 where the positive class is predicted
+    probabilities: Floats | None  # of the positive class; None if the model gives none
+    seconds: float
+
+
+class Stream(NamedTuple):
+    name: str
+    texts: list[str]
+    labels: Bools  # True for the positive class
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--stream", action="append", metavar="FILE[:POSITIVE]", help="a stream of yours; repeatable")
+    parser.add_argument("--only", default=",".join(PARTS), help="parts to run, separated by commas")
+    parser.add_argument("--limit", type=int, help="take the first so many messages of each stream")
+    parser.add_argument("--markdown", action="store_true", help="print Markdown tables")
+    arguments = parser.parse_args()
+    parts = arguments.only.split(",")
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"no part {', '.join(sorted(unknown))}: choose from {', '.join(PARTS)}")
+    try:
+        given = [read_stream(name) for name in arguments.stream] if arguments.stream else known_streams()
+        for name, texts, labels in given:
+            stream = Stream(name, texts[: arguments.limit], labels[: arguments.limit])
+            evaluate(stream, parts, arguments.markdown)
+    except (OSError, StreamError) as error:
+        sys.exit(f"{error}")
+
+
+def evaluate(stream: Stream, parts: list[str], markdown: bool) -> None:
+    """Print the table of a stream, each row as soon as it is known."""
+    if stream.labels.all() or not stream.labels.any():
+        raise StreamError(
+            f"{stream.name}: {len(stream.labels):,} messages of one class only; take more of them, or name the label "
+            "that is positive: --stream FILE:POSITIVE"
+        )
+    print(f"\n{stream.name}: {len(stream.labels):,} messages, {stream.labels.mean():.1%} positive\n")
+    print_row(["", "accuracy", "100 (1 - AUC)", "log loss", "calibration error", "docs/s"], markdown)
+    if markdown:
+        print("|---|---|---|---|---|---|")
+    for part in parts:
+        for name, answers in PARTS[part](stream.texts, stream.labels):
+            print_row([name, *figures(answers, stream.labels)], markdown)
+
+
+def print_row(cells: list[str], markdown: bool) -> None:
+    if markdown:
+        print(f"| {' | '.join(cells)} |", flush=True)
+    else:
+        print(f"{cells[0]:54}" + "".join(f"{cell:>19}" for cell in cells[1:]), flush=True)
+
+
+def figures(answers: Answers, labels: Bools) -> list[str]:
+    """The cells of a row: of the messages that were answered, which are the first ones."""
+    n = len(answers.margins)
+    labels, probabilities = labels[:n], answers.probabilities
+    accuracy = ((answers.margins > 0.0) == labels).mean()
+    area = roc_auc_score(labels, answers.margins)
+    loss = calibration = "-"
+    if probabilities is not None:
+        loss = f"{log_loss(labels, np.clip(probabilities, 1e-6, 1.0 - 1e-6)):.4f}"
+        calibration = f"{expected_calibration_error(probabilities, labels):.4f}"
+    return [f"{accuracy:.4f}", f"{100.0 * (1.0 - area):.3f}", loss, calibration, f"{n / answers.seconds:,.0f}"]
+
+
+def expected_calibration_error(probabilities: Floats, labels: Bools, n_bins: int = 10) -> float:
+    """Mean over the messages of |mean probability − share of positives| in a message's bin; bins of equal width.
+
+    Naeini, Cooper, Hauskrecht: Obtaining well calibrated probabilities using Bayesian binning, AAAI 2015.
+    """
+    bins = np.minimum((probabilities * n_bins).astype(int), n_bins - 1)
+    return float(np.abs(np.bincount(bins, weights=probabilities - labels)).sum() / len(labels))
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+def known_streams() -> Iterator[Stream]:
+    for name, positive in (("sms_spam", "spam"), ("enron_1to3", "spam"), ("rt_polarity", "pos")):
+        if records := read_records(name):
+            labels = np.array([record["label"] == positive for record in records])
+            yield Stream(name, [record["text"] for record in records], labels)
+    if records := [record for record in read_records("reuters21578") if record["topics"]]:
+        labels = np.array(["acq" in record["topics"] for record in records])
+        yield Stream("reuters_acq", [record["text"] for record in records], labels)
+
+
+def read_stream(given: str) -> Stream:
+    """A file of texts in any format that the package reads; unless named, the last label to appear is positive."""
+    path, colon, positive = given.rpartition(":")
+    if not colon or Path(given).exists():
+        path, positive = given, ""
+    examples = list(read(path))
+    labels = [str(example.y) for example in examples]
+    if not examples:
+        raise StreamError(f"{path}: no messages")
+    positive = positive or list(dict.fromkeys(labels))[-1]
+    return Stream(Path(path).name, [example.x for example in examples], np.array(labels) == positive)
+
+
+# --- models -----------------------------------------------------------------------------------------------------------
+
+
+def ours(texts: list[str], labels: Bools) -> Iterator[tuple[str, Answers]]:
+    for name, make in VARIANTS.items():
+        start = time.perf_counter()
+        margins = make().predict_learn_many(texts, labels)
+        seconds = time.perf_counter() - start
+        probabilities = one_by_one(make(), texts, labels)[:, 1]
+        yield f"ours: {name}", Answers(margins, probabilities, seconds)
+
+
+def river(texts: list[str], labels: Bools) -> Iterator[tuple[str, Answers]]:
+    for name, make in RIVER.items():
+        start = time.perf_counter()
+        probabilities = one_by_one(feature_extraction.BagOfWords() | make(), texts, labels)
+        seconds = time.perf_counter() - start
+        yield f"River: {name}", Answers(log_odds(probabilities), probabilities[:, 1], seconds)
+
+
+def one_by_one(model: Any, texts: list[str], labels: Bools) -> Floats:
+    """The probabilities of both classes, a row a message, from River's protocol."""
+    rows = []
+    for text, label in zip(texts, labels.tolist(), strict=True):
+        known = model.predict_proba_one(text) or {False: 0.5, True: 0.5}
+        rows.append((known.get(False, 0.0), known.get(True, 0.0)))
+        model.learn_one(text, label)
+    return np.array(rows)
+
+
+def log_odds(probabilities: Floats) -> Floats:
+    """Margins that still differ where probabilities of the positive class have been rounded to 1."""
+    negative, positive = np.log(np.maximum(probabilities, sys.float_info.min)).T
+    return positive - negative
+
+
+def vowpal_wabbit(texts: list[str], labels: Bools) -> Iterator[tuple[str, Answers]]:
+    if not has_vowpal_wabbit():
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        messages, raw = Path(folder) / "messages.vw", Path(folder) / "raw.txt"
+        write_vowpal_wabbit(messages, texts, np.where(labels, 1, -1))
+        for name, options in VOWPAL_WABBIT.items():
+            start = time.perf_counter()
+            run_vowpal_wabbit(messages, [*options, "-r", str(raw)])  # -p would cut margins of the hinge loss at ±1
+            seconds = time.perf_counter() - start
+            margins = np.loadtxt(raw, ndmin=1)
+            yield f"Vowpal Wabbit: {name}", Answers(margins, expit(margins) if "logistic" in options else None, seconds)
+
+
+def scikit_learn(texts: list[str], labels: Bools) -> Iterator[tuple[str, Answers]]:
+    for name, make in SCIKIT_LEARN.items():
+        model = make()
+        is_bayes = isinstance(model, MultinomialNB | ComplementNB)
+        vectorizer = HashingVectorizer(alternate_sign=False, norm=None) if is_bayes else HashingVectorizer()
+        start = time.perf_counter()
+        answers = in_batches(model, vectorizer, texts, labels)
+        seconds = time.perf_counter() - start
+        if answers.ndim == 2:
+            yield f"scikit-learn: {name}", Answers(log_odds(answers), answers[:, 1], seconds)
+        else:
+            yield f"scikit-learn: {name}", Answers(answers, None, seconds)
+
+
+def in_batches(model: Any, vectorizer: Any, texts: list[str], labels: Bools) -> Floats:
+    """Probabilities of both classes, or margins where there are none; of the first batch 0.5 or 0."""
+    has_probabilities = hasattr(model, "predict_proba")
+    answers = []
+    for begin in range(0, len(texts), BATCH):
+        X = vectorizer.transform(texts[begin : begin + BATCH])
+        if begin == 0:
+            answers.append(np.full((X.shape[0], 2), 0.5) if has_probabilities else np.zeros(X.shape[0]))
+        else:
+            answers.append(model.predict_proba(X) if has_probabilities else model.decision_function(X))
+        model.partial_fit(X, labels[begin : begin + BATCH], classes=[False, True])
+    return np.concatenate(answers)
+
+
+def bogofilter(texts: list[str], labels: Bools) -> Iterator[tuple[str, Answers]]:
+    """Positive above a score of 0.52, that of a message in which it knows no word; a text is a body without headers."""
+    if shutil.which("bogofilter") is None:
+        print("bogofilter: left out, it is not installed")
+        return
+    name = "bogofilter"
+    if len(texts) > LONGEST_FOR_BOGOFILTER:
+        texts, labels = texts[:BEGINNING], labels[:BEGINNING]
+        name += f", the first {BEGINNING:,} messages"
+    scores = np.full(len(texts), 0.52)
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+
+        def run(option: str, message: bytes) -> bytes:
+            # It exits with 0, 1 or 2 for spam, ham and unsure, and with 3 for an error.
+            done = subprocess.run(["bogofilter", "-C", "-d", folder, option], input=message, capture_output=True)
+            if done.returncode == 3:
+                raise OSError(f"bogofilter: {done.stderr.decode().strip()}")
+            return done.stdout
+
+        for i, (text, label) in enumerate(zip(texts, labels, strict=True)):
+            message = b"\n" + text.encode(errors="replace")
+            if i > 0:  # without a list of words it refuses
+                scores[i] = float(run("-TT", message))
+            run("-s" if label else "-n", message)
+    yield name, Answers(scores - 0.52, scores, time.perf_counter() - start)
+
+
+PARTS: dict[str, Callable[[list[str], Bools], Iterator[tuple[str, Answers]]]] = {
+    "ours": ours,
+    "vw": vowpal_wabbit,
+    "river": river,
+    "sklearn": scikit_learn,
+    "bogofilter": bogofilter,
+}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""What the scripts beside it share: the streams, and how Vowpal Wabbit is given them."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+DATA = Path(os.environ.get("STREAM_PEGASOS_DATA", Path(__file__).parents[3] / "shared" / "data"))
+
+find_tokens = re.compile(r"\w\w+").findall
+
+
+def read_records(name: str) -> list[dict[str, Any]]:
+    """The records of one of the streams; none, saying so, where its file is missing."""
+    path = DATA / f"{name}.jsonl.gz"
+    if not path.exists():
+        print(f"{name}: left out, {path.name} is not there")
+        return []
+    with gzip.open(path) as file:
+        return [orjson.loads(line) for line in file]
+
+
+def has_vowpal_wabbit() -> bool:
+    """Whether it is installed; by importing it, so that no timing has to."""
+    try:
+        import_module("vowpalwabbit")
+    except ImportError:
+        print("Vowpal Wabbit: left out, it is not installed")
+        return False
+    return True
+
+
+def write_vowpal_wabbit(path: Path, texts: Iterable[str], labels: Iterable[int]) -> None:
+    """Texts lower-cased and tokenised, so that none of Vowpal Wabbit's special characters is left in them."""
+    with path.open("w", encoding="utf-8", errors="replace") as file:
+        for text, label in zip(texts, labels, strict=True):
+            file.write(f"{label} | {' '.join(find_tokens(text.lower()))}\n")
+
+
+def run_vowpal_wabbit(path: Path, options: Iterable[str]) -> None:
+    """One pass over a file, on the two threads that Vowpal Wabbit takes."""
+    from vowpalwabbit import Workspace
+
+    Workspace(arg_list=[*options, "--quiet", "--no_stdin", "-d", str(path)]).finish()
