@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos._pure.encoders import Encoder
+from stream_pegasos._pure.encoders import Encoder, reading
 from stream_pegasos._pure.learner import Calibration
 from stream_pegasos._pure.weights import Row, State
 
@@ -83,13 +83,13 @@ class AdaptiveLearner:
         return np.fromiter(self._features, np.int64, len(self._features)), np.array(values, np.float64)
 
     def margin(self, encoder: Encoder, x: Any) -> float:
-        with self._lock, encoder.reading(False):
+        with self._lock, reading(encoder, False):
             row = encoder.row(x, True)
             return self._margin(row, self._scaled(row))
 
     def contributions(self, encoder: Encoder, x: Any) -> dict[int, float]:
         """What each feature that has been learned adds to the margin, which is their sum and the intercept."""
-        with self._lock, encoder.reading(False):
+        with self._lock, reading(encoder, False):
             row = encoder.row(x, True)
             pairs = zip(row.keys, self._scaled(row), strict=True)
             return {key: self._features[key].weight * value for key, value in pairs if key in self._features}
@@ -100,7 +100,7 @@ class AdaptiveLearner:
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> None:
         """Take in one example with label y = ±1."""
-        with self._lock, encoder.reading(True):
+        with self._lock, reading(encoder, True):
             row = encoder.row(x, True)
             values = self._scaled(row)
             self._learn(row, values, self._margin(row, values), y, weight)
@@ -113,7 +113,7 @@ class AdaptiveLearner:
         weights: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Margin and probability of each example, in turn, before it is learned; without y nothing is learned."""
-        with self._lock, encoder.reading(y is not None):
+        with self._lock, reading(encoder, y is not None):
             rows = encoder.rows(X, True)
             margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
             for i, row in enumerate(rows):

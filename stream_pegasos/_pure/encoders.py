@@ -33,18 +33,19 @@ class Encoder:
     def forget(self, size: int) -> None:
         """Forget the names that came after that many."""
 
-    @contextlib.contextmanager
-    def reading(self, learning: bool) -> Iterator[None]:
-        """Where also names never learned count, so that rows are read as for learning: forget these names, unless the
-        rows were learned.
-        """
-        before, learned = self.size(), False
-        try:
-            yield
-            learned = learning
-        finally:
-            if not learned:
-                self.forget(before)
+
+@contextlib.contextmanager
+def reading(encoder: Encoder, learning: bool) -> Iterator[None]:
+    """Where also names never learned count, so that rows are read as for learning: forget these names, unless the rows
+    were learned.
+    """
+    before, learned = encoder.size(), False
+    try:
+        yield
+        learned = learning
+    finally:
+        if not learned:
+            encoder.forget(before)
 
 
 class Vocabulary(Encoder):

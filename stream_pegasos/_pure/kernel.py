@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos._pure.encoders import Encoder
+from stream_pegasos._pure.encoders import Encoder, reading
 from stream_pegasos._pure.learner import Calibration
 from stream_pegasos._pure.weights import Row, State
 
@@ -68,7 +68,7 @@ class KernelLearner:
 
     def margin(self, encoder: Encoder, x: Any) -> float:
         """⟨w, φ(x)⟩"""
-        with self._lock, encoder.reading(False):
+        with self._lock, reading(encoder, False):
             return self._margin(self._similarities(self._vector(encoder, encoder.row(x, True))))
 
     def probability(self, margin: float) -> float:
@@ -77,7 +77,7 @@ class KernelLearner:
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> None:
         """Take the step with one example of label y = ±1."""
-        with self._lock, encoder.reading(True):
+        with self._lock, reading(encoder, True):
             vector = self._vector(encoder, encoder.row(x, True))
             self._learn(vector, self._similarities(vector), y, weight)
 
@@ -89,7 +89,7 @@ class KernelLearner:
         weights: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Margin and probability of each example, in turn, before it is learned; without y nothing is learned."""
-        with self._lock, encoder.reading(y is not None):
+        with self._lock, reading(encoder, y is not None):
             rows = encoder.rows(X, True)
             margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
             for i, row in enumerate(rows):
