@@ -731,6 +731,8 @@ def _new_model(options: ModelOptions, format: str) -> Any:
                     "--token-pattern, --binary, --norm, --mask-digits, --prefix-length and --boundaries do not apply"
                 )
             return _new_classifier(**classifier)
+        if features.get("analyzer", "word") != "word":
+            features = {"prefix_length": 0, "boundaries": False, **features}
         return PegasosTextClassifier(PegasosTextClassifier().features.clone(features), _new_classifier(**classifier))
     except (ValueError, TypeError) as error:
         raise typer.BadParameter(str(error)) from None

@@ -15,6 +15,7 @@ from array import array
 import pytest
 
 from stream_pegasos import (
+    AdaptiveClassifier,
     HashedBagOfWords,
     KernelPegasosClassifier,
     MulticlassPegasosClassifier,
@@ -78,7 +79,7 @@ def wait_until_read(pipe):
 
 def metrics(summary):
     """The figures of a summary by name."""
-    rows = (line.rsplit(maxsplit=1) for line in summary.splitlines()[2:8])
+    rows = (line.rsplit(maxsplit=1) for line in summary.splitlines()[2:9])
     return {name: float(value) for name, value in rows}
 
 
@@ -104,6 +105,7 @@ def test_evaluate_needs_no_file(main):
         "F1 of spam": score.f1,
         "ROC AUC": score.roc_auc,
         "log loss": score.log_loss,
+        "calibration error": score.expected_calibration_error,
         "accuracy of newest 1,000": score.window_accuracy,
     }
     assert metrics(out) == {name: round(value, 4) for name, value in expected.items()}
@@ -136,11 +138,19 @@ def test_evaluate_with_options_of_the_model(main):
     code, out, _ = main(
         *("evaluate", "mail.jsonl", "--l2", "1e-3", "--t0", 10, "--batch-size", 2, "--no-project", "--intercept"),
         *("--pos-label", "ham", "--ngrams", "1,2", "--n-features", 5000, "--binary", "--norm", "none"),
-        *("--token-pattern", r"\w+", "--delay", 5, "--save", "m"),
+        *("--token-pattern", r"\w+", "--no-mask-digits", "--prefix-length", 0, "--no-boundaries"),
+        *("--delay", 5, "--save", "m"),
     )
     assert code == 0
     model = PegasosTextClassifier(
-        HashedBagOfWords(n_features=5000, ngram_range=(1, 2), binary=True, norm=None, token_pattern=r"\w+"),
+        HashedBagOfWords(
+            n_features=5000,
+            ngram_range=(1, 2),
+            binary=True,
+            norm=None,
+            token_pattern=r"\w+",
+            alternate_sign=False,
+        ),
         PegasosClassifier(l2=1e-3, t0=10, batch_size=2, project=False, fit_intercept=True, pos_label="ham"),
     )
     score = evaluate(model, stream, delay=5).score
@@ -154,6 +164,7 @@ def test_what_is_not_given_is_left_to_the_model(main):
     assert main("train", "mail.jsonl", "--save", "m", "--analyzer", "char", "--ngrams", 3)[0] == 0
     default = PegasosTextClassifier()
     expected = {**default.features._get_params(), "analyzer": "char", "ngram_range": (3, 3)}
+    expected |= {"prefix_length": 0, "boundaries": False}  # which are for words only
     assert load("m").features._get_params() == expected
     assert load("m").classifier._get_params() == default.classifier._get_params()
 
@@ -190,7 +201,7 @@ def test_dict_formats(main):
     out = main("evaluate", "a.vw", "--save", "m")[1]
     assert metrics(out) == metrics(main("evaluate", "a.svm")[1])
     assert metrics(out)["accuracy"] > 0.7
-    assert isinstance(load("m"), PegasosClassifier)
+    assert isinstance(load("m"), AdaptiveClassifier)
     code, out, _ = main("explain", "m", "--top", 3)
     assert code == 0
     assert out.splitlines()[0] == "for 1"
@@ -412,7 +423,8 @@ def test_model_and_format_must_fit(main, here):
 
 
 def test_explain_names_the_hashed_features(main):
-    assert main("train", "mail.jsonl", "--save", "m")[0] == 0
+    options = ("--classifier", "pegasos", "--ngrams", 1, "--prefix-length", 0)
+    assert main("train", "mail.jsonl", "--save", "m", *options)[0] == 0
     code, out, err = main("explain", "m", "mail.jsonl", "--top", 5)
     assert (code, err) == (0, "")
     lines = out.splitlines()
@@ -425,6 +437,53 @@ def test_explain_names_the_hashed_features(main):
         shown = [line.split(maxsplit=1) for line in block]
         assert [float(weight) for weight, _ in shown] == pytest.approx(expected, abs=1e-5)
         assert all(margins[word] == pytest.approx(float(weight), abs=1e-5) for weight, word in shown)
+
+
+def test_explain_says_why_a_text_is_what_it_is(main):
+    assert main("train", "mail.jsonl", "--save", "m")[0] == 0
+    text, _ = stream[7]
+    code, out, err = main("explain", "m", "--text", text, "--top", 4)
+    assert (code, err) == (0, "")
+    model = load("m")
+    label, margin = model.predict_one(text), model.decision_function_one(text)
+    first, *lines = out.splitlines()
+    assert first == f"{label}, probability {model.predict_proba_one(text)[label]:.4f}, margin {margin:+.5f}"
+    shown = [line.split(maxsplit=1) for line in lines]
+    contributions = model.explain_one(text)
+    assert [float(contribution) for contribution, _ in shown[:4]] == pytest.approx(
+        list(contributions.values())[:4], abs=1e-5
+    )
+    assert shown[4][1] == f"{len(contributions) - 4:,} others"
+    assert sum(float(contribution) for contribution, _ in shown) == pytest.approx(margin, abs=1e-4)
+    assert "\x1b" not in out  # colours are for terminals
+
+
+def test_explain_a_text_needs_a_linear_model_of_texts(main, here):
+    (here / "a.vw").write_text("1 | a\n-1 | b\n")
+    assert main("train", "a.vw", "--save", "dicts")[0] == 0
+    kernel = PegasosTextClassifier(classifier=KernelPegasosClassifier(budget=50))
+    kernel.learn_many(["a", "b"], [True, False])
+    kernel.save("kernel")
+    for model, message in (("dicts", "a model of features"), ("kernel", "linear")):
+        code, _, err = main("explain", model, "--text", "a")
+        assert code == 1
+        assert message in error_line(err)
+    assert main("explain", "dicts", "a.vw", "--text", "a")[0] == 2
+
+
+def test_options_of_one_classifier_are_not_for_the_other(main):
+    assert main("train", "mail.jsonl", "--save", "m", "--t0", 100)[0] == 0
+    assert isinstance(load("m").classifier, PegasosClassifier)
+    for arguments, flag in (
+        (("--classifier", "adaptive", "--t0", 1), "--t0"),
+        (("--classifier", "pegasos", "--half-life", 9), "--half-life"),
+        (("--l2", 1e-3, "--learning-rate", 1), "--learning-rate"),
+        (("--classifier", "svm"), "--classifier"),
+        (("--drift-detector", "base"), "--drift-detector"),
+    ):
+        code, _, err = main("evaluate", "mail.jsonl", *arguments)
+        assert code == 2
+        assert flag in err
 
 
 def test_explain_without_a_stream_shows_indices_and_a_hint(main):

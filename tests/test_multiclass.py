@@ -588,7 +588,7 @@ def texts(n, seed=0):
 
 @pytest.mark.parametrize("which", ["default", "ovr", "joint batches", "ovr batches"])
 def test_in_the_text_model_it_is_the_pipeline_of_the_parts(which, tmp_path):
-    model = PegasosTextClassifier(classifier=MulticlassPegasosClassifier(**MODELS[which]))
+    model = PegasosTextClassifier(HashedBagOfWords(), MulticlassPegasosClassifier(**MODELS[which]))
     bag, expected = HashedBagOfWords(), MulticlassPegasosClassifier(**MODELS[which])
     for text, y in texts(80):
         x = bag.transform_one(text)

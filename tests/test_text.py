@@ -74,6 +74,10 @@ def both(features, classifier):
     return model, HashedBagOfWords(**FEATURES[features]), PegasosClassifier(**CLASSIFIERS[classifier])
 
 
+def n_buffered(classifier):
+    return classifier._learner.n_buffered if isinstance(classifier, PegasosClassifier) else 0
+
+
 def assert_alike(model, classifier):
     largest = max(map(abs, classifier.weights.values()), default=0.0)
     expected = {index: w for index, w in classifier.weights.items() if abs(w) > 1e-9 * largest}
@@ -81,7 +85,7 @@ def assert_alike(model, classifier):
     assert found == pytest.approx(expected, rel=1e-7, abs=1e-9 * largest)
     assert model.intercept == pytest.approx(classifier.intercept, rel=1e-7, abs=1e-9 * largest)
     assert (model.classes, model.n_iterations) == (classifier.classes, classifier.n_iterations)
-    assert model.classifier._learner.n_buffered == classifier._learner.n_buffered
+    assert n_buffered(model.classifier) == n_buffered(classifier)
 
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS)
@@ -245,7 +249,9 @@ def test_lone_surrogates_and_nul():
 def test_a_line_of_100_megabytes(unchanged):
     line = "cheap pills for you, " * (100_000_000 // 21)
     model = PegasosTextClassifier()
-    assert model.predict_learn_many([line, "see you", line], ["spam", "ham", "spam"])[2] > 0
+    assert (
+        model.predict_learn_many([line, "see you", line], ["spam", "ham", "spam"])[2] < 0
+    )  # for spam, the first label
     model.learn_one(line, "spam")
     with unchanged(model):
         assert model.predict_one(line) == "spam"
@@ -387,7 +393,7 @@ def test_parts_of_another_class_are_refused():
 
 
 def test_on_takes_one_field():
-    model, plain = PegasosTextClassifier(HashedBagOfWords(on="text")), PegasosTextClassifier()
+    model, plain = PegasosTextClassifier(HashedBagOfWords(on="text")), PegasosTextClassifier(HashedBagOfWords())
     rows = [({"text": text, "n": i}, y) for i, (text, y) in enumerate(messages(60))]
     for x, y in rows[:30]:
         before = dict(x)
@@ -640,7 +646,7 @@ def test_files_through_river(tmp_path):
     path = tmp_path / "stream.csv"
     rows = list(messages(50))
     pd.DataFrame(rows, columns=["text", "label"]).to_csv(path, index=False)
-    model, expected = PegasosTextClassifier(HashedBagOfWords(on="text")), PegasosTextClassifier()
+    model, expected = PegasosTextClassifier(HashedBagOfWords(on="text")), PegasosTextClassifier(HashedBagOfWords())
     for x, y in stream.iter_csv(path, target="label"):
         model.learn_one(x, y)
     expected.learn_many(*zip(*rows, strict=True))
@@ -652,7 +658,7 @@ def test_a_real_stream(data_folder):
     with gzip.open(data_folder / "sms_spam.jsonl.gz") as file:
         rows = [orjson.loads(line) for line in file]
     X, y = [row["text"] for row in rows], [row["label"] for row in rows]
-    model = PegasosTextClassifier(classifier=PegasosClassifier(pos_label="spam"))
+    model = PegasosTextClassifier(HashedBagOfWords(), PegasosClassifier(pos_label="spam"))
     margins = model.predict_learn_many(X, y)
     assert ((margins > 0) == (np.array(y) == "spam")).mean() > 0.92
     parts = PegasosClassifier(pos_label="spam")
