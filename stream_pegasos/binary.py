@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.checks import LARGEST_WEIGHT, check_lengths, check_number
-from stream_pegasos.classifier import Classifier, Floats, check_class_weight
+from stream_pegasos.classifier import Bools, Classifier, ClassWeight, Floats, Outcomes, check_class_weight
 from stream_pegasos.engine import AdaptiveLearner, Encoder, KernelLearner, Learner, Vocabulary, signs_of
 from stream_pegasos.frames import n_rows
 from stream_pegasos.labels import Label, Labels, label_array, label_list
@@ -22,13 +22,17 @@ class BinaryClassifier(Classifier):
     """A learner of margins behind labels."""
 
     pos_label: Label | None
-    class_weight: Mapping[Label, float] | None
+    class_weight: ClassWeight
     _labels: Labels
     _learner: Learner | AdaptiveLearner | KernelLearner
 
-    def _set_up(self, learner: Learner | AdaptiveLearner | KernelLearner) -> None:
+    def _set_up(self, learner: Learner | AdaptiveLearner | KernelLearner, watched: bool = False) -> None:
+        """`watched` if something is to see each prediction before its example is learned."""
         check_class_weight(self.class_weight)
+        self._plain = self.class_weight is None and not watched  # whether an example may go straight to the learner
+        self._by_itself = self.class_weight != "balanced" and not watched  # or with a weight
         self._labels = Labels(self.pos_label)
+        self._label_counts = {}
         self._vocabulary = Vocabulary()
         self._learner = learner
 
@@ -50,9 +54,9 @@ class BinaryClassifier(Classifier):
         return self._learner.margin(encoder, x)
 
     def _predict_many(self, encoder: Encoder, rows: Any) -> NDArray[Any]:
-        known = self._labels.known or (None,)
-        positive = self._decision_function_many(encoder, rows) > 0.0
-        return label_array(known)[positive.astype(np.intp) if len(known) == 2 else np.zeros(len(positive), np.intp)]
+        positive = self._positive_many(*self._learner.predict_learn_many(encoder, rows))
+        choices = self._choices
+        return label_array(choices)[positive.astype(np.intp) if len(choices) == 2 else np.zeros(len(positive), np.intp)]
 
     def _predict_proba_many(self, encoder: Encoder, rows: Any) -> tuple[tuple[Label, ...], Floats]:
         known = self._labels.known
@@ -70,29 +74,34 @@ class BinaryClassifier(Classifier):
             sign = None
         if not isinstance(w, float) or w != 1.0:
             check_number("w", w, 0.0, LARGEST_WEIGHT)
-        if sign is None:
+        if sign is not None and w == 1.0 and self._plain:
+            self._learner.learn(encoder, x, sign, 1.0)
+        elif sign is not None and self._by_itself:
+            self._learner.learn(encoder, x, sign, self._weight(self._labels.of_sign(sign), w))
+        else:
             self._learn_many(encoder, [x], [y], w)
-            return
-        if w != 1.0 or self.class_weight is not None:
-            w = self._weight(self._labels.of_sign(sign), w)
-        self._learner.learn(encoder, x, sign, float(w))
 
-    def _learn_many(
-        self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]
-    ) -> tuple[Floats, Floats]:
+    def _learn_many(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Outcomes:
         labels, exchanged, signs = self._signs_many(y)
         check_lengths("labels", len(signs), n_rows(rows))
-        weights = self._weights_many(signs, labels.of_sign, w)
+        weights, counts = self._weights_many(signs, labels.of_sign, w)
         if exchanged:
             self._learner.negate()
         try:
-            result = self._learner.predict_learn_many(encoder, rows, signs, weights)
+            outcomes = self._learn_signs(encoder, rows, labels, signs, weights)
         except BaseException:
             if exchanged:
                 self._learner.negate()
             raise
-        self._labels = labels
-        return result
+        self._labels, self._label_counts = labels, counts
+        return outcomes
+
+    def _learn_signs(
+        self, encoder: Encoder, rows: Any, labels: Labels, signs: Floats, weights: Floats | None
+    ) -> Outcomes:
+        """Learn rows with a sign each, those of `labels`, which are taken over after."""
+        margins, probabilities = self._learner.predict_learn_many(encoder, rows, signs, weights)
+        return Outcomes(margins, probabilities, self._positive_many(margins, probabilities))
 
     def _signs_many(self, y: Iterable[Any]) -> tuple[Labels, bool, NDArray[np.float64]]:
         """The labels with any new ones in `y`, whether that exchanged positive and negative, and +1 or −1 for each."""
@@ -116,6 +125,14 @@ class BinaryClassifier(Classifier):
         if not known:
             return None
         return known[-1] if margin > 0.0 else known[0]
+
+    @property
+    def _choices(self) -> tuple[Label | None, ...]:
+        """The labels that can be predicted, the negative one first."""
+        return self._labels.known or (None,)
+
+    def _positive_many(self, margins: Floats, probabilities: Floats) -> Bools:
+        return margins > 0.0
 
     def _probabilities(self, margin: float) -> dict[Any, float]:
         known = self._labels.known

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from stream_pegasos._pure.adaptive import LARGEST_EVIDENCE
 from stream_pegasos._pure.encoders import plain_name
 from stream_pegasos._pure.learner import LARGEST_SLOPE, SMALLEST_SLOPE
 from stream_pegasos._pure.weights import DIRECT_LIMIT, FIRST_NAME, FOLD_BELOW, INTERCEPT, VALUE_LIMIT
@@ -22,6 +23,12 @@ def check_number(name: str, value: Any, low: float, high: float) -> None:
         raise TypeError(f"{name} is {value!r}, which is no number")
     if not low <= value <= high or math.isnan(value):
         raise ValueError(f"{name} is {value!r}; it must be from {low:g} to {high:g}")
+
+
+def check_share(name: str, value: Any) -> None:
+    check_number(name, value, 0.0, 1.0)
+    if value in (0.0, 1.0):
+        raise ValueError(f"{name} is {value!r}; it must be between 0 and 1, both excluded")
 
 
 def check_integer(name: str, value: Any, low: int, high: int) -> None:
@@ -113,6 +120,25 @@ def check_kernel_state(state: Mapping[str, Any], names: list[Any], budget: int |
     for begin, end in itertools.pairwise(state["indptr"].tolist()):
         check_unique(state["keys"][begin:end])
     check_integer("n_iterations", state["n_iterations"], n, (1 << 63) - 1)
+    check_calibration(state)
+
+
+def check_adaptive_state(state: Mapping[str, Any], names: list[Any]) -> None:
+    """Raise a ValueError or a TypeError if no adaptive learner can have been in this state."""
+    check_names(names)
+    check_keys(state["keys"], names)
+    check_unique(state["keys"])
+    for column in ("values", "log_ratios", "gradient_squares", "positives", "negatives"):
+        check_floats(state[column], (len(state["keys"]),))
+    for column in ("gradient_squares", "positives", "negatives"):
+        if state[column].min(initial=0.0) < 0.0:
+            raise ValueError(f"the {column} are not all at least 0")
+    for name in ("intercept", "intercept_log_ratio"):
+        check_number(name, state[name], -LARGEST_SUM, LARGEST_SUM)
+    for name in ("intercept_squares", "n_positives", "n_negatives"):
+        check_number(name, state[name], 0.0, LARGEST_SUM)
+    check_number("evidence", state["evidence"], 1.0, LARGEST_EVIDENCE)
+    check_integer("n_iterations", state["n_iterations"], 0, (1 << 63) - 1)
     check_calibration(state)
 
 

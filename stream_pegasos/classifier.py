@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.checks import LARGEST_WEIGHT, check_lengths, check_number
+from stream_pegasos.checks import LARGEST_WEIGHT, check_integer, check_lengths, check_number
 from stream_pegasos.engine import AdaptiveLearner, Encoder, KernelLearner, Learner, MultiLearner, Rows, Vocabulary
 from stream_pegasos.frames import csr_arrays, frame_like, frame_to_dicts, is_frame, series_like
 from stream_pegasos.labels import Label, check_label
@@ -18,6 +18,16 @@ from stream_pegasos.persistence import Saveable, pack, pack_parameters, unpack
 __all__ = ["Classifier"]
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+ClassWeight = Mapping[Label, float] | str | None
+
+
+class Outcomes(NamedTuple):
+    """What a model says of examples before it learns them; of two classes also of the positive one."""
+
+    decided_on: Any  # a margin an example, or what takes its place with more classes
+    probabilities: Floats | None = None
+    positive: Bools | None = None  # whether it is predicted
 
 
 class Classifier(Saveable, base.MiniBatchClassifier):
@@ -27,7 +37,8 @@ class Classifier(Saveable, base.MiniBatchClassifier):
 
     _vocabulary: Vocabulary
     _learner: Learner | AdaptiveLearner | KernelLearner | MultiLearner
-    class_weight: Mapping[Label, float] | None = None
+    class_weight: ClassWeight = None
+    _label_counts: Mapping[Label, int]  # of the examples learned, where class_weight is "balanced"
 
     # One example at a time.
 
@@ -119,7 +130,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         X, y, w
             As for `learn_many`, and raising as it does.
         """
-        return self._predict_learn_many(X, y, w)[0]
+        return self._predict_learn_many(X, y, w).decided_on
 
     def predict_many(self, X: Any) -> Any:
         """The label of each example, as an array; as a series for a data frame.
@@ -158,9 +169,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         """Take the step with the examples that the mini-batch buffer holds; none if it is empty."""
         self._learner.flush()
 
-    def _predict_learn_many(
-        self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0
-    ) -> tuple[Any, Floats | None]:
+    def _predict_learn_many(self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> Outcomes:
         return self._learn_many(*self._encode_many(X), y, w)
 
     # What encodes the examples.
@@ -184,10 +193,8 @@ class Classifier(Saveable, base.MiniBatchClassifier):
     def _learn_one(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
         raise NotImplementedError
 
-    def _learn_many(
-        self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]
-    ) -> tuple[Any, Floats | None]:
-        """What decides about each row before it is learned and, with two classes, how probable the positive one is."""
+    def _learn_many(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Outcomes:
+        """Learn, and say what was predicted for each row before it was learned."""
         raise NotImplementedError
 
     def _predict_one(self, encoder: Encoder, x: Any) -> Any:
@@ -219,6 +226,8 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             "names": [pack(name) for name in self._vocabulary.names],
             "learner": state,
         }
+        if self.class_weight == "balanced":
+            values["label_counts"] = [[pack(label), count] for label, count in self._label_counts.items()]
         return arrays, values
 
     @classmethod
@@ -227,6 +236,8 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         names = [unpack(name) for name in values["names"]]
         state = {**arrays, **values["learner"]}
         model._labels_from_state(values)
+        if model.class_weight == "balanced":
+            model._label_counts = label_counts(values["label_counts"], model.classes)
         model._check_state(state, names)
         model._vocabulary = Vocabulary(names)
         model._learner.set_state(state)
@@ -243,27 +254,77 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         """Raise a ValueError or a TypeError if the learner cannot have been in this state."""
         raise NotImplementedError
 
+    @property
+    def classes(self) -> tuple[Label | None, ...]:
+        raise NotImplementedError
+
     # Weights of examples.
 
     def _weights_many(
         self, marks: NDArray[Any], label_of: Callable[[Any], Label], w: float | Iterable[float]
-    ) -> Floats | None:
-        """The weight of each example times that of its label, given by a mark; `None` where all are 1."""
+    ) -> tuple[Floats | None, Mapping[Label, int]]:
+        """The weight of each example times that of its label, given by a mark, or `None` where all are 1; and how many
+        examples there are of each label once these are learned, where that matters.
+        """
         if isinstance(w, (int, float)) and w == 1.0 and self.class_weight is None:
-            return None
+            return None, self._label_counts
         each = list(w) if isinstance(w, Iterable) else [w] * len(marks)
         check_lengths("weights", len(each), len(marks))
-        pairs = zip(marks.tolist(), each, strict=True)
-        return np.array([self._weight(label_of(mark), weight) for mark, weight in pairs], np.float64)
+        labels = [label_of(mark) for mark in marks.tolist()]
+        if self.class_weight == "balanced":
+            of_labels, counts = balanced_weights(labels, self._label_counts)
+            pairs = zip(of_labels, each, strict=True)
+            return np.array([of_label * plain_weight(weight) for of_label, weight in pairs], np.float64), counts
+        weights = [self._weight(label, weight) for label, weight in zip(labels, each, strict=True)]
+        return np.array(weights, np.float64), self._label_counts
 
     def _weight(self, label: Label, w: Any) -> float:
-        check_number("w", w, 0.0, LARGEST_WEIGHT)
-        return float(w) * (1.0 if self.class_weight is None else self.class_weight.get(label, 1.0))
+        of_label = self.class_weight.get(label, 1.0) if isinstance(self.class_weight, Mapping) else 1.0
+        return of_label * plain_weight(w)
+
+
+def plain_weight(w: Any) -> float:
+    check_number("w", w, 0.0, LARGEST_WEIGHT)
+    return float(w)
+
+
+def balanced_weights(labels: Iterable[Label], counts: Mapping[Label, int]) -> tuple[list[float], dict[Label, int]]:
+    """The weight N / (K · n) of each example, with N examples of K labels so far and n of its own, itself included;
+    and the new counts.
+    """
+    counts = dict(counts)
+    n = sum(counts.values())
+    weights = []
+    for label in labels:
+        n += 1
+        counts[label] = counts.get(label, 0) + 1
+        weights.append(n / (len(counts) * counts[label]))
+    return weights, counts
+
+
+def label_counts(packed: Any, labels: Iterable[Label | None]) -> dict[Label, int]:
+    """Counts of labels as they were written.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they cannot be.
+    """
+    counts = {unpack(label): count for label, count in packed}
+    if len(counts) < len(packed) or not counts.keys() <= set(labels):
+        raise ValueError(f"there are counts of {[*counts]}, which are not the labels")
+    for label, count in counts.items():
+        check_integer(f"the count of {label!r}", count, 1, (1 << 53) - 1)
+    return counts
 
 
 def check_class_weight(class_weight: Any) -> None:
-    if class_weight is not None and not isinstance(class_weight, Mapping):
-        raise TypeError(f"class_weight is {class_weight!r}; it must be a dict from label to weight, or None")
-    for label, weight in (class_weight or {}).items():
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
+        return
+    if not isinstance(class_weight, Mapping):
+        raise TypeError(
+            f"class_weight is {class_weight!r}; it must be a dict from label to weight, 'balanced', or None"
+        )
+    for label, weight in class_weight.items():
         check_label(label)
         check_number(f"class_weight[{label!r}]", weight, 0.0, LARGEST_WEIGHT)

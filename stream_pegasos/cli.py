@@ -107,7 +107,7 @@ class ModelOptions:
         _model("--max-false-positive-rate", metavar="R", help="adaptive: share of negatives that may be flagged."),
     ] = None
     drift_detector: Annotated[
-        str | None, _model("--drift-detector", metavar="NAME", help="adaptive: one of River's, as in ADWIN.")
+        str | None, _model("--drift-detector", metavar="NAME", help="adaptive: one of River's, as HDDMW.")
     ] = None
     l2: Annotated[float | None, _model("--l2", metavar="λ", help="pegasos: regularisation, above 0.")] = None
     t0: Annotated[
@@ -178,13 +178,12 @@ TEXT_OPTIONS = (
 
 
 def _drift_detector(name: str) -> Any:
-    from river import base, drift
+    from stream_pegasos.persistence import drift_detector_class
 
-    for module in (drift, drift.binary):
-        found = getattr(module, name, None)
-        if isinstance(found, type) and issubclass(found, (base.DriftDetector, base.BinaryDriftDetector)):
-            return found()
-    raise typer.BadParameter(f"{name!r} is no detector of River's, as ADWIN or DDM are", param_hint="--drift-detector")
+    try:
+        return drift_detector_class(name)()
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--drift-detector") from None
 
 
 def _ngram_range(text: str) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from stream_pegasos.checks import (
     check_number,
     check_one_of,
 )
-from stream_pegasos.classifier import Floats
+from stream_pegasos.classifier import ClassWeight, Outcomes
 from stream_pegasos.engine import Encoder, kernel_learner
 from stream_pegasos.labels import Label
 
@@ -60,7 +60,9 @@ class KernelPegasosClassifier(BinaryClassifier):
         two with which least is lost. `None` is merging for the RBF kernel and removal for others. A merged vector has
         the features of both, but for those smaller than 1e-4 of its largest.
     class_weight
-        What the loss on each label counts, as a dict from label to a weight of at least 0; 1 for labels not in it.
+        What the loss on each label counts, as a dict from label to a weight of at least 0; 1 for labels not in it. Or
+        `"balanced"`: N / (K · n), where N examples of K labels were learned so far and n of the label, the example
+        itself included.
     pos_label
         The label that positive margins stand for.
 
@@ -127,7 +129,7 @@ class KernelPegasosClassifier(BinaryClassifier):
         degree: int = 3,
         budget: int | None = None,
         budget_maintenance: str | None = None,
-        class_weight: Mapping[Label, float] | None = None,
+        class_weight: ClassWeight = None,
         pos_label: Label | None = None,
     ) -> None:
         check_number("l2", l2, SMALLEST_L2, LARGEST_L2)
@@ -176,9 +178,7 @@ class KernelPegasosClassifier(BinaryClassifier):
                 X.sum_duplicates()
         return super()._encode_many(X)
 
-    def _learn_many(
-        self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]
-    ) -> tuple[Floats, Floats]:
+    def _learn_many(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Outcomes:
         if self.kernel in ("linear", "rbf", "cosine"):
             return super()._learn_many(encoder, rows, y, w)
         before = self._learner.get_state()

@@ -16,6 +16,7 @@ from stream_pegasos.checks import (
     check_state,
     check_step_parameters,
 )
+from stream_pegasos.classifier import ClassWeight
 from stream_pegasos.engine import Encoder, Learner
 from stream_pegasos.first_weights import FirstWeights
 from stream_pegasos.labels import Label
@@ -53,7 +54,9 @@ class PegasosClassifier(BinaryClassifier):
     intercept_scaling
         The value of that feature, above 0: the larger, the less its weight is regularised.
     class_weight
-        What the loss on each label counts, as a dict from label to a weight of at least 0; 1 for labels not in it.
+        What the loss on each label counts, as a dict from label to a weight of at least 0; 1 for labels not in it. Or
+        `"balanced"`: N / (K · n), where N examples of K labels were learned so far and n of the label, the example
+        itself included.
     pos_label
         The label that positive margins stand for.
     average
@@ -134,7 +137,7 @@ class PegasosClassifier(BinaryClassifier):
         project: bool = True,
         fit_intercept: bool = False,
         intercept_scaling: float = 1.0,
-        class_weight: Mapping[Label, float] | None = None,
+        class_weight: ClassWeight = None,
         pos_label: Label | None = None,
         average: bool | int | str = False,
         counter: str = "every",

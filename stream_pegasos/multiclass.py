@@ -15,7 +15,7 @@ from stream_pegasos.checks import (
     check_number,
     check_one_of,
 )
-from stream_pegasos.classifier import Floats, check_class_weight
+from stream_pegasos.classifier import ClassWeight, Floats, Outcomes, check_class_weight
 from stream_pegasos.engine import Encoder, signs_of
 from stream_pegasos.frames import n_rows
 from stream_pegasos.labels import Classes, Label, label_array, label_list
@@ -52,7 +52,8 @@ class MulticlassPegasosClassifier(SeveralClassifier):
         The value of that feature, above 0.
     class_weight
         What the loss on an example of each class counts, as a dict from label to a weight of at least 0; 1 for labels
-        not in it.
+        not in it. Or `"balanced"`: N / (K · n), where N examples of K classes were learned so far and n of the class,
+        the example itself included.
 
     Attributes
     ----------
@@ -112,7 +113,7 @@ class MulticlassPegasosClassifier(SeveralClassifier):
         project: bool = True,
         fit_intercept: bool = False,
         intercept_scaling: float = 1.0,
-        class_weight: Mapping[Label, float] | None = None,
+        class_weight: ClassWeight = None,
     ) -> None:
         check_one_of("multi_class", multi_class, ("crammer_singer", "ovr"))
         check_class_weight(class_weight)
@@ -134,16 +135,14 @@ class MulticlassPegasosClassifier(SeveralClassifier):
         number = self._classes.number(y)
         if not isinstance(w, float) or w != 1.0:
             check_number("w", w, 0.0, LARGEST_WEIGHT)
-        if number is None:
+        if number is None or self.class_weight == "balanced":
             self._learn_many(encoder, [x], [y], w)
             return
         if w != 1.0 or self.class_weight is not None:
             w = self._weight(self.classes[number], w)
         self._learner.learn(encoder, x, number, float(w))
 
-    def _learn_many(
-        self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]
-    ) -> tuple[Floats, None]:
+    def _learn_many(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Outcomes:
         labels = label_list(y)
         check_lengths("labels", len(labels), n_rows(rows))
         classes = self._classes.with_labels(labels)
@@ -152,12 +151,13 @@ class MulticlassPegasosClassifier(SeveralClassifier):
         numbers = found.astype(np.int64)
         before, self._classes = self._classes, classes
         try:
-            weights = self._weights_many(numbers, classes.known.__getitem__, w)
+            weights, counts = self._weights_many(numbers, classes.known.__getitem__, w)
             margins, _ = self._learner.predict_learn_many(encoder, rows, numbers, weights)
         except BaseException:
             self._classes = before
             raise
-        return margins, None
+        self._label_counts = counts
+        return Outcomes(margins)
 
     def _predict_one(self, encoder: Encoder, x: Any) -> Any:
         margins = self._learner.margins(encoder, x)

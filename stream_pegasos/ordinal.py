@@ -18,7 +18,7 @@ from stream_pegasos.checks import (
     check_multi_state,
     check_number,
 )
-from stream_pegasos.classifier import Floats
+from stream_pegasos.classifier import Floats, Outcomes
 from stream_pegasos.engine import Encoder
 from stream_pegasos.frames import n_rows, some_rows
 from stream_pegasos.labels import Label, check_label, label_array, label_list
@@ -130,13 +130,11 @@ class OrdinalPegasosClassifier(SeveralClassifier):
         check_number("w", w, 0.0, LARGEST_WEIGHT)
         self._learn_many(encoder, [x], [y], w)
 
-    def _learn_many(
-        self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]
-    ) -> tuple[NDArray[Any], None]:
+    def _learn_many(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Outcomes:
         """The label predicted for each row before it is learned."""
         labels = [check_integer_label(label) for label in label_list(y)]
         check_lengths("labels", len(labels), n_rows(rows))
-        weights = self._weights_many(np.array(labels), int, w)
+        weights, _ = self._weights_many(np.array(labels), int, w)
         # The machines change where a label is new; a piece of the rows goes up to there.
         starts = [labels.index(label) for label in dict.fromkeys(labels) if label not in self._numbers]
         if starts:
@@ -145,7 +143,7 @@ class OrdinalPegasosClassifier(SeveralClassifier):
         for begin, end in pairwise([*dict.fromkeys([0, *starts]), len(labels)]):
             piece = (labels[begin:end], None if weights is None else weights[begin:end])
             predicted += self._learn_piece(encoder, some_rows(rows, begin, end), *piece)
-        return label_array(predicted), None
+        return Outcomes(label_array(predicted))
 
     def _learn_piece(self, encoder: Encoder, rows: Any, labels: list[int], weights: Floats | None) -> list[Any]:
         """Rows of which the first alone may have a new label."""

@@ -6,6 +6,7 @@ import contextlib
 import os
 import uuid
 import zlib
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -195,10 +196,12 @@ def pack(value: Any) -> Any:
         return {"tuple": [pack(part) for part in value]}
     if isinstance(value, (set, frozenset)):
         return {"set": sorted((pack(part) for part in value), key=repr)}
-    if isinstance(value, list):
+    if isinstance(value, (list, deque)):
         return {"list": [pack(part) for part in value]}
     if isinstance(value, optim.initializers.Initializer) and type(value).__name__ in optim.initializers.__all__:
         return {"initializer": [type(value).__name__, pack(value._get_params())]}
+    if is_drift_detector(value) and type(value).__module__.startswith("river.drift."):
+        return {"drift_detector": [type(value).__name__, pack(value._get_params())]}
     if isinstance(value, Mapping):
         return {"dict": [[pack(key), pack(part)] for key, part in value.items()]}
     raise ValueError(f"{value!r} cannot be saved: a model file holds data, no code")
@@ -220,8 +223,32 @@ def unpack(packed: Any) -> Any:
         if name not in optim.initializers.__all__:
             raise ValueError(f"{name!r} is no initializer of River's")
         return getattr(optim.initializers, name)(**unpack(parameters))
+    if kind == "drift_detector":
+        name, parameters = content
+        return drift_detector_class(name)(**unpack(parameters))
     collection = {"tuple": tuple, "set": frozenset, "list": list}[kind]
     return collection(unpack(part) for part in content)
+
+
+def is_drift_detector(value: Any) -> bool:
+    return isinstance(value, (base.DriftDetector, base.BinaryDriftDetector))
+
+
+def drift_detector_class(name: str) -> Any:
+    """River's drift detector of that name.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    from river import drift  # slow to import, and seldom needed
+
+    for module in (drift, drift.binary):
+        found = getattr(module, name, None)
+        if isinstance(found, type) and issubclass(found, (base.DriftDetector, base.BinaryDriftDetector)):
+            return found
+    raise ValueError(f"{name!r} is no drift detector of River's")
 
 
 def pack_parameters(estimator: base.Base) -> dict[str, Any]:

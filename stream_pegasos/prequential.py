@@ -414,12 +414,9 @@ class _Prediction(NamedTuple):
 
 def _predict_one(model: Any, example: Example) -> _Prediction:
     x = example[0]
-    margin = model.decision_function_one(x)
-    if None in model.classes:
-        return _Prediction(model.predict_one(x), margin, 0.5, model.classes[1])
-    negative, positive = model.classes
-    label = positive if margin > 0 else negative
-    return _Prediction(label, margin, model.predict_proba_one(x)[positive], positive)
+    label, margin, positive = model.predict_one(x), model.decision_function_one(x), model.classes[1]
+    probability = 0.5 if None in model.classes else model.predict_proba_one(x)[positive]
+    return _Prediction(label, margin, probability, positive)
 
 
 def _learn_one(model: Any, example: Example, prediction: _Prediction) -> tuple[bool, float, float, bool]:
@@ -439,13 +436,13 @@ def _predict_learn_one(model: Any, example: Example) -> tuple[bool, float, float
 def _predict_learn_many(model: Any, chunk: list[Example]) -> Outcomes:
     columns = _columns(chunk)
     try:
-        margins, probabilities = model._predict_learn_many(*columns)
+        margins, probabilities, predicted = model._predict_learn_many(*columns)
     except (ValueError, TypeError):
         # Nothing was learned: one by one, the example that is refused shows itself.
         return _outcomes([_predict_learn_one(model, example) for example in chunk])
     positive = model.classes[1]
     y = np.fromiter((label == positive for label in columns[1]), bool, len(chunk))
-    return y, margins, probabilities, margins > 0
+    return y, margins, probabilities, predicted
 
 
 def learn(model: Any, chunk: list[Example]) -> None:

@@ -36,6 +36,7 @@ class SeveralClassifier(Classifier):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self._vocabulary = Vocabulary()
+        self._label_counts = {}
         scaling = float(intercept_scaling) if fit_intercept else 0.0
         self._learner = MultiLearner(float(l2), int(batch_size), float(t0), bool(project), scaling, joint)
 

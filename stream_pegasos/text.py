@@ -9,7 +9,7 @@ from typing import Any, Self
 from numpy.typing import NDArray
 
 from stream_pegasos.adaptive import AdaptiveClassifier
-from stream_pegasos.classifier import Classifier, Floats
+from stream_pegasos.classifier import Classifier, Floats, Outcomes
 from stream_pegasos.engine import Encoder
 from stream_pegasos.features import HashedBagOfWords
 from stream_pegasos.labels import Label
@@ -196,9 +196,7 @@ class PegasosTextClassifier(Classifier):
     def _learn_one(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
         self.classifier._learn_one(encoder, x, y, w)
 
-    def _learn_many(
-        self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]
-    ) -> tuple[Any, Floats | None]:
+    def _learn_many(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Outcomes:
         return self.classifier._learn_many(encoder, rows, y, w)
 
     def _predict_proba_one(self, encoder: Encoder, x: Any) -> dict[Any, float]:

@@ -769,7 +769,7 @@ IMPOSSIBLE = [
     *({"t0": bad} for bad in (-1.0, -1e-300, math.nan, math.inf, None, "0")),
     *({"intercept_scaling": bad} for bad in (0.0, -1.0, math.nan, math.inf, None, "1")),
     *({name: bad} for name in ("project", "fit_intercept") for bad in ("no", None, 1, math.nan, [])),
-    *({"class_weight": bad} for bad in ("balanced", [], [("a", 1.0)], 1.0, {"a"})),
+    *({"class_weight": bad} for bad in ("even", [], [("a", 1.0)], 1.0, {"a"})),
     *({"class_weight": {"a": bad}} for bad in (-1.0, math.nan, math.inf, None, "1", 1e31)),
     *({"class_weight": {bad: 1.0}} for bad in (None, 0.5, b"a", (1,))),
     *({"pos_label": bad} for bad in (0.5, math.nan, b"a", (1,), [])),
@@ -885,7 +885,7 @@ def test_calibration_improves_on_the_plain_logistic(options):
     truth = 1.0 / (1.0 + np.exp(-X @ [2.0, -1.0, 0.5, 0.0]))
     y = generator.random(n) < truth
     model = PegasosClassifier(**options)
-    margins, probabilities = model._predict_learn_many(sparse.csr_matrix(X), y)
+    margins, probabilities, _ = model._predict_learn_many(sparse.csr_matrix(X), y)
     late = slice(n // 2, None)
     plain = np.clip(1.0 / (1.0 + np.exp(-np.clip(margins, -500, 500))), 1e-15, 1 - 1e-15)
     calibrated = log_loss(probabilities[late], y[late])

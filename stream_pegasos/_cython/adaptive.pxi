@@ -190,14 +190,17 @@ cdef class AdaptiveLearner:
         self._evidence /= share
         self._weigh_anew()
         set_ratio(&self._intercept, 2.0 * self._smoothing)
+        self._intercept.weight *= sqrt(share)
         for i in range(1, self._table.n + 1):
             set_ratio(&self._features[i], self._smoothing)
+            self._features[i].weight *= sqrt(share)
 
     def get_state(self):
-        cdef Py_ssize_t slot, i = 0, n = self._table.n
+        cdef Py_ssize_t slot, i = 0, n
         cdef Word* entry
         cdef Feature* feature
         wait_for(self._guard, self._guard)
+        n = self._table.n
         keys, numbers = np.empty(n, np.int64), np.empty((5, n))
         cdef int64_t[::1] k = keys
         cdef double[:, ::1] out = numbers

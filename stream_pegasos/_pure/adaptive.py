@@ -118,10 +118,10 @@ class AdaptiveLearner:
             margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
             for i, row in enumerate(rows):
                 values = self._scaled(row)
-                margins[i] = self._margin(row, values)
-                probabilities[i] = self.probability(margins[i])
+                margin = self._margin(row, values)
+                margins[i], probabilities[i] = margin, self.probability(margin)
                 if y is not None:
-                    self._learn(row, values, margins[i], float(y[i]), 1.0 if weights is None else float(weights[i]))
+                    self._learn(row, values, margin, float(y[i]), 1.0 if weights is None else float(weights[i]))
             return margins, probabilities
 
     def flush(self) -> None:
@@ -134,12 +134,15 @@ class AdaptiveLearner:
             feature.positives, feature.negatives = feature.negatives, feature.positives
 
     def forget(self, share: float) -> None:
-        """Let all evidence so far count less by that factor; weights stay, and move faster from now on."""
+        """Keep that share of all evidence so far and, as weights grow with its root, that of the weights; from then on
+        both move faster.
+        """
         self._evidence /= share
         self._weigh_anew()
-        for feature in self._features.values():
-            feature.log_ratio = self._log_ratio(feature, self._smoothing)
-        self._intercept.log_ratio = self._log_ratio(self._intercept, 2.0 * self._smoothing)
+        for feature in (*self._features.values(), self._intercept):
+            feature.weight *= math.sqrt(share)
+            smoothing = 2.0 * self._smoothing if feature is self._intercept else self._smoothing
+            feature.log_ratio = self._log_ratio(feature, smoothing)
 
     def _scale(self, feature: Feature) -> float:
         if not self._smoothing:

@@ -1,0 +1,493 @@
+import copy
+import itertools
+import math
+import pickle
+import random
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from river import base, checks, drift
+from safetensors import safe_open
+from safetensors.numpy import save_file
+from scipy import sparse
+
+from stream_pegasos import (
+    AdaptiveClassifier,
+    HashedBagOfWords,
+    KernelPegasosClassifier,
+    MulticlassPegasosClassifier,
+    PegasosClassifier,
+    PegasosTextClassifier,
+    load,
+)
+from stream_pegasos.decisions import FalsePositiveControl
+from stream_pegasos.persistence import FORMAT, checksum
+from stream_pegasos.prequential import evaluate
+
+
+class ScriptedDetector(base.DriftDetector):
+    """Detects a drift at the updates with those numbers, and keeps what it was told."""
+
+    def __init__(self, at=(0,)):
+        super().__init__()
+        self.at = at
+        self.told = []
+
+    def update(self, x):
+        self.told.append(x)
+        self._drift_detected = len(self.told) in self.at
+
+
+def noisy_stream(n, seed=0, noise=0.1, labels=("ham", "spam")):
+    """Dicts of which one feature gives the label away, but for some noise."""
+    rng = random.Random(seed)
+    for _ in range(n):
+        positive = rng.random() < 0.3
+        told = positive != (rng.random() < noise)
+        yield {f"word{rng.randrange(20)}": 1.0, "pills" if told else "lunch": 1.0}, labels[positive]
+
+
+def columns(stream):
+    return [list(column) for column in zip(*stream, strict=True)]
+
+
+def prequential(model, X, y):
+    """The label predicted for each example, and then the example learned, one at a time."""
+    predicted = []
+    for x, label in zip(X, y, strict=True):
+        predicted.append(model.predict_one(x))
+        model.learn_one(x, label)
+    return predicted
+
+
+# --- parameters and protocol ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "parameter, bad",
+    [
+        *itertools.product(("learning_rate", "smoothing", "intercept_scaling"), (0.0, -1.0, math.nan, math.inf)),
+        *itertools.product(("threshold", "max_false_positive_rate"), (0.0, 1.0, -0.1, 1.1, math.nan)),
+        ("loss", "squared"),
+        ("margin", -1.0),
+        ("margin", math.nan),
+        ("half_life", 0.5),
+        ("class_weight", {"spam": -1.0}),
+    ],
+)
+def test_a_parameter_out_of_its_range(parameter, bad):
+    with pytest.raises(ValueError, match=parameter):
+        AdaptiveClassifier(**{parameter: bad})
+
+
+@pytest.mark.parametrize(
+    "parameter, bad",
+    [
+        *itertools.product(("learning_rate", "threshold", "max_false_positive_rate", "half_life"), ("0.5", [0.5])),
+        *itertools.product(("naive_bayes", "fit_intercept"), (1, "yes")),
+        ("class_weight", "even"),
+        ("class_weight", [1.0]),
+        ("drift_detector", "ADWIN"),
+        ("drift_detector", drift.ADWIN),
+        ("drift_detector", PegasosClassifier()),
+    ],
+)
+def test_a_parameter_of_another_type(parameter, bad):
+    with pytest.raises(TypeError, match=parameter):
+        AdaptiveClassifier(**{parameter: bad})
+
+
+MODELS = [
+    AdaptiveClassifier(),
+    AdaptiveClassifier(loss="hinge", naive_bayes=False, half_life=None, fit_intercept=False),
+    AdaptiveClassifier(threshold=0.2, max_false_positive_rate=0.1, class_weight="balanced"),
+    AdaptiveClassifier(drift_detector=drift.ADWIN(), class_weight="balanced"),
+    AdaptiveClassifier(drift_detector=drift.binary.HDDMW(), max_false_positive_rate=0.2),
+]
+
+
+@pytest.mark.parametrize(
+    "model, check",
+    [
+        pytest.param(model, check, id=f"{i}-{check.__name__}")
+        for i, model in enumerate(MODELS)
+        for check in checks.yield_checks(model)
+    ],
+)
+def test_rivers_checks(model, check):
+    check(model.clone())
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("labels", [("ham", "spam"), (True, False), (1, 2), (1, 0), (0, 1)])
+def test_one_at_a_time_and_many_at_once(model, labels):
+    """Labels 1 and 2 are exchanged when the 2 comes, after several examples with a 1."""
+    X, y = columns(noisy_stream(400, labels=labels))
+    X[:0], y[:0] = X[:5], [labels[0]] * 5
+    one, many, pieces = (model.clone() for _ in range(3))
+    for x, label in zip(X, y, strict=True):
+        one.learn_one(x, label)
+    many.learn_many(X, y)
+    for begin in range(0, len(X), 7):
+        pieces.learn_many(X[begin : begin + 7], np.array(y[begin : begin + 7]))
+    for other in (many, pieces):
+        state, expected = other._to_state()[1], one._to_state()[1]
+        # Exchanging the labels is exact for all but the rounding of the slope.
+        assert state.pop("learner") == pytest.approx(expected.pop("learner"), rel=1e-12)
+        assert state == expected
+        assert pickle.dumps(other._detector) == pickle.dumps(one._detector)
+        assert other.weights == one.weights
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_matrix_and_dicts(model):
+    X, y = columns(noisy_stream(200))
+    names = sorted({name for x in X for name in x})
+    numbered = [{names.index(name): value for name, value in x.items()} for x in X]
+    dense = np.array([[x.get(j, 0.0) for j in range(len(names))] for x in numbered])
+    dicts, matrix = model.clone(), model.clone()
+    expected = dicts.predict_learn_many(numbered, y)
+    np.testing.assert_allclose(matrix.predict_learn_many(sparse.csr_array(dense), y), expected)
+    assert matrix.n_drifts == dicts.n_drifts
+    assert list(matrix.predict_many(sparse.csr_array(dense))) == [dicts.predict_one(x) for x in numbered]
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    "bad",
+    [
+        ({"a": math.nan}, "ham", 1.0),
+        ({1.5: 1.0}, "ham", 1.0),
+        ({"a": "1"}, "ham", 1.0),
+        ({"a": 1.0}, "third", 1.0),
+        ({"a": 1.0}, "ham", -1.0),
+    ],
+    ids=repr,
+)
+def test_what_raises_leaves_the_model_as_it_was(model, bad, unchanged):
+    model = model.clone()
+    X, y = columns(noisy_stream(30))
+    model.learn_many(X, y)
+    x, label, w = bad
+    with unchanged(model), pytest.raises((TypeError, ValueError)):
+        model.learn_many([*X, x, *X], [*y, label, *y], [1.0] * 30 + [w] + [1.0] * 30)
+    with unchanged(model), pytest.raises((TypeError, ValueError)):
+        model.learn_one(x, label, w)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    "stream",
+    [
+        [({"a": 1.0}, "spam")] * 50,
+        [({"a": 1.0}, "spam"), ({"a": 1.0}, "ham")] * 50,
+        [({}, "spam"), ({}, "ham")] * 20,
+        [({"a": 1e45, "b": 1e-300}, "spam"), ({"b": 0.0}, "ham")] * 20,
+    ],
+    ids=["one class", "identical", "empty", "extreme"],
+)
+@pytest.mark.parametrize("w", [1.0, 0.0, 1e30])
+def test_never_nan(model, stream, w):
+    model = model.clone()
+    X, y = columns(stream)
+    margins = model.predict_learn_many(X, y, w)
+    probabilities = model.predict_proba_many(X)
+    assert np.isfinite(margins).all()
+    assert ((probabilities >= 0.0) & (probabilities <= 1.0)).all()
+    assert np.isfinite([*model.weights.values(), model.intercept]).all()
+
+
+def test_a_class_that_never_appears():
+    model = AdaptiveClassifier(pos_label="spam")
+    model.learn_many([{"a": 1.0}, {"b": 1.0}] * 10, ["ham"] * 20)
+    assert model.classes == ("ham", "spam")
+    assert model.predict_one({"a": 1.0}) == "ham"
+    assert 0.5 < model.predict_proba_one({"a": 1.0})["ham"] <= 1.0
+
+
+# --- decisions --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threshold", [0.01, 0.3, 0.5, 0.9])
+def test_threshold(threshold):
+    X, y = columns(noisy_stream(300))
+    model = AdaptiveClassifier(threshold=threshold)
+    model.learn_many(X, y)
+    expected = ["spam" if model.predict_proba_one(x)["spam"] > threshold else "ham" for x in X]
+    assert [model.predict_one(x) for x in X] == model.predict_many(X).tolist() == expected
+    if threshold == 0.5:
+        assert expected == ["spam" if margin > 0.0 else "ham" for margin in model.decision_function_many(X)]
+
+
+def test_threshold_does_not_touch_learning():
+    X, y = columns(noisy_stream(300))
+    low, high = AdaptiveClassifier(threshold=0.05), AdaptiveClassifier(threshold=0.95)
+    assert low.predict_learn_many(X, y).tolist() == high.predict_learn_many(X, y).tolist()
+    assert sum(low.predict_many(X) == "spam") > sum(high.predict_many(X) == "spam")
+
+
+@given(
+    rate=st.floats(0.001, 0.9),
+    margins=st.lists(st.one_of(st.floats(-1e100, 1e100), st.integers(-3, 3).map(float)), max_size=300),
+)
+def test_the_rate_holds_whatever_comes(rate, margins):
+    control = FalsePositiveControl(rate)
+    flagged = 0
+    for n, margin in enumerate(margins, 1):
+        allowed = bool(control.allows(margin))
+        flagged += allowed
+        control.learn(margin, allowed)
+        assert flagged <= rate * n
+        assert math.isfinite(control.cut)
+    assert (control.n_negatives, control.n_flagged) == (len(margins), flagged)
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.05, 0.2])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_the_cut_follows_the_quantile(rate, scale):
+    """Of margins of any scale, about as many are flagged as may be."""
+    rng = np.random.default_rng(1)
+    control = FalsePositiveControl(rate)
+    for margin in (scale * rng.normal(-2.0, 1.0, 20_000)).tolist():
+        control.learn(margin, bool(control.allows(margin)))
+    assert 0.75 * rate < control.n_flagged / control.n_negatives <= rate
+    other = scale * rng.normal(-2.0, 1.0, 20_000)
+    assert rate / 3.0 < (other > control.cut).mean() < 3.0 * rate
+
+
+@given(
+    labels=st.sampled_from([("ham", "spam"), (False, True), (0, 1), (1, 2)]),
+    pos_label=st.booleans(),
+    rate=st.sampled_from([0.02, 0.1, 0.5]),
+    words=st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=150),
+)
+@settings(deadline=None)
+def test_the_rate_holds_on_any_stream(labels, pos_label, rate, words):
+    negative, positive = labels
+    options = {"pos_label": positive} if pos_label else {}
+    model = AdaptiveClassifier(max_false_positive_rate=rate, threshold=0.01, **options)
+    X, y = [{word: 1.0} for word, _ in words], [labels[is_positive] for _, is_positive in words]
+    if not pos_label and labels in (("ham", "spam"), (1, 2)):
+        X, y = [{}, *X], [negative, *y]  # the first label met is the negative one
+    predicted = prequential(model, X, y)
+    negatives = flagged = 0
+    for label, guess in zip(y, predicted, strict=True):
+        negatives += label == negative
+        flagged += label == negative and guess == positive
+        assert flagged <= rate * negatives
+
+
+def test_a_rate_costs_few_positives():
+    """The best constant cut in hindsight is what it is compared with."""
+    X, y = columns(noisy_stream(4_000, noise=0.02))
+    model = AdaptiveClassifier(max_false_positive_rate=0.05, pos_label="spam")
+    margins = AdaptiveClassifier(pos_label="spam").predict_learn_many(X, y)
+    spam = np.array(y) == "spam"
+    cut = np.quantile(margins[~spam], 0.95)
+    caught = np.array(prequential(model, X, y))[spam] == "spam"
+    assert caught.mean() > 0.9 * (margins[spam] > cut).mean()
+
+
+def test_both_rules_must_agree():
+    X, y = columns(noisy_stream(1_000))
+    strict = AdaptiveClassifier(threshold=0.999, max_false_positive_rate=0.5)
+    strict.learn_many(X, y)
+    assert "spam" not in strict.predict_many(X)
+    lax = AdaptiveClassifier(threshold=0.001, max_false_positive_rate=0.5)
+    lax.learn_many(X, y)
+    assert "spam" in lax.predict_many(X)
+
+
+@pytest.mark.parametrize("options", [{"threshold": 0.1}, {"max_false_positive_rate": 0.1}, {}])
+@pytest.mark.parametrize("batch", [1, 64])
+def test_evaluate_counts_what_was_predicted(options, batch):
+    stream = list(noisy_stream(500))
+    model, other = (AdaptiveClassifier(pos_label="spam", **options) for _ in range(2))
+    predicted = prequential(other, *columns(stream))
+    expected = sum(guess == y for guess, (_, y) in zip(predicted, stream, strict=True))
+    assert evaluate(model, stream, batch=batch).score.confusion_matrix.trace() == expected
+
+
+def test_the_text_model_decides_as_its_classifier():
+    texts, y = columns((" ".join(x), label) for x, label in noisy_stream(600))
+    bag = HashedBagOfWords()
+    model = PegasosTextClassifier(bag, AdaptiveClassifier(max_false_positive_rate=0.1, drift_detector=drift.ADWIN()))
+    parts = bag.clone() | model.classifier.clone()
+    for text, label in zip(texts, y, strict=True):
+        assert model.predict_one(text) == parts.predict_one(text)
+        model.learn_one(text, label)
+        parts.learn_one(text, label)
+
+
+# --- balanced classes -------------------------------------------------------------------------------------------------
+
+ESTIMATORS = {
+    "adaptive": (AdaptiveClassifier, {}),
+    "linear": (PegasosClassifier, {"l2": 0.01, "batch_size": 3}),
+    "kernel": (KernelPegasosClassifier, {"l2": 0.1, "budget": 10}),
+    "crammer_singer": (MulticlassPegasosClassifier, {"l2": 0.01}),
+    "ovr": (MulticlassPegasosClassifier, {"l2": 0.01, "multi_class": "ovr"}),
+}
+
+
+def counted_weights(y):
+    """N / (K · n) for each label, with all counted anew for each."""
+    return [(i + 1) / (len(set(y[: i + 1])) * y[: i + 1].count(label)) for i, label in enumerate(y)]
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_balanced(name, tmp_path):
+    estimator, options = ESTIMATORS[name]
+    X, y = columns(noisy_stream(150))
+    if estimator is MulticlassPegasosClassifier:
+        y[::7] = ["third"] * len(y[::7])
+    w = [1.0 + (i % 3) for i in range(150)]
+    expected = estimator(**options)
+    expected.learn_many(X, y, [a * b for a, b in zip(counted_weights(y), w, strict=True)])
+
+    one, many = (estimator(class_weight="balanced", **options) for _ in range(2))
+    for example in zip(X[:100], y[:100], w[:100], strict=True):
+        one.learn_one(*example)
+    many.learn_many(X[:100], y[:100], w[:100])
+    many.save(tmp_path / "model")
+    for model in (one, many, load(tmp_path / "model"), pickle.loads(pickle.dumps(many)), copy.deepcopy(many)):
+        model.learn_many(X[100:], y[100:], w[100:])
+        assert model.decision_function_many(X).tolist() == expected.decision_function_many(X).tolist()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_balanced_counts_nothing_that_raised(name, unchanged):
+    estimator, options = ESTIMATORS[name]
+    model = estimator(class_weight="balanced", **options)
+    X, y = columns(noisy_stream(20))
+    model.learn_many(X, y)
+    for bad in ((math.nan, "ham", 1.0), (1.0, "ham", -1.0), (1.0, 1.5, 1.0)):
+        with unchanged(model), pytest.raises((TypeError, ValueError)):
+            model.learn_many([{"a": 1.0}, {"a": bad[0]}], ["ham", bad[1]], [1.0, bad[2]])
+
+
+def test_balanced_helps_a_rare_class():
+    rng = random.Random(3)
+    stream = [({rng.choice("abc"): 1.0, "rare" if rng.random() < 0.05 else "d": 1.0}, False) for _ in range(2_000)]
+    stream = [(x, "rare" in x and rng.random() < 0.4) for x, _ in stream]
+    recalls = []
+    for class_weight in (None, "balanced"):
+        model = AdaptiveClassifier(class_weight=class_weight)
+        (_, _), (missed, caught) = evaluate(model, stream).score.confusion_matrix
+        recalls.append(caught / (caught + missed))
+    assert recalls[1] > recalls[0] + 0.3
+
+
+# --- drift ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_the_detector_is_told_of_wrong_predictions(at_once):
+    stream = [*noisy_stream(200, labels=(False, True))]
+    given = ScriptedDetector(at=(50, 120))
+    model = AdaptiveClassifier(drift_detector=given)
+    by_hand = AdaptiveClassifier()
+    wrong = []
+    for i, (x, y) in enumerate(stream):
+        if i > 0:  # before the first example no label is known
+            wrong.append(float(by_hand.predict_one(x) != y))
+        if i in (50, 120):
+            by_hand._learner.forget(0.1)
+        by_hand.learn_one(x, y)
+    X, y = columns(stream)
+    if at_once:
+        model.learn_many(X, y)
+    else:
+        prequential(model, X, y)
+    assert model._detector.told == wrong
+    assert model.n_drifts == 2
+    assert model.weights == by_hand.weights
+    assert model.drift_detector is given
+    assert not given.told
+
+
+@pytest.mark.parametrize(
+    "detector", [drift.ADWIN(), drift.PageHinkley(), drift.KSWIN(seed=1), drift.binary.DDM(), drift.binary.HDDMW()]
+)
+def test_labels_that_swap(detector):
+    stream = [(x, (y == "spam") != (i >= 4_000)) for i, (x, y) in enumerate(noisy_stream(6_000, noise=0.02))]
+    plain, watching = AdaptiveClassifier(half_life=None), AdaptiveClassifier(half_life=None, drift_detector=detector)
+    accuracies = [evaluate(model, stream).score.accuracy for model in (plain, watching)]
+    assert watching.n_drifts >= 1
+    assert accuracies[1] > accuracies[0] + 0.005
+
+
+# --- files and copies -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_files_and_copies(model, tmp_path):
+    model = model.clone()
+    X, y = columns(noisy_stream(300))
+    model.learn_many(X, y)
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert loaded._to_state()[1] == model._to_state()[1]
+    assert loaded.predict_many(X).tolist() == model.predict_many(X).tolist()
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        other.learn_many(X, y)
+        expected = copy.deepcopy(model)
+        expected.learn_many(X, y)
+        assert other._to_state()[1] == expected._to_state()[1]
+    fresh = model.clone()
+    assert (fresh.n_iterations, fresh.n_drifts, fresh._label_counts) == (0, 0, {})
+    assert fresh._control is None or fresh._control.n_negatives == 0
+
+
+@pytest.mark.parametrize(
+    "detector", [drift.ADWIN(delta=0.01), drift.KSWIN(seed=3), drift.PageHinkley(), drift.binary.EDDM(alpha=0.9)]
+)
+def test_a_detector_is_loaded_by_its_parameters(detector, tmp_path):
+    AdaptiveClassifier(drift_detector=detector).save(tmp_path / "model")
+    loaded = load(tmp_path / "model").drift_detector
+    assert type(loaded) is type(detector)
+    assert loaded.clone()._get_params() == detector.clone()._get_params()
+
+
+def test_a_detector_of_ones_own_is_not_saved(tmp_path):
+    with pytest.raises(ValueError, match="cannot be saved"):
+        AdaptiveClassifier(drift_detector=ScriptedDetector()).save(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    "place, bad",
+    [
+        *((("false_positive_control", "n_negatives"), bad) for bad in (-1, 0.5, None, 1 << 60)),
+        *((("false_positive_control", "n_flagged"), bad) for bad in (-1, 21, "1")),
+        *((("false_positive_control", "cut"), bad) for bad in (1e308, "0", None)),
+        *((("false_positive_control", "scale"), bad) for bad in (-1.0, None)),
+        *((("n_drifts",), bad) for bad in (-1, 1_000, 0.5)),
+        *((("label_counts",), bad) for bad in ([["ham", 0]], [["other", 1]], [["ham", 1], ["ham", 2]], 3)),
+        (("parameters", "drift_detector"), {"drift_detector": ["DriftRetrainingClassifier", {"dict": []}]}),
+        (("parameters", "drift_detector"), {"drift_detector": ["datasets", {"dict": []}]}),
+        (("learner", "evidence"), 0.5),
+        (("learner", "n_positives"), -1.0),
+        (("learner", "intercept"), None),
+    ],
+)
+def test_a_forged_file(place, bad, tmp_path):
+    model = AdaptiveClassifier(max_false_positive_rate=0.1, class_weight="balanced", drift_detector=drift.ADWIN())
+    model.learn_many(*columns(noisy_stream(200)))
+    path = tmp_path / "model"
+    model.save(path)
+    with safe_open(path, framework="numpy") as file:
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        header = orjson.loads(file.metadata()[FORMAT])
+    *folders, name = place
+    inner = header["state"]
+    for folder in folders:
+        inner = inner[folder]
+    assert name in inner
+    inner[name] = bad
+    header["checksum"] = checksum(arrays, header["state"])
+    save_file(arrays, path, {FORMAT: orjson.dumps(header).decode()})
+    with pytest.raises(ValueError, match="damaged"):
+        load(path)
