@@ -14,7 +14,8 @@ import orjson
 
 DATA = Path(os.environ.get("STREAM_PEGASOS_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
-find_tokens = re.compile(r"\w\w+").findall
+WORDS = r"\w\w+"
+WORDS_AND_MARKS = r"\w+|[^\w\s|:]"  # but for the two marks that mean something to Vowpal Wabbit
 
 
 def read_records(name: str) -> list[dict[str, Any]]:
@@ -37,8 +38,9 @@ def has_vowpal_wabbit() -> bool:
     return True
 
 
-def write_vowpal_wabbit(path: Path, texts: Iterable[str], labels: Iterable[int]) -> None:
+def write_vowpal_wabbit(path: Path, texts: Iterable[str], labels: Iterable[int], tokens: str = WORDS) -> None:
     """Texts lower-cased and tokenised, so that none of Vowpal Wabbit's special characters is left in them."""
+    find_tokens = re.compile(tokens).findall
     with path.open("w", encoding="utf-8", errors="replace") as file:
         for text, label in zip(texts, labels, strict=True):
             file.write(f"{label} | {' '.join(find_tokens(text.lower()))}\n")

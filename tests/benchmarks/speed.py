@@ -4,7 +4,8 @@ Each row times ours and the peer in turn, several times, and prints the medians 
 Streams come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/data; rows whose stream or peer is
 missing are left out and named.
 
-    python tests/benchmarks/speed.py [--runs 7] [--only vw,wc,river,classes,sklearn,kernel,average,steps,memory,profile]
+    python tests/benchmarks/speed.py [--runs 7]
+        [--only vw,recipe,wc,river,classes,sklearn,kernel,average,steps,memory,profile]
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy_kernel import NumpyKernelPegasos
-from peers import has_vowpal_wabbit, read_records, run_vowpal_wabbit, write_vowpal_wabbit
+from peers import WORDS, WORDS_AND_MARKS, has_vowpal_wabbit, read_records, run_vowpal_wabbit, write_vowpal_wabbit
 from river import evaluate, feature_extraction, linear_model, metrics, multiclass, optim
 from scipy import sparse
 
@@ -46,6 +47,7 @@ def main() -> None:
     parts = {
         "profile": profile,
         "vw": vowpal_wabbit,
+        "recipe": recipe,
         "wc": word_count,
         "river": river,
         "classes": several_classes,
@@ -104,8 +106,29 @@ def copies(texts: list[str], times: int) -> list[str]:
     return [text.encode().decode() for _ in range(times) for text in texts]
 
 
+def plain() -> PegasosTextClassifier:
+    """Pegasos as published, on words."""
+    return PegasosTextClassifier(HashedBagOfWords(), PegasosClassifier())
+
+
 def learn_texts(texts: list[str], labels: list[bool]) -> None:
-    PegasosTextClassifier().predict_learn_many(texts, labels)
+    plain().predict_learn_many(texts, labels)
+
+
+def recipe(runs: int) -> None:
+    for name, texts, labels in streams():
+        for loss in ("hinge", "logistic"):
+            compare_with_vowpal_wabbit(
+                f"{name}: PegasosTextClassifier() | Vowpal Wabbit, {loss}, --ngram 2",
+                lambda texts, labels: PegasosTextClassifier().predict_learn_many(texts, labels),
+                copies(texts, STREAMS[name]),
+                labels * STREAMS[name],
+                {True: 1, False: -1},
+                ["--loss_function", loss, "--ngram", "2", "-b", "18"],
+                runs,
+                1,
+                WORDS_AND_MARKS,
+            )
 
 
 def vowpal_wabbit(runs: int) -> None:
@@ -131,6 +154,7 @@ def compare_with_vowpal_wabbit(
     options: list[str],
     runs: int,
     target: float,
+    tokens: str = WORDS,
 ) -> None:
     """Vowpal Wabbit gets its text lower-cased and tokenised beforehand, labels as numbers, and two threads."""
     if not has_vowpal_wabbit():
@@ -138,7 +162,7 @@ def compare_with_vowpal_wabbit(
     with tempfile.TemporaryDirectory() as folder:
         empty, full = Path(folder) / "empty.vw", Path(folder) / "full.vw"
         empty.touch()
-        write_vowpal_wabbit(full, texts, [numbers[label] for label in labels])
+        write_vowpal_wabbit(full, texts, [numbers[label] for label in labels], tokens)
         compare(
             title,
             lambda: learn(texts, labels),
@@ -187,7 +211,7 @@ def river(runs: int) -> None:
             evaluate.progressive_val_score(stream, make(), metrics.Accuracy())
 
         for title, ours, target in (
-            ("PegasosTextClassifier in progressive_val_score", PegasosTextClassifier, targets[name][0]),
+            ("PegasosTextClassifier in progressive_val_score", plain, targets[name][0]),
             ("HashedBagOfWords | PegasosClassifier in the same", pipeline, targets[name][1]),
         ):
             compare(
@@ -236,7 +260,7 @@ def several_classes(runs: int) -> None:
         return feature_extraction.BagOfWords() | multiclass.OneVsRestClassifier(linear_model.LogisticRegression())
 
     def learn(texts: list[str], labels: list[str], multi_class: str) -> None:
-        model = PegasosTextClassifier(classifier=MulticlassPegasosClassifier(multi_class))
+        model = PegasosTextClassifier(HashedBagOfWords(), MulticlassPegasosClassifier(multi_class))
         model.predict_learn_many(texts, labels)
 
     for multi_class in ("crammer_singer", "ovr"):
@@ -293,7 +317,7 @@ def averaging(runs: int) -> None:
         many, many_labels = copies(texts, STREAMS[name]), labels * STREAMS[name]
 
         def learn(average: bool | str, many: list[str] = many, many_labels: list[bool] = many_labels) -> None:
-            model = PegasosTextClassifier(classifier=PegasosClassifier(average=average))
+            model = PegasosTextClassifier(HashedBagOfWords(), PegasosClassifier(average=average))
             model.learn_many(many, many_labels)
 
         for average in (True, "weighted"):
@@ -402,9 +426,9 @@ def profile(runs: int) -> None:
 
 def time_shares(texts: list[str], labels: list[bool], runs: int) -> dict[str, float]:
     """The parts of the time, from what is left when parts of the work are left out."""
-    trained = PegasosTextClassifier()
+    trained = plain()
     trained.learn_many(texts, labels)
-    untrained = PegasosTextClassifier()
+    untrained = plain()
 
     def median(work: Callable[[], object]) -> float:
         return statistics.median(seconds(work) for _ in range(runs))
