@@ -193,6 +193,77 @@ def test_any_text_under_any_options(some, options):
     check(some, **options)
 
 
+# --- what scikit-learn does not have ----------------------------------------------------------------------------------
+
+BEYOND = [
+    {"mask_digits": True},
+    {"mask_digits": True, "analyzer": "char", "ngram_range": (1, 3)},
+    {"mask_digits": True, "lowercase": False, "token_pattern": r"\S+"},
+    {"mask_digits": True, "strip_accents": "unicode", "token_pattern": r"[0-9]+"},
+    {"mask_digits": True, "stop_words": ["000", "00"], "token_pattern": r"\w+"},
+    {"prefix_length": 1},
+    {"prefix_length": 4, "stop_words": ["question"]},
+    {"prefix_length": 3, "token_pattern": r"\w+|[^\w\s]", "ngram_range": (1, 2)},
+    {"prefix_length": 1000, "token_pattern": r"\S+"},
+    {"prefix_length": 2, "ngram_range": (2, 3), "tokenizer": str.split},
+    {"boundaries": True},
+    {"boundaries": True, "ngram_range": (1, 2)},
+    {"boundaries": True, "ngram_range": (3, 3), "token_pattern": r"\w+|[^\w\s]"},
+    {"boundaries": True, "ngram_range": (1, 4), "token_pattern": r"[a-z]+", "stop_words": ["be"]},
+    {
+        "mask_digits": True,
+        "prefix_length": 4,
+        "boundaries": True,
+        "ngram_range": (1, 2),
+        "token_pattern": r"\w+|[^\w\s]",
+        "binary": True,
+        "alternate_sign": False,
+        "n_features": 2**30,
+    },
+]
+
+
+def beyond_scikit_learn(options):
+    """An analyzer for its vectorizer: its own n-grams of what has been folded, and then the rest."""
+    names = ("mask_digits", "prefix_length", "boundaries")
+    mask_digits, prefix_length, boundaries = (options.get(name, False) for name in names)
+    options = {name: value for name, value in options.items() if name not in names}
+    low, high = options.get("ngram_range", (1, 1))
+    fold = sklearn_text.HashingVectorizer(**options).build_preprocessor()
+    tokens = sklearn_text.HashingVectorizer(**options | {"ngram_range": (1, 1), "preprocessor": str}).build_analyzer()
+    ngrams = sklearn_text.HashingVectorizer(**options | {"preprocessor": str}).build_analyzer()
+
+    def analyze(text):
+        text = fold(text)
+        if mask_digits:
+            text = "".join("0" if c.isdecimal() else c for c in text)
+        found = ngrams(text)
+        if not (prefix_length or boundaries):
+            return found
+        words = tokens(text)
+        if prefix_length:
+            found += [f" {word[:prefix_length]}" for word in words if word[prefix_length:]]
+        if boundaries and words:
+            for n in range(max(low, 2), high + 1):
+                bounded = ["<s>", *words, "</s>"]
+                for begin in {0, len(bounded) - n} if n <= len(bounded) else ():  # the rest are scikit-learn's
+                    found.append(" ".join(bounded[begin : begin + n]))
+        return found
+
+    return analyze
+
+
+@pytest.mark.parametrize("options", BEYOND, ids=repr)
+def test_what_scikit_learn_does_not_have_is_what_its_words_say(options):
+    analyze = beyond_scikit_learn(options)
+    taken = {name: options[name] for name in ("binary", "alternate_sign", "n_features") if name in options}
+    bag = HashedBagOfWords(**options)
+    expected = peer(**{"n_features": 2**20} | taken, analyzer=analyze)(SAMPLES)
+    assert_same(bag.transform_many(SAMPLES), expected)
+    for text in SAMPLES[:11]:
+        assert sorted(bag.tokens(text)) == sorted(analyze(text))
+
+
 def random_text(generator, n):
     """About n characters, of words, marks and spaces of all widths."""
     words = [
@@ -552,7 +623,14 @@ IMPOSSIBLE = [
         {"ngram_range": bad}
         for bad in ((0, 1), (2, 1), (1, 1.5), (1,), (1, 2, 3), 1, None, ("1", "2"), (1, 10**6), "12")
     ),
-    *({name: bad} for name in ("lowercase", "binary", "alternate_sign") for bad in ("no", None, 1, 0.0, [])),
+    *({"prefix_length": bad} for bad in (-1, 1001, 1.0, None, True)),
+    *({"analyzer": "char", "prefix_length": bad} for bad in (1, 4)),
+    {"analyzer": "char_wb", "boundaries": True},
+    *(
+        {name: bad}
+        for name in ("lowercase", "binary", "alternate_sign", "mask_digits", "boundaries")
+        for bad in ("no", None, 1, 0.0, [])
+    ),
     *({"analyzer": bad} for bad in ("words", "", None, 1, str.split, [])),
     *({"norm": bad} for bad in ("l3", "", 2, True, [])),
     *({"strip_accents": bad} for bad in ("utf8", True, 1, [])),
@@ -565,7 +643,7 @@ IMPOSSIBLE = [
 
 @pytest.mark.parametrize("parameters", IMPOSSIBLE, ids=repr)
 def test_impossible_parameters_are_refused(parameters):
-    (name,) = parameters
+    *_, name = parameters
     with pytest.raises((TypeError, ValueError), match=name.replace("stop_words", "stop.words?")):
         HashedBagOfWords(**parameters)
 

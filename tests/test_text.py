@@ -15,7 +15,17 @@ from hypothesis import strategies as st
 from river import bandit, checks, compose, drift, evaluate, metrics, model_selection, multiclass, optim, stream
 from scipy import sparse
 
-from stream_pegasos import HashedBagOfWords, PegasosClassifier, PegasosTextClassifier, engine, load
+from stream_pegasos import (
+    AdaptiveClassifier,
+    HashedBagOfWords,
+    KernelPegasosClassifier,
+    MulticlassPegasosClassifier,
+    OrdinalPegasosClassifier,
+    PegasosClassifier,
+    PegasosTextClassifier,
+    engine,
+    load,
+)
 
 pure = engine.NAME == "pure"
 
@@ -255,6 +265,48 @@ def test_a_line_of_100_megabytes(unchanged):
     model.learn_one(line, "spam")
     with unchanged(model):
         assert model.predict_one(line) == "spam"
+
+
+# --- explanations -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classifier", [AdaptiveClassifier(), *(PegasosClassifier(**p) for p in CLASSIFIERS.values())])
+@pytest.mark.parametrize("features", [None, *FEATURES])
+def test_contributions_of_ngrams_add_up_to_the_margin(features, classifier):
+    bag = None if features is None else HashedBagOfWords(**FEATURES[features])
+    model = PegasosTextClassifier(bag, classifier.clone())
+    assert model.explain_one("cheap") == {}
+    model.learn_many(*zip(*messages(100), strict=True))
+    for text in (
+        "",
+        "cheap pills at noon, cheap!",
+        "a!b é 漢字 İstanbul never-seen",
+        *(x for x, _ in messages(20, seed=3)),
+    ):
+        explanation = model.explain_one(text)
+        assert sum(explanation.values()) == pytest.approx(model.decision_function_one(text), rel=1e-9, abs=1e-9)
+        assert explanation.get("(intercept)", 0.0) == model.intercept
+        assert explanation.keys() - {"(intercept)"} <= set(model.features.tokens(text))
+        sizes = [abs(contribution) for contribution in explanation.values()]
+        assert sizes == sorted(sizes, reverse=True) and 0.0 not in sizes
+
+
+def test_what_an_ngram_adds_is_what_the_margin_loses_without_it():
+    """Where the values are not divided by a norm."""
+    model = PegasosTextClassifier(HashedBagOfWords(norm=None), PegasosClassifier(l2=0.1))
+    model.learn_many(*zip(*messages(100), strict=True))
+    without = model.decision_function_one("pills at lunch")
+    assert model.explain_one("cheap pills at lunch")["cheap"] == pytest.approx(
+        model.decision_function_one("cheap pills at lunch") - without
+    )
+
+
+@pytest.mark.parametrize(
+    "classifier", [MulticlassPegasosClassifier(), OrdinalPegasosClassifier(), KernelPegasosClassifier()]
+)
+def test_only_linear_models_of_two_classes_explain(classifier):
+    with pytest.raises(TypeError, match=type(classifier).__name__):
+        PegasosTextClassifier(classifier=classifier).explain_one("text")
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------
