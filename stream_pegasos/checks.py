@@ -128,16 +128,25 @@ def check_adaptive_state(state: Mapping[str, Any], names: list[Any]) -> None:
     check_names(names)
     check_keys(state["keys"], names)
     check_unique(state["keys"])
-    for column in ("values", "log_ratios", "gradient_squares", "positives", "negatives"):
-        check_floats(state[column], (len(state["keys"]),))
-    for column in ("gradient_squares", "positives", "negatives"):
-        if state[column].min(initial=0.0) < 0.0:
-            raise ValueError(f"the {column} are not all at least 0")
-    for name in ("intercept", "intercept_log_ratio"):
-        check_number(name, state[name], -LARGEST_SUM, LARGEST_SUM)
-    for name in ("intercept_squares", "n_positives", "n_negatives"):
-        check_number(name, state[name], 0.0, LARGEST_SUM)
+    if (state["keys"] == INTERCEPT).any():
+        raise ValueError("the intercept stands among the features")
     check_number("evidence", state["evidence"], 1.0, LARGEST_EVIDENCE)
+    most = LARGEST_COEFFICIENT * state["evidence"]
+    check_number("n_positives", state["n_positives"], 0.0, most)
+    check_number("n_negatives", state["n_negatives"], 0.0, most)
+    check_number("intercept_squares", state["intercept_squares"], 0.0, LARGEST_SUM)
+    check_number("|intercept|", abs(state["intercept"]), 0.0, LARGEST_ADAPTIVE_WEIGHT)
+    check_number("|intercept_log_ratio|", abs(state["intercept_log_ratio"]), 0.0, LARGEST_LOG_RATIO)
+    for name, low, high in (
+        ("values", -LARGEST_ADAPTIVE_WEIGHT, LARGEST_ADAPTIVE_WEIGHT),
+        ("log_ratios", -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO),
+        ("gradient_squares", 0.0, LARGEST_SUM),
+        ("positives", 0.0, state["n_positives"]),
+        ("negatives", 0.0, state["n_negatives"]),
+    ):
+        check_floats(state[name], (len(state["keys"]),))
+        if ((state[name] < low) | (state[name] > high)).any():
+            raise ValueError(f"{name} are not from {low:g} to {high:g}")
     check_integer("n_iterations", state["n_iterations"], 0, (1 << 63) - 1)
     check_calibration(state)
 
@@ -146,6 +155,9 @@ def check_adaptive_state(state: Mapping[str, Any], names: list[Any]) -> None:
 LARGEST_SUM = 1e307
 # As many examples as can be counted, each with the largest weight of its own and the largest of its class.
 LARGEST_COEFFICIENT = 2.0**63 * LARGEST_WEIGHT * LARGEST_WEIGHT
+# No step of an adaptive learner is much larger than its learning rate, of up to 1e30, and none are more than 2⁶³; with
+# smoothing from 1e-30 no count ratio is beyond 2⁶³ · 1e90.
+LARGEST_ADAPTIVE_WEIGHT, LARGEST_LOG_RATIO = 1e60, 300.0
 
 
 def check_weights(state: Mapping[str, Any], names: list[Any], shape: tuple[int, ...]) -> None:

@@ -63,6 +63,33 @@ def test_arrays_of_a_matrix(dtype, index):
     assert (indptr.tolist(), indices.tolist(), data.tolist()) == ([0, 1, 1, 3], [1, 0, 2], [1.0, 1.0, 1.0])
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.uint8, bool])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("believed", [None, True])
+def test_values_of_one_column_in_one_row_are_added_up(dtype, index, believed):
+    """As float64, or some would wrap around; whatever the matrix believes of itself; and it stays as it is."""
+    indices, indptr = np.array([4, 2, 4, 0, 3, 3, 3], index), np.array([0, 3, 3, 4, 7], index)
+    data = np.array([200, 1, 100, 5, 255, 255, 255]).astype(dtype)
+    matrix = sparse.csr_array((data, indices, indptr), shape=(4, 5))
+    if believed:
+        matrix.has_canonical_format = True
+    dense = np.zeros((4, 5))
+    np.add.at(dense, (np.repeat(np.arange(4), np.diff(indptr)), indices), data.astype(float))
+    arrays = frames.csr_arrays(matrix)
+    assert [array.dtype for array in arrays] == [np.int64, arrays[1].dtype, np.float64]
+    assert arrays[1].dtype in (np.int32, np.int64)
+    assert arrays[0].tolist() == [0, 2, 2, 3, 4]
+    assert sparse.csr_array((arrays[2], arrays[1], arrays[0]), shape=(4, 5)).toarray().tolist() == dense.tolist()
+    assert matrix.indices.tolist() == [4, 2, 4, 0, 3, 3, 3] and matrix.indptr.tolist() == [0, 3, 3, 4, 7]
+    assert matrix.data.dtype == dtype and matrix.data.tolist() == data.tolist()
+
+
+def test_no_copy_is_made_of_a_matrix_without_such_columns():
+    matrix = sparse.random(20, 30, density=0.2, format="csr", rng=np.random.default_rng(0))
+    _, indices, data = frames.csr_arrays(matrix)
+    assert np.shares_memory(indices, matrix.indices) and np.shares_memory(data, matrix.data)
+
+
 def test_matrices_that_are_none():
     for array, damage in (
         ("indptr", [0, 1, 2, 10]),

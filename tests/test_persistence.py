@@ -19,6 +19,7 @@ from safetensors.numpy import save as safetensors_save
 
 import stream_pegasos
 from stream_pegasos import (
+    AdaptiveClassifier,
     HashedBagOfWords,
     KernelPegasosClassifier,
     MulticlassPegasosClassifier,
@@ -507,13 +508,15 @@ OTHERS = {
     "ovr": lambda: MulticlassPegasosClassifier("ovr", batch_size=7),
     "ordinal": lambda: OrdinalPegasosClassifier(batch_size=7),
     "kernel": lambda: KernelPegasosClassifier(l2=0.1, budget=20),
+    "adaptive": lambda: AdaptiveClassifier(half_life=30.0),
 }
+OF_TWO_CLASSES = ("kernel", "adaptive")
 
 
 def other(kind, n=60):
     model = OTHERS[kind]()
     for i, (x, _) in enumerate(stream(0, n)):
-        model.learn_one(x, i % 2 if kind == "kernel" else [2, 0, 3, 1][i % 4])
+        model.learn_one(x, i % 2 if kind in OF_TWO_CLASSES else [2, 0, 3, 1][i % 4])
     return model
 
 
@@ -607,6 +610,34 @@ OF_KERNELS = [
     setting("labels", "met", to=3),
     setting("names", to=[]),
 ]
+OF_ADAPTIVE = [
+    *(at(name, 0, np.nan) for name in ("values", "log_ratios", "gradient_squares", "positives", "negatives")),
+    *(at(name, 0, -1.0) for name in ("gradient_squares", "positives", "negatives")),
+    *(at(name, 0, 1e300) for name in ("values", "log_ratios", "positives", "negatives")),
+    *(at("keys", 0, bad) for bad in (1 << 54, (1 << 60) + 10_000, -(1 << 60))),
+    lambda arrays, state, header: arrays.update(keys=np.full_like(arrays["keys"], arrays["keys"][0])),
+    *(
+        changing(name, function)
+        for name in ("keys", "values", "log_ratios", "gradient_squares", "positives", "negatives")
+        for function in (lambda a: a[:-1], lambda a: a.reshape(1, -1), lambda a: a.astype(np.float32))
+    ),
+    *(
+        lambda arrays, state, header, name=name: arrays.pop(name) is None
+        for name in ("keys", "values", "log_ratios", "gradient_squares", "positives", "negatives")
+    ),
+    *(setting("learner", "evidence", to=bad) for bad in (0.5, 1e200, "1", None)),
+    *(setting("learner", "n_iterations", to=bad) for bad in (-1, 1.5, "9", None, 1 << 63)),
+    *(setting("learner", name, to=bad) for name in ("n_positives", "n_negatives") for bad in (0.0, -1.0, 1e300, None)),
+    *(setting("learner", name, to=bad) for name in ("intercept", "intercept_log_ratio") for bad in (1e300, "1", None)),
+    *(setting("learner", "intercept_squares", to=bad) for bad in (-1.0, 1e308, "1", None)),
+    setting("learner", "slope", to=0.0),
+    setting("learner", "calibration_squares", to=-1.0),
+    setting("learner", to={}),
+    setting("parameters", "loss", to="squared"),
+    setting("parameters", "half_life", to=0.0),
+    setting("labels", "met", to=3),
+    setting("names", to=[]),
+]
 OF_CLASSES_TOGETHER = [at("n_buffered", 0, 1), at("n_iterations", 1, 1)]
 OTHER_FORGERIES = [
     pytest.param(kind, change, id=f"{kind}-{change.__name__}")
@@ -616,6 +647,7 @@ OTHER_FORGERIES = [
         (("joint",), OF_CLASSES_TOGETHER),
         (("ordinal",), OF_ORDER),
         (("kernel",), OF_KERNELS),
+        (("adaptive",), OF_ADAPTIVE),
     )
     for kind in kinds
     for change in changes
@@ -627,7 +659,7 @@ def test_impossible_states_of_other_kinds_are_refused(kind, change, path):
     model = other(kind)
     if kind == "kernel":
         assert len(model.support_vectors) == 20
-    else:
+    elif kind != "adaptive":
         state = model._learner.get_state()
         assert state["n_buffered"].any() and len(state["buffer_keys"]) and len(state["scale"]) in (3, 4)
     model.save(path)
@@ -658,7 +690,7 @@ def test_other_kinds_go_on_as_if_nothing_had_happened(kind, n, path, tmp_path):
 def test_text_models_of_other_kinds(kind, path):
     model = PegasosTextClassifier(classifier=OTHERS[kind]())
     for i, (text, y) in enumerate(texts(0)):
-        model.learn_one(text, y if kind == "kernel" else i % 3)
+        model.learn_one(text, y if kind in OF_TWO_CLASSES else i % 3)
     model.save(path)
     loaded = PegasosTextClassifier.load(path)
     assert type(loaded.classifier) is type(model.classifier) and state_of(loaded) == state_of(model)

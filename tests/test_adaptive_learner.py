@@ -1,0 +1,551 @@
+"""The learner behind `AdaptiveClassifier`, in both engines."""
+
+import itertools
+import math
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse, special
+
+from stream_pegasos import AdaptiveClassifier, _pure, engine, load
+from stream_pegasos._pure.weights import FIRST_NAME
+
+try:
+    from stream_pegasos import _compiled
+except ImportError:
+    _compiled = None
+
+needs_compiled = pytest.mark.skipif(_compiled is None, reason="the compiled engine was not built")
+both_engines = pytest.mark.parametrize(
+    "engine_in_test", [pytest.param(_pure, id="pure"), pytest.param(_compiled, id="compiled", marks=needs_compiled)]
+)
+KEYS = [0, 1, 7, -3, FIRST_NAME, FIRST_NAME + 1]
+NAMES = ["a", ("b", 1)]  # of the last two keys
+FEATURES = [*KEYS[:4], *NAMES]
+
+
+class DenseAdaptive:
+    """The algorithm on dense vectors, the intercept last; the old evidence counts less instead of the new more."""
+
+    def __init__(self, dimension, learning_rate, hinge, margin, smoothing, half_life, intercept_scaling):
+        self.learning_rate, self.hinge, self.largest_margin = learning_rate, hinge, margin
+        self.smoothing = np.append(np.full(dimension, smoothing), 2.0 * smoothing)
+        self.kept = 0.5 ** (1.0 / half_life) if half_life else 1.0
+        self.intercept_scaling = intercept_scaling
+        self.w, self.ratios, self.squares = np.zeros((3, dimension + 1))
+        self.counts = np.zeros((2, dimension + 1))  # of negatives and of positives
+        self.stored = np.zeros(dimension, bool)
+
+    @property
+    def scales(self):
+        return 0.3 + np.abs(self.ratios[:-1] - self.ratios[-1]) if self.smoothing.any() else np.ones(len(self.stored))
+
+    def values(self, x):
+        scaled = self.scales * x
+        return np.append(scaled / (np.linalg.norm(scaled) or 1.0), self.intercept_scaling)
+
+    def margin(self, x):
+        return float(self.values(x) @ self.w)
+
+    def learn(self, x, y, c=1.0):
+        values, agreement = self.values(x), y * self.margin(x)
+        if agreement < self.largest_margin:
+            slope = float(agreement < 1.0) if self.hinge else special.expit(-agreement)
+            gradient = -y * c * slope * values
+            self.squares += gradient**2
+            moved = gradient != 0.0
+            self.w[moved] -= self.learning_rate * gradient[moved] / np.sqrt(self.squares[moved])
+            present = np.append(x != 0.0, True)
+            self.stored |= present[:-1]
+            self.counts[int(y > 0.0), present] += c
+            if self.smoothing.any():
+                ratios = np.log((self.counts[1] + self.smoothing) / (self.counts[0] + self.smoothing))
+                self.ratios[present] = ratios[present]
+        self.squares *= self.kept
+        self.counts *= self.kept
+
+    def is_close_call(self, x, y):
+        """Whether rounding alone may decide if `x` is learned: no two programs need agree there."""
+        thresholds = [self.largest_margin, 1.0] if self.hinge else [self.largest_margin]
+        return any(abs(y * self.margin(x) - threshold) < 1e-9 for threshold in thresholds)
+
+
+OPTIONS = list(itertools.product((True, False), (0.5, 5.0, math.inf), (0.0, 0.5), (0.0, 1.0, 30.0), (0.0, 0.1, 1.0)))
+
+
+def random_rows(generator, n, d):
+    """Rows with a feature in two or so, of sizes that differ, and one row of zeros alone."""
+    X = generator.normal(size=(n, d)) * 10.0 ** generator.integers(-2, 3, (n, d)) * (generator.random((n, d)) < 0.5)
+    X[n // 2] = 0.0
+    y = np.where(X[:, 0] + X[:, 1] + generator.normal(size=n) > 0.0, 1.0, -1.0)
+    return X, y, generator.choice([1.0, 1.0, 0.0, 0.3, 20.0, 1e30], n, p=[0.4, 0.3, 0.1, 0.1, 0.09, 0.01])
+
+
+def as_features(x, names=FEATURES):
+    return {name: float(value) for name, value in zip(names, x, strict=True) if value}
+
+
+def weights_of(learner, keys):
+    weights = dict(zip(*(array.tolist() for array in learner.items()), strict=True))
+    assert set(weights) <= set(keys)
+    return np.array([weights.get(key, 0.0) for key in keys])
+
+
+def assert_is(learner, dense, keys):
+    assert weights_of(learner, keys) == pytest.approx(dense.w[:-1] * dense.scales, rel=1e-8, abs=1e-10)
+    assert learner.intercept == pytest.approx(dense.intercept_scaling * dense.w[-1], rel=1e-8, abs=1e-10)
+    assert set(learner.items()[0].tolist()) == {key for key, stored in zip(keys, dense.stored, strict=True) if stored}
+
+
+@both_engines
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_learning_is_the_algorithm(engine_in_test, options):
+    generator = np.random.default_rng(OPTIONS.index(options))
+    X, y, c = random_rows(generator, 150, len(KEYS))
+    learner, vocabulary = engine_in_test.AdaptiveLearner(0.5, *options), engine_in_test.Vocabulary(NAMES)
+    dense = DenseAdaptive(len(KEYS), 0.5, *options)
+    for x, sign, weight in zip(X, y, c, strict=True):
+        if dense.is_close_call(x, sign):
+            continue
+        assert learner.margin(vocabulary, as_features(x)) == pytest.approx(dense.margin(x), rel=1e-8, abs=1e-10)
+        learner.learn(vocabulary, as_features(x), sign, weight)
+        dense.learn(x, sign, weight)
+    assert_is(learner, dense, KEYS)
+    assert learner.n_iterations > 140
+
+
+@both_engines
+@pytest.mark.parametrize("options", OPTIONS[::7], ids=str)
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_learning_matrices_is_the_algorithm(engine_in_test, options, index):
+    generator = np.random.default_rng(1)
+    X, y, c = random_rows(generator, 300, 12)
+    dense = DenseAdaptive(12, 0.5, *options)
+    learner = engine_in_test.AdaptiveLearner(0.5, *options)
+    expected = []
+    for x, sign, weight in zip(X, y, c, strict=True):
+        assert not dense.is_close_call(x, sign)
+        expected.append(dense.margin(x))
+        dense.learn(x, sign, weight)
+    matrix = sparse.csr_array(X)
+    arrays = matrix.indptr.astype(np.int64), matrix.indices.astype(index), matrix.data
+    margins, _ = learner.predict_learn_many(engine_in_test.Rows(), arrays, y, c)
+    assert margins == pytest.approx(expected, rel=1e-8, abs=1e-10)
+    assert_is(learner, dense, range(12))
+
+
+@both_engines
+@pytest.mark.parametrize("changes", [{}, {"binary": True, "norm": "l2"}, {"alternate_sign": False}], ids=str)
+def test_learning_texts_is_the_algorithm(engine_in_test, changes):
+    """With so few columns that words collide, and some cancel each other."""
+    settings_of_scanner = {
+        "analyzer": "word",
+        "token_pattern": r"\b\w\w+\b",
+        "lowercase": True,
+        "stop_words": frozenset(),
+        "ngram_range": (1, 2),
+        "n_features": 20,
+        "alternate_sign": True,
+        "binary": False,
+        "norm": None,
+    }
+    scanner = engine_in_test.Scanner(**settings_of_scanner | changes)
+    generator = np.random.default_rng(2)
+    texts = [" ".join(generator.choice(["the", "cheap", "pills", "see", "you", "lunch"], 4)) for _ in range(150)]
+    signs = np.where(["cheap" in text for text in texts], 1.0, -1.0)
+    learner = engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, 30.0, 0.1)
+    dense = DenseAdaptive(20, 0.5, False, 5.0, 0.5, 30.0, 0.1)
+    expected, cancelled = [], 0
+    for text, sign in zip(texts, signs, strict=True):
+        row, x = scanner.transform_one(text), np.zeros(20)
+        x[list(row)] = list(row.values())
+        cancelled += sum(value == 0.0 for value in row.values())
+        assert not dense.is_close_call(x, sign)
+        expected.append(dense.margin(x))
+        dense.learn(x, sign)
+    margins, _ = learner.predict_learn_many(scanner, texts, signs)
+    assert margins == pytest.approx(expected, rel=1e-8, abs=1e-10)
+    assert_is(learner, dense, range(20))
+    assert cancelled or settings_of_scanner | changes != settings_of_scanner
+
+
+@both_engines
+def test_names_that_were_never_learned_count_as_such_columns_do(engine_in_test):
+    """In the norm of the row, though their weight is 0; and looking at them brings them no name."""
+    named, numbered = (engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, 0.0, 0.1) for _ in range(2))
+    vocabulary = engine_in_test.Vocabulary()
+    for i in range(5):
+        named.learn(vocabulary, {"a": 1.0, "b": 1.0 * i}, (-1.0) ** i, 1.0)
+        numbered.learn(vocabulary, {1: 1.0, 2: 1.0 * i}, (-1.0) ** i, 1.0)
+    expected = pytest.approx(numbered.margin(vocabulary, {1: 1.0, 3: 2.0}), rel=1e-12)
+    x = {"a": 1.0, "never met": 2.0}
+    assert named.margin(vocabulary, x) == expected
+    assert named.predict_learn_many(vocabulary, [x])[0][0] == expected
+    assert sum(named.contributions(vocabulary, x).values()) + named.intercept == expected
+    assert vocabulary.names == ["a", "b"]
+    assert named.predict_learn_many(vocabulary, [x], np.array([1.0]))[0][0] == expected
+
+
+# --- what does not depend on the reference ----------------------------------------------------------------------------
+
+
+def same_state(*learners):
+    first, *others = (learner.get_state() for learner in learners)
+    return all(
+        other.keys() == first.keys() and all(np.array_equal(other[name], first[name]) for name in first)
+        for other in others
+    )
+
+
+def assert_agree(one, other):
+    """That the learners are in the same state, to rounding, whatever the order of their features."""
+    states = [one.get_state(), other.get_state()]
+    orders = [np.argsort(state["keys"]) for state in states]
+    for name in states[0]:
+        pair = [np.asarray(s[name])[o] if np.ndim(s[name]) else s[name] for s, o in zip(states, orders, strict=True)]
+        exact = name in ("keys", "n_iterations")
+        assert np.array_equal(*pair) if exact else pair[0] == pytest.approx(pair[1], rel=1e-7, abs=1e-9), name
+
+
+@both_engines
+@pytest.mark.parametrize("half_life", [0.0, 1.0, 30.0])
+def test_many_at_once_is_one_by_one(engine_in_test, half_life):
+    generator = np.random.default_rng(3)
+    X, y, c = random_rows(generator, 600, len(KEYS))
+    X = [as_features(x) for x in X]
+    one, many = (engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, half_life, 0.1) for _ in range(2))
+    vocabulary = engine_in_test.Vocabulary(NAMES)
+    expected = []
+    for x, sign, weight in zip(X, y, c, strict=True):
+        margin = one.margin(vocabulary, x)
+        expected.append((margin, one.probability(margin)))
+        one.learn(vocabulary, x, sign, weight)
+    margins, probabilities = many.predict_learn_many(vocabulary, X, y, c)
+    assert list(zip(margins.tolist(), probabilities.tolist(), strict=True)) == expected
+    assert same_state(one, many)
+    predicted, _ = many.predict_learn_many(vocabulary, X)
+    assert predicted.tolist() == [one.margin(vocabulary, x) for x in X]
+    assert same_state(one, many)
+    for nothing in (None, np.empty(0)):
+        assert [len(out) for out in many.predict_learn_many(vocabulary, [], nothing)] == [0, 0]
+
+
+@both_engines
+@pytest.mark.parametrize("options", OPTIONS[::5], ids=str)
+def test_contributions_and_the_intercept_make_the_margin(engine_in_test, options):
+    generator = np.random.default_rng(4)
+    X, y, _ = random_rows(generator, 100, len(KEYS))
+    learner, vocabulary = engine_in_test.AdaptiveLearner(0.5, *options), engine_in_test.Vocabulary(NAMES)
+    learner.predict_learn_many(vocabulary, [as_features(x) for x in X], y)
+    for x in X:
+        features = {**as_features(x), 1000: 1.0}  # the last one unknown
+        contributions = learner.contributions(vocabulary, features)
+        assert set(contributions) <= set(KEYS)
+        total = math.fsum(contributions.values()) + learner.intercept
+        assert total == pytest.approx(learner.margin(vocabulary, features), rel=1e-9, abs=1e-12)
+    assert learner.contributions(vocabulary, {}) == {}
+    assert learner.margin(vocabulary, {}) == learner.intercept
+
+
+@both_engines
+def test_exchanging_the_classes_is_learning_the_other_way_round(engine_in_test):
+    X, y, c = random_rows(np.random.default_rng(5), 100, len(KEYS))
+    one, other = (engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, 30.0, 0.1) for _ in range(2))
+    vocabulary = engine_in_test.Vocabulary(NAMES)
+    X = [as_features(x) for x in X]
+    one.predict_learn_many(vocabulary, X[:50], -y[:50], c[:50])
+    one.negate()
+    one.predict_learn_many(vocabulary, X[50:], y[50:], c[50:])
+    other.predict_learn_many(vocabulary, X, y, c)
+    assert_agree(one, other)
+
+
+@both_engines
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+def test_margins_stay_when_the_evidence_is_written_down_anew(engine_in_test, smoothing):
+    """With a half-life of one example that is due every 400 of them."""
+    generator = np.random.default_rng(6)
+    learner = engine_in_test.AdaptiveLearner(0.5, False, math.inf, smoothing, 1.0, 0.1)
+    vocabulary = engine_in_test.Vocabulary()
+    X = [{int(k): float(generator.normal()) for k in generator.choice(40, 5)} for _ in range(20)]
+    for i, x in enumerate(X):
+        learner.learn(vocabulary, x, 1.0 if i % 3 else -1.0, 1.0)
+    n_renewed = 0
+    for _ in range(2000):
+        before, evidence = [learner.margin(vocabulary, x) for x in X], learner.get_state()["evidence"]
+        learner.learn(vocabulary, {}, 1.0, 0.0)  # weighs nothing and has no feature
+        n_renewed += learner.get_state()["evidence"] < evidence
+        # The prior, which this example has learned, is all that may have changed.
+        after = [learner.margin(vocabulary, x) for x in X]
+        if learner.get_state()["evidence"] < evidence and not smoothing:
+            assert after == before
+        settled = abs(learner.get_state()["intercept_log_ratio"]) < 1e-12
+        if settled:
+            assert after == pytest.approx(before, rel=1e-9)
+    assert n_renewed == 5
+
+
+@both_engines
+@pytest.mark.parametrize("options", OPTIONS[::5], ids=str)
+def test_examples_right_by_the_margin_leave_no_feature(engine_in_test, options):
+    learner, vocabulary = engine_in_test.AdaptiveLearner(10.0, *options), engine_in_test.Vocabulary()
+    n_skipped = 0
+    for i in range(60):
+        x, y = {0: 1.0, 1: 1.0 if i % 2 else -1.0, 100 + i: 0.01}, 1.0 if i % 2 else -1.0
+        margin, before = y * learner.margin(vocabulary, x), learner.get_state()
+        learner.learn(vocabulary, x, y, 1.0)
+        after = learner.get_state()
+        assert (100 + i in after["keys"]) == (margin < options[1])
+        if margin >= options[1]:
+            n_skipped += 1
+            for name in before.keys() - {"evidence", "n_iterations", "slope", "calibration_squares"}:
+                assert np.array_equal(before[name], after[name])
+        assert after["n_iterations"] == i + 1
+    assert (n_skipped > 0) == (options[1] < math.inf)
+
+
+@both_engines
+def test_explicit_zeros_are_neither_stored_nor_counted(engine_in_test):
+    with_zeros, without = (engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, 30.0, 0.1) for _ in range(2))
+    vocabulary, rows = engine_in_test.Vocabulary(), engine_in_test.Rows()
+    X, y, c = random_rows(np.random.default_rng(7), 50, 8)
+    X[:, 6] = 0.0
+    full, thin = sparse.csr_array(np.ones_like(X)), sparse.csr_array(X)
+    full.data = X.ravel().copy()
+    full.data[full.data == 0.0] = np.resize([0.0, -0.0], (X == 0.0).sum())
+    for learner, matrix in ((with_zeros, full), (without, thin)):
+        learner.predict_learn_many(rows, (matrix.indptr.astype(np.int64), matrix.indices, matrix.data), y, c)
+    assert_agree(with_zeros, without)
+    for x in X:
+        with_zeros.learn(vocabulary, dict(enumerate(x.tolist())) | {"zero": 0.0}, 1.0, 1.0)
+        without.learn(vocabulary, as_features(x, range(8)), 1.0, 1.0)
+    assert_agree(with_zeros, without)
+    assert 6 not in with_zeros.items()[0] and vocabulary.names == []
+
+
+# --- extremes ---------------------------------------------------------------------------------------------------------
+
+
+@both_engines
+@pytest.mark.parametrize("options", OPTIONS[::5], ids=str)
+@pytest.mark.parametrize("rate", [1e-30, 0.5, 1e30])
+def test_nothing_is_ever_infinite(engine_in_test, options, rate):
+    generator = np.random.default_rng(8)
+    for scaling in {options[4], options[4] and 1e30, options[4] and 1e-30}:
+        learner, vocabulary = engine_in_test.AdaptiveLearner(rate, *options[:4], scaling), engine_in_test.Vocabulary()
+        sizes = [1e45, 1e20, 1.0, 1e-160, 1e-162, 1e-300, 5e-324]
+        for i in range(600):
+            x = {int(k): float(generator.choice([-1.0, 1.0]) * generator.choice(sizes)) for k in generator.choice(9, 4)}
+            weight = float(generator.choice([0.0, 5e-324, 1e-200, 1e-30, 1.0, 1e30, 1e60]))
+            y = 1.0 if generator.random() < 0.5 else -1.0
+            margin = learner.margin(vocabulary, x)
+            assert math.isfinite(margin)
+            assert 0.0 < learner.probability(margin) < 1.0
+            learner.learn(vocabulary, x, y, weight)
+            if i % 100 == 50:
+                learner.forget(1e-3)
+            assert all(np.isfinite(value).all() for value in learner.get_state().values())
+        assert np.isfinite(learner.items()[1]).all()
+
+
+@both_engines
+def test_one_of_the_largest_examples_does_not_silence_those_after_it(engine_in_test):
+    """Their steps are small beside its gradient; but with a half-life they come back."""
+    learner, vocabulary = engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, 1.0, 0.0), engine_in_test.Vocabulary()
+    learner.learn(vocabulary, {0: 1.0}, 1.0, 1e60)
+    for _ in range(1000):
+        learner.learn(vocabulary, {0: 1.0}, -1.0, 1.0)
+    assert learner.margin(vocabulary, {0: 1.0}) < -1.0
+
+
+# --- the two engines --------------------------------------------------------------------------------------------------
+
+values = st.one_of(
+    st.integers(-3, 3).map(float), st.sampled_from([1e45, -1e45, 1e-300, 1e-140]), st.floats(-1e3, 1e3, width=32)
+)
+examples = st.tuples(
+    st.dictionaries(st.sampled_from(FEATURES), values, max_size=5),
+    st.sampled_from([-1.0, 1.0]),
+    st.sampled_from([1.0, 1.0, 0.0, 0.5, 100.0, 1e60]),
+)
+actions = st.one_of(
+    st.tuples(st.just("learn"), examples),
+    st.tuples(st.just("learn many"), st.lists(examples, max_size=6)),
+    st.tuples(st.just("learn far on"), st.tuples(examples, st.integers(300, 900))),
+    st.tuples(st.just("forget"), st.sampled_from([1.0, 0.5, 1e-3])),
+    st.tuples(st.sampled_from(["negate", "exchange states", "pickle"]), st.none()),
+)
+
+
+def is_clear(learner, encoder, x, y, options):
+    """Whether no rounding decides if the example is learned, or what the probabilities learn of a margin near 0."""
+    margin = learner.margin(encoder, x)
+    return margin == 0.0 or all(abs(y * margin - threshold) > 1e-6 for threshold in (options[1], 1.0, 0.0))
+
+
+def clear_ones(examples_in_turn, learners, options):
+    """Those examples that are clear when they are learned in turn, without those that are not."""
+    trials = []
+    for learner, encoder in learners:
+        trials.append((type(learner)(*learner.arguments), encoder))
+        trials[-1][0].set_state(learner.get_state())
+    for x, y, c in examples_in_turn:
+        if all(is_clear(trial, encoder, x, y, options) for trial, encoder in trials):
+            yield x, y, c
+            for trial, encoder in trials:
+                trial.learn(encoder, x, y, c)
+
+
+def perform(action, argument, learners, options):
+    made = [learner for learner, _ in learners]
+    if action == "learn":
+        for example in clear_ones([argument], learners, options):
+            for learner, encoder in learners:
+                learner.learn(encoder, *example)
+    elif action == "learn many":
+        kept = list(clear_ones(argument, learners, options))
+        X, y, c = [x for x, _, _ in kept], np.array([y for _, y, _ in kept]), np.array([c for _, _, c in kept])
+        outputs = [learner.predict_learn_many(encoder, X, y, c) for learner, encoder in learners]
+        for one, other in zip(*outputs, strict=True):
+            assert one == pytest.approx(other, rel=1e-7, abs=1e-9)
+    elif action == "learn far on":
+        perform("learn many", [argument[0]] * argument[1], learners, options)
+    elif action == "forget":
+        for learner in made:
+            learner.forget(argument)
+    elif action == "negate":
+        for learner in made:
+            learner.negate()
+    elif action == "exchange states":
+        for learner, state in zip(made, [learner.get_state() for learner in reversed(made)], strict=True):
+            learner.set_state(state)
+    else:
+        (learner,) = [it for it in made if type(it) is engine.AdaptiveLearner]  # the one in use is what can be pickled
+        copy = pickle.loads(pickle.dumps(learner))
+        assert copy.arguments == learner.arguments and len(copy) == len(learner)
+        assert same_state(copy, learner)
+
+
+@needs_compiled
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    options=st.tuples(
+        st.booleans(),
+        st.sampled_from([0.5, 5.0, math.inf]),
+        st.sampled_from([0.0, 0.5, 3.0]),
+        st.sampled_from([0.0, 1.0, 30.0]),
+        st.sampled_from([0.0, 0.1, 1.0]),
+    ),
+    history=st.lists(actions, max_size=12),
+    looked_at=st.dictionaries(st.sampled_from(FEATURES), values, max_size=5),
+)
+def test_the_engines_agree(options, history, looked_at):
+    learners = [(e.AdaptiveLearner(0.5, *options), e.Vocabulary(NAMES)) for e in (_pure, _compiled)]
+    for action, argument in history:
+        perform(action, argument, learners, options)
+        assert_agree(*(learner for learner, _ in learners))
+    (pure, names), (compiled, other_names) = learners
+    close = {"rel": 1e-7, "abs": 1e-9}
+    assert compiled.arguments == pure.arguments and len(compiled) == len(pure)
+    assert compiled.margin(other_names, looked_at) == pytest.approx(pure.margin(names, looked_at), **close)
+    contributions = compiled.contributions(other_names, looked_at)
+    assert contributions == pytest.approx(pure.contributions(names, looked_at), **close)
+    assert weights_of(compiled, KEYS) == pytest.approx(weights_of(pure, KEYS), **close)
+    assert compiled.intercept == pytest.approx(pure.intercept, **close)
+
+
+@both_engines
+def test_a_state_taken_out_does_not_follow_the_learner(engine_in_test):
+    learner, vocabulary = engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, 30.0, 0.1), engine_in_test.Vocabulary()
+    learner.learn(vocabulary, {0: 1.0, "a": 1.0}, 1.0, 1.0)
+    state = learner.get_state()
+    kept = {name: np.copy(value) for name, value in state.items()}
+    other = engine_in_test.AdaptiveLearner(*learner.arguments)
+    other.learn(vocabulary, {5: 1.0}, -1.0, 1.0)  # to be forgotten
+    other.set_state(state)
+    assert same_state(other, learner)
+    for made in (learner, other):
+        made.learn(vocabulary, {0: -1.0, 1: 1.0}, -1.0, 2.0)
+    assert same_state(other, learner)
+    assert all(np.array_equal(state[name], kept[name]) for name in state)
+
+
+@both_engines
+def test_a_table_of_many_features_keeps_them_all(engine_in_test):
+    generator = np.random.default_rng(9)
+    learner, vocabulary = engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.0, 0.0, 0.0), engine_in_test.Vocabulary()
+    keys = generator.permutation(1 << 20)[:20_000].reshape(200, 100)
+    for row in keys:
+        learner.learn(vocabulary, dict.fromkeys(row.tolist(), 1.0), 1.0, 1.0)
+    # AdaGrad's first step on a feature is the learning rate, whatever the gradient.
+    assert dict(zip(*learner.items(), strict=True)) == dict.fromkeys(keys.ravel().tolist(), pytest.approx(0.5))
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(
+    engine.NAME == "pure", reason="the pure engine is one step of Python after another, and locks nothing"
+)
+def test_threads_share_a_model(tmp_path):
+    generator = np.random.default_rng(0)
+    X = sparse.random(2_000, 200_000, density=2e-4, format="csr", rng=generator)
+    y = generator.random(2_000) < 0.5
+    y[:2] = [True, False]
+    model = AdaptiveClassifier()
+    model.learn_many(X[:2], y[:2])
+    done, failures = threading.Event(), []
+
+    def guarded(work):
+        def run_it():
+            try:
+                work()
+            except BaseException as error:
+                failures.append(error)
+
+        return threading.Thread(target=run_it)
+
+    def learn_bulks():
+        for _ in range(10):
+            model.learn_many(X, y)
+
+    def learn_singly():
+        for i in range(3_000):
+            model.learn_one({i: 1.0, "name": 0.5, f"name {i}": -1.0}, i % 2 == 0)
+
+    def until_done(work):
+        def again():
+            while not done.is_set():
+                work()
+
+        return again
+
+    def save():
+        model.save(tmp_path / "model")
+        assert load(tmp_path / "model").n_iterations <= model.n_iterations
+
+    def look():
+        assert np.isfinite(model.decision_function_many(X[:50])).all()
+        assert all(map(math.isfinite, model.weights.values())) and math.isfinite(model.intercept)
+
+    learners = [guarded(learn_bulks), guarded(learn_bulks), guarded(learn_singly)]
+    readers = [
+        guarded(until_done(lambda: model.predict_one({5: 1.0, "name": 1.0}))),
+        guarded(until_done(look)),
+        guarded(until_done(save)),
+        guarded(until_done(lambda: pickle.loads(pickle.dumps(model)).predict_one({5: 1.0}))),
+    ]
+    for thread in (*learners, *readers):
+        thread.start()
+    for thread in learners:
+        thread.join(120)
+    done.set()
+    for thread in readers:
+        thread.join(120)
+    assert not any(thread.is_alive() for thread in (*learners, *readers))
+    assert not failures
+    assert model.n_iterations == 2 + 2 * 10 * 2_000 + 3_000
