@@ -45,7 +45,7 @@ def test_readme_example_runs(tmp_path: Path) -> None:
     (tmp_path / "readme.py").write_text(script, encoding="utf-8")
     printed = run(tmp_path, "readme.py").splitlines()
     promised = re.findall(promise, code, re.MULTILINE)
-    assert len(printed) == len(promised) == 2
+    assert len(printed) == len(promised) == 3
     for result, expected in zip(printed, promised, strict=True):
         assert re.fullmatch(re.escape(expected).replace("…", r"\d*"), result)
 

@@ -94,6 +94,7 @@ BATCH = 100  # the messages that scikit-learn's models predict, and then learn, 
 
 LONGEST_FOR_BOGOFILTER = 20_000  # it takes two processes a message, so of longer streams it reads the beginning
 BEGINNING = 5_000
+NO_WORD_KNOWN = 0.52  # its score of a message that gives it no evidence
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -282,7 +283,7 @@ def in_batches(model: Any, vectorizer: Any, texts: list[str], labels: Bools) -> 
 
 
 def bogofilter(texts: list[str], labels: Bools) -> Iterator[tuple[str, Answers]]:
-    """Positive above a score of 0.52, that of a message in which it knows no word; a text is a body without headers."""
+    """Positive above a score of 0.5, but for messages in which it knows no word; a text is a body without headers."""
     if shutil.which("bogofilter") is None:
         print("bogofilter: left out, it is not installed")
         return
@@ -290,7 +291,7 @@ def bogofilter(texts: list[str], labels: Bools) -> Iterator[tuple[str, Answers]]
     if len(texts) > LONGEST_FOR_BOGOFILTER:
         texts, labels = texts[:BEGINNING], labels[:BEGINNING]
         name += f", the first {BEGINNING:,} messages"
-    scores = np.full(len(texts), 0.52)
+    scores = np.full(len(texts), NO_WORD_KNOWN)
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
 
@@ -306,7 +307,8 @@ def bogofilter(texts: list[str], labels: Bools) -> Iterator[tuple[str, Answers]]
             if i > 0:  # without a list of words it refuses
                 scores[i] = float(run("-TT", message))
             run("-s" if label else "-n", message)
-    yield name, Answers(scores - 0.52, scores, time.perf_counter() - start)
+    margins = np.where(scores == NO_WORD_KNOWN, 0.0, scores - 0.5)
+    yield name, Answers(margins, scores, time.perf_counter() - start)
 
 
 PARTS: dict[str, Callable[[list[str], Bools], Iterator[tuple[str, Answers]]]] = {
