@@ -40,7 +40,7 @@ def test_readme_example_runs(tmp_path: Path) -> None:
     """The Python in the README, with the results that its comments promise."""
     readme = (FOLDER.parent / "README.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    promise = r"# ({.*}|Accuracy.*)$"
+    promise = r"# ([{\[].*[}\]]|Accuracy.*)$"
     script = re.sub(rf"^(\w[^#\n=]*)  {promise}", r"print(\1)", code, flags=re.MULTILINE)
     (tmp_path / "readme.py").write_text(script, encoding="utf-8")
     printed = run(tmp_path, "readme.py").splitlines()
