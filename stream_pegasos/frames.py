@@ -53,8 +53,6 @@ def frame_like(X: Any, columns: Mapping[Any, NDArray[Any]]) -> Any:
 def csr_arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]]:
     """indptr, indices and data of a CSR matrix, such that the engine may rely on them.
 
-    Values of one column in one row are added up, as SciPy does.
-
     Raises
     ------
     TypeError
@@ -70,15 +68,20 @@ def csr_arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np
     indices, data = np.ascontiguousarray(matrix.indices), np.ascontiguousarray(matrix.data, np.float64)
     if indptr[0] != 0 or (np.diff(indptr) < 0).any() or not indptr[-1] <= len(indices) == len(data):
         raise ValueError("X is no CSR matrix: its indptr does not fit its indices and data")
+    return indptr, indices, data
+
+
+def without_duplicates(rows: tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]]) -> Any:
+    """The arrays of a CSR matrix, with the values of one column in one row added up."""
     from scipy import sparse
 
-    # With float64 values, or the sums would wrap around; and anew, since what a matrix says of itself may be outdated.
-    checked = sparse.csr_array((data, indices, matrix.indptr), matrix.shape)
-    if not checked.has_canonical_format:
-        checked = checked.copy()
-        checked.sum_duplicates()
-        return checked.indptr.astype(np.int64, copy=False), checked.indices, checked.data
-    return indptr, indices, data
+    indptr, indices, data = rows
+    matrix = sparse.csr_array((data, indices, indptr), (len(indptr) - 1, max(int(indices.max(initial=0)), 0) + 1))
+    if matrix.has_canonical_format:
+        return rows
+    matrix = matrix.copy()
+    matrix.sum_duplicates()
+    return matrix.indptr.astype(np.int64, copy=False), matrix.indices, matrix.data
 
 
 def n_rows(rows: Any) -> int:
