@@ -63,9 +63,9 @@ class PegasosTextClassifier(Classifier):
     True
     >>> for ngram, contribution in list(model.explain_one("cheap lunch?").items())[:3]:
     ...     print(f"{contribution:+.2f} {ngram}")
-    -0.31  lunc
-    -0.31 lunch
-    +0.22  chea
+    -0.29  lunc
+    -0.29 lunch
+    +0.23  chea
 
     Pegasos as published, on pairs of words:
 

@@ -33,7 +33,7 @@ class DenseAdaptive:
 
     def __init__(self, dimension, learning_rate, hinge, margin, smoothing, half_life, intercept_scaling):
         self.learning_rate, self.hinge, self.largest_margin = learning_rate, hinge, margin
-        self.smoothing = np.append(np.full(dimension, smoothing), 2.0 * smoothing)
+        self.smoothing = smoothing
         self.kept = 0.5 ** (1.0 / half_life) if half_life else 1.0
         self.intercept_scaling = intercept_scaling
         self.w, self.ratios, self.squares = np.zeros((3, dimension + 1))
@@ -42,7 +42,7 @@ class DenseAdaptive:
 
     @property
     def scales(self):
-        return 0.3 + np.abs(self.ratios[:-1] - self.ratios[-1]) if self.smoothing.any() else np.ones(len(self.stored))
+        return 0.3 + np.abs(self.ratios[:-1] - self.ratios[-1]) if self.smoothing else np.ones(len(self.stored))
 
     def values(self, x):
         scaled = self.scales * x
@@ -62,7 +62,7 @@ class DenseAdaptive:
             present = np.append(x != 0.0, True)
             self.stored |= present[:-1]
             self.counts[int(y > 0.0), present] += c
-            if self.smoothing.any():
+            if self.smoothing:
                 ratios = np.log((self.counts[1] + self.smoothing) / (self.counts[0] + self.smoothing))
                 self.ratios[present] = ratios[present]
         self.squares *= self.kept

@@ -189,7 +189,7 @@ cdef class AdaptiveLearner:
         wait_for(self._guard, self._guard)
         self._evidence /= share
         self._weigh_anew()
-        set_ratio(&self._intercept, 2.0 * self._smoothing)
+        set_ratio(&self._intercept, self._smoothing)
         self._intercept.weight *= sqrt(share)
         for i in range(1, self._table.n + 1):
             set_ratio(&self._features[i], self._smoothing)
@@ -333,9 +333,8 @@ cdef class AdaptiveLearner:
         step.rate, step.evidence = self._learning_rate, self._evidence
         step.positive = weight * self._evidence if y > 0.0 else 0.0
         step.negative = 0.0 if y > 0.0 else weight * self._evidence
-        step.smoothing = 2.0 * self._smoothing * self._evidence
-        learn_feature(&self._intercept, gradient * self._intercept_scaling, &step)
         step.smoothing = self._smoothing * self._evidence
+        learn_feature(&self._intercept, gradient * self._intercept_scaling, &step)
         for i in range(e.n):
             if e.values[i] != 0.0:
                 if positions[i] == 0:

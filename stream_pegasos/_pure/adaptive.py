@@ -141,16 +141,15 @@ class AdaptiveLearner:
         self._weigh_anew()
         for feature in (*self._features.values(), self._intercept):
             feature.weight *= math.sqrt(share)
-            smoothing = 2.0 * self._smoothing if feature is self._intercept else self._smoothing
-            feature.log_ratio = self._log_ratio(feature, smoothing)
+            feature.log_ratio = self._log_ratio(feature)
 
     def _scale(self, feature: Feature) -> float:
         if not self._smoothing:
             return 1.0
         return LEAST_SCALE + abs(feature.log_ratio - self._intercept.log_ratio)
 
-    def _log_ratio(self, feature: Feature, smoothing: float) -> float:
-        smoothing *= self._evidence
+    def _log_ratio(self, feature: Feature) -> float:
+        smoothing = self._smoothing * self._evidence
         return math.log((feature.positives + smoothing) / (feature.negatives + smoothing)) if smoothing else 0.0
 
     def _scaled(self, row: Row) -> list[float]:
@@ -169,17 +168,17 @@ class AdaptiveLearner:
         if y * margin < self._largest_margin:
             slope = (y * margin < 1.0) if self._hinge else 1.0 / (1.0 + math.exp(min(y * margin, 700.0)))
             gradient = -y * weight * slope
-            self._learn_feature(self._intercept, gradient * self._intercept_scaling, y, weight, 2.0 * self._smoothing)
+            self._learn_feature(self._intercept, gradient * self._intercept_scaling, y, weight)
             for key, x, value in zip(row.keys, row.values, values, strict=True):
                 if x != 0.0:
                     feature = self._features.setdefault(key, Feature())
-                    self._learn_feature(feature, gradient * value, y, weight, self._smoothing)
+                    self._learn_feature(feature, gradient * value, y, weight)
         self.n_iterations += 1
         self._evidence *= self._growth
         if self._evidence > LARGEST_EVIDENCE:
             self._weigh_anew()
 
-    def _learn_feature(self, feature: Feature, gradient: float, y: float, weight: float, smoothing: float) -> None:
+    def _learn_feature(self, feature: Feature, gradient: float, y: float, weight: float) -> None:
         square = gradient * gradient
         if square > 0.0:
             feature.squares += self._evidence * square
@@ -188,7 +187,7 @@ class AdaptiveLearner:
             feature.positives += weight * self._evidence
         else:
             feature.negatives += weight * self._evidence
-        feature.log_ratio = self._log_ratio(feature, smoothing)
+        feature.log_ratio = self._log_ratio(feature)
 
     def _weigh_anew(self) -> None:
         """Write all evidence down as what it counts now."""
