@@ -89,11 +89,9 @@ cdef class AdaptiveLearner:
         return state["keys"], state["values"] * scales
 
     def margin(self, Encoder encoder not None, x):
-        cdef Py_ssize_t before
-        wait_for(encoder._guard, self._guard)
-        before = encoder.size()
+        # Names never learned count in the norm, so they have to be told apart.
+        cdef Py_ssize_t before = load_one(encoder, self._guard, x, True)
         try:
-            encoder._load(x, True)  # names never learned count in the norm, so they have to be told apart
             if self._begin(&encoder._example) < 0:
                 raise MemoryError
             return self._margin(&encoder._example)
@@ -116,8 +114,7 @@ cdef class AdaptiveLearner:
     def learn(self, Encoder encoder not None, x, double y, double weight):
         cdef Example* e = &encoder._example
         cdef double margin
-        wait_for(encoder._guard, self._guard)
-        encoder._load(x, True)
+        load_one(encoder, self._guard, x, True)
         if self._begin(e) < 0:
             raise MemoryError
         margin = self._margin(e)
@@ -128,13 +125,11 @@ cdef class AdaptiveLearner:
         with encoder._guard.lock:
             with self._guard.lock:
                 encoder._guard.busy = self._guard.busy = True
-                before, done = encoder.size(), False
+                before, n_before = encoder.size(), self.n_iterations
                 try:
-                    result = self._predict_learn_many(encoder, X, y, weights)
-                    done = y is not None
-                    return result
+                    return self._predict_learn_many(encoder, X, y, weights)
                 finally:
-                    if not done:
+                    if self.n_iterations == n_before:  # nothing was learned
                         encoder.forget(before)
                     encoder._release()
                     encoder._guard.busy = self._guard.busy = False
@@ -257,7 +252,7 @@ cdef class AdaptiveLearner:
             return -1
         memset(features, 0, n * sizeof(Feature))
         if self._features_capacity:
-            memcpy(features, self._features, self._features_capacity * sizeof(Feature))
+            memcpy(features, self._features, (self._table.n + 1) * sizeof(Feature))
         free(self._features)
         self._features, self._features_capacity = features, n
         return 0

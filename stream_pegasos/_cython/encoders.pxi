@@ -17,8 +17,7 @@ cdef class Encoder:
         free(self._values)
 
     def row(self, x, bint learning):
-        wait_for(self._guard, self._guard)
-        self._load(x, learning)
+        load_one(self, self._guard, x, learning)
         return self._row()
 
     def rows(self, X, bint learning):
@@ -70,13 +69,30 @@ cdef class Encoder:
         return 0
 
     cdef int _load(self, x, bint learning) except -1:
+        """Make the example; 0, and nothing done, if Python's help is needed: `_plain` gives an input that needs none."""
         raise NotImplementedError
+
+    cdef _plain(self, x):
+        return x
 
     cdef Py_ssize_t _load_many(self, X, bint learning) except -1:
         raise NotImplementedError
 
     cdef int _fetch(self, Py_ssize_t i) noexcept nogil:
         return -1
+
+
+cdef Py_ssize_t load_one(Encoder encoder, Guard guard, x, bint learning) except -1:
+    """Make the example once no loop is under way; how many names there were before."""
+    cdef Py_ssize_t before
+    wait_for(encoder._guard, guard)
+    before = encoder.size()
+    if not encoder._load(x, learning):
+        x = encoder._plain(x)  # which may let other threads in
+        wait_for(encoder._guard, guard)
+        before = encoder.size()
+        encoder._load(x, learning)
+    return before
 
 
 cdef bint is_plain(name):
@@ -123,17 +139,19 @@ cdef class Vocabulary(Encoder):
         if not isinstance(x, dict):
             raise TypeError(f"features must be a dict, not {type(x).__name__}")
         try:
-            if not self._encode(x, learning):
-                self._encode({plain_name(name): check_value(name, value) for name, value in x.items()}, learning)
+            if self._encode(x, learning):
+                return 1
         except BaseException:
             self.forget(before)
             raise
+        self.forget(before)
         return 0
 
+    cdef _plain(self, x):
+        return {plain_name(name): check_value(name, value) for name, value in x.items()}
+
     cdef bint _encode(self, x, bint learning) except -1:
-        """Make the example; False, and nothing done, if Python's help is needed to see what a name or a value is. (Python
-        code might let other threads in.)
-        """
+        """Make the example; False if only Python can see what a name or a value is, which might let other threads in."""
         cdef Example* e = &self._example
         cdef Py_ssize_t i
         if self._reserve(PyDict_Size(x)) < 0:
@@ -151,7 +169,9 @@ cdef class Vocabulary(Encoder):
         cdef long long key
         cdef int overflow
         e.n = 0
-        for name, given in (<dict?> x if type(x) is dict else dict(x)).items():
+        if type(x) is not dict:
+            return False
+        for name, given in (<dict> x).items():
             if PyFloat_Check(given):
                 value = PyFloat_AS_DOUBLE(given)
             elif PyLong_CheckExact(given) or PyBool_Check(given):
@@ -167,10 +187,10 @@ cdef class Vocabulary(Encoder):
             if PyLong_CheckExact(name):
                 key = PyLong_AsLongLongAndOverflow(name, &overflow)
             if overflow or not -DIRECT_LIMIT < key < DIRECT_LIMIT:
+                if not is_plain(name):
+                    return False
                 number = self._keys.get(name)
                 if number is None:
-                    if not is_plain(name):
-                        return False
                     if not learning or value == 0.0:
                         continue
                     number = self._keys[name] = FIRST_NAME + len(self._keys)
@@ -201,7 +221,8 @@ cdef class Vocabulary(Encoder):
         self._n_flat = 0
         try:
             for x in X:
-                self._load(x, learning)
+                if not self._load(x, learning):
+                    self._load(self._plain(x), learning)
                 n = self._n_flat + e.n
                 if (
                     reserve(<void**> &self._flat_hashes, &self._flat_hashes_capacity, n + 1, sizeof(uint64_t)) < 0

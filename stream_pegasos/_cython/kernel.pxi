@@ -107,11 +107,9 @@ cdef class KernelLearner:
         return object.__sizeof__(self) + end(&self._table) * sizeof(Word) + n * 32
 
     def margin(self, Encoder encoder not None, x):
-        cdef Py_ssize_t before
-        wait_for(encoder._guard, self._guard)
-        before = encoder.size()
+        # Names never learned count in ‖x‖, so they have to be told apart.
+        cdef Py_ssize_t before = load_one(encoder, self._guard, x, True)
         try:
-            encoder._load(x, True)  # names never learned count in ‖x‖, so they have to be told apart
             check_status(self._find_similarities(&encoder._example))
             return self._margin()
         finally:
@@ -121,11 +119,8 @@ cdef class KernelLearner:
         return probability_of(&self._calibration, margin)
 
     def learn(self, Encoder encoder not None, x, double y, double weight):
-        cdef Py_ssize_t before
-        wait_for(encoder._guard, self._guard)
-        before = encoder.size()
+        cdef Py_ssize_t before = load_one(encoder, self._guard, x, True)
         try:
-            encoder._load(x, True)
             check_status(self._find_similarities(&encoder._example))
             check_status(self._learn(&encoder._example, self._margin(), y, weight))
         except BaseException:

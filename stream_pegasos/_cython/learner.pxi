@@ -116,8 +116,7 @@ cdef class Learner:
         return object.__sizeof__(self) + self._buffer_size * 16  # the weights count for themselves
 
     def margin(self, Encoder encoder not None, x):
-        wait_for(encoder._guard, self.weights._guard)
-        encoder._load(x, False)
+        load_one(encoder, self.weights._guard, x, False)
         if self._begin(&encoder._example) < 0:
             raise MemoryError
         return self._predict(&encoder._example, self._margin(&encoder._example))
@@ -128,8 +127,7 @@ cdef class Learner:
     def learn(self, Encoder encoder not None, x, double y, double weight):
         cdef Example* e = &encoder._example
         cdef double margin, predicted
-        wait_for(encoder._guard, self.weights._guard)
-        encoder._load(x, True)
+        load_one(encoder, self.weights._guard, x, True)
         if self._begin(e) < 0:
             raise MemoryError
         margin = self._margin(e)

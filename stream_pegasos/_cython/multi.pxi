@@ -87,8 +87,7 @@ cdef class MultiLearner:
 
     def margins(self, Encoder encoder not None, x):
         cdef Py_ssize_t c
-        wait_for(encoder._guard, self._guard)
-        encoder._load(x, False)
+        load_one(encoder, self._guard, x, False)
         if self._begin(&encoder._example) < 0:
             raise MemoryError
         self._find_margins(&encoder._example)
@@ -102,8 +101,7 @@ cdef class MultiLearner:
         cdef Example* e = &encoder._example
         cdef const double[:, ::1] given
         cdef const double* own = NULL
-        wait_for(encoder._guard, self._guard)
-        encoder._load(x, True)
+        load_one(encoder, self._guard, x, True)
         if signs is not None:
             given = signs
             own = &given[y, 0] if given.shape[1] else self._own_signs

@@ -321,13 +321,13 @@ cdef class Scanner(Encoder):
     cdef int _load(self, x, bint learning) except -1:
         if x is self._last and x is not None:
             self._example.n = self._n
-            return 0
+            return 1
         self._load_many((x,), learning)
         if self._fetch(0) < 0:
             raise MemoryError
         if self._texts[0].length <= 65536 and type(x) is str:
             self._last = x
-        return 0
+        return 1
 
     cdef Py_ssize_t _load_many(self, X, bint learning) except -1:
         cdef Py_ssize_t i, n
