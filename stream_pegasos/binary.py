@@ -29,8 +29,8 @@ class BinaryClassifier(Classifier):
     def _set_up(self, learner: Learner | AdaptiveLearner | KernelLearner, watched: bool = False) -> None:
         """`watched` if something is to see each prediction before its example is learned."""
         check_class_weight(self.class_weight)
-        self._plain = self.class_weight is None and not watched  # whether an example may go straight to the learner
-        self._by_itself = self.class_weight != "balanced" and not watched  # or with a weight
+        self._straight = self.class_weight is None and not watched  # whether an example may go straight to the learner
+        self._straight_with_weight = self.class_weight != "balanced" and not watched
         self._labels = Labels(self.pos_label)
         self._label_counts = {}
         self._vocabulary = Vocabulary()
@@ -74,9 +74,9 @@ class BinaryClassifier(Classifier):
             sign = None
         if not isinstance(w, float) or w != 1.0:
             check_number("w", w, 0.0, LARGEST_WEIGHT)
-        if sign is not None and w == 1.0 and self._plain:
+        if sign is not None and w == 1.0 and self._straight:
             self._learner.learn(encoder, x, sign, 1.0)
-        elif sign is not None and self._by_itself:
+        elif sign is not None and self._straight_with_weight:
             self._learner.learn(encoder, x, sign, self._weight(self._labels.of_sign(sign), w))
         else:
             self._learn_many(encoder, [x], [y], w)
@@ -85,12 +85,15 @@ class BinaryClassifier(Classifier):
         labels, exchanged, signs = self._signs_many(y)
         check_lengths("labels", len(signs), n_rows(rows))
         weights, counts = self._weights_many(signs, labels.of_sign, w)
+        n_before = self._learner.n_iterations
         if exchanged:
             self._learner.negate()
         try:
             outcomes = self._learn_signs(encoder, rows, labels, signs, weights)
         except BaseException:
-            if exchanged:
+            if self._learner.n_iterations > n_before:  # interrupted on the way: what was learned stays
+                self._labels, self._label_counts = labels, counts
+            elif exchanged:
                 self._learner.negate()
             raise
         self._labels, self._label_counts = labels, counts

@@ -76,7 +76,8 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         return self._predict_one(*self._encode_one(x))
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:  # type: ignore[override]
-        """The probability of each label; the label that `predict_one` gives has the largest one.
+        """The probability of each label; the label that `predict_one` gives has the largest one, unless a threshold or
+        a limit of false positives decides otherwise.
 
         Parameters
         ----------

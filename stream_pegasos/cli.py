@@ -514,7 +514,7 @@ def explain(
     lines = []
     for label, rows in blocks:
         lines.append(f"for {_printable(label)}")
-        lines += [f"  {weight:+.5f}  {_printable(name)}" for weight, name in rows]
+        lines += [f"  {weight:+.5f}  {_shown(name)}" for weight, name in rows]
     if learner.intercept:
         lines.append(f"intercept {learner.intercept:+.5f}")
     _print("\n".join(lines))
@@ -537,15 +537,25 @@ def _explain_text(learner: Any, text: str, path: Path, top: int) -> None:
         raise Failure(f"{path}: {error}") from None
     label, margin = learner.predict_one(text), learner.decision_function_one(text)
     probability = learner.predict_proba_one(text).get(label, 0.5)
+    negative, positive = map(_printable, learner.classes)
     console = Console(highlight=False, soft_wrap=True)
-    console.print(Text(f"{_printable(label)}, probability {probability:.4f}, margin {margin:+.5f}", style="bold"))
-    for ngram, contribution in list(contributions.items())[:top]:
-        shown = ngram[1:] + "…" if ngram.startswith(" ") else ngram
-        style = "green" if contribution > 0 else "red"
-        console.print(Text(f"  {contribution:+.5f}  {_printable(shown)}", style=style))
-    rest = list(contributions.values())[top:]
-    if rest:
-        console.print(Text(f"  {sum(rest):+.5f}  {len(rest):,} others"))
+    with console.capture() as capture:
+        console.print(Text(f"{_printable(label)}, probability {probability:.4f}, margin {margin:+.5f}", style="bold"))
+        console.print(Text(f"+ speaks for {positive}, - for {negative}"))
+        for ngram, contribution in list(contributions.items())[:top]:
+            style = "green" if contribution > 0 else "red"
+            console.print(Text(f"  {contribution:+.5f}  {_shown(ngram)}", style=style))
+        rest = list(contributions.values())[top:]
+        if rest:
+            console.print(Text(f"  {sum(rest):+.5f}  {len(rest):,} other{'s' * (len(rest) != 1)}"))
+    _print(capture.get().rstrip("\n"))
+
+
+def _shown(feature: Any) -> str:
+    """A feature on one line; the beginning of a word, which comes with a space before, as such."""
+    if isinstance(feature, str) and feature.startswith(" "):
+        feature = f"{feature[1:]}…"
+    return _printable(feature)
 
 
 # Streams ------------------------------------------------------------------------------------------
@@ -804,14 +814,13 @@ def _named(features: Any, weights: dict[int, float], examples: "Iterable[Example
 
 def _print_answers(model: Any, X: list[Any]) -> None:
     negative, positive = model.classes
-    if negative is None and positive is None:
-        lines = ["\t0.500000"] * len(X)
-    elif negative is None or positive is None:
-        only = positive if negative is None else negative
-        lines = [f"{_printable(only)}\t1.000000"] * len(X)
-    else:
-        names = _printable(negative), _printable(positive)
-        lines = [f"{names[p > 0.5]}\t{max(p, 1 - p):.6f}" for p in model.predict_proba_many(X)[:, 1].tolist()]
+    known = [label for label in (negative, positive) if label is not None]
+    lines = []
+    for label, probabilities in zip(model.predict_many(X).tolist(), model.predict_proba_many(X).tolist(), strict=True):
+        if label in known:
+            lines.append(f"{_printable(label)}\t{probabilities[known.index(label)]:.6f}")
+        else:  # nothing is known yet, or not enough to decide
+            lines.append("\t0.500000")
     _print("\n".join(lines))
 
 

@@ -152,9 +152,9 @@ class PegasosTextClassifier(Classifier):
     def explain_one(self, x: Any) -> dict[str, float]:
         """Why a text has its margin: what each of its n-grams adds to it, largest size first.
 
-        The values add up to the margin; that of the intercept, if any, stands as `"(intercept)"`. An n-gram that begins
-        with a space is the beginning of a word. N-grams that share a column share what it adds; those that add nothing
-        are left out.
+        The values add up to the margin; that of the intercept, if any, stands as `"(intercept)"`, to which an n-gram of
+        that very name is added. An n-gram that begins with a space is the beginning of a word. N-grams that share a
+        column share what it adds; those that add nothing are left out.
 
         Parameters
         ----------
@@ -177,8 +177,10 @@ class PegasosTextClassifier(Classifier):
             columns.setdefault(column, {})[ngram] = 1.0 if self.features.binary else sign * count
         explanation = {"(intercept)": self.classifier.intercept}
         for column, contribution in contributions.items():
+            if contribution == 0.0:
+                continue  # also where the counts of a column cancel out
             total = sum(columns[column].values())
-            for ngram, value in columns[column].items() if contribution else ():
+            for ngram, value in columns[column].items():
                 explanation[ngram] = explanation.get(ngram, 0.0) + contribution * value / total
         by_size = sorted(explanation.items(), key=lambda item: (-abs(item[1]), item[0]))
         return {ngram: contribution for ngram, contribution in by_size if contribution}

@@ -491,3 +491,21 @@ def test_a_forged_file(place, bad, tmp_path):
     save_file(arrays, path, {FORMAT: orjson.dumps(header).decode()})
     with pytest.raises(ValueError, match="damaged"):
         load(path)
+
+
+def test_what_was_learned_before_an_interrupt_stays():
+    class Interrupted(base.DriftDetector):
+        n = 0
+
+        def update(self, x):
+            self.n += 1
+            if self.n == 3:
+                raise KeyboardInterrupt
+
+    model, expected = AdaptiveClassifier(drift_detector=Interrupted()), AdaptiveClassifier()
+    X, y = [{"a": 1}, {"b": 1}, {"a": 1, "c": 1}, {"b": 1}, {"c": 1}], [1, 2, 1, 2, 1]
+    with pytest.raises(KeyboardInterrupt):
+        model.learn_many(X, y)
+    expected.learn_many(X[:4], y[:4])
+    assert (model.classes, model.n_iterations) == (expected.classes, expected.n_iterations) == ((1, 2), 4)
+    assert model.weights == pytest.approx(expected.weights)

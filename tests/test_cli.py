@@ -446,7 +446,8 @@ def test_explain_says_why_a_text_is_what_it_is(main):
     assert (code, err) == (0, "")
     model = load("m")
     label, margin = model.predict_one(text), model.decision_function_one(text)
-    first, *lines = out.splitlines()
+    first, legend, *lines = out.splitlines()
+    assert legend == "+ speaks for spam, - for ham"
     assert first == f"{label}, probability {model.predict_proba_one(text)[label]:.4f}, margin {margin:+.5f}"
     shown = [line.split(maxsplit=1) for line in lines]
     contributions = model.explain_one(text)
@@ -456,6 +457,19 @@ def test_explain_says_why_a_text_is_what_it_is(main):
     assert shown[4][1] == f"{len(contributions) - 4:,} others"
     assert sum(float(contribution) for contribution, _ in shown) == pytest.approx(margin, abs=1e-4)
     assert "\x1b" not in out  # colours are for terminals
+
+
+def test_thresholds_and_limits_decide_what_is_answered(main):
+    for options in (["--threshold", 0.9], ["--max-false-positive-rate", 0.02]):
+        assert main("train", "mail.jsonl", "--save", "m", "--pos-label", "spam", *options)[0] == 0
+        model = load("m")
+        X = [text for text, _ in stream]
+        answers = [line.split("\t") for line in main("predict", "m", "mail.jsonl")[1].splitlines()]
+        assert [label for label, _ in answers] == model.predict_many(X).tolist()
+        assert [float(p) for _, p in answers] == pytest.approx(
+            [model.predict_proba_one(text)[model.predict_one(text)] for text in X], abs=1e-6
+        )
+        assert min(float(p) for _, p in answers) < 0.5  # the less probable label, where the other may not be given
 
 
 def test_explain_a_text_needs_a_linear_model_of_texts(main, here):
