@@ -3,6 +3,8 @@ import itertools
 import math
 import pickle
 import random
+import sys
+import threading
 
 import numpy as np
 import orjson
@@ -21,11 +23,14 @@ from stream_pegasos import (
     MulticlassPegasosClassifier,
     PegasosClassifier,
     PegasosTextClassifier,
+    engine,
     load,
 )
 from stream_pegasos.decisions import FalsePositiveControl
 from stream_pegasos.persistence import FORMAT, checksum
 from stream_pegasos.prequential import evaluate
+
+pure = engine.NAME == "pure"
 
 
 class ScriptedDetector(base.DriftDetector):
@@ -509,3 +514,41 @@ def test_what_was_learned_before_an_interrupt_stays():
     expected.learn_many(X[:4], y[:4])
     assert (model.classes, model.n_iterations) == (expected.classes, expected.n_iterations) == ((1, 2), 4)
     assert model.weights == pytest.approx(expected.weights)
+
+
+@pytest.mark.parametrize("model", [AdaptiveClassifier(), PegasosClassifier(), KernelPegasosClassifier(budget=20)])
+def test_predictions_that_python_has_to_look_at_do_not_disturb_learning(model):
+    """NumPy's numbers let other threads in, in the middle of a prediction."""
+    model, expected, done, failed = model.clone(), model.clone(), threading.Event(), []
+    rounds = 5 if pure else 200
+    X = [{f"word{(7 * i + j) % 50}": 1.0 for j in range(20)} for i in range(100)]
+    x = {f"never learned {i}": np.int64(1) for i in range(40)} | {"word1": np.float32(1)}
+
+    def predict():
+        try:
+            while not done.is_set():
+                assert math.isfinite(model.decision_function_one(x))
+        except BaseException as error:
+            failed.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    threads = [threading.Thread(target=predict) for _ in range(2)]
+    try:
+        for thread in threads:
+            thread.start()
+        for i in range(rounds):
+            model.learn_many(X, [j % 2 == 0 for j in range(100)])
+            model.learn_one({f"new{i}": 1.0}, True)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(interval)
+    for i in range(rounds):
+        expected.learn_many(X, [j % 2 == 0 for j in range(100)])
+        expected.learn_one({f"new{i}": 1.0}, True)
+    assert not failed
+    assert model._vocabulary.names == expected._vocabulary.names
+    assert model._learner.get_state()["keys"].tolist() == expected._learner.get_state()["keys"].tolist()
+    assert model.decision_function_one(x) == expected.decision_function_one(x)
