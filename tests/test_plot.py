@@ -36,8 +36,9 @@ def test_a_score_adds_its_reliability_diagram(tmp_path):
     assert drawn.get_xdata()[[2, 9]].tolist() == pytest.approx([0.25, 0.94])
     assert drawn.get_ydata()[[2, 9]].tolist() == [0.5, 1.0]
     assert diagram.get_title("left") == "calibration error 0.1550"  # (2 · 0.25 + 2 · 0.06) / 4
-    save(curve, tmp_path / "curve.svg", "stream", score)
-    save(curve, tmp_path / "curve.png", "stream", PrequentialScore())
+    for name, given in (("some.svg", score), ("none.svg", PrequentialScore())):
+        save(curve, tmp_path / name, "stream", given)
+        assert "calibration error" in (tmp_path / name).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,6 @@ enum { SP_LOWER = 1, SP_MASK_DIGITS = 2 }; /* what folding does: to lower case, 
 #define SP_CASE_BIT(fold) ((fold) & SP_LOWER ? 0x20 : 0)
 #define SP_DIGIT_BITS(fold) ((fold) & SP_MASK_DIGITS ? 0x0f : 0)
 
-
 #if defined(SP_SSE2)
 SP_INLINE unsigned sp_classify16(const uint8_t *from, uint8_t *to, int fold, unsigned *space) {
     const __m128i c = _mm_loadu_si128((const __m128i *)from);
@@ -169,14 +168,14 @@ static inline SP_TARGET_AVX2 uint32_t sp_classify32(const uint8_t *from, uint8_t
         CLASSIFY64(from + i, to + i, fold, &classes->word[i / SP_BLOCK], &classes->space[i / SP_BLOCK]); \
     if (i < n && n >= SP_BLOCK) {                                                                        \
         uint64_t word, space;                                                                            \
-        CLASSIFY64(from + n - SP_BLOCK, to + n - SP_BLOCK, fold, &word, &space);                    \
+        CLASSIFY64(from + n - SP_BLOCK, to + n - SP_BLOCK, fold, &word, &space);                         \
         classes->word[i / SP_BLOCK] = word >> (i + SP_BLOCK - n);                                        \
         classes->space[i / SP_BLOCK] = space >> (i + SP_BLOCK - n);                                      \
     } else if (i < n) {                                                                                  \
         uint8_t block[SP_BLOCK];                                                                         \
         memset(block, 0, SP_BLOCK);                                                                      \
         memcpy(block, from, n);                                                                          \
-        CLASSIFY64(block, to, fold, &classes->word[0], &classes->space[0]);                         \
+        CLASSIFY64(block, to, fold, &classes->word[0], &classes->space[0]);                              \
     }
 
 static void sp_classify_portable(const uint8_t *from, uint8_t *to, size_t n, int fold, sp_classes *classes) {
