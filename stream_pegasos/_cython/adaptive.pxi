@@ -35,6 +35,10 @@ cdef inline void weaken(Feature* feature, double factor) noexcept nogil:
     feature.negatives /= factor
 
 
+cdef enum:
+    AT_A_TIME = 64  # features
+
+
 @cython.final
 cdef class AdaptiveLearner:
     cdef readonly tuple arguments
@@ -92,7 +96,7 @@ cdef class AdaptiveLearner:
         # Names never learned count in the norm, so they have to be told apart.
         cdef Py_ssize_t before = load_one(encoder, self._guard, x, True)
         try:
-            if self._begin(&encoder._example) < 0:
+            if self._reserve(encoder._example.n) < 0:
                 raise MemoryError
             return self._margin(&encoder._example)
         finally:
@@ -115,7 +119,7 @@ cdef class AdaptiveLearner:
         cdef Example* e = &encoder._example
         cdef double margin
         load_one(encoder, self._guard, x, True)
-        if self._begin(e) < 0:
+        if self._reserve(e.n) < 0:
             raise MemoryError
         margin = self._margin(e)
         if self._learn(e, margin, probability_of(&self._calibration, margin), y, weight) < 0:
@@ -150,7 +154,7 @@ cdef class AdaptiveLearner:
         out_margins, out_probabilities = margins, probabilities
         with nogil:
             for i in range(n):
-                if encoder._fetch(i) < 0 or self._begin(e) < 0:
+                if encoder._fetch(i) < 0 or self._reserve(e.n) < 0:
                     status = -1
                     break
                 out_margins[i] = self._margin(e)
@@ -271,40 +275,65 @@ cdef class AdaptiveLearner:
         memset(&self._features[position], 0, sizeof(Feature))
         return position
 
-    cdef int _begin(self, Example* e) noexcept nogil:
-        """Begin to look for the entries."""
-        if (
-            reserve(<void**> &self._positions, &self._positions_capacity, e.n, sizeof(Py_ssize_t)) < 0
-            or reserve(<void**> &self._values, &self._values_capacity, e.n, sizeof(double)) < 0
-        ):
+    cdef int _reserve(self, Py_ssize_t n) noexcept nogil:
+        if reserve(<void**> &self._positions, &self._positions_capacity, n, sizeof(Py_ssize_t)) < 0:
             return -1
-        find_homes(&self._table, e, self._positions)
-        return 0
+        return reserve(<void**> &self._values, &self._values_capacity, n, sizeof(double))
 
     cdef double _margin(self, Example* e) noexcept nogil:
         """The margin; `_positions` tells from then on where the features are, `_values` what the weights have met."""
-        cdef double prior = self._intercept.log_ratio, squares = 0.0, total = 0.0, value
-        cdef bint scaling = self._smoothing != 0.0
+        cdef Py_ssize_t begin = 0, i
+        cdef double squares = 0.0, total = 0.0
+        # A few features at a time: while the processor fetches the entries of some, and what is known of those before, it
+        # works on those before these; and nothing is out of its nearest cache before its turn comes.
+        self._fetch_entries(e, 0)
+        while begin < e.n:
+            self._fetch_entries(e, begin + AT_A_TIME)
+            self._find(e, begin)
+            if begin:
+                self._meet(e, begin - AT_A_TIME, &squares, &total)
+            begin += AT_A_TIME
+        if begin:
+            self._meet(e, begin - AT_A_TIME, &squares, &total)
+        squares = 1.0 / sqrt(squares) if squares > 0.0 else 0.0
+        for i in range(e.n):
+            self._values[i] *= squares
+        return squares * total + self._intercept_scaling * self._intercept.weight
+
+    cdef inline void _fetch_entries(self, const Example* e, Py_ssize_t begin) noexcept nogil:
+        cdef const Table* table = &self._table
+        cdef Py_ssize_t* positions = self._positions
+        cdef Py_ssize_t i
+        for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
+            positions[i] = home(table, e.hashes[i])
+            SP_PREFETCH(&table.words[positions[i]])
+
+    cdef inline void _find(self, const Example* e, Py_ssize_t begin) noexcept nogil:
         cdef const Word* words = self._table.words
         cdef const Feature* features = self._features
         cdef Py_ssize_t* positions = self._positions
+        cdef Py_ssize_t i, p
+        for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
+            p = entry_from(2, words, positions[i], e.hashes[i])
+            positions[i] = words[p + 1].hash & (0 - <uint64_t> (words[p].hash == e.hashes[i]))
+            SP_PREFETCH(&features[positions[i]])
+
+    cdef inline void _meet(self, const Example* e, Py_ssize_t begin, double* squares, double* total) noexcept nogil:
+        """Scale the values, and add up their squares and what the weights make of them."""
+        cdef double prior = self._intercept.log_ratio, value, sum_of_squares = squares[0], margin = total[0]
+        cdef bint scaling = self._smoothing != 0.0
+        cdef const Feature* features = self._features
+        cdef const Py_ssize_t* positions = self._positions
         cdef double* values = self._values
         cdef Py_ssize_t i
-        find_entries(&self._table, e, positions)
-        for i in range(e.n):
-            positions[i] = words[positions[i] + 1].hash & (0 - <uint64_t> (words[positions[i]].hash == e.hashes[i]))
-            SP_PREFETCH(&features[positions[i]])
-        for i in range(e.n):
+        for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
             value = e.values[i]
             if scaling:
                 value *= LEAST_SCALE + fabs(features[positions[i]].log_ratio - prior)
-            squares += value * value
-            total += features[positions[i]].weight * value
+            sum_of_squares += value * value
+            margin += features[positions[i]].weight * value
             values[i] = value
-        squares = 1.0 / sqrt(squares) if squares > 0.0 else 0.0
-        for i in range(e.n):
-            values[i] *= squares
-        return squares * total + self._intercept_scaling * self._intercept.weight
+        squares[0], total[0] = sum_of_squares, margin
 
     cdef int _learn(self, Example* e, double margin, double probability, double y, double weight) noexcept nogil:
         calibrate(&self._calibration, -y * margin * (1.0 - probability if y > 0.0 else probability))

@@ -42,18 +42,21 @@ cdef void find_homes(const Table* given, const Example* e, Py_ssize_t* slots) no
             SP_PREFETCH(&table.words[slots[i] + table.stride - 1])
 
 
+cdef inline Py_ssize_t entry_from(Py_ssize_t stride, const Word* words, Py_ssize_t p, uint64_t h) noexcept nogil:
+    """Where `h` is, or else where it belongs, from its home p on."""
+    # Most entries are at most three slots from home: how many is hard to predict, so nothing branches on it.
+    p += stride * (words[p].hash < h)
+    p += stride * (words[p].hash < h)
+    p += stride * (words[p].hash < h)
+    while words[p].hash < h:
+        p += stride
+    return p
+
+
 cdef inline void find_entries_by(Py_ssize_t stride, const Word* words, const Example* e, Py_ssize_t* slots) noexcept nogil:
-    cdef Py_ssize_t i, p
-    cdef uint64_t h
+    cdef Py_ssize_t i
     for i in range(e.n):
-        p, h = slots[i], e.hashes[i]
-        # Most entries are at most three slots from home: how many is hard to predict, so nothing branches on it.
-        p += stride * (words[p].hash < h)
-        p += stride * (words[p].hash < h)
-        p += stride * (words[p].hash < h)
-        while words[p].hash < h:
-            p += stride
-        slots[i] = p
+        slots[i] = entry_from(stride, words, slots[i], e.hashes[i])
 
 
 cdef void find_entries(const Table* table, const Example* e, Py_ssize_t* slots) noexcept nogil:
