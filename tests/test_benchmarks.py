@@ -2,17 +2,20 @@
 
 import gzip
 import json
+import re
 import sys
 
 import accuracy
+import drift
+import labels
 import numpy as np
 import pytest
-from peers import write_vowpal_wabbit
+from peers import late_vowpal_wabbit, write_vowpal_wabbit
 from river import evaluate, feature_extraction, linear_model, metrics
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import SGDClassifier
 
-from stream_pegasos import HashedBagOfWords, PegasosClassifier
+from stream_pegasos import HashedBagOfWords, PegasosClassifier, PegasosTextClassifier, prequential
 from stream_pegasos.streams import synthetic
 
 STREAM = list(synthetic(n=300, seed=1))
@@ -128,8 +131,8 @@ def test_batches_are_predicted_before_they_are_learned():
 
 def test_vowpal_wabbit_gets_words_only(tmp_path):
     path = tmp_path / "messages.vw"
-    write_vowpal_wabbit(path, ["Win a|b PRIZE:10\nnow", "", "É \ud800cole"], [1, -1, 2])
-    assert path.read_text(encoding="utf-8") == "1 | win prize 10 now\n-1 | \n2 | cole\n"
+    write_vowpal_wabbit(path, ["Win a|b PRIZE:10\nnow", "", "É \ud800cole", "see"], [1, -1, 2, ""])
+    assert path.read_text(encoding="utf-8") == "1 | win prize 10 now\n-1 | \n2 | cole\n | see\n"
 
 
 @pytest.mark.parametrize("part", ["vw", "bogofilter"])
@@ -144,3 +147,151 @@ def test_peers_answer_before_they_learn(part):
         assert one.margins[0] == 0.0, name
         assert len(set(one.margins)) > 10
         np.testing.assert_array_equal(one.margins, other.margins)
+
+
+# --- drift ------------------------------------------------------------------------------------------------------------
+
+RECORDS = [
+    {"text": text, "label": label, "date": f"2001-01-{1 + 7 * i % 28:02}"} for i, (text, label) in enumerate(STREAM)
+]
+TEXTS, IS_SPAM = [text for text, _ in STREAM], np.array([label == "spam" for _, label in STREAM])
+
+
+def words(texts):
+    return {word for text in texts for word in re.findall(r"\w\w+", text.lower())}
+
+
+def test_labels_swap_half_way():
+    stream = drift.swapped(RECORDS)
+    assert stream.texts == TEXTS
+    assert stream.labels.tolist() == [*IS_SPAM[:150], *~IS_SPAM[150:]]
+    assert stream.swap == 150
+
+
+def test_words_are_replaced_in_the_middle_half_each_by_one_of_its_own():
+    stream = drift.replaced(RECORDS)
+    assert stream.texts[:75] == TEXTS[:75]
+    assert not words(stream.texts[225:]) & words(TEXTS)
+    pairs = set()
+    for old, new in zip(TEXTS, stream.texts, strict=True):
+        assert re.sub(r"\w\w+", "", old) == re.sub(r"\w\w+", "", new)
+        pairs.update(zip(re.findall(r"\w\w+", old.lower()), re.findall(r"\w\w+", new.lower()), strict=True))
+    replaced = [(old, new) for old, new in pairs if old != new]
+    assert len(replaced) == len({old for old, _ in replaced}) == len({new for _, new in replaced})
+    begins = {}
+    for i, text in enumerate(stream.texts):
+        for word in words([text]) - words(TEXTS):
+            begins.setdefault(word, i)
+    assert len({begin // 30 for begin in begins.values()}) >= 4
+    np.testing.assert_array_equal(stream.labels, IS_SPAM)
+
+
+def test_messages_in_order_of_date():
+    stream = drift.by_date(RECORDS)
+    order = sorted(range(300), key=lambda i: (7 * i % 28, i))
+    assert stream.texts == [TEXTS[i] for i in order]
+    assert stream.labels.tolist() == IS_SPAM[order].tolist()
+
+
+def test_recovery_by_hand(monkeypatch):
+    monkeypatch.setattr(drift, "NEWEST", 4)
+    monkeypatch.setattr(drift, "AS_BEFORE", 0.25)
+    right = np.array([0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 1, 1], bool)
+    #                 before the swap: all 4 right; after it 1, 1, 2 and 3 of the newest 4, of which 3 are enough
+    assert drift.newest_accuracy(right).tolist() == [0.75, 1.0, 0.75, 0.5, 0.25, 0.25, 0.25, 0.5, 0.75]
+    assert drift.messages_to_recover(right, 5) == 7
+    assert drift.messages_to_recover(right[:-1], 5) is None
+    assert drift.figures(right, 5) == ["0.5833", "0.6667", "0.2500", "7"]
+    assert drift.figures(right, None)[-1] == "-"
+
+
+def test_drift_prints_tables_and_draws(tmp_path, monkeypatch, capsys):
+    figure = tmp_path / "drift.png"
+    monkeypatch.setattr(drift, "NEWEST", 50)
+    monkeypatch.setattr(drift, "read_records", lambda name: RECORDS)
+    monkeypatch.setattr(sys, "argv", ["drift.py", "--markdown", "--figure", str(figure)])
+    drift.main()
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    cells = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    tables = np.array([row for row in cells if row[0] != "whole stream"]).reshape(3, -1, 5)
+    assert "ours" in tables[0, :, 0]
+    for table, stream in zip(tables, (drift.swapped, drift.replaced, drift.by_date), strict=True):
+        _, texts, truth, _ = stream(RECORDS)
+        expected = {
+            "the label of the message before": np.append(False, truth[:-1]),
+            "ours": PegasosTextClassifier().predict_learn_many(texts, truth) > 0.0,
+            "River: MultinomialNB": labels.river(texts, truth, 0) > 0.0,
+        }
+        for name, *row in table:
+            if name in expected:
+                assert float(row[0]) == pytest.approx(np.mean(expected[name] == truth), abs=1e-4)
+
+    monkeypatch.setattr(sys, "argv", ["drift.py", "--limit", "199"])
+    with pytest.raises(SystemExit, match="199 messages: a quarter of the stream must hold 50"):
+        drift.main()
+
+
+# --- late and missing labels ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delay", [0, 7, 120])
+def test_late_labels_are_those_of_the_package(delay):
+    margins = labels.ours(TEXTS, IS_SPAM, delay)
+    expected = prequential.evaluate(PegasosTextClassifier(), zip(TEXTS, IS_SPAM.tolist(), strict=True), delay=delay)
+    assert auc(IS_SPAM, margins) == pytest.approx(expected.score.roc_auc)
+    assert not margins[: delay + 1].any()
+    if delay == 0:
+        np.testing.assert_array_equal(margins, PegasosTextClassifier().predict_learn_many(TEXTS, IS_SPAM))
+
+
+@pytest.mark.parametrize("answer", [labels.ours, labels.vowpal_wabbit, labels.river])
+def test_late_labels_are_not_known_before(answer):
+    if answer is labels.vowpal_wabbit:
+        pytest.importorskip("vowpalwabbit")
+    texts, truth = TEXTS[:100], IS_SPAM[:100]
+    margins = answer(texts, truth, 20)
+    changed = np.append(truth[:-20], ~truth[-20:])
+    np.testing.assert_array_equal(margins, answer(texts, changed, 20))
+    assert not margins[:21].any()
+    assert margins[21:].all()
+    changed[79] = not changed[79]  # learned right before the last message is predicted, not a message sooner
+    late = answer(texts, changed, 19)
+    np.testing.assert_array_equal(late[:99], answer(texts, truth, 19)[:99])
+    assert late[99] != answer(texts, truth, 19)[99]
+
+
+def test_vowpal_wabbit_asked_first_says_what_it_does_while_learning():
+    pytest.importorskip("vowpalwabbit")
+    for name, answers in accuracy.vowpal_wabbit(TEXTS, IS_SPAM):
+        margins = late_vowpal_wabbit(TEXTS, IS_SPAM, accuracy.VOWPAL_WABBIT[name.partition(": ")[2]])
+        np.testing.assert_allclose(margins, answers.margins, atol=1e-5)
+
+
+def test_labels_asked_for_are_those_learned():
+    for name, asker in labels.askers(0.5):
+        model = PegasosTextClassifier()
+        margins, learned = labels.learn_asked(model, asker(model, 1), TEXTS, IS_SPAM)
+        assert model.n_iterations == learned.sum()
+        other = PegasosTextClassifier()
+        for i, text in enumerate(TEXTS):
+            assert margins[i] == other.decision_function_one(text)
+            if learned[i]:
+                other.learn_one(text, bool(IS_SPAM[i]))
+        assert learned.all() if name == "all" else 0.02 < learned.mean() < 0.5
+
+
+def test_labels_prints_tables(monkeypatch, capsys):
+    monkeypatch.setattr(labels, "SETTLED", 50)
+    monkeypatch.setattr(labels, "DELAYS", (0, 20))
+    monkeypatch.setattr(labels, "SEEDS", range(2))
+    monkeypatch.setattr(labels, "known_streams", lambda: [accuracy.Stream("sms_spam", TEXTS, IS_SPAM)])
+    monkeypatch.setattr(sys, "argv", ["labels.py", "--markdown"])
+    labels.main()
+    lines = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    table = {name: cells for name, *cells in lines}
+    margins = PegasosTextClassifier().predict_learn_many(TEXTS, IS_SPAM)[50:]
+    share, error = map(float, table["ours"][0].split(", "))
+    assert share == pytest.approx(np.mean((margins > 0.0) == IS_SPAM[50:]), abs=1e-4)
+    assert error == pytest.approx(100.0 * (1.0 - auc(IS_SPAM[50:], margins)), abs=1e-3)
+    same = f"{share:.4f}"
+    assert table["all"] == ["100.0%", "100.0% to 100.0%", same, f"{same} to {same}", f"{error:.3f}"]
