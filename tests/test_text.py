@@ -309,6 +309,16 @@ def test_only_linear_models_of_two_classes_explain(classifier):
         PegasosTextClassifier(classifier=classifier).explain_one("text")
 
 
+@pytest.mark.skipif(pure, reason="the pure engine takes a minute for it")
+def test_a_text_of_a_million_distinct_words():
+    model, long = PegasosTextClassifier(), " ".join(f"w{chr(97 + i % 26)}{i:x}z" for i in range(1_000_000))
+    for text, y in (*messages(20), (long, "spam"), (long[::-1], "ham"), *messages(20, seed=1)):
+        assert math.isfinite(model.decision_function_one(text))
+        model.learn_one(text, y)
+    assert model.predict_one(long) == "spam"
+    assert sum(model.explain_one(long).values()) == pytest.approx(model.decision_function_one(long))
+
+
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 
