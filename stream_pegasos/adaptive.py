@@ -21,8 +21,8 @@ from stream_pegasos.checks import (
 )
 from stream_pegasos.classifier import Bools, ClassWeight, Floats, Outcomes
 from stream_pegasos.decisions import FalsePositiveControl
-from stream_pegasos.engine import AdaptiveLearner, Encoder, Rows
-from stream_pegasos.frames import some_rows, without_duplicates
+from stream_pegasos.engine import AdaptiveLearner, Encoder
+from stream_pegasos.frames import some_rows
 from stream_pegasos.labels import Label, Labels
 from stream_pegasos.persistence import is_drift_detector
 
@@ -164,6 +164,7 @@ class AdaptiveClassifier(BinaryClassifier):
     """
 
     _learner: AdaptiveLearner
+    _linear = False
 
     def __init__(
         self,
@@ -239,11 +240,6 @@ class AdaptiveClassifier(BinaryClassifier):
     def _contributions(self, encoder: Encoder, x: Any) -> dict[int, float]:
         """What each feature of an example adds to the margin, by its key."""
         return self._learner.contributions(encoder, x)
-
-    def _encode_many(self, X: Any) -> tuple[Encoder, Any]:
-        encoder, rows = super()._encode_many(X)
-        # The margin is no linear function of an example, so it matters whether a column comes once with a sum.
-        return encoder, without_duplicates(rows) if isinstance(encoder, Rows) else rows
 
     def _predict_one(self, encoder: Encoder, x: Any) -> Any:
         margin = self._learner.margin(encoder, x)

@@ -11,7 +11,7 @@ from river import base
 
 from stream_pegasos.checks import LARGEST_WEIGHT, check_integer, check_lengths, check_number
 from stream_pegasos.engine import AdaptiveLearner, Encoder, KernelLearner, Learner, MultiLearner, Rows, Vocabulary
-from stream_pegasos.frames import csr_arrays, frame_like, frame_to_dicts, is_frame, series_like
+from stream_pegasos.frames import csr_arrays, frame_like, frame_to_dicts, is_frame, series_like, without_duplicates
 from stream_pegasos.labels import Label, check_label
 from stream_pegasos.persistence import Saveable, pack, pack_parameters, unpack
 
@@ -38,6 +38,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
     _vocabulary: Vocabulary
     _learner: Learner | AdaptiveLearner | KernelLearner | MultiLearner
     class_weight: ClassWeight = None
+    _linear = True  # whether values of one column that comes twice count as their sum does
     _label_counts: Mapping[Label, int]  # of the examples learned, where class_weight is "balanced"
 
     # One example at a time.
@@ -180,7 +181,8 @@ class Classifier(Saveable, base.MiniBatchClassifier):
 
     def _encode_many(self, X: Any) -> tuple[Encoder, Any]:
         if hasattr(X, "tocsr"):
-            return Rows(), csr_arrays(X.tocsr())
+            rows = csr_arrays(X.tocsr())
+            return Rows(), rows if self._linear else without_duplicates(rows)
         if is_frame(X):
             return self._vocabulary, frame_to_dicts(X)
         if isinstance(X, (dict, str, bytes)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -18,9 +18,9 @@ from stream_pegasos.checks import (
     check_number,
     check_one_of,
 )
-from stream_pegasos.classifier import ClassWeight, Outcomes
+from stream_pegasos.classifier import ClassWeight, Floats, Outcomes
 from stream_pegasos.engine import Encoder, kernel_learner
-from stream_pegasos.labels import Label
+from stream_pegasos.labels import Label, Labels
 
 __all__ = ["KernelPegasosClassifier"]
 
@@ -119,6 +119,8 @@ class KernelPegasosClassifier(BinaryClassifier):
 
     """
 
+    _linear = False
+
     def __init__(
         self,
         l2: float = 1e-4,
@@ -170,20 +172,14 @@ class KernelPegasosClassifier(BinaryClassifier):
     def dual_coef(self) -> NDArray[np.float64]:
         return self._learner.get_state()["coefficients"]  # type: ignore[no-any-return]
 
-    def _encode_many(self, X: Any) -> tuple[Encoder, Any]:
-        if hasattr(X, "tocsr"):
-            X = X.tocsr()
-            if not X.has_canonical_format:
-                X = X.copy()
-                X.sum_duplicates()
-        return super()._encode_many(X)
-
-    def _learn_many(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Outcomes:
+    def _learn_signs(
+        self, encoder: Encoder, rows: Any, labels: Labels, signs: Floats, weights: Floats | None
+    ) -> Outcomes:
         if self.kernel in ("linear", "rbf", "cosine"):
-            return super()._learn_many(encoder, rows, y, w)
+            return super()._learn_signs(encoder, rows, labels, signs, weights)
         before = self._learner.get_state()
         try:
-            return super()._learn_many(encoder, rows, y, w)
+            return super()._learn_signs(encoder, rows, labels, signs, weights)
         except BaseException:  # perhaps of the kernel's, which may fail for an example in the middle
             self._learner.set_state(before)
             raise
