@@ -11,7 +11,7 @@ cdef struct Step:  # what the features of an example have in common
 
 cdef inline void set_ratio(Feature* feature, double smoothing) noexcept nogil:
     if smoothing != 0.0:
-        feature.log_ratio = log((feature.positives + smoothing) / (feature.negatives + smoothing))
+        feature.log_ratio = log(feature.positives + smoothing) - log(feature.negatives + smoothing)
 
 
 cdef inline void learn_feature(Feature* feature, double gradient, const Step* step) noexcept nogil:

@@ -149,8 +149,11 @@ class AdaptiveLearner:
         return LEAST_SCALE + abs(feature.log_ratio - self._intercept.log_ratio)
 
     def _log_ratio(self, feature: Feature) -> float:
+        if not self._smoothing:
+            return 0.0
         smoothing = self._smoothing * self._evidence
-        return math.log((feature.positives + smoothing) / (feature.negatives + smoothing)) if smoothing else 0.0
+        # A difference, as it changes its sign exactly where the classes are exchanged.
+        return math.log(feature.positives + smoothing) - math.log(feature.negatives + smoothing)
 
     def _scaled(self, row: Row) -> list[float]:
         """The values that the weights meet: scaled, then divided by their norm."""
