@@ -1,5 +1,6 @@
 import os
 import pickle
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +108,38 @@ def unchanged():
             assert [pickle.dumps(model) for model in self.models] == self.before
 
     return Unchanged
+
+
+@pytest.fixture(scope="session")
+def run_threads():
+    """A function: each of the first works runs to its end in a thread of its own, each of the others again and again
+    until then. None may fail.
+    """
+
+    def run(works, repeated):
+        done, failures = threading.Event(), []
+
+        def guarded(work, again):
+            try:
+                work()
+                while again and not done.is_set():
+                    work()
+            except BaseException as error:
+                failures.append(error)
+
+        finishing = [threading.Thread(target=guarded, args=(work, False)) for work in works]
+        repeating = [threading.Thread(target=guarded, args=(work, True)) for work in repeated]
+        for thread in (*finishing, *repeating):
+            thread.start()
+        for thread in finishing:
+            thread.join(120)
+        done.set()
+        for thread in repeating:
+            thread.join(120)
+        assert not failures, failures
+        assert not any(thread.is_alive() for thread in (*finishing, *repeating))
+
+    return run
 
 
 @pytest.fixture(scope="session")

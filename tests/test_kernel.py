@@ -4,7 +4,6 @@ import math
 import operator
 import pickle
 import sys
-import threading
 
 import numpy as np
 import pandas as pd
@@ -746,21 +745,12 @@ def test_in_a_pipeline_it_learns():
 
 
 @pytest.mark.skipif(pure, reason="the pure engine is one step of Python after another, and locks nothing")
-def test_threads_share_a_model():
+def test_threads_share_a_model(run_threads):
     """Readers find whole steps: never more support vectors than the budget, and the names of those that learn."""
     model = KernelPegasosClassifier(l2=1e-2, budget=15)
     model.learn_many([{"a": 1.0}, {"b": 1.0}], [True, False])
     X, y = zip(*stream(300), strict=True)
     y = [label == "in" for label in y]
-    done, failures = threading.Event(), []
-
-    def guarded(work, again):
-        try:
-            work()
-            while again and not done.is_set():
-                work()
-        except BaseException as error:
-            failures.append(error)
 
     def learn_bulks():
         for _ in range(20):
@@ -778,19 +768,8 @@ def test_threads_share_a_model():
         assert math.isfinite(model.decision_function_one({"a": 1.0, "unheard of": 1.0, ("of", 1): 2.0}))
         assert np.isfinite(model.decision_function_many([{"b": 1.0, "never": 2.0}] * 3)).all()
 
-    learners = [
-        threading.Thread(target=guarded, args=(work, False)) for work in (learn_bulks, learn_bulks, learn_singly)
-    ]
-    readers = [threading.Thread(target=guarded, args=(work, True)) for work in (look, predict, predict)]
-    for thread in (*learners, *readers):
-        thread.start()
-    for thread in learners:
-        thread.join(120)
-    done.set()
-    for thread in readers:
-        thread.join(120)
-    assert not failures, failures
-    assert not any(thread.is_alive() for thread in (*learners, *readers))
+    learners, readers = [learn_bulks, learn_bulks, learn_singly], [look, predict, predict]
+    run_threads(learners, readers)
     assert model.n_iterations == 2 + 20 * 2 * 300 + 2_000
     names = set(model._vocabulary.names)
     assert {f"name {i}" for i in range(2_000)} <= names and not names & {"unheard of", ("of", 1), "never"}

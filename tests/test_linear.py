@@ -10,7 +10,6 @@ import random
 import subprocess
 import sys
 import textwrap
-import threading
 
 import numpy as np
 import pandas as pd
@@ -1219,7 +1218,7 @@ def test_csv_streams_through_river(tmp_path):
 
 @pytest.mark.skipif(pure, reason="the pure engine is one step of Python after another, and locks nothing")
 @pytest.mark.parametrize("batch_size", [1, 3])
-def test_threads_share_a_model(batch_size, tmp_path):
+def test_threads_share_a_model(batch_size, tmp_path, run_threads):
     generator = np.random.default_rng(0)
     n, bulks, singles = 2_000, 10, 3_000
     X = sparse.random(n, 200_000, density=2e-4, format="csr", rng=generator)
@@ -1227,16 +1226,6 @@ def test_threads_share_a_model(batch_size, tmp_path):
     y[:2] = [True, False]
     model = PegasosClassifier(batch_size=batch_size, fit_intercept=True)
     model.learn_many(X[:2], y[:2])
-    done, failures = threading.Event(), []
-
-    def guarded(work):
-        def run_it():
-            try:
-                work()
-            except BaseException as error:
-                failures.append(error)
-
-        return threading.Thread(target=run_it)
 
     def learn_bulks():
         for _ in range(bulks):
@@ -1246,34 +1235,19 @@ def test_threads_share_a_model(batch_size, tmp_path):
         for i in range(singles):
             model.learn_one({i: 1.0, "name": 0.5, f"name {i}": -1.0}, i % 2 == 0)
 
-    def until_done(work):
-        def again():
-            while not done.is_set():
-                work()
-
-        return again
-
     def save():
         model.save(tmp_path / "model")
         assert load(tmp_path / "model").n_iterations <= model.n_iterations
 
-    learners = [guarded(learn_bulks), guarded(learn_bulks), guarded(learn_singly)]
+    learners = [learn_bulks, learn_bulks, learn_singly]
     readers = [
-        guarded(until_done(lambda: model.predict_one({5: 1.0, "name": 1.0}))),
-        guarded(until_done(lambda: model.predict_proba_many(X[:50]))),
-        guarded(until_done(lambda: (model.weights, model.intercept, model._memory_usage))),
-        guarded(until_done(save)),
-        guarded(until_done(lambda: pickle.loads(pickle.dumps(model)).predict_one({5: 1.0}))),
+        lambda: model.predict_one({5: 1.0, "name": 1.0}),
+        lambda: model.predict_proba_many(X[:50]),
+        lambda: (model.weights, model.intercept, model._memory_usage),
+        save,
+        lambda: pickle.loads(pickle.dumps(model)).predict_one({5: 1.0}),
     ]
-    for thread in (*learners, *readers):
-        thread.start()
-    for thread in learners:
-        thread.join(120)
-    done.set()
-    for thread in readers:
-        thread.join(120)
-    assert not failures
-    assert not any(thread.is_alive() for thread in (*learners, *readers))
+    run_threads(learners, readers)
     total = 2 + 2 * bulks * n + singles
     assert model.n_iterations * batch_size + model._learner.n_buffered == total
     assert all(map(math.isfinite, model.weights.values()))

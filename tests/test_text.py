@@ -4,7 +4,6 @@ import itertools
 import math
 import pickle
 import random
-import threading
 
 import numpy as np
 import orjson
@@ -734,7 +733,7 @@ def test_a_real_stream(data_folder):
 
 
 @pytest.mark.skipif(pure, reason="the pure engine is one step of Python after another, and locks nothing")
-def test_threads_share_a_model(tmp_path):
+def test_threads_share_a_model(tmp_path, run_threads):
     generator = random.Random(0)
     texts = [" ".join(f"w{generator.randrange(10**6)}" for _ in range(100)) for _ in range(1000)]
     y = [i % 2 == 0 for i in range(1000)]
@@ -742,29 +741,12 @@ def test_threads_share_a_model(tmp_path):
     model = PegasosTextClassifier(features, PegasosClassifier(batch_size=2))
     other = PegasosTextClassifier(features)  # shares the features
     bulks, singles = 10, 3_000
-    done, failures = threading.Event(), []
     expected = HashedBagOfWords().transform_one("see you at lunch")
-
-    def guarded(work):
-        def run():
-            try:
-                work()
-            except BaseException as error:
-                failures.append(error)
-
-        return threading.Thread(target=run)
 
     def learn_singly(made):
         for i in range(singles):
             made.predict_one(texts[i % 1000])
             made.learn_one(texts[i % 1000], i % 2 == 0)
-
-    def until_done(work):
-        def again():
-            while not done.is_set():
-                work()
-
-        return again
 
     def save():
         model.save(tmp_path / "model")
@@ -776,30 +758,22 @@ def test_threads_share_a_model(tmp_path):
 
     model.learn_many(texts[:2], y[:2])
     learners = [
-        guarded(lambda: [model.learn_many(texts, y) for _ in range(bulks)]),
-        guarded(lambda: [model.predict_learn_many(texts, y) for _ in range(bulks)]),
-        guarded(lambda: learn_singly(model)),
-        guarded(lambda: learn_singly(other)),
-        guarded(lambda: [other.learn_many(texts, y) for _ in range(bulks)]),
+        lambda: [model.learn_many(texts, y) for _ in range(bulks)],
+        lambda: [model.predict_learn_many(texts, y) for _ in range(bulks)],
+        lambda: learn_singly(model),
+        lambda: learn_singly(other),
+        lambda: [other.learn_many(texts, y) for _ in range(bulks)],
     ]
     readers = [
-        guarded(until_done(lambda: model.predict_proba_one("see you"))),
-        guarded(until_done(lambda: model.predict_many(texts[:20]))),
-        guarded(until_done(lambda: (len(model.weights), model.intercept, model._memory_usage))),
-        guarded(until_done(save)),
-        guarded(until_done(transform)),
-        guarded(until_done(lambda: copy.deepcopy(model).predict_one("see you"))),
-        guarded(until_done(lambda: model.flush())),
+        lambda: model.predict_proba_one("see you"),
+        lambda: model.predict_many(texts[:20]),
+        lambda: (len(model.weights), model.intercept, model._memory_usage),
+        save,
+        transform,
+        lambda: copy.deepcopy(model).predict_one("see you"),
+        model.flush,
     ]
-    for thread in (*learners, *readers):
-        thread.start()
-    for thread in learners:
-        thread.join(120)
-    done.set()
-    for thread in readers:
-        thread.join(120)
-    assert not failures
-    assert not any(thread.is_alive() for thread in (*learners, *readers))
+    run_threads(learners, readers)
     assert other.n_iterations == singles + bulks * 1000
     total = 2 + 2 * bulks * 1000 + singles
     assert total / 2 <= model.n_iterations + model.classifier._learner.n_buffered <= total
