@@ -814,13 +814,15 @@ def _named(features: Any, weights: dict[int, float], examples: "Iterable[Example
 
 def _print_answers(model: Any, X: list[Any]) -> None:
     negative, positive = model.classes
-    known = [label for label in (negative, positive) if label is not None]
+    labels, probabilities = getattr(model, "classifier", model)._answers(*model._encode_many(X))
     lines = []
-    for label, probabilities in zip(model.predict_many(X).tolist(), model.predict_proba_many(X).tolist(), strict=True):
-        if label in known:
-            lines.append(f"{_printable(label)}\t{probabilities[known.index(label)]:.6f}")
-        else:  # nothing is known yet, or not enough to decide
+    for label, p in zip(labels.tolist(), probabilities.tolist(), strict=True):
+        if label is None or label not in (negative, positive):  # nothing is known yet, or not enough to decide
             lines.append("\t0.500000")
+        elif negative is None or positive is None:
+            lines.append(f"{_printable(label)}\t1.000000")
+        else:
+            lines.append(f"{_printable(label)}\t{p if label == positive else 1.0 - p:.6f}")
     _print("\n".join(lines))
 
 
