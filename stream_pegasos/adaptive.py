@@ -15,6 +15,7 @@ from stream_pegasos.checks import (
     check_adaptive_state,
     check_bool,
     check_integer,
+    check_max_features,
     check_number,
     check_one_of,
     check_share,
@@ -90,6 +91,11 @@ class AdaptiveClassifier(BinaryClassifier):
         tenth from then on, so that weights move faster, and weights shrink by the root of it. Those that heed errors
         alone do best, such as HDDMW: others raise alarms also where errors become fewer. Examples are learned one at a
         time, which is slower. A saved model is loaded with a fresh detector.
+    max_features
+        How many features may be known, at least 1; `None` for no limit. When an example brings in more, those are
+        forgotten that the fewest examples had, where an example counts half once it is `half_life` examples old; of
+        equal ones those with the larger hash or number; until three quarters of the limit are left. Names of features
+        are forgotten, too, once there are twice as many.
 
     Attributes
     ----------
@@ -181,6 +187,7 @@ class AdaptiveClassifier(BinaryClassifier):
         threshold: float = 0.5,
         max_false_positive_rate: float | None = None,
         drift_detector: base.DriftDetector | base.BinaryDriftDetector | None = None,
+        max_features: int | None = None,
     ) -> None:
         check_number("learning_rate", learning_rate, 1e-30, 1e30)
         check_one_of("loss", loss, ("hinge", "log"))
@@ -210,6 +217,7 @@ class AdaptiveClassifier(BinaryClassifier):
         self.threshold = threshold
         self.max_false_positive_rate = max_false_positive_rate
         self.drift_detector = drift_detector
+        self.max_features = check_max_features(max_features)
         self.n_drifts = 0
         self._control = (
             None if max_false_positive_rate is None else FalsePositiveControl(float(max_false_positive_rate))
@@ -223,15 +231,17 @@ class AdaptiveClassifier(BinaryClassifier):
                 float(smoothing) if naive_bayes else 0.0,
                 0.0 if half_life is None else float(half_life),
                 float(intercept_scaling) if fit_intercept else 0.0,
+                max_features or 0,
             ),
             watched=max_false_positive_rate is not None or drift_detector is not None,
         )
 
     @property
     def weights(self) -> dict[Any, float]:
-        keys, values = self._learner.items()
-        pairs = sorted(zip(keys.tolist(), values.tolist(), strict=True))
-        return {self._vocabulary.name(key): value for key, value in pairs}
+        with self._lock:
+            keys, values = self._learner.items()
+            pairs = sorted(zip(keys.tolist(), values.tolist(), strict=True))
+            return {self._vocabulary.name(key): value for key, value in pairs}
 
     @property
     def intercept(self) -> float:
@@ -252,7 +262,7 @@ class AdaptiveClassifier(BinaryClassifier):
     ) -> Outcomes:
         if self._detector is not None:
             return self._learn_in_turn(encoder, rows, labels, signs, weights)
-        margins, probabilities = self._learner.predict_learn_many(encoder, rows, signs, weights)
+        margins, probabilities = self._learn_rows(encoder, rows, signs, weights)
         if self._control is None:
             return Outcomes(margins, probabilities, self._positive_many(margins, probabilities))
         n_undecided = self._n_undecided(labels, signs)
@@ -273,7 +283,7 @@ class AdaptiveClassifier(BinaryClassifier):
             if i >= n_undecided:
                 positive[i] = self._decide_and_count(float(margins[i]), float(probabilities[i]), sign)
                 self._tell_detector(positive[i] != (sign > 0.0))
-            self._learner.predict_learn_many(encoder, row, signs[this], None if weights is None else weights[this])
+            self._learn_rows(encoder, row, signs[this], None if weights is None else weights[this])
         return Outcomes(margins, probabilities, positive)
 
     def _n_undecided(self, labels: Labels, signs: Floats) -> int:
@@ -327,5 +337,9 @@ class AdaptiveClassifier(BinaryClassifier):
             model._control.set_state(values["false_positive_control"])
         return model
 
+    def _importance(self, state: Mapping[str, Any]) -> Floats:
+        return state["positives"] + state["negatives"]  # type: ignore[no-any-return]
+
     def _check_state(self, state: Mapping[str, Any], names: list[Any]) -> None:
+        self._check_n_features(state)
         check_adaptive_state(state, names)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos._pure.weights import FIRST_NAME, INTERCEPT
 from stream_pegasos.checks import LARGEST_WEIGHT, check_lengths, check_number
 from stream_pegasos.classifier import Bools, Classifier, ClassWeight, Floats, Outcomes, check_class_weight
 from stream_pegasos.engine import AdaptiveLearner, Encoder, KernelLearner, Learner, Vocabulary, signs_of
-from stream_pegasos.frames import n_rows
+from stream_pegasos.frames import n_rows, some_rows
 from stream_pegasos.labels import Label, Labels, label_array, label_list
 from stream_pegasos.persistence import pack, unpack
 
 __all__ = ["BinaryClassifier"]
+
+# The arrays of a learner's state that have an entry a feature.
+OF_FEATURES = {"keys", "values", "sums", "log_ratios", "gradient_squares", "positives", "negatives"}
 
 
 class BinaryClassifier(Classifier):
@@ -23,6 +28,7 @@ class BinaryClassifier(Classifier):
 
     pos_label: Label | None
     class_weight: ClassWeight
+    max_features: int | None = None
     _labels: Labels
     _learner: Learner | AdaptiveLearner | KernelLearner
 
@@ -79,12 +85,13 @@ class BinaryClassifier(Classifier):
             sign = None
         if not isinstance(w, float) or w != 1.0:
             check_number("w", w, 0.0, LARGEST_WEIGHT)
-        if sign is not None and w == 1.0 and self._straight:
-            self._learner.learn(encoder, x, sign, 1.0)
-        elif sign is not None and self._straight_with_weight:
-            self._learner.learn(encoder, x, sign, self._weight(self._labels.of_sign(sign), w))
-        else:
+        if sign is None or not self._straight_with_weight:
             self._learn_many(encoder, [x], [y], w)
+            return
+        weight = 1.0 if w == 1.0 and self._straight else self._weight(self._labels.of_sign(sign), w)
+        self._learner.learn(encoder, x, sign, weight)
+        if self.max_features is not None:
+            self._forget_least(self.max_features)
 
     def _learn_many(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Outcomes:
         labels, exchanged, signs = self._signs_many(y)
@@ -108,8 +115,68 @@ class BinaryClassifier(Classifier):
         self, encoder: Encoder, rows: Any, labels: Labels, signs: Floats, weights: Floats | None
     ) -> Outcomes:
         """Learn rows with a sign each, those of `labels`, which are taken over after."""
-        margins, probabilities = self._learner.predict_learn_many(encoder, rows, signs, weights)
+        margins, probabilities = self._learn_rows(encoder, rows, signs, weights)
         return Outcomes(margins, probabilities, self._positive_many(margins, probabilities))
+
+    def flush(self) -> None:
+        with self._lock:
+            self._learner.flush()
+            if self.max_features is not None:
+                self._forget_least(self.max_features)
+
+    def _learn_rows(self, encoder: Encoder, rows: Any, signs: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
+        """The margin of each row and its probability, before it was learned."""
+        margins, probabilities = self._learner.predict_learn_many(encoder, rows, signs, weights)
+        if self.max_features is None:
+            return margins, probabilities
+        self._forget_least(self.max_features)
+        done, n = len(margins), len(signs)
+        if done == n:
+            return margins, probabilities
+        # The engine stops after an example with which there are too many features.
+        rest = self._learn_rows(
+            encoder, some_rows(rows, done, n), signs[done:], None if weights is None else weights[done:]
+        )
+        return np.concatenate([margins, rest[0]]), np.concatenate([probabilities, rest[1]])
+
+    def _forget_least(self, max_features: int) -> None:
+        """Forget features if there are more than that many, or names if there are twice as many."""
+        if len(self._learner) <= max_features and self._vocabulary.size() <= 2 * max_features:
+            return
+        state = self._learner.get_state()
+        if len(self._learner) > max_features:
+            importance = self._importance(state)
+            n_forgotten = len(self._learner) - max(1, max_features * 3 // 4)
+            most = np.partition(importance, n_forgotten - 1)[n_forgotten - 1]
+            kept = importance > most
+            equal = np.flatnonzero(importance == most)
+            equal = equal[np.argsort(state["keys"][equal])]
+            kept[equal[: len(importance) - n_forgotten - kept.sum()]] = True
+            for name in OF_FEATURES & state.keys():
+                state[name] = state[name][kept]
+            if "squares" in state:
+                state["squares"] = math.fsum((state["values"] ** 2).tolist())
+        self._forget_names(state)
+        self._learner.set_state(state)
+
+    def _forget_names(self, state: dict[str, Any]) -> None:
+        """Forget the names that no key in the state stands for, and number the others anew."""
+        of_keys = [name for name in ("keys", "buffer_keys") if name in state]
+        used = np.unique(np.concatenate([state[name][state[name] >= FIRST_NAME] for name in of_keys]))
+        names = self._vocabulary.names
+        self._vocabulary.set_names([names[key - FIRST_NAME] for key in used.tolist()])
+        for name in of_keys:
+            keys = state[name]
+            state[name] = np.where(keys >= FIRST_NAME, FIRST_NAME + np.searchsorted(used, keys), keys)
+
+    def _importance(self, state: Mapping[str, Any]) -> Floats:
+        """Of each feature in a state, where there is a `max_features`: the least are forgotten first."""
+        raise NotImplementedError
+
+    def _check_n_features(self, state: Mapping[str, Any]) -> None:
+        n = int((state["keys"] != INTERCEPT).sum())
+        if self.max_features is not None and n > self.max_features:
+            raise ValueError(f"there are {n} features, more than max_features={self.max_features}")
 
     def _signs_many(self, y: Iterable[Any]) -> tuple[Labels, bool, NDArray[np.float64]]:
         """The labels with any new ones in `y`, whether that exchanged positive and negative, and +1 or −1 for each."""

@@ -12,7 +12,7 @@ import numpy as np
 from stream_pegasos._pure.adaptive import LARGEST_EVIDENCE
 from stream_pegasos._pure.encoders import plain_name
 from stream_pegasos._pure.learner import LARGEST_SLOPE, SMALLEST_SLOPE
-from stream_pegasos._pure.weights import DIRECT_LIMIT, FIRST_NAME, FOLD_BELOW, INTERCEPT, VALUE_LIMIT
+from stream_pegasos._pure.weights import DIRECT_LIMIT, FIRST_NAME, FOLD_BELOW, INTERCEPT, MULTIPLIER, VALUE_LIMIT
 
 # With l2 and the weights of examples inside these limits every sum stays finite, whatever the stream brings.
 SMALLEST_L2, LARGEST_L2, LARGEST_WEIGHT = 1e-30, 1e30, 1e30
@@ -29,6 +29,12 @@ def check_share(name: str, value: Any) -> None:
     check_number(name, value, 0.0, 1.0)
     if value in (0.0, 1.0):
         raise ValueError(f"{name} is {value!r}; it must be between 0 and 1, both excluded")
+
+
+def check_max_features(value: Any) -> Any:
+    if value is not None:
+        check_integer("max_features", value, 1, 1 << 53)
+    return value
 
 
 def check_integer(name: str, value: Any, low: int, high: int) -> None:
@@ -185,8 +191,11 @@ def check_keys(keys: Any, names: list[Any]) -> None:
 
 
 def check_unique(keys: Any) -> None:
-    if len(np.unique(keys)) < len(keys):
-        raise ValueError("a feature has two weights")
+    hashes = keys.view(np.uint64) * np.uint64(MULTIPLIER)
+    if not (hashes[1:] > hashes[:-1]).all():  # the order in which the compiled engine writes them
+        hashes.sort()
+        if (hashes[1:] == hashes[:-1]).any():
+            raise ValueError("a feature has two weights")
 
 
 def check_floats(numbers: Any, shape: tuple[int, ...]) -> None:

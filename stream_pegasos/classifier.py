@@ -13,7 +13,8 @@ from stream_pegasos.checks import LARGEST_WEIGHT, check_integer, check_lengths, 
 from stream_pegasos.engine import AdaptiveLearner, Encoder, KernelLearner, Learner, MultiLearner, Rows, Vocabulary
 from stream_pegasos.frames import csr_arrays, frame_like, frame_to_dicts, is_frame, series_like, without_duplicates
 from stream_pegasos.labels import Label, check_label
-from stream_pegasos.persistence import Saveable, pack, pack_parameters, unpack
+from stream_pegasos.locks import Lock
+from stream_pegasos.persistence import Saveable, Snapshot, pack, pack_parameters, unpack
 
 __all__ = ["Classifier"]
 
@@ -38,8 +39,14 @@ class Classifier(Saveable, base.MiniBatchClassifier):
     _vocabulary: Vocabulary
     _learner: Learner | AdaptiveLearner | KernelLearner | MultiLearner
     class_weight: ClassWeight = None
+    _lock: Lock  # whoever holds it finds the model between two steps
     _linear = True  # whether values of one column that comes twice count as their sum does
     _label_counts: Mapping[Label, int]  # of the examples learned, where class_weight is "balanced"
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        model = super().__new__(cls)
+        model._lock = Lock()
+        return model
 
     # One example at a time.
 
@@ -64,7 +71,8 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             The model is then as it was before.
         """
         encoder, x = self._encode_one(x)
-        self._learn_one(encoder, x, y, w)
+        with self._lock:
+            self._learn_one(encoder, x, y, w)
 
     def predict_one(self, x: Any) -> Any:  # type: ignore[override]
         """The label of `x`. Before anything is learned it is `None` or, with two classes and no `pos_label`, `False`.
@@ -74,7 +82,9 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         x
             The features, as for `learn_one`; those never learned count nothing.
         """
-        return self._predict_one(*self._encode_one(x))
+        encoder, x = self._encode_one(x)
+        with self._lock:
+            return self._predict_one(encoder, x)
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:  # type: ignore[override]
         """The probability of each label; the label that `predict_one` gives has the largest one, unless a threshold or
@@ -85,7 +95,9 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         x
             The features, as for `learn_one`.
         """
-        return self._predict_proba_one(*self._encode_one(x))
+        encoder, x = self._encode_one(x)
+        with self._lock:
+            return self._predict_proba_one(encoder, x)
 
     def decision_function_one(self, x: Any) -> Any:
         """What the decision rests on: with two classes the margin, above 0 for the positive one; with more a dict of
@@ -96,7 +108,9 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         x
             The features, as for `learn_one`.
         """
-        return self._decision_function_one(*self._encode_one(x))
+        encoder, x = self._encode_one(x)
+        with self._lock:
+            return self._decision_function_one(encoder, x)
 
     # Many examples in one call.
 
@@ -142,7 +156,9 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         X
             As for `learn_many`.
         """
-        labels = self._predict_many(*self._encode_many(X))
+        encoder, rows = self._encode_many(X)
+        with self._lock:
+            labels = self._predict_many(encoder, rows)
         return series_like(X, labels) if is_frame(X) else labels
 
     def predict_proba_many(self, X: Any) -> Any:
@@ -154,7 +170,9 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         X
             As for `learn_many`.
         """
-        labels, probabilities = self._predict_proba_many(*self._encode_many(X))
+        encoder, rows = self._encode_many(X)
+        with self._lock:
+            labels, probabilities = self._predict_proba_many(encoder, rows)
         return frame_like(X, dict(zip(labels, probabilities.T, strict=True))) if is_frame(X) else probabilities
 
     def decision_function_many(self, X: Any) -> Any:
@@ -165,14 +183,23 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         X
             As for `learn_many`.
         """
-        return self._decision_function_many(*self._encode_many(X))
+        encoder, rows = self._encode_many(X)
+        with self._lock:
+            return self._decision_function_many(encoder, rows)
 
     def flush(self) -> None:
         """Take the step with the examples that the mini-batch buffer holds; none if it is empty."""
-        self._learner.flush()
+        with self._lock:
+            self._learner.flush()
+
+    def snapshot(self, progress: Any = None) -> Snapshot:
+        with self._lock:
+            return super().snapshot(progress)
 
     def _predict_learn_many(self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> Outcomes:
-        return self._learn_many(*self._encode_many(X), y, w)
+        encoder, rows = self._encode_many(X)
+        with self._lock:
+            return self._learn_many(encoder, rows, y, w)
 
     # What encodes the examples.
 

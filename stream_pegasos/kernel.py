@@ -162,8 +162,9 @@ class KernelPegasosClassifier(BinaryClassifier):
 
     @property
     def support_vectors(self) -> list[dict[Any, float]]:
-        state = self._learner.get_state()
-        names = [self._vocabulary.name(key) for key in state["keys"].tolist()]
+        with self._lock:
+            state = self._learner.get_state()
+            names = [self._vocabulary.name(key) for key in state["keys"].tolist()]
         items = list(zip(names, state["values"].tolist(), strict=True))
         ends = state["indptr"].tolist()
         return [dict(items[begin:end]) for begin, end in pairwise(ends)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self, cast
 
+import numpy as np
 from numpy.typing import NDArray
 from river import optim
 
@@ -12,11 +13,12 @@ from stream_pegasos._pure.weights import INTERCEPT
 from stream_pegasos.binary import BinaryClassifier
 from stream_pegasos.checks import (
     check_integer,
+    check_max_features,
     check_one_of,
     check_state,
     check_step_parameters,
 )
-from stream_pegasos.classifier import ClassWeight
+from stream_pegasos.classifier import ClassWeight, Floats
 from stream_pegasos.engine import Encoder, Learner
 from stream_pegasos.first_weights import FirstWeights
 from stream_pegasos.labels import Label
@@ -72,6 +74,10 @@ class PegasosClassifier(BinaryClassifier):
         seed made of the initializer's and the feature's name, when the feature is first learned; if they leave the ball
         of radius 1/√λ all weights are scaled back into it. A feature that comes late finds its first weight shrunk as
         the steps before have shrunk the others: with t0 = 0 the first step leaves nothing of any of them.
+    max_features
+        How many features may have a weight, at least 1; `None` for no limit. When an example brings in more, those
+        whose weight is nearest to 0 are forgotten, of equal ones those with the larger hash or number, until three
+        quarters of the limit are left. Names of features are forgotten, too, once there are twice as many.
 
     Attributes
     ----------
@@ -142,6 +148,7 @@ class PegasosClassifier(BinaryClassifier):
         average: bool | int | str = False,
         counter: str = "every",
         initializer: optim.initializers.Initializer | None = None,
+        max_features: int | None = None,
     ) -> None:
         check_step_parameters(l2, batch_size, t0, project, fit_intercept, intercept_scaling)
         if isinstance(average, str):
@@ -160,6 +167,7 @@ class PegasosClassifier(BinaryClassifier):
         self.average = average
         self.counter = counter
         self.initializer = initializer
+        self.max_features = check_max_features(max_features)
         self._set_up(
             Learner(
                 float(l2),
@@ -171,21 +179,23 @@ class PegasosClassifier(BinaryClassifier):
                 average == "weighted",
                 counter == "violations",
                 None if initializer is None else FirstWeights(initializer),
+                max_features or 0,
             )
         )
 
     @property
     def _first_weights(self) -> FirstWeights | None:
-        return cast(FirstWeights | None, self._learner.arguments[-1])
+        return cast(FirstWeights | None, self._learner.arguments[8])
 
     @property
     def weights(self) -> dict[Any, float]:
-        keys, values = self._learner.weights.items()
-        return {
-            self._vocabulary.name(key): value
-            for key, value in sorted(zip(keys.tolist(), values.tolist(), strict=True))
-            if key != INTERCEPT
-        }
+        with self._lock:
+            keys, values = self._learner.weights.items()
+            return {
+                self._vocabulary.name(key): value
+                for key, value in sorted(zip(keys.tolist(), values.tolist(), strict=True))
+                if key != INTERCEPT
+            }
 
     @property
     def intercept(self) -> float:
@@ -217,10 +227,11 @@ class PegasosClassifier(BinaryClassifier):
             sign = self._labels.signs.get(y)
         except TypeError:  # not even hashable
             sign = None
-        if sign is None or w != 1.0 or self.class_weight is not None:
-            self._learn_one(self._vocabulary, x, y, w)
-        else:
-            self._learner.learn(self._vocabulary, x, sign, 1.0)
+        with self._lock:
+            if sign is None or w != 1.0 or self.class_weight is not None or self.max_features is not None:
+                self._learn_one(self._vocabulary, x, y, w)
+            else:
+                self._learner.learn(self._vocabulary, x, sign, 1.0)
 
     def predict_one(self, x: dict[Any, Any]) -> Any:  # type: ignore[override]
         """The label of `x`. Before anything is learned it is `False`, or `None` where `pos_label` is given and no bool.
@@ -230,12 +241,16 @@ class PegasosClassifier(BinaryClassifier):
         x
             The features, as for `learn_one`; those never learned count nothing.
         """
-        return self._decide(self._learner.margin(self._vocabulary, x))
+        with self._lock:
+            return self._decide(self._learner.margin(self._vocabulary, x))
 
     def _contributions(self, encoder: Encoder, x: Any) -> dict[int, float]:
         """What each feature of an example adds to the margin, by its key."""
         row, weights = encoder.row(x, False), self._learner.weights
         return {key: row.factor * value * weights.get(key) for key, value in zip(row.keys, row.values, strict=True)}
+
+    def _importance(self, state: Mapping[str, Any]) -> Floats:
+        return np.abs(np.where(state["keys"] == INTERCEPT, np.inf, state["values"]))
 
     def _to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         arrays, values = super()._to_state()
@@ -251,4 +266,5 @@ class PegasosClassifier(BinaryClassifier):
         return model
 
     def _check_state(self, state: Mapping[str, Any], names: list[Any]) -> None:
+        self._check_n_features(state)
         check_state(state, names, self.batch_size, bool(self.average), self.counter == "violations")

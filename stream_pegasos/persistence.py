@@ -7,9 +7,10 @@ import os
 import uuid
 import zlib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import IO, Any, ClassVar, Self
 
 import numpy as np
 import orjson
@@ -17,6 +18,8 @@ from river import base, optim
 
 FORMAT = "stream_pegasos"
 FORMAT_VERSION = 1
+PROGRESS = "progress"
+SAFETENSORS_DTYPES = {"<f8": "F64", "<i8": "I64", "|u1": "U8"}
 
 
 class Saveable:
@@ -50,17 +53,27 @@ class Saveable:
         OSError
             If the file cannot be written, as when the disk is full; what was there before is left as it was.
         """
-        from safetensors.numpy import save
+        self.snapshot().write(path)
 
+    def snapshot(self, progress: Any = None) -> Snapshot:
+        """A copy of the state as it is now, to be written while the model goes on learning.
+
+        Parameters
+        ----------
+        progress
+            What is to stand in the file beside the model, such as the position in the stream; anything that `pack`
+            takes.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is a function, which no file can hold without code.
+        """
         arrays, values = self._to_state()
-        header = {
-            "format_version": FORMAT_VERSION,
-            "kind": type(self).__name__,
-            "checksum": checksum(arrays, values),
-            "state": values,
-        }
-        # All in one entry, since safetensors writes several in any order, and the same model is to be the same file.
-        write_atomically(Path(path), save(arrays, {FORMAT: orjson.dumps(header).decode()}))
+        if progress is not None:
+            # Among the arrays, as the header of a safetensors file may not be large.
+            arrays[PROGRESS] = np.frombuffer(orjson.dumps(pack(progress)), np.uint8)
+        return Snapshot(type(self).__name__, arrays, values)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -82,6 +95,63 @@ class Saveable:
         if not isinstance(model, cls):
             raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}")
         return model
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state of a model at one moment."""
+
+    kind: str
+    arrays: Mapping[str, np.ndarray[Any, Any]]
+    values: dict[str, Any]
+
+    def write(self, path: str | os.PathLike[str], keep: str | os.PathLike[str] | None = None) -> None:
+        """Write a model file, which is there whole or not at all.
+
+        Parameters
+        ----------
+        path
+            Where to; a file that is there already is replaced at the end, in one step.
+        keep
+            Where that one goes instead of being lost.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written; what was there before is left as it was.
+        """
+        header = {
+            "format_version": FORMAT_VERSION,
+            "kind": self.kind,
+            "checksum": checksum(self.arrays, self.values),
+            "state": self.values,
+        }
+        metadata = {FORMAT: orjson.dumps(header).decode()}
+        path = Path(os.path.realpath(path))  # a symbolic link stays one
+        if path.exists() and not path.is_file():
+            with open(path, "wb") as file:  # a device or a pipe must not be replaced
+                write_safetensors(file, self.arrays, metadata)
+            return
+        with replacing(path, keep) as file:
+            write_safetensors(file, self.arrays, metadata)
+
+
+def write_safetensors(file: IO[bytes], arrays: Mapping[str, np.ndarray[Any, Any]], metadata: dict[str, str]) -> None:
+    """What `safetensors.numpy.save` gives, without its copies of all arrays, in whose time no other thread learns."""
+    arrays = {name: np.ascontiguousarray(arrays[name]) for name in arrays}
+    names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
+    header: dict[str, Any] = {"__metadata__": metadata}
+    begin = 0
+    for name in names:
+        array = arrays[name]
+        dtype = SAFETENSORS_DTYPES[array.dtype.str]
+        header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": [begin, begin + array.nbytes]}
+        begin += array.nbytes
+    text = orjson.dumps(header)
+    text += b" " * (-len(text) % 8)
+    file.write(len(text).to_bytes(8, "little") + text)
+    for name in names:
+        file.write(arrays[name].data)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -113,6 +183,17 @@ def load(path: str | os.PathLike[str]) -> Any:
     'spam'
 
     """
+    return load_with_progress(path)[0]
+
+
+def load_with_progress(path: str | os.PathLike[str]) -> tuple[Any, Any]:
+    """The model in a file, and what `snapshot` was given beside it.
+
+    Raises
+    ------
+    ValueError, OSError
+        As `load` does.
+    """
     from safetensors import SafetensorError, safe_open
 
     with open(path, "rb"):
@@ -131,7 +212,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         if version == FORMAT_VERSION and header["checksum"] != checksum(arrays, state):
             raise ValueError("its contents do not fit its checksum")
         if version == FORMAT_VERSION:
-            return Saveable._kinds[kind]._from_state(arrays, state)
+            progress = arrays.pop(PROGRESS, None)
+            model = Saveable._kinds[kind]._from_state(arrays, state)
+            return model, None if progress is None else unpack(orjson.loads(progress.tobytes()))
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error}") from None
     raise ValueError(f"{path} has format version {version!r}; this release reads {FORMAT_VERSION}")
@@ -145,20 +228,21 @@ def checksum(arrays: Mapping[str, np.ndarray[Any, Any]], state: Any) -> str:
     return f"{total:08x}"
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write to a temporary file beside `path`, and put it in the place of `path` once it is safely on the disk."""
-    path = Path(os.path.realpath(path))  # a symbolic link stays one
-    if path.exists() and not path.is_file():
-        path.write_bytes(content)  # a device or a pipe must not be replaced
-        return
-    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
+@contextlib.contextmanager
+def replacing(path: Path, keep: str | os.PathLike[str] | None = None) -> Iterator[IO[bytes]]:
+    """A file to be written, which takes the place of `path` once it is safely on the disk, and what stood there that of
+    `keep`.
+    """
+    temporary = path.with_name(f"{_temporary(path)}{uuid.uuid4().hex}.tmp")
     try:
         with open(temporary, "xb") as file:
             with contextlib.suppress(FileNotFoundError):
                 os.chmod(temporary, path.stat().st_mode & 0o777)
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
+        if keep is not None and path.exists():
+            os.replace(path, keep)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -171,6 +255,18 @@ def write_atomically(path: Path, content: bytes) -> None:
                 os.fsync(folder)
             finally:
                 os.close(folder)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove the temporary files that killed processes left when they wrote `path`."""
+    for leftover in path.absolute().parent.glob(f"{_temporary(path)}*.tmp"):
+        with contextlib.suppress(OSError):
+            leftover.unlink()
+
+
+def _temporary(path: Path) -> str:
+    """How the names of temporary files begin; short, as names may only be so long."""
+    return f".{zlib.crc32(os.fsencode(path.name)):08x}-"
 
 
 def pack(value: Any) -> Any:

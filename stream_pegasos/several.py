@@ -50,19 +50,22 @@ class SeveralClassifier(Classifier):
 
     @property
     def weights(self) -> dict[Any, dict[Any, float]]:
-        keys, values = self._learner.items()
+        with self._lock:
+            keys, values = self._learner.items()
+            columns = self._column_names()
         named = [(i, self._vocabulary.name(key)) for i, key in enumerate(keys.tolist()) if key != INTERCEPT]
         return {
             of: {name: float(values[i, column]) for i, name in named if values[i, column] != 0.0}
-            for of, column in self._column_names().items()
-            if column < values.shape[1]  # another thread may just have met a class that had no column yet
+            for of, column in columns.items()
         }
 
     @property
     def intercept(self) -> dict[Any, float]:
-        keys, values = self._learner.items()
+        with self._lock:
+            keys, values = self._learner.items()
+            columns = self._column_names()
         own = self.intercept_scaling * values[keys == INTERCEPT].sum(axis=0)
-        return {of: float(own[column]) for of, column in self._column_names().items() if column < len(own)}
+        return {of: float(own[column]) for of, column in columns.items()}
 
     @property
     def _multiclass(self) -> bool:

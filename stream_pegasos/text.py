@@ -101,6 +101,7 @@ class PegasosTextClassifier(Classifier):
             raise TypeError(f"{features!r} is a {type(features).__name__}, not a HashedBagOfWords")
         if not isinstance(self.classifier, Classifier) or isinstance(self.classifier, PegasosTextClassifier):
             raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
+        self._lock = self.classifier._lock
 
     @property
     def weights(self) -> Any:
@@ -137,7 +138,9 @@ class PegasosTextClassifier(Classifier):
         ValueError
             If the weight is out of its range or the label is a third one. The model is then as it was before.
         """
-        self.classifier._learn_one(self.features._scanner, self.features._prepare(x), y, w)
+        text = self.features._prepare(x)
+        with self._lock:
+            self.classifier._learn_one(self.features._scanner, text, y, w)
 
     def predict_one(self, x: Any) -> Any:  # type: ignore[override]
         """The label of a text, as the classifier gives it.
@@ -147,7 +150,9 @@ class PegasosTextClassifier(Classifier):
         x
             The text, as for `learn_one`.
         """
-        return self.classifier._predict_one(self.features._scanner, self.features._prepare(x))
+        text = self.features._prepare(x)
+        with self._lock:
+            return self.classifier._predict_one(self.features._scanner, text)
 
     def explain_one(self, x: Any) -> dict[str, float]:
         """Why a text has its margin: what each of its n-grams adds to it, largest size first.
@@ -170,12 +175,14 @@ class PegasosTextClassifier(Classifier):
             raise TypeError(
                 f"explain_one needs a linear classifier of two classes, not {type(self.classifier).__name__}"
             )
-        contributions = self.classifier._contributions(*self._encode_one(x))
+        with self._lock:
+            contributions = self.classifier._contributions(*self._encode_one(x))
+            intercept = self.classifier.intercept
         columns: dict[int, dict[str, float]] = {}
         for ngram, count in Counter(self.features.tokens(x)).items():
             column, sign = self.features.index(ngram)
             columns.setdefault(column, {})[ngram] = 1.0 if self.features.binary else sign * count
-        explanation = {"(intercept)": self.classifier.intercept}
+        explanation = {"(intercept)": intercept}
         for column, contribution in contributions.items():
             if contribution == 0.0:
                 continue  # also where the counts of a column cancel out

@@ -52,6 +52,7 @@ cdef class AdaptiveLearner:
     cdef bint _hinge
     cdef Calibration _calibration
     cdef readonly Py_ssize_t n_iterations
+    cdef Py_ssize_t _max_features
     cdef Guard _guard
     # Of the example in hand: the positions of its features, and the values that the weights meet.
     cdef Py_ssize_t* _positions
@@ -59,12 +60,19 @@ cdef class AdaptiveLearner:
     cdef Py_ssize_t _positions_capacity, _values_capacity
 
     def __init__(
-        self, double learning_rate, bint hinge, double margin, double smoothing, double half_life, double intercept_scaling
+        self,
+        double learning_rate,
+        bint hinge,
+        double margin,
+        double smoothing,
+        double half_life,
+        double intercept_scaling,
+        Py_ssize_t max_features=0,
     ):
-        self.arguments = (learning_rate, bool(hinge), margin, smoothing, half_life, intercept_scaling)
+        self.arguments = (learning_rate, bool(hinge), margin, smoothing, half_life, intercept_scaling, max_features)
         self._learning_rate, self._hinge, self._largest_margin, self._smoothing = learning_rate, hinge, margin, smoothing
         self._growth = 2.0 ** (1.0 / half_life) if half_life else 1.0
-        self._intercept_scaling = intercept_scaling
+        self._intercept_scaling, self._max_features = intercept_scaling, max_features
         self._evidence = self._calibration.slope = 1.0
         self._guard = Guard()
         if make_for(&self._table, 0, 2) < 0 or self._make_room(FEWEST_HOMES) < 0:
@@ -91,6 +99,22 @@ cdef class AdaptiveLearner:
         state = self.get_state()
         scales = LEAST_SCALE + abs(state["log_ratios"] - self._intercept.log_ratio) if self._smoothing else 1.0
         return state["keys"], state["values"] * scales
+
+    def weights_of(self, const int64_t[::1] keys):
+        cdef Py_ssize_t i
+        cdef Feature* feature
+        cdef Word* entry
+        weights = np.zeros(keys.shape[0])
+        cdef double[::1] out = weights
+        wait_for(self._guard, self._guard)
+        for i in range(keys.shape[0]):
+            entry = &self._table.words[seek(&self._table, hash_key(keys[i]))]
+            if entry.hash == hash_key(keys[i]):
+                feature = &self._features[entry[1].hash]
+                out[i] = feature.weight
+                if self._smoothing != 0.0:
+                    out[i] *= LEAST_SCALE + fabs(feature.log_ratio - self._intercept.log_ratio)
+        return weights
 
     def margin(self, Encoder encoder not None, x):
         # Names never learned count in the norm, so they have to be told apart.
@@ -139,7 +163,7 @@ cdef class AdaptiveLearner:
                     encoder._guard.busy = self._guard.busy = False
 
     cdef _predict_learn_many(self, Encoder encoder, X, y, weights):
-        cdef Py_ssize_t i, n
+        cdef Py_ssize_t i, n, n_done
         cdef bint learning = y is not None, weighted = weights is not None
         cdef const double[::1] labels, example_weights
         cdef double[::1] out_margins, out_probabilities
@@ -149,7 +173,7 @@ cdef class AdaptiveLearner:
             labels = y
         if weighted:
             example_weights = weights
-        n = encoder._load_many(X, True)
+        n = n_done = encoder._load_many(X, True)
         margins, probabilities = np.empty(n), np.empty(n)
         out_margins, out_probabilities = margins, probabilities
         with nogil:
@@ -169,9 +193,12 @@ cdef class AdaptiveLearner:
                     )
                     if status < 0:
                         break
+                    if 0 < self._max_features < self._table.n:
+                        n_done = i + 1
+                        break
         if status < 0:
             raise MemoryError
-        return margins, probabilities
+        return margins[:n_done], probabilities[:n_done]
 
     def flush(self):
         pass

@@ -115,6 +115,9 @@ cdef class Vocabulary(Encoder):
     cdef Py_ssize_t _n_flat, _flat_hashes_capacity, _flat_values_capacity, _ends_capacity
 
     def __init__(self, names=()):
+        self.set_names(names)
+
+    def set_names(self, names):
         self._keys = {name: FIRST_NAME + i for i, name in enumerate(names)}
         self._names = list(self._keys)
 

@@ -64,7 +64,7 @@ cdef class Learner:
     cdef readonly Py_ssize_t n_iterations
     cdef readonly Py_ssize_t n_buffered
     cdef double _l2, _t0, _intercept_scaling
-    cdef Py_ssize_t _batch_size, _average_from
+    cdef Py_ssize_t _batch_size, _average_from, _max_features
     cdef bint _project, _average_by_t, _only_violations
     cdef object _initializer
     cdef double _initial_scale
@@ -87,6 +87,7 @@ cdef class Learner:
         bint average_by_t=False,
         bint only_violations=False,
         initializer=None,
+        Py_ssize_t max_features=0,
     ):
         self.arguments = (
             l2,
@@ -98,19 +99,26 @@ cdef class Learner:
             bool(average_by_t),
             bool(only_violations),
             initializer,
+            max_features,
         )
         self.weights = WeightDict(average_from > 0)
         self._l2, self._t0, self._intercept_scaling = l2, t0, intercept_scaling
         self._batch_size, self._project = batch_size, project
         self._average_from, self._average_by_t = average_from, average_by_t
         self._only_violations = only_violations
-        self._initializer, self._initial_scale = initializer, 1.0
+        self._initializer, self._initial_scale, self._max_features = initializer, 1.0, max_features
         self._calibration.slope = 1.0
 
     def __dealloc__(self):
         free(self._buffer_hashes)
         free(self._buffer_values)
         free(self._slots)
+
+    def __len__(self):
+        return self._n_features()
+
+    def weights_of(self, keys):
+        return np.array([self.weights.get(key) for key in keys.tolist()], np.float64)
 
     def __sizeof__(self):
         return object.__sizeof__(self) + self._buffer_size * 16  # the weights count for themselves
@@ -148,7 +156,7 @@ cdef class Learner:
                     encoder._guard.busy = self.weights._guard.busy = False
 
     cdef _predict_learn_many(self, Encoder encoder, X, y, weights):
-        cdef Py_ssize_t i, n
+        cdef Py_ssize_t i, n, n_done
         cdef bint learning = y is not None, weighted = weights is not None
         cdef bint initializing = learning and self._initializer is not None
         cdef const double[::1] labels, example_weights
@@ -160,7 +168,7 @@ cdef class Learner:
             labels = y
         if weighted:
             example_weights = weights
-        n = encoder._load_many(X, learning)
+        n = n_done = encoder._load_many(X, learning)
         margins, probabilities = np.empty(n), np.empty(n)
         out_margins, out_probabilities = margins, probabilities
         if self._is_plain() and isinstance(encoder, Rows) and (<Rows> encoder)._is_dense():
@@ -190,11 +198,14 @@ cdef class Learner:
                     )
                     if status < 0:
                         break
+                    if 0 < self._max_features < self._n_features():
+                        n_done = i + 1
+                        break
             if self.weights._spread != NULL and self.weights._gather_in() < 0:
                 status = -1
         if status < 0:
             raise MemoryError
-        return margins, probabilities
+        return margins[:n_done], probabilities[:n_done]
 
     def flush(self):
         wait_for(self.weights._guard, self.weights._guard)
@@ -247,7 +258,11 @@ cdef class Learner:
 
     cdef bint _is_plain(self):
         """Whether a loop can do with the weights by column."""
-        return self._batch_size == 1 and self._initializer is None
+        return self._batch_size == 1 and self._initializer is None and self._max_features == 0
+
+    cdef Py_ssize_t _n_features(self) noexcept nogil:
+        cdef Py_ssize_t n = self.weights._table.n
+        return n - self.weights._has(INTERCEPT_HASH) if self._intercept_scaling != 0.0 else n
 
     cdef double _initialize(self, Encoder encoder) except? -1.0:
         """Give new features of the example in hand their first weights; its margin with them."""

@@ -55,8 +55,9 @@ class AdaptiveLearner:
         smoothing: float,
         half_life: float,
         intercept_scaling: float,
+        max_features: int = 0,
     ) -> None:
-        self.arguments = (learning_rate, hinge, margin, smoothing, half_life, intercept_scaling)
+        self.arguments = (learning_rate, hinge, margin, smoothing, half_life, intercept_scaling, max_features)
         self.n_iterations = 0
         self._learning_rate = learning_rate
         self._hinge = hinge
@@ -64,6 +65,7 @@ class AdaptiveLearner:
         self._smoothing = smoothing
         self._growth = 2.0 ** (1.0 / half_life) if half_life else 1.0
         self._intercept_scaling = intercept_scaling
+        self._max_features = max_features
         self._features: dict[int, Feature] = {}
         self._intercept = Feature()  # which every example has
         self._evidence = 1.0  # what an example counts that is learned now
@@ -81,6 +83,11 @@ class AdaptiveLearner:
         """Keys, and what each feature weighs: margin = Σ weight · x / ‖scale · x‖ + intercept."""
         values = [feature.weight * self._scale(feature) for feature in self._features.values()]
         return np.fromiter(self._features, np.int64, len(self._features)), np.array(values, np.float64)
+
+    def weights_of(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What `items` says of some features; 0 for those that are not known."""
+        features = (self._features.get(key, UNKNOWN) for key in keys.tolist())
+        return np.array([feature.weight * self._scale(feature) for feature in features], np.float64)
 
     def margin(self, encoder: Encoder, x: Any) -> float:
         with self._lock, reading(encoder, False):
@@ -112,7 +119,9 @@ class AdaptiveLearner:
         y: NDArray[np.float64] | None = None,
         weights: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Margin and probability of each example, in turn, before it is learned; without y nothing is learned."""
+        """Margin and probability of each example, in turn, before it is learned; without y nothing is learned. It ends
+        with the example that brings in a feature beyond `max_features`.
+        """
         with self._lock, reading(encoder, y is not None):
             rows = encoder.rows(X, True)
             margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
@@ -122,6 +131,8 @@ class AdaptiveLearner:
                 margins[i], probabilities[i] = margin, self.probability(margin)
                 if y is not None:
                     self._learn(row, values, margin, float(y[i]), 1.0 if weights is None else float(weights[i]))
+                    if 0 < self._max_features < len(self):
+                        return margins[: i + 1], probabilities[: i + 1]
             return margins, probabilities
 
     def flush(self) -> None:

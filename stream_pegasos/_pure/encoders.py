@@ -52,6 +52,10 @@ class Vocabulary(Encoder):
     """Feature dicts to rows. Integers stand for themselves; other names are numbered as they are first learned."""
 
     def __init__(self, names: Iterable[Any] = ()) -> None:
+        self.set_names(names)
+
+    def set_names(self, names: Iterable[Any]) -> None:
+        """Number these names, and forget all others."""
         self._keys = {name: FIRST_NAME + i for i, name in enumerate(names)}
         self._names = list(self._keys)  # all of them or, until one is asked for, fewer
 

@@ -86,6 +86,7 @@ class Learner:
         average_by_t: bool = False,
         only_violations: bool = False,
         initializer: Callable[[Any], float] | None = None,
+        max_features: int = 0,
     ) -> None:
         self.arguments = (
             l2,
@@ -97,6 +98,7 @@ class Learner:
             average_by_t,
             only_violations,
             initializer,
+            max_features,
         )
         self.weights = WeightDict(average_from > 0)
         self.n_iterations = 0
@@ -109,11 +111,20 @@ class Learner:
         self._average_by_t = average_by_t
         self._only_violations = only_violations
         self._initializer = initializer
+        self._max_features = max_features
         self._initial_scale = 1.0  # what all steps so far have left of the first weights
         self._n_buffered = 0
         self._n_violations = 0  # among the buffered
         self._buffer: list[tuple[int, float]] = []  # of the violating examples: key, c·y·x
         self._calibration = Calibration()
+
+    def __len__(self) -> int:
+        """The number of features that have a weight."""
+        return len(self.weights) - (INTERCEPT in self.weights)
+
+    def weights_of(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The weights that predict."""
+        return np.array([self.weights.get(key) for key in keys.tolist()], np.float64)
 
     @property
     def n_buffered(self) -> int:
@@ -138,7 +149,9 @@ class Learner:
         y: NDArray[np.float64] | None = None,
         weights: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Margin and probability of each example, in turn, before it is learned; without y nothing is learned."""
+        """Margin and probability of each example, in turn, before it is learned; without y nothing is learned. It ends
+        with the example that brings in a weight beyond `max_features`.
+        """
         rows = encoder.rows(X, y is not None)
         margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
         for i, row in enumerate(with_intercept(row, self._intercept_scaling) for row in rows):
@@ -146,6 +159,8 @@ class Learner:
             probabilities[i] = self.probability(margins[i])
             if y is not None:
                 self.learn_row(row, float(y[i]), 1.0 if weights is None else float(weights[i]), encoder)
+                if 0 < self._max_features < len(self):
+                    return margins[: i + 1], probabilities[: i + 1]
         return margins, probabilities
 
     def flush(self) -> None:
