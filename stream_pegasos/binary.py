@@ -62,12 +62,12 @@ class BinaryClassifier(Classifier):
     def _predict_many(self, encoder: Encoder, rows: Any) -> NDArray[Any]:
         return self._answers(encoder, rows)[0]
 
-    def _answers(self, encoder: Encoder, rows: Any) -> tuple[NDArray[Any], Floats]:
-        """The label of each row, and the probability of the positive one."""
+    def _answers(self, encoder: Encoder, rows: Any) -> tuple[NDArray[Any], Floats, Floats]:
+        """The label of each row, the probability of the positive one, and the margin."""
         margins, probabilities = self._learner.predict_learn_many(encoder, rows)
         positive, choices = self._positive_many(margins, probabilities), self._choices
         chosen = positive.astype(np.intp) if len(choices) == 2 else np.zeros(len(positive), np.intp)
-        return label_array(choices)[chosen], probabilities
+        return label_array(choices)[chosen], probabilities, margins
 
     def _predict_proba_many(self, encoder: Encoder, rows: Any) -> tuple[tuple[Label, ...], Floats]:
         known = self._labels.known

@@ -813,17 +813,13 @@ def _named(features: Any, weights: dict[int, float], examples: "Iterable[Example
 
 
 def _print_answers(model: Any, X: list[Any]) -> None:
-    negative, positive = model.classes
-    labels, probabilities = getattr(model, "classifier", model)._answers(*model._encode_many(X))
-    lines = []
-    for label, p in zip(labels.tolist(), probabilities.tolist(), strict=True):
-        if label is None or label not in (negative, positive):  # nothing is known yet, or not enough to decide
-            lines.append("\t0.500000")
-        elif negative is None or positive is None:
-            lines.append(f"{_printable(label)}\t1.000000")
-        else:
-            lines.append(f"{_printable(label)}\t{p if label == positive else 1.0 - p:.6f}")
-    _print("\n".join(lines))
+    from stream_pegasos.prequential import predict
+
+    _print("\n".join(_answer(label, probability) for label, probability, _ in predict(model, X)))
+
+
+def _answer(label: Any, probability: float | None) -> str:
+    return "\t0.500000" if label is None or probability is None else f"{_printable(label)}\t{probability:.6f}"
 
 
 def _print(text: str) -> None:

@@ -242,7 +242,7 @@ def replacing(path: Path, keep: str | os.PathLike[str] | None = None) -> Iterato
             file.flush()
             os.fsync(file.fileno())
         if keep is not None and path.exists():
-            os.replace(path, keep)
+            _keep(path, Path(keep))
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -255,6 +255,16 @@ def replacing(path: Path, keep: str | os.PathLike[str] | None = None) -> Iterato
                 os.fsync(folder)
             finally:
                 os.close(folder)
+
+
+def _keep(path: Path, other: Path) -> None:
+    """Give the file the name `other`; as a second one if the file system can, so that `path` is there at any time."""
+    with contextlib.suppress(FileNotFoundError):
+        other.unlink()
+    try:
+        os.link(path, other)
+    except OSError:
+        os.replace(path, other)
 
 
 def remove_leftovers(path: Path) -> None:

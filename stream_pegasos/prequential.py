@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -22,6 +22,8 @@ Outcomes = tuple[Bools, Floats, Floats, Bools]
 
 _FIRST_STEP = 50
 _MOST_ROWS = 200
+# Of margins of either sign; 200 · asinh(64 · margin) is beyond them for margins beyond 3.8 million.
+_BINS = 4_000
 # Long texts make a chunk shorter, so that memory stays constant.
 _CHUNK_SIZE = 1 << 22
 
@@ -48,7 +50,10 @@ class PrequentialScore:
     Parameters
     ----------
     window
-        The number of newest examples that `window_accuracy` is about.
+        The number of newest examples that `window_accuracy` and `window_roc_auc` are about.
+    exact
+        Whether `roc_auc` is exact, which takes 8 bytes an example. If not, margins are counted in 8,001 bins, in memory
+        that stays constant; a bin is as wide as 1/200 of the margin, near 0 as 1/12,800.
 
     Attributes
     ----------
@@ -77,20 +82,15 @@ class PrequentialScore:
 
     """
 
-    def __init__(self, window: int = 1_000) -> None:
+    def __init__(self, window: int = 1_000, exact: bool = True) -> None:
         if window < 1:
             raise ValueError(f"window is {window}: it must hold at least 1 example")
         self.window = window
         self.confusion_matrix: NDArray[np.int64] = np.zeros((2, 2), np.int64)
         self._log_loss = 0.0
         self._tenths: Floats = np.zeros((10, 3))  # number, sum of probabilities, number of positives
-        self._newest: Bools = np.zeros(0, bool)
-        # ROC AUC counts the pairs that are in order. Counting those between old and new margins,
-        # both sorted, makes a curve of exact values cheap.
-        self._new: list[tuple[Bools, Floats]] = []
-        self._positive: Floats = np.zeros(0)
-        self._negative: Floats = np.zeros(0)
-        self._half_pairs = 0
+        self._newest: Floats = np.zeros((0, 3))  # whether positive, whether right, margin
+        self._ranking: _Margins | _MarginCounts = _Margins() if exact else _MarginCounts()
 
     def update(
         self,
@@ -123,9 +123,9 @@ class PrequentialScore:
         tenth = np.minimum((10 * probabilities).astype(int), 9)
         for column, weights in enumerate((None, probabilities, y)):
             self._tenths[:, column] += np.bincount(tenth, weights, minlength=10)
-        newest = np.concatenate([self._newest, y == predicted])
-        self._newest = newest[-self.window :]
-        self._new.append((y, margins))
+        newest = np.column_stack([y, y == predicted, margins])
+        self._newest = np.concatenate([self._newest, newest])[-self.window :]
+        self._ranking.update(y, margins)
 
     @property
     def n(self) -> int:
@@ -166,19 +166,25 @@ class PrequentialScore:
     @property
     def window_accuracy(self) -> float:
         """The accuracy over the newest examples."""
-        return _ratio(self._newest.sum(), len(self._newest))
+        return _ratio(self._newest[:, 1].sum(), len(self._newest))
 
     @property
     def roc_auc(self) -> float:
         """The share of pairs in which the positive example has the higher margin; a tie is half."""
-        self._merge()
-        return _ratio(self._half_pairs, 2 * len(self._positive) * len(self._negative))
+        return self._ranking.roc_auc
+
+    @property
+    def window_roc_auc(self) -> float:
+        """The same over the newest examples."""
+        newest = _Margins()
+        newest.update(self._newest[:, 0] == 1.0, self._newest[:, 2])
+        return newest.roc_auc
 
     def swap(self) -> None:
         """Exchange the two classes, as a model does whose second label shows the first positive."""
-        self._merge()
         self.confusion_matrix = self.confusion_matrix[::-1, ::-1].copy()
-        self._positive, self._negative = -self._negative[::-1], -self._positive[::-1]
+        self._ranking.swap()
+        self._newest = self._newest * [-1, 1, -1] + [1, 0, 0]
         self._tenths = self._tenths[::-1] * [1, -1, -1] + self._tenths[::-1, :1] * [0, 1, 1]
 
     def checkpoint(self, seconds: float = math.nan) -> Checkpoint:
@@ -194,6 +200,61 @@ class PrequentialScore:
             seconds,
         )
 
+    def get_state(self) -> dict[str, Any]:
+        """All that has been counted, as JSON values; not where `exact`."""
+        return {
+            "confusion_matrix": self.confusion_matrix.tolist(),
+            "log_loss": self._log_loss,
+            "tenths": self._tenths.tolist(),
+            "newest": self._newest.tolist(),
+            "margin_counts": self._ranking.get_state(),
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take over what has been counted elsewhere.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If it is nothing that `get_state` gives.
+        """
+        confusion_matrix = np.array(state["confusion_matrix"], np.int64).reshape(2, 2)
+        tenths = np.array(state["tenths"], float).reshape(10, 3)
+        newest = np.array(state["newest"], float).reshape(-1, 3)[-self.window :]
+        self._ranking.set_state(state["margin_counts"])
+        self.confusion_matrix, self._tenths, self._newest = confusion_matrix, tenths, newest
+        self._log_loss = float(state["log_loss"])
+
+
+class _Margins:
+    """All margins of either class. ROC AUC counts the pairs that are in order; counting those between old and new
+    margins, both sorted, makes a curve of exact values cheap.
+    """
+
+    def __init__(self) -> None:
+        self._new: list[tuple[Bools, Floats]] = []
+        self._positive: Floats = np.zeros(0)
+        self._negative: Floats = np.zeros(0)
+        self._half_pairs = 0
+
+    def update(self, y: Bools, margins: Floats) -> None:
+        self._new.append((y, margins))
+
+    @property
+    def roc_auc(self) -> float:
+        self._merge()
+        return _ratio(self._half_pairs, 2 * len(self._positive) * len(self._negative))
+
+    def swap(self) -> None:
+        self._merge()
+        self._positive, self._negative = -self._negative[::-1], -self._positive[::-1]
+
+    def get_state(self) -> Any:
+        raise ValueError("exact scores are not written down: use exact=False")
+
+    def set_state(self, state: Any) -> None:
+        self.get_state()
+
     def _merge(self) -> None:
         """Sort the new margins in."""
         if not self._new:
@@ -208,6 +269,37 @@ class PrequentialScore:
         self._positive = np.insert(self._positive, np.searchsorted(self._positive, positive), positive)
         self._negative = np.insert(self._negative, np.searchsorted(self._negative, negative), negative)
         self._new.clear()
+
+
+class _MarginCounts:
+    """How many margins of either class are in each bin."""
+
+    def __init__(self) -> None:
+        self._counts: NDArray[np.int64] = np.zeros((2, 2 * _BINS + 1), np.int64)  # negatives, positives
+
+    def update(self, y: Bools, margins: Floats) -> None:
+        # Nearly margin · 12,800 where the margin is small, and 200 · log(margin) where it is large.
+        bins = np.rint(200 * np.arcsinh(64 * margins)).clip(-_BINS, _BINS).astype(np.intp) + _BINS
+        np.add.at(self._counts, (y.astype(np.intp), bins), 1)
+
+    @property
+    def roc_auc(self) -> float:
+        negatives, positives = self._counts.astype(float)  # as the number of pairs may be beyond any int64
+        half_pairs = (positives * (2 * np.cumsum(negatives) - negatives)).sum()
+        return _ratio(half_pairs, 2 * negatives.sum() * positives.sum())
+
+    def swap(self) -> None:
+        self._counts = self._counts[::-1, ::-1].copy()
+
+    def get_state(self) -> Any:
+        """For each bin that has any: its number, and the counts of negatives and of positives."""
+        bins = np.flatnonzero(self._counts.any(axis=0))
+        return np.column_stack([bins, self._counts[:, bins].T]).tolist()
+
+    def set_state(self, state: Any) -> None:
+        bins, negatives, positives = np.array(state, np.int64).reshape(-1, 3).T
+        self._counts[:] = 0
+        self._counts[:, bins] = negatives, positives
 
 
 def _ratio(part: float, whole: float) -> float:
@@ -377,13 +469,8 @@ def chunks(examples: Iterable[Example], batch: int = 512) -> Iterator[list[Examp
 def _prompt(model: Any, chunks: Iterable[list[Example]], delay: int) -> Iterator[Outcomes]:
     """Every label arrives before the next example."""
     for chunk in chunks:
-        done = 0
-        # A margin tells the predicted label only once both labels are known.
-        while done < len(chunk) and None in model.classes:
-            yield _outcomes([_predict_learn_one(model, chunk[done])])
-            done += 1
-        if done < len(chunk):
-            yield _predict_learn_many(model, chunk[done:])
+        for _, outcomes in predict_learn(model, chunk):
+            yield outcomes
 
 
 def _late(model: Any, chunks: Iterable[list[Example]], delay: int) -> Iterator[Outcomes]:
@@ -403,6 +490,67 @@ def _late(model: Any, chunks: Iterable[list[Example]], delay: int) -> Iterator[O
         outcomes = []
     for late in waiting:
         yield _outcomes([_learn_one(model, *late)])
+
+
+class Prediction(NamedTuple):
+    """What a model says of an example: the label, `None` if it cannot say yet, the probability of that label, and the
+    margin.
+    """
+
+    label: Any
+    probability: float | None
+    margin: float
+
+
+def predict(model: Any, X: list[Any]) -> list[Prediction]:
+    """A prediction for each example."""
+    with model._lock:
+        labels, probabilities, margins = getattr(model, "classifier", model)._answers(*model._encode_many(X))
+        negative, positive = model.classes
+    predictions = []
+    for label, p, margin in zip(labels.tolist(), probabilities.tolist(), margins.tolist(), strict=True):
+        if label is None or label not in (negative, positive):  # nothing is known yet, or not enough to decide
+            predictions.append(Prediction(None, None, margin))
+        elif negative is None or positive is None:
+            predictions.append(Prediction(label, 1.0, margin))
+        else:
+            predictions.append(Prediction(label, p if label == positive else 1.0 - p, margin))
+    return predictions
+
+
+def predict_learn(model: Any, chunk: list[Example]) -> Iterator[tuple[list[Prediction], Outcomes]]:
+    """Predict each example, then learn it; what was predicted comes in blocks, as soon as a block is learned.
+
+    Raises
+    ------
+    ExampleError
+        If the model refuses an example; all examples before it are learned, and their predictions have been given.
+    """
+    done = 0
+    # A margin tells the predicted label only once both labels are known.
+    while done < len(chunk) and None in model.classes:
+        yield _predict_learn_one(model, chunk[done])
+        done += 1
+    if done == len(chunk):
+        return
+    columns = _columns(chunk[done:])
+    try:
+        margins, probabilities, predicted = model._predict_learn_many(*columns)
+    except (ValueError, TypeError):
+        # Nothing was learned: one by one, the example that is refused shows itself.
+        for example in chunk[done:]:
+            yield _predict_learn_one(model, example)
+        return
+    negative, positive = model.classes
+    y = np.fromiter((label == positive for label in columns[1]), bool, len(margins))
+    rows = zip(predicted.tolist(), probabilities.tolist(), margins.tolist(), strict=True)
+    predictions = [Prediction(positive, p, m) if yes else Prediction(negative, 1.0 - p, m) for yes, p, m in rows]
+    yield predictions, (y, margins, probabilities, predicted)
+
+
+def _predict_learn_one(model: Any, example: Example) -> tuple[list[Prediction], Outcomes]:
+    predictions = predict(model, [example[0]])
+    return predictions, _outcomes([_learn_one(model, example, _predict_one(model, example))])
 
 
 class _Prediction(NamedTuple):
@@ -427,22 +575,6 @@ def _learn_one(model: Any, example: Example, prediction: _Prediction) -> tuple[b
         margin, probability = -margin, 1 - probability
     is_positive = y == model.classes[1]
     return is_positive, margin, probability, is_positive if label == y else not is_positive
-
-
-def _predict_learn_one(model: Any, example: Example) -> tuple[bool, float, float, bool]:
-    return _learn_one(model, example, _predict_one(model, example))
-
-
-def _predict_learn_many(model: Any, chunk: list[Example]) -> Outcomes:
-    columns = _columns(chunk)
-    try:
-        margins, probabilities, predicted = model._predict_learn_many(*columns)
-    except (ValueError, TypeError):
-        # Nothing was learned: one by one, the example that is refused shows itself.
-        return _outcomes([_predict_learn_one(model, example) for example in chunk])
-    positive = model.classes[1]
-    y = np.fromiter((label == positive for label in columns[1]), bool, len(chunk))
-    return y, margins, probabilities, predicted
 
 
 def learn(model: Any, chunk: list[Example]) -> None:

@@ -1,0 +1,180 @@
+"""Checkpoints: the file of a model that goes on learning, from which it resumes."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from stream_pegasos.persistence import Snapshot, load_with_progress, remove_leftovers
+
+__all__ = ["Checkpoints"]
+
+
+class Checkpoints:
+    """Keeps the file of a model up to date while the model learns, and beside it the file before.
+
+    A checkpoint is written in a thread of its own, from a snapshot; a failure to write is reported and stops nothing, and
+    the next checkpoint is tried when it is due.
+
+    Parameters
+    ----------
+    path
+        The file. The one before it gets the same name with `.previous` behind.
+    every
+        The number of examples learned after which a checkpoint is due, at least 1.
+    seconds
+        The time after which one is due, if anything has been learned.
+    on_event
+        Called with a line of text when something goes wrong that an operator should know, and when it is well again.
+
+    Attributes
+    ----------
+    error
+        Why the last checkpoint could not be written; `None` where it was.
+    n_failures
+        How often one could not be.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
+
+    Examples
+    --------
+
+    >>> import pathlib, tempfile
+    >>> from stream_pegasos import PegasosTextClassifier
+    >>> from stream_pegasos.checkpoints import Checkpoints
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model = PegasosTextClassifier()
+    ...     checkpoints = Checkpoints(pathlib.Path(folder) / "mail.safetensors")
+    ...     checkpoints.start(lambda: model.snapshot(progress={"n": model.n_iterations}))
+    ...     model.learn_one("cheap pills", "spam")
+    ...     checkpoints.learned(1)
+    ...     checkpoints.close()
+    ...     restored, progress = checkpoints.resume()
+    >>> restored.predict_one("pills"), progress
+    ('spam', {'n': 1})
+
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        every: int = 10_000,
+        seconds: float = 10.0,
+        on_event: Callable[[str], None] | None = None,
+    ) -> None:
+        if every < 1:
+            raise ValueError(f"every is {every}: a checkpoint can be due after 1 example at the soonest")
+        if not 0.0 < seconds <= threading.TIMEOUT_MAX:
+            raise ValueError(f"seconds is {seconds}: it must be above 0")
+        self.path = Path(os.path.realpath(path))
+        self.previous = self.path.with_name(self.path.name + ".previous")
+        self.every = every
+        self.seconds = seconds
+        self.error: str | None = None
+        self.n_failures = 0
+        self.written_at: float | None = None
+        self._on_event = on_event or (lambda text: None)
+        self._is_whole = False  # whether the file at `path` is worth keeping when a newer one comes
+        self._n_learned = 0
+        self._closing = False
+        self._due = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def resume(self) -> tuple[Any, Any] | None:
+        """The model and the progress in the newest checkpoint that is whole; `None` if there is no file at all.
+
+        Raises
+        ------
+        ValueError
+            If there are files, but none is whole.
+        OSError
+            If a file cannot be read.
+        """
+        remove_leftovers(self.path)
+        there = [path for path in (self.path, self.previous) if path.exists()]
+        if not there:
+            return None
+        errors = []
+        for path in there:
+            try:
+                model, progress = load_with_progress(path)
+            except ValueError as error:
+                errors.append(str(error))
+                continue
+            self._is_whole = path == self.path
+            if not self._is_whole:
+                self._on_event(
+                    f"{errors[0] if errors else f'{self.path} is missing'}; resuming from {path}, the one before"
+                )
+            return model, progress
+        raise ValueError("; ".join(errors))
+
+    def start(self, snapshot: Callable[[], Snapshot], on_written: Callable[[], None] | None = None) -> None:
+        """Begin to write checkpoints.
+
+        Parameters
+        ----------
+        snapshot
+            Gives what is to be written; called from another thread.
+        on_written
+            Called after each checkpoint, from that thread.
+        """
+        self._snapshot, self._on_written = snapshot, on_written
+        self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
+        self._thread.start()
+
+    def learned(self, n: int) -> None:
+        """Tell that n more examples have been learned."""
+        self._n_learned += n
+        if self._n_learned >= self.every:
+            self._due.set()
+
+    def close(self) -> None:
+        """Write a last checkpoint and end.
+
+        Raises
+        ------
+        OSError
+            If it could not be written.
+        """
+        if self._thread is None:
+            return
+        self._closing = True
+        self._due.set()
+        self._thread.join()
+        self._thread = None
+        if self.error is not None:
+            raise OSError(f"cannot write {self.path}: {self.error}")
+
+    def _run(self) -> None:
+        while not self._closing:
+            self._due.wait(self.seconds)
+            self._due.clear()
+            # The last one is written in any case: so there is a file also where nothing has been learned.
+            if self._n_learned or self._closing:
+                self._write()
+
+    def _write(self) -> None:
+        self._n_learned = 0
+        try:
+            self._snapshot().write(self.path, keep=self.previous if self._is_whole else None)
+        except OSError as error:
+            message = error.strerror or str(error)
+            if message != self.error:
+                self._on_event(f"cannot write {self.path}: {message}; learning goes on, and it is tried again")
+            self.error = message
+            self.n_failures += 1
+            return
+        if self.error is not None:
+            self._on_event(f"{self.path} is written again")
+        self._is_whole, self.error, self.written_at = True, None, monotonic()
+        if self._on_written is not None:
+            self._on_written()
