@@ -17,8 +17,8 @@ __all__ = ["Checkpoints"]
 class Checkpoints:
     """Keeps the file of a model up to date while the model learns, and beside it the file before.
 
-    A checkpoint is written in a thread of its own, from a snapshot; a failure to write is reported and stops nothing, and
-    the next checkpoint is tried when it is due.
+    A checkpoint is written in a thread of its own, from a snapshot. A failure to write is reported and stops nothing;
+    it is tried again when the next checkpoint is due.
 
     Parameters
     ----------
@@ -111,9 +111,8 @@ class Checkpoints:
                 continue
             self._is_whole = path == self.path
             if not self._is_whole:
-                self._on_event(
-                    f"{errors[0] if errors else f'{self.path} is missing'}; resuming from {path}, the one before"
-                )
+                fault = errors[0] if errors else f"{self.path} is missing"
+                self._on_event(f"{fault}; resuming from {path}, the one before")
             return model, progress
         raise ValueError("; ".join(errors))
 
@@ -166,12 +165,13 @@ class Checkpoints:
         self._n_learned = 0
         try:
             self._snapshot().write(self.path, keep=self.previous if self._is_whole else None)
-        except OSError as error:
-            message = error.strerror or str(error)
+        except (OSError, MemoryError) as error:
+            message = getattr(error, "strerror", None) or str(error) or "out of memory"
             if message != self.error:
                 self._on_event(f"cannot write {self.path}: {message}; learning goes on, and it is tried again")
             self.error = message
             self.n_failures += 1
+            self._n_learned += 1  # so that it is tried again
             return
         if self.error is not None:
             self._on_event(f"{self.path} is written again")

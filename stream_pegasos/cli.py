@@ -42,12 +42,13 @@ class Failure(Exception):
 # Options ------------------------------------------------------------------------------------------
 
 
-def _option(group: str, *names: str, help: str, metavar: str | None = None) -> Any:
-    return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=group)
+def _option(group: str, *names: str, help: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=group, **more)
 
 
 _stream = functools.partial(_option, "Stream")
 _model = functools.partial(_option, "Model")
+_service = functools.partial(_option, "Service")
 _result = functools.partial(_option, "Results")
 
 
@@ -141,6 +142,10 @@ class ModelOptions:
     prefix_length: Annotated[
         int | None, _model("--prefix-length", metavar="N", help="Count the first N letters of longer words, too; 0.")
     ] = None
+    max_features: Annotated[
+        int | None,
+        _model("--max-features", metavar="N", help="Most features known: the least are forgotten."),
+    ] = None
     boundaries: Annotated[
         bool | None, _model("--boundaries/--no-boundaries", help="N-grams reach over the ends of a text.")
     ] = None
@@ -196,6 +201,12 @@ def _ngram_range(text: str) -> tuple[int, int]:
 
 SaveOption = Annotated[Path | None, _result("--save", metavar="MODEL", help="Write the model here, as safetensors.")]
 LoadOption = Annotated[Path | None, _model("--load", metavar="MODEL", help="Continue with this saved model.")]
+CheckpointEvery = Annotated[
+    int, _result("--checkpoint-every", min=1, metavar="N", help="Write it after so many messages learned.")
+]
+CheckpointSeconds = Annotated[
+    float, _result("--checkpoint-seconds", min=0.1, metavar="S", help="Write it after so many seconds.")
+]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that --save wrote.", show_default=False)]
 
 
@@ -355,7 +366,7 @@ def train(
     from stream_pegasos.prequential import chunks, learn
 
     source = _File(file, stream)
-    learner = _model_for(source, load, model)
+    learner = _model_for(source, load, model, source.format)
     n, start = 0, perf_counter()
     with _Interrupt() as interrupt:
         with _progress(source) as progress, suppress(KeyboardInterrupt):
@@ -438,7 +449,7 @@ def run(
     from stream_pegasos.prequential import learn
 
     source = _File("-", stream, unlabelled=True)
-    learner = _model_for(source, load, model)
+    learner = _model_for(source, load, model, source.format)
     n = n_learned = 0
     with _Interrupt() as interrupt, ExitStack() as end:
         if save:
@@ -457,6 +468,83 @@ def run(
             _note(f"read {n:,} messages, learned {n_learned:,}, {_bad_lines(source)}")
     source.report_rest()
     _exit(source, interrupt)
+
+
+@command
+def serve(
+    *,
+    checkpoint: Annotated[
+        Path | None,
+        _result("--checkpoint", metavar="MODEL", help="Keep the model in this file, and go on from it."),
+    ] = None,
+    every: CheckpointEvery = 10_000,
+    seconds: CheckpointSeconds = 10.0,
+    load: LoadOption = None,
+    host: Annotated[str, _service("--host", metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, _service("--port", min=0, max=65535, metavar="N", help="0 for any that is free.")] = 8000,
+    token_file: Annotated[
+        Path | None,
+        _service("--token-file", metavar="FILE", help="Requests must carry the bearer token that stands here."),
+    ] = None,
+    max_body: Annotated[int, _service("--max-body", min=1, metavar="BYTES", help="Largest body.")] = 32 << 20,
+    max_text: Annotated[
+        int, _service("--max-text", min=1, metavar="N", help="Longest text, in characters.")
+    ] = 1_000_000,
+    max_batch: Annotated[int, _service("--max-batch", min=1, metavar="N", help="Most messages in a request.")] = 10_000,
+    max_concurrency: Annotated[
+        int, _service("--max-concurrency", min=1, metavar="N", help="Most connections at a time.")
+    ] = 256,
+    model: ModelOptions,
+) -> None:
+    """Predict and learn over HTTP, and show it on a page.
+
+    POST /predict and /learn take {"text": …}, to learn with a "label", or a
+    list of them. GET / is the page, /openapi.json says the rest. Without a
+    token only who can reach the address is asked for nothing: keep it to this
+    machine, or put a proxy with TLS before it.
+
+    Examples:
+
+      stream-pegasos serve --checkpoint mail.safetensors
+      curl -H 'Content-Type: application/json' -d '{"text": "win a prize"}' http://127.0.0.1:8000/predict
+    """
+    import ipaddress
+
+    import uvicorn
+
+    from stream_pegasos.service import LOOPBACK, Limits, Service, create_app
+
+    _check_outputs(checkpoint)
+    checkpoints, learner, progress = _resume(checkpoint, every, seconds, load, model, "labelled-text")
+    if not _takes_text(learner):
+        raise Failure(f"{load or checkpoint} is a model of features, not of texts")
+    token = None if token_file is None else token_file.read_text().strip()
+    if token == "":
+        raise Failure(f"{token_file} is empty")
+    limits = Limits(max_body, max_text, max_batch, max_concurrency)
+    try:
+        local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = host == "localhost"
+    if not local and token is None:
+        _note(f"anyone who reaches {host} may teach the model; see --token-file")
+    app = create_app(Service(learner, checkpoints, progress, limits, token), (*LOOPBACK, host) if local else ("*",))
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        ws="none",
+        access_log=False,
+        log_level="warning",
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=max_concurrency,
+        timeout_graceful_shutdown=10,
+    )
+    server = _serving()(config)
+    server.run()
+    if not server.started:
+        raise typer.Exit(1)
 
 
 @command
@@ -719,6 +807,22 @@ def _progress(source: _Stream) -> Iterator[Callable[[int, str], None]]:
         yield progress
 
 
+def _serving() -> Any:
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        """Says where it listens."""
+
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                for socket in self.servers[0].sockets:
+                    host, port = socket.getsockname()[:2]
+                    _note(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}/")
+
+    return Server
+
+
 # Models -------------------------------------------------------------------------------------------
 
 
@@ -765,12 +869,35 @@ def _flag(parameter: str) -> str:
     return "--" + parameter.replace("_", "-")
 
 
-def _model_for(source: _File, load: Path | None, options: ModelOptions) -> Any:
+def _model_for(source: _File | None, load: Path | None, options: ModelOptions, format: str) -> Any:
     if load is None:
-        return _new_model(options, source.format)
+        return _new_model(options, format)
     if options != ModelOptions():
         raise typer.BadParameter("a loaded model keeps its own options", param_hint="--load")
     return _load(load, source)
+
+
+def _resume(
+    checkpoint: Path | None, every: int, seconds: float, load: Path | None, options: ModelOptions, format: str
+) -> tuple[Any, Any, Any]:
+    """The checkpoints, the model in the newest of them or else a new one or the loaded one, and the progress."""
+    from stream_pegasos.checkpoints import Checkpoints
+
+    if checkpoint is None:
+        return None, _model_for(None, load, options, format), None
+    checkpoints = Checkpoints(checkpoint, every, seconds, _note)
+    try:
+        resumed = checkpoints.resume()
+    except ValueError as error:
+        raise Failure(str(error)) from None
+    if resumed is None:
+        return checkpoints, _model_for(None, load, options, format), None
+    model, progress = resumed
+    _check_model(model, checkpoint, None)
+    if options != ModelOptions() and repr(_new_model(options, format)) != repr(model):
+        raise Failure(f"{checkpoint} was begun with other options of the model; keep to them, or name another file")
+    _note(f"resuming from {checkpoint}, {model.n_iterations:,} messages learned")
+    return checkpoints, model, progress
 
 
 def _load(path: Path, source: _File | None) -> Any:
@@ -781,12 +908,16 @@ def _load(path: Path, source: _File | None) -> Any:
     except ValueError as error:
         text = str(error)
         raise Failure(text if str(path) in text else f"{path}: {text}") from None
+    _check_model(model, path, source)
+    return model
+
+
+def _check_model(model: Any, path: Path, source: _File | None) -> None:
     if model._multiclass:
         raise Failure(f"{path} is a model of several classes, which the command does not take; use it from Python")
     if source and _takes_text(model) == (source.format in DICT_FORMATS):
         kind = "texts" if _takes_text(model) else "features, as in the formats vw and svmlight"
         raise Failure(f"{path} is a model of {kind}, but {source.name} has format {source.format}")
-    return model
 
 
 def _save(model: Any, path: Path) -> None:

@@ -62,18 +62,14 @@ class Saveable:
         ----------
         progress
             What is to stand in the file beside the model, such as the position in the stream; anything that `pack`
-            takes.
+            takes, and that does not change any more.
 
         Raises
         ------
         ValueError
             If a parameter is a function, which no file can hold without code.
         """
-        arrays, values = self._to_state()
-        if progress is not None:
-            # Among the arrays, as the header of a safetensors file may not be large.
-            arrays[PROGRESS] = np.frombuffer(orjson.dumps(pack(progress)), np.uint8)
-        return Snapshot(type(self).__name__, arrays, values)
+        return Snapshot(type(self).__name__, *self._to_state(), progress)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -104,6 +100,7 @@ class Snapshot:
     kind: str
     arrays: Mapping[str, np.ndarray[Any, Any]]
     values: dict[str, Any]
+    progress: Any
 
     def write(self, path: str | os.PathLike[str], keep: str | os.PathLike[str] | None = None) -> None:
         """Write a model file, which is there whole or not at all.
@@ -120,20 +117,24 @@ class Snapshot:
         OSError
             If the file cannot be written; what was there before is left as it was.
         """
+        arrays = dict(self.arrays)
+        if self.progress is not None:
+            # Among the arrays, as the header of a safetensors file may not be large.
+            arrays[PROGRESS] = np.frombuffer(orjson.dumps(pack(self.progress)), np.uint8)
         header = {
             "format_version": FORMAT_VERSION,
             "kind": self.kind,
-            "checksum": checksum(self.arrays, self.values),
+            "checksum": checksum(arrays, self.values),
             "state": self.values,
         }
         metadata = {FORMAT: orjson.dumps(header).decode()}
         path = Path(os.path.realpath(path))  # a symbolic link stays one
         if path.exists() and not path.is_file():
             with open(path, "wb") as file:  # a device or a pipe must not be replaced
-                write_safetensors(file, self.arrays, metadata)
+                write_safetensors(file, arrays, metadata)
             return
         with replacing(path, keep) as file:
-            write_safetensors(file, self.arrays, metadata)
+            write_safetensors(file, arrays, metadata)
 
 
 def write_safetensors(file: IO[bytes], arrays: Mapping[str, np.ndarray[Any, Any]], metadata: dict[str, str]) -> None:
