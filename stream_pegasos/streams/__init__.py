@@ -1,6 +1,23 @@
-"""Streams of labelled examples: read from files and pipes, or made on the spot."""
+"""Streams of examples: read from files and pipes, followed while they grow, or made on the spot."""
 
+from stream_pegasos.streams.join import LabelJoin
 from stream_pegasos.streams.readers import FORMATS, Example, StreamError, format_of, label_of, read
+from stream_pegasos.streams.sources import Answer, Batch, Sink, Source, open_sink, open_source
 from stream_pegasos.streams.synthetic import synthetic
 
-__all__ = ["FORMATS", "Example", "StreamError", "format_of", "label_of", "read", "synthetic"]
+__all__ = [
+    "FORMATS",
+    "Answer",
+    "Batch",
+    "Example",
+    "LabelJoin",
+    "Sink",
+    "Source",
+    "StreamError",
+    "format_of",
+    "label_of",
+    "open_sink",
+    "open_source",
+    "read",
+    "synthetic",
+]

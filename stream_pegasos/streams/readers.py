@@ -73,7 +73,7 @@ class Example(NamedTuple):
 
 
 # What a parser of one line gives: x, y, w, id.
-_Parsed = tuple[Any, Label | None, float, Any]
+Parsed = tuple[Any, Label | None, float, Any]
 
 
 class StreamError(ValueError):
@@ -148,10 +148,7 @@ def read(
     """
     name = _name(source)
     format = format or format_of(name)
-    if format not in FORMATS:
-        raise StreamError(f"unknown format {format!r}: choose one of {', '.join(FORMATS)}")
-    if text_field == label_field:
-        raise StreamError(f"text and label are the same field, {text_field!r}")
+    check_format(format, text_field, label_field)
 
     def bad(line: int, reason: str) -> None:
         if on_bad_line is None:
@@ -165,18 +162,64 @@ def read(
         def examples(lines: Iterator[bytes]) -> Iterator[Example]:
             return _read_csv(lines, delimiter, text_field, label_field, unlabelled, bad)
     else:
-        parse, no_label = {
-            "jsonl": (_json_parser(text_field, label_field), f"no field {label_field!r}"),
-            "labelled-text": (_parse_labelled_text, "no label and tab before the text"),
-            "fasttext": (_parse_fasttext, "no __label__ before the text"),
-            "vw": (_parse_vw, "no label"),
-            "svmlight": (_parse_svmlight, "no label"),
-        }[format]
+        parse = line_parser(format, text_field, label_field)
+        no_label = {
+            "jsonl": f"no field {label_field!r}",
+            "labelled-text": "no label and tab before the text",
+            "fasttext": "no __label__ before the text",
+        }.get(format, "no label")
 
         def examples(lines: Iterator[bytes]) -> Iterator[Example]:
             return _read_lines(lines, parse, bad)
 
     return _read(source, name, examples, None if unlabelled else no_label, bad)
+
+
+def check_format(format: str, text_field: str, label_field: str) -> None:
+    if format not in FORMATS:
+        raise StreamError(f"unknown format {format!r}: choose one of {', '.join(FORMATS)}")
+    if text_field == label_field:
+        raise StreamError(f"text and label are the same field, {text_field!r}")
+
+
+def line_parser(format: str, text_field: str, label_field: str) -> Callable[[bytes], Parsed | None]:
+    """The parser of one line in a format that has a record a line.
+
+    It gives `None` for a line without a record; a bad line raises a ValueError with the reason.
+    """
+    parse: Callable[[bytes], Parsed | None] = {
+        "jsonl": _json_parser(text_field, label_field),
+        "labelled-text": _parse_labelled_text,
+        "fasttext": _parse_fasttext,
+        "vw": _parse_vw,
+        "svmlight": _parse_svmlight,
+    }[format]
+    return _line_parser(parse)
+
+
+def label_parser(label_field: str) -> Callable[[bytes], Parsed | None]:
+    """The parser of one line of JSON that holds no text but the label of the message with its `id`."""
+
+    def parse(line: bytes) -> Parsed:
+        record = _json_record(line)
+        label = _json_label(record, label_field)
+        if label is None:
+            raise ValueError(f"no field {label_field!r}")
+        return "", label, 1.0, record.get("id")
+
+    return _line_parser(parse)
+
+
+def _line_parser(parse: Callable[[bytes], Parsed | None]) -> Callable[[bytes], Parsed | None]:
+    def parse_line(line: bytes) -> Parsed | None:
+        if not line or line.isspace():
+            return None
+        try:
+            return parse(line.rstrip(b"\r\n"))
+        except UnicodeDecodeError as error:
+            raise ValueError(utf8_fault(error)) from None
+
+    return parse_line
 
 
 def format_of(name: str) -> str:
@@ -263,14 +306,10 @@ def _without_bom(lines: BinaryIO) -> Iterator[bytes]:
     return iter(()) if first is None else chain([first.removeprefix(codecs.BOM_UTF8)], lines)
 
 
-def _read_lines(lines: Iterator[bytes], parse: Callable[[bytes], _Parsed | None], bad: OnBadLine) -> Iterator[Example]:
+def _read_lines(lines: Iterator[bytes], parse: Callable[[bytes], Parsed | None], bad: OnBadLine) -> Iterator[Example]:
     for number, line in enumerate(lines, 1):
-        if line.isspace():
-            continue
         try:
-            parsed = parse(line.rstrip(b"\r\n"))
-        except UnicodeDecodeError as error:
-            bad(number, _not_utf8(error))
+            parsed = parse(line)
         except ValueError as error:
             bad(number, str(error))
         else:
@@ -279,39 +318,48 @@ def _read_lines(lines: Iterator[bytes], parse: Callable[[bytes], _Parsed | None]
                 yield Example(x, y, w, number, id)
 
 
-def _not_utf8(error: UnicodeDecodeError) -> str:
+def utf8_fault(error: UnicodeDecodeError) -> str:
     return f"not UTF-8 (byte 0x{error.object[error.start]:02x} at column {error.start + 1})"
 
 
 # JSON lines ---------------------------------------------------------------------------------------
 
 
-def _json_parser(text_field: str, label_field: str) -> Callable[[bytes], _Parsed]:
-    def parse(line: bytes) -> _Parsed:
-        try:
-            record = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            record = _lenient_json(line, error)
-        if type(record) is not dict:
-            raise ValueError(f"not a JSON object but {_json_type(record)}")
+def _json_parser(text_field: str, label_field: str) -> Callable[[bytes], Parsed]:
+    def parse(line: bytes) -> Parsed:
+        record = _json_record(line)
         text = record.get(text_field)
         if type(text) is not str:
             if text_field not in record:
                 raise ValueError(f"no field {text_field!r}")
             raise ValueError(f"field {text_field!r} is {_json_type(text)}, not a string")
-        label = record.get(label_field)
-        if type(label) is str:
-            label = label_of(label)
-        elif type(label) is float:
-            # Beyond 2**53 the integer that was written is lost.
-            if not label.is_integer() or abs(label) > 2**53:
-                raise ValueError(f"label {label} is not an integer")
-            label = int(label)
-        elif type(label) is list or type(label) is dict:
-            raise ValueError(f"field {label_field!r} is {_json_type(label)}, not a label")
-        return text, label, 1.0, record.get("id")
+        return text, _json_label(record, label_field), 1.0, record.get("id")
 
     return parse
+
+
+def _json_record(line: bytes) -> dict[str, Any]:
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        record = _lenient_json(line, error)
+    if type(record) is not dict:
+        raise ValueError(f"not a JSON object but {_json_type(record)}")
+    return record
+
+
+def _json_label(record: dict[str, Any], label_field: str) -> Label | None:
+    label = record.get(label_field)
+    if type(label) is str:
+        return label_of(label)
+    if type(label) is float:
+        # Beyond 2**53 the integer that was written is lost.
+        if not label.is_integer() or abs(label) > 2**53:
+            raise ValueError(f"label {label} is not an integer")
+        return int(label)
+    if type(label) is list or type(label) is dict:
+        raise ValueError(f"field {label_field!r} is {_json_type(label)}, not a label")
+    return label
 
 
 def _lenient_json(line: bytes, error: orjson.JSONDecodeError) -> Any:
@@ -352,7 +400,7 @@ def _read_csv(
             try:
                 yield line.decode()
             except UnicodeDecodeError as error:
-                not_utf8.append(_not_utf8(error))
+                not_utf8.append(utf8_fault(error))
                 yield line.decode(errors="replace")
 
     csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CSV_FIELD))
@@ -409,7 +457,7 @@ def _read_csv(
 # label<TAB>text and fastText ----------------------------------------------------------------------
 
 
-def _parse_labelled_text(line: bytes) -> _Parsed:
+def _parse_labelled_text(line: bytes) -> Parsed:
     label, tab, text = line.decode().partition("\t")
     return (text, label_of(label), 1.0, None) if tab else (label, None, 1.0, None)
 
@@ -418,7 +466,7 @@ _fasttext = re.compile(r"\s*__label__(\S*)(?:\s+|$)").match
 _fasttext_label = re.compile(r"(?:^|\s)__label__\S").search
 
 
-def _parse_fasttext(line: bytes) -> _Parsed:
+def _parse_fasttext(line: bytes) -> Parsed:
     text = line.decode()
     label = None
     if match := _fasttext(text):
@@ -432,7 +480,7 @@ def _parse_fasttext(line: bytes) -> _Parsed:
 # Vowpal Wabbit and svmlight -----------------------------------------------------------------------
 
 
-def _parse_vw(line: bytes) -> _Parsed:
+def _parse_vw(line: bytes) -> Parsed:
     head, bar, features = line.decode().partition("|")
     if not bar:
         raise ValueError("no | before the features")
@@ -468,7 +516,7 @@ def _parse_vw(line: bytes) -> _Parsed:
     return x, y, w, tag
 
 
-def _parse_svmlight(line: bytes) -> _Parsed | None:
+def _parse_svmlight(line: bytes) -> Parsed | None:
     tokens = line.partition(b"#")[0].split()
     if not tokens:
         return None

@@ -1,0 +1,265 @@
+"""A growing file as a live source, followed through its rotation."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import stat
+import time
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from stream_pegasos.streams.readers import Example, StreamError
+from stream_pegasos.streams.sources import STDIN_HINT, Batch, RecordParser, Reporter, batched
+
+_CHUNK = 1 << 20
+_HEAD = 1024  # the bytes by which a file is told from another with its inode
+_LONGEST_LINE = 1 << 28
+_INTERVAL = 0.1  # seconds between two looks at a file without news
+_GRACE = 1.0  # seconds of silence after which nobody writes any more to a file that was rotated away
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip")
+
+
+class FollowedFile:
+    """A file with a record a line that others append to and rotate, by renaming it or by copying and emptying it.
+
+    A position names the file by its inode and by the checksum of its first bytes. It is found again among the rotated
+    files, whose names begin with its own; then follow those modified after it, then the path itself.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        position: Any,
+        parse: RecordParser,
+        follow: bool,
+        reporter: Reporter,
+    ) -> None:
+        self.name = path
+        if path.lower().endswith(_COMPRESSED):
+            raise StreamError(f"{path} is compressed and cannot be followed: {STDIN_HINT}")
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise StreamError(f"{path} is not a regular file and cannot be followed: {STDIN_HINT}")
+        self._resume = None if position is None else _checked(position)
+        self._parse, self._follow, self._reporter = parse, follow, reporter
+        self._closed = False
+        self._file: io.FileIO | None = None
+        self._status: os.stat_result
+        self._head = b""
+        self._offset = self._line = 0  # after the last line handed out
+        self._rest: list[bytes] = []  # a line that has not ended yet
+        self._n_rest = 0
+
+    def batches(self) -> Iterator[Batch]:
+        try:
+            while not self._closed:
+                try:
+                    file = self._file or self._find()
+                    chunk = self._read(file)
+                    successor = None if chunk else self._successor()
+                except OSError as error:
+                    if not self._follow:
+                        raise
+                    self._reporter.down("file", f"waiting for {self.name} ({error.strerror or error})")
+                    time.sleep(_INTERVAL)
+                    continue
+                self._reporter.up("file", f"{self.name} is there")
+                is_over = not chunk and (not self._follow or (successor is not None and self._is_silent()))
+                for batch in batched(self._examples(self._lines(chunk, is_over)), self._position):
+                    yield batch
+                    if self._closed:
+                        return
+                if is_over and successor is None:
+                    return
+                if is_over and successor is not None and self._move_to(successor) and self._head:
+                    yield Batch([], self._position())
+                elif not chunk:
+                    time.sleep(_INTERVAL)
+        finally:
+            if self._file is not None:
+                self._file.close()
+
+    def done(self, position: Any) -> None:
+        pass
+
+    def close(self) -> None:
+        self._closed = True
+
+    # Lines
+
+    def _lines(self, chunk: bytes, is_over: bool) -> Iterator[tuple[int, bytes | None]]:
+        """The length of each line that ends in the chunk, and the line unless it is too long."""
+        end = len(chunk) if is_over else chunk.rfind(b"\n") + 1
+        if end or (is_over and self._n_rest):
+            lines = io.BytesIO(chunk[:end])
+            first = lines.readline()
+            size = self._n_rest + len(first)
+            whole = None if size > _LONGEST_LINE else b"".join([*self._rest, first])
+            self._rest, self._n_rest = [], 0
+            yield size, whole
+            for line in lines:
+                yield len(line), line
+        if end < len(chunk):
+            self._rest.append(chunk[end:])
+            self._n_rest += len(chunk) - end
+            if self._n_rest > _LONGEST_LINE:
+                self._rest.clear()
+
+    def _examples(self, lines: Iterator[tuple[int, bytes | None]]) -> Iterator[Example | None]:
+        for size, line in lines:
+            is_first = self._offset == 0
+            self._offset += size
+            self._line += 1
+            try:
+                if line is None:
+                    raise ValueError(f"the line is longer than {_LONGEST_LINE >> 20} MB")
+                line = line.removeprefix(codecs.BOM_UTF8) if is_first else line
+                example = self._parse(line, self._line, None)
+            except ValueError as error:
+                self._reporter.bad(self.name, f"line {self._line}", str(error))
+                yield None
+            else:
+                if example is not None:
+                    yield example
+
+    # Files
+
+    def _position(self) -> dict[str, Any]:
+        return {
+            "inode": self._status.st_ino,
+            "device": self._status.st_dev,
+            "offset": self._offset,
+            "line": self._line,
+            "fingerprint": [len(self._head), zlib.crc32(self._head)],
+        }
+
+    def _read(self, file: io.FileIO) -> bytes:
+        """What came after what was read so far, found again where the file was emptied meanwhile."""
+        read_to = self._offset + self._n_rest
+        file.seek(read_to)
+        chunk = file.read(_CHUNK)
+        self._head = self._head or chunk[:_HEAD]
+        file.seek(0)
+        head = file.read(_HEAD)
+        if os.fstat(file.fileno()).st_size >= read_to + len(chunk) and head.startswith(self._head):
+            self._head = head
+            return chunk
+        self._resume = self._position()
+        file.close()
+        self._file = None
+        self._reporter.event(f"{self.name} was emptied or written anew")
+        return self._read(self._find())
+
+    def _find(self) -> io.FileIO:
+        """Open the file to go on in."""
+        position = self._resume
+        if position is not None:
+            for by_inode in (True, False):
+                for path in (self.name, *(path for path, _ in self._siblings())):
+                    if self._open(path, position, by_inode):
+                        if path != self.name:
+                            self._reporter.event(f"going on in {path}, line {position['line'] + 1}")
+                        return self._opened()
+        self._open(self.name)
+        if position is not None:
+            self._reporter.event(
+                f"starting at the beginning of {self.name}: the file read before is not there any more, and what came "
+                f"after its line {position['line']} may be lost"
+            )
+        return self._opened()
+
+    def _opened(self) -> io.FileIO:
+        self._resume = None
+        assert self._file is not None
+        return self._file
+
+    def _open(self, path: str, position: dict[str, Any] | None = None, by_inode: bool = False) -> bool:
+        """Open a file at its beginning, or at the position if the position is one in this file."""
+        try:
+            file = io.FileIO(path)
+        except OSError:
+            # A rotated file may be moved on at any moment; then it is found when it is looked for again.
+            if path == self.name and not (position is not None and not os.path.exists(path)):
+                raise
+            return False
+        status, head = os.fstat(file.fileno()), file.read(_HEAD)
+        if position is not None and not _is_in(position, status, head, by_inode):
+            file.close()
+            return False
+        if head.startswith(b"\x1f\x8b"):
+            file.close()
+            raise StreamError(f"{path} is compressed and cannot be followed: {STDIN_HINT}")
+        if self._file is not None:
+            self._file.close()
+        self._file, self._status, self._head = file, status, head
+        self._offset, self._line = (position["offset"], position["line"]) if position else (0, 0)
+        self._rest, self._n_rest = [], 0
+        return True
+
+    def _siblings(self) -> list[tuple[str, os.stat_result]]:
+        """The rotated files, the one modified longest ago first."""
+        folder, name = os.path.split(self.name)
+        found = []
+        with os.scandir(folder or os.curdir) as entries:
+            for entry in entries:
+                if entry.name.startswith(name) and entry.name != name and not entry.name.endswith(_COMPRESSED):
+                    try:
+                        status = os.stat(os.path.join(folder, entry.name))
+                    except OSError:
+                        continue
+                    if stat.S_ISREG(status.st_mode):
+                        found.append((os.path.join(folder, entry.name), status))
+        return sorted(found, key=lambda sibling: sibling[1].st_mtime_ns)
+
+    def _successor(self) -> str | None:
+        """The file that follows the open one, `None` where that is still the one at the path."""
+        assert self._file is not None
+        try:
+            current = os.stat(self.name)
+        except FileNotFoundError:
+            current = None
+        if current is not None and os.path.samestat(current, self._status):
+            return None
+        modified = os.fstat(self._file.fileno()).st_mtime_ns
+        for path, status in self._siblings():
+            if status.st_mtime_ns > modified and not os.path.samestat(status, self._status):
+                return path
+        return None if current is None else self.name
+
+    def _is_silent(self) -> bool:
+        """Whether nothing was written to the open file for a while."""
+        assert self._file is not None
+        return not 0.0 <= time.time() - os.fstat(self._file.fileno()).st_mtime < _GRACE
+
+    def _move_to(self, successor: str) -> bool:
+        try:
+            moved = self._open(successor)
+        except OSError:
+            if not self._follow:
+                raise
+            return False
+        if moved:
+            self._reporter.event(f"{self.name} was rotated: going on in {successor}")
+        return moved
+
+
+def _is_in(position: dict[str, Any], status: os.stat_result, head: bytes, by_inode: bool) -> bool:
+    """Whether the file can be the one of the position: by its inode and its first bytes, or by these alone."""
+    n, checksum = position["fingerprint"]
+    same_inode = (status.st_ino, status.st_dev) == (position["inode"], position["device"])
+    same_head = len(head) >= n and zlib.crc32(head[:n]) == checksum
+    return same_head and status.st_size >= position["offset"] and (same_inode if by_inode else n > 0)
+
+
+def _checked(position: Any) -> dict[str, Any]:
+    try:
+        n, checksum = position["fingerprint"]
+        numbers = [n, checksum, *(position[key] for key in ("inode", "device", "offset", "line"))]
+        is_valid = all(type(number) is int and number >= 0 for number in numbers) and n <= _HEAD
+    except (TypeError, KeyError, ValueError):
+        is_valid = False
+    if not is_valid:
+        raise StreamError(f"{position!r} is no position in a file")
+    return dict(position)

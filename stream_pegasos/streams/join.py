@@ -1,0 +1,158 @@
+"""Labels that come later than their messages, or earlier, joined with them by id."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
+
+from stream_pegasos.checks import LARGEST_WEIGHT, check_integer, check_number
+from stream_pegasos.labels import Label
+from stream_pegasos.persistence import pack, unpack
+from stream_pegasos.streams.readers import Example
+
+_LARGEST_TEXT = 1 << 26  # characters that all messages, and all labels, may have together
+_FEATURE_SIZE = 100  # what a feature of a dict counts for, in characters
+
+_Value = TypeVar("_Value")
+
+
+class LabelJoin:
+    """Joins unlabelled messages with labels that come under their ids, in either order, in bounded memory.
+
+    What waits longest is forgotten first. Ids are compared as text: 7 and `"7"` are the same.
+
+    Parameters
+    ----------
+    window
+        How many messages may wait for their labels, and how many labels for their messages; from 1
+        to 100,000,000. Either may also take up no more than about 64 million characters.
+
+    Attributes
+    ----------
+    n_expired
+        How many messages and labels were forgotten before the other came.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `window` is no such number.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos.streams import Example, LabelJoin
+    >>> join = LabelJoin(window=1000)
+    >>> join.add_message(Example("win a prize now", None, id=17))
+    >>> join.add_label(17, "spam")
+    Example(x='win a prize now', y='spam', w=1.0, line=0, id=17)
+    >>> join.add_label(18, "ham")
+    >>> join.add_message(Example("see you", None, id=18)).y
+    'ham'
+
+    """
+
+    def __init__(self, window: int = 10_000) -> None:
+        check_integer("window", window, 1, 100_000_000)
+        self._messages: _Window[Example] = _Window(window)
+        self._labels: _Window[Label] = _Window(window)
+
+    @property
+    def n_expired(self) -> int:
+        return self._messages.n_expired + self._labels.n_expired
+
+    def add_message(self, example: Example) -> Example | None:
+        """The example with its label if that was there already; otherwise it waits.
+
+        A message that has a label itself, or no id, is not remembered. A newer message replaces one with its id.
+        """
+        if example.y is not None or example.id is None:
+            return None
+        key = str(example.id)
+        y = self._labels.pop(key)
+        if y is not None:
+            return example._replace(y=y)
+        size = len(example.x) if isinstance(example.x, str) else _FEATURE_SIZE * len(example.x)
+        self._messages.put(key, example, size)
+        return None
+
+    def add_label(self, id: Any, y: Label) -> Example | None:
+        """The message with this id, labelled, if it was there already; otherwise the label waits."""
+        key = str(id)
+        example = self._messages.pop(key)
+        if example is not None:
+            return example._replace(y=y)
+        self._labels.put(key, y, len(y) if isinstance(y, str) else 1)
+        return None
+
+    def get_state(self) -> dict[str, Any]:
+        """What waits, as JSON for `set_state`."""
+        return {
+            "messages": [[pack(part) for part in example] for _, example in self._messages.items()],
+            "labels": [[pack(key), pack(y)] for key, y in self._labels.items()],
+            "n_expired": [self._messages.n_expired, self._labels.n_expired],
+        }
+
+    def set_state(self, state: Any) -> None:
+        """Wait for what `get_state` told; a smaller window keeps the newest.
+
+        Raises
+        ------
+        ValueError
+            If this is no state of a join; then nothing changes.
+        """
+        other = LabelJoin(self._messages.length)
+        try:
+            for row in state["messages"]:
+                other.add_message(_message(*map(unpack, row)))
+            for key, y in state["labels"]:
+                other.add_label(unpack(key), _label(unpack(y)))
+            n_messages, n_labels = state["n_expired"]
+            check_integer("n_expired", n_messages, 0, 1 << 53)
+            check_integer("n_expired", n_labels, 0, 1 << 53)
+            other._messages.n_expired += n_messages
+            other._labels.n_expired += n_labels
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise ValueError(f"this is no state of a LabelJoin ({error})") from None
+        self._messages, self._labels = other._messages, other._labels
+
+
+class _Window(Generic[_Value]):
+    """Values by key, of which the oldest go when there are too many or they are too long."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self.n_expired = 0
+        self._values: OrderedDict[str, tuple[_Value, int]] = OrderedDict()
+        self._size = 0
+
+    def put(self, key: str, value: _Value, size: int) -> None:
+        self.pop(key)
+        size += len(key)
+        self._values[key] = value, size
+        self._size += size
+        while len(self._values) > self.length or self._size > _LARGEST_TEXT:
+            self._size -= self._values.popitem(last=False)[1][1]
+            self.n_expired += 1
+
+    def pop(self, key: str) -> _Value | None:
+        value, size = self._values.pop(key, (None, 0))
+        self._size -= size
+        return value
+
+    def items(self) -> Iterator[tuple[str, _Value]]:
+        return ((key, value) for key, (value, _) in self._values.items())
+
+
+def _message(x: Any, y: Any, w: Any, line: Any, id: Any) -> Example:
+    if not isinstance(x, (str, dict)) or y is not None or id is None:
+        raise TypeError("a message is no unlabelled text with an id")
+    check_number("w", w, 0.0, LARGEST_WEIGHT)
+    check_integer("line", line, 0, 1 << 62)
+    return Example(x, None, w, line, id)
+
+
+def _label(y: Any) -> Label:
+    if not isinstance(y, (bool, int, str)):
+        raise TypeError(f"{y!r} is no label")
+    return y

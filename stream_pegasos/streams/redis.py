@@ -1,0 +1,222 @@
+"""A Redis stream as a live source and as a sink."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+from stream_pegasos.streams.readers import Example, StreamError, label_of, utf8_fault
+from stream_pegasos.streams.sources import LARGEST_BATCH, Address, Answer, Batch, Reporter, batched
+
+try:
+    import redis
+    from redis.backoff import ExponentialBackoff, NoBackoff
+    from redis.retry import Retry
+except ModuleNotFoundError as error:
+    raise ImportError("Redis needs redis-py: pip install 'stream-pegasos[redis]'", name=error.name) from error
+
+_BLOCK = 250  # milliseconds that the wait for an entry may hold up `close`
+_TIMEOUT = 5.0  # seconds after which a server that does not answer is taken for down
+_LONGEST_PAUSE = 5.0  # seconds between two attempts to reach it
+_REPORT_INTERVAL = 60.0  # seconds between two reports of trimming
+_BYTES_A_READ = 1 << 22
+_FIRST = "0-0"
+
+_is_id = re.compile(r"[0-9]{1,20}-[0-9]{1,20}").fullmatch
+
+
+class RedisSource:
+    """The entries of a stream, their fields being the record; a position is the id of the last entry."""
+
+    def __init__(
+        self,
+        address: Address,
+        position: Any,
+        text_field: str | None,
+        label_field: str,
+        follow: bool,
+        reporter: Reporter,
+    ) -> None:
+        self.name = f"Redis stream {address.path}"
+        if position is not None and not (isinstance(position, str) and _is_id(position)):
+            raise StreamError(f"{position!r} is no position in a Redis stream")
+        if text_field == label_field:
+            raise StreamError(f"text and label are the same field, {text_field!r}")
+        self._stream, self._group = address.path, address.options.get("group")
+        self._text_field, self._label_field = text_field, label_field  # without a text field: labels alone
+        self._follow, self._reporter = follow, reporter
+        self._id: str | None = position
+        self._count = 1  # entries a read, adapted to their size
+        self._is_ready = self._is_behind = self._closed = False
+        self._next_report = 0.0
+        # The pauses between attempts are made here, so that `close` need not wait for them.
+        self._client = _client(address, Retry(NoBackoff(), 0), "group")
+
+    def batches(self) -> Iterator[Batch]:
+        pause = 0.1
+        while not self._closed:
+            try:
+                if not self._is_ready:
+                    self._start()
+                entries = self._read()
+            except (redis.AuthenticationError, redis.ResponseError) as error:
+                raise StreamError(f"{self.name}: {error}") from None
+            except (redis.ConnectionError, redis.TimeoutError) as error:
+                self._is_ready = False
+                self._reporter.down("server", f"{self.name}: the server cannot be reached ({error})")
+                self._wait(pause)
+                pause = min(2.0 * pause, _LONGEST_PAUSE)
+                continue
+            pause = 0.1
+            self._reporter.up("server", f"{self.name}: the server can be reached again")
+            for batch in batched(self._examples(entries), lambda: self._id):
+                yield batch
+                if self._closed:
+                    return
+            if not entries and not self._follow:
+                return
+
+    def done(self, position: Any) -> None:
+        if self._group is None or position is None:
+            return
+        try:
+            self._client.xgroup_setid(self._stream, self._group, position)
+        except redis.RedisError as error:
+            self._reporter.down("group", f"{self.name}: the place of group {self._group} cannot be stored ({error})")
+        else:
+            self._reporter.up("group", f"{self.name}: the place of group {self._group} is stored again")
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _wait(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while not self._closed and time.monotonic() < end:
+            time.sleep(0.1)
+
+    # Entries
+
+    def _start(self) -> None:
+        if self._group is not None:
+            groups = self._client.xinfo_groups(self._stream) if self._client.exists(self._stream) else []
+            places = {group["name"].decode(): group["last-delivered-id"].decode() for group in groups}
+            if self._group not in places:
+                self._client.xgroup_create(self._stream, self._group, self._id or _FIRST, mkstream=True)
+            self._id = self._id or places.get(self._group)
+        self._id = self._id or _FIRST
+        self._report_loss()
+        self._is_ready = True
+
+    def _read(self) -> list[tuple[bytes, dict[bytes, bytes]]]:
+        if self._is_behind and time.monotonic() >= self._next_report:
+            # Trimming may overtake a reader that is behind.
+            self._report_loss()
+        block = _BLOCK if self._follow else None
+        answer = self._client.xread({self._stream: self._id}, count=self._count, block=block)
+        entries: list[tuple[bytes, dict[bytes, bytes]]] = answer[0][1] if answer else []
+        self._is_behind = len(entries) == self._count
+        if entries:
+            size = sum(len(value) for _, fields in entries for value in fields.values())
+            self._count = max(1, min(LARGEST_BATCH, _BYTES_A_READ * len(entries) // max(1, size)))
+        return entries
+
+    def _report_loss(self) -> None:
+        if self._id in (None, _FIRST):
+            return
+        if not self._client.exists(self._stream):
+            self._reporter.event(f"{self.name} is not there, though entry {self._id} was read from it")
+            return
+        info = self._client.xinfo_stream(self._stream)
+        last = info["last-generated-id"].decode()
+        if _order(last) < _order(self._id):
+            self._reporter.event(
+                f"{self.name} ends at entry {last}, before entry {self._id} that was read from it: "
+                f"entries may be lost, and none is read until one comes after {self._id}"
+            )
+        first = info["first-entry"]
+        # Servers before 7.0 do not count what was added.
+        if first and _order(first[0]) > _order(self._id) and info.get("entries-added", 0) > info["length"]:
+            self._next_report = time.monotonic() + _REPORT_INTERVAL
+            self._reporter.event(
+                f"{self.name} was trimmed: it begins at entry {first[0].decode()}, and what came between entry "
+                f"{self._id} and that may be lost"
+            )
+
+    def _examples(self, entries: list[tuple[bytes, dict[bytes, bytes]]]) -> Iterator[Example | None]:
+        for name, fields in entries:
+            self._id = name.decode()
+            try:
+                yield self._example(self._id, fields)
+            except ValueError as error:
+                self._reporter.bad(self.name, f"entry {self._id}", str(error))
+                yield None
+
+    def _example(self, entry: str, fields: dict[bytes, bytes]) -> Example:
+        id, label = _field(fields, "id"), label_of(_field(fields, self._label_field) or "")
+        if self._text_field is not None:
+            text = _field(fields, self._text_field)
+            if text is None:
+                raise ValueError(f"no field {self._text_field!r}")
+            return Example(text, label, id=entry if id is None else id)
+        for name, value in (("id", id), (self._label_field, label)):
+            if value is None:
+                raise ValueError(f"no field {name!r}")
+        return Example("", label, id=id)
+
+
+class RedisSink:
+    """Answers as entries with the fields `id`, `label` and `probability`, `None` being empty."""
+
+    def __init__(self, address: Address) -> None:
+        self.name = f"Redis stream {address.path}"
+        self._stream = address.path
+        self._length = address.integer("maxlen", 0, least=1) if "maxlen" in address.options else None
+        self._client = _client(address, Retry(ExponentialBackoff(cap=2.0, base=0.1), 6), "maxlen")
+
+    def send(self, answers: list[Answer]) -> None:
+        try:
+            with self._client.pipeline(transaction=False) as pipeline:
+                for answer in answers:
+                    pipeline.xadd(self._stream, _fields(answer), maxlen=self._length, approximate=True)
+                pipeline.execute()
+        except redis.RedisError as error:
+            raise OSError(f"{self.name}: the answers cannot be delivered ({error})") from None
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _client(address: Address, retry: Retry, *known: str) -> Any:
+    options = address.settings(r"ssl_.+", *known, "db")
+    url = f"{address.scheme}://{address.server}/{address.integer('db', 0)}"
+    try:
+        return redis.Redis.from_url(
+            f"{url}?{urlencode(options)}" if options else url,
+            retry=retry,
+            socket_timeout=_TIMEOUT,
+            socket_connect_timeout=_TIMEOUT,
+            protocol=2,
+        )
+    except (ValueError, TypeError) as error:
+        raise StreamError(f"the address of Redis: {error}") from None
+
+
+def _field(fields: dict[bytes, bytes], name: str) -> str | None:
+    value = fields.get(name.encode())
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"field {name!r} is {utf8_fault(error)}") from None
+
+
+def _fields(answer: Answer) -> dict[str, bytes]:
+    values = {name: "" if value is None else str(value) for name, value in answer._asdict().items()}
+    return {name: value.encode(errors="surrogatepass") for name, value in values.items()}
+
+
+def _order(id: Any) -> tuple[int, ...]:
+    """What ids are ordered by."""
+    return tuple(map(int, (id.decode() if isinstance(id, bytes) else id).split("-")))

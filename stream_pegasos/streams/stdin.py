@@ -1,0 +1,41 @@
+"""Standard input as a live source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+from stream_pegasos.streams.readers import read
+from stream_pegasos.streams.sources import Batch, Reporter
+
+
+class StandardInput:
+    """Standard input, one example a batch. No batch has a position: a pipe cannot be read again."""
+
+    name = "standard input"
+
+    def __init__(self, format: str, text_field: str, label_field: str, reporter: Reporter) -> None:
+        self._closed = False
+        self._examples = read(
+            "-",
+            format=format,
+            text_field=text_field,
+            label_field=label_field,
+            unlabelled=True,
+            on_bad_line=lambda line, reason: reporter.bad(self.name, f"line {line}", reason),
+        )
+
+    def batches(self) -> Iterator[Batch]:
+        with closing(self._examples):  # type: ignore[type-var]
+            for example in self._examples:
+                if self._closed:
+                    return
+                yield Batch([example], None)
+
+    def done(self, position: Any) -> None:
+        pass
+
+    def close(self) -> None:
+        """Let `batches` end at the next line: a read that waits cannot be called off."""
+        self._closed = True

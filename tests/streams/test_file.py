@@ -1,0 +1,398 @@
+import gzip
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stream_pegasos.streams import StreamError, file, open_source
+
+
+def line(text, **fields):
+    return json.dumps({"text": str(text), **fields}) + "\n"
+
+
+def append(path, *texts):
+    with path.open("a") as opened:
+        opened.write("".join(map(line, texts)))
+
+
+def old(path, seconds):
+    """Make it look as if the file was last modified so long ago."""
+    at = os.stat(path).st_mtime - seconds
+    os.utime(path, (at, at))
+
+
+def rest(path, position=None, **options):
+    """The batches that are there after the position, the bad records and the events."""
+    bad, events = [], []
+    source = open_source(
+        path, position, follow=False, on_bad=lambda *at: bad.append(at), on_event=events.append, **options
+    )
+    return list(source.batches()), bad, events
+
+
+def texts(batches):
+    return [example.x for batch in batches for example in batch.examples]
+
+
+@pytest.fixture
+def mail(tmp_path, monkeypatch):
+    monkeypatch.setattr(file, "_GRACE", 0.1)
+    monkeypatch.setattr(file, "_INTERVAL", 0.01)
+    return tmp_path / "mail.jsonl"
+
+
+def rename(path, n=1):
+    """Rotate as logrotate does by default, without the new file."""
+    for k in range(n, 0, -1):
+        older = Path(f"{path}.{k}")
+        if older.exists():
+            older.rename(f"{path}.{k + 1}")
+    path.rename(f"{path}.1")
+
+
+def copy_and_truncate(path, n=1):
+    for k in range(n, 0, -1):
+        older = Path(f"{path}.{k}")
+        if older.exists():
+            older.rename(f"{path}.{k + 1}")
+    shutil.copy(path, f"{path}.1")
+    os.truncate(path, 0)
+
+
+# reading
+
+
+def test_examples(mail):
+    mail.write_text(line("a", label="spam", id=7) + "\n" + line("b"))
+    [batch], bad, events = rest(mail)
+    assert [tuple(example) for example in batch.examples] == [("a", "spam", 1.0, 1, 7), ("b", None, 1.0, 3, None)]
+    assert batch.position["offset"] == mail.stat().st_size and batch.position["line"] == 3
+    assert bad == events == []
+    assert json.loads(json.dumps(batch.position)) == batch.position
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "x", "y"),
+    [
+        ("a.txt", "spam\twin\n", "win", "spam"),
+        ("a.ft", "__label__spam win\n", "win", "spam"),
+        ("a.vw", "1 | win:2\n", {"win": 2.0}, 1),
+        ("a.svm", "-1 3:0.5\n", {3: 0.5}, -1),
+    ],
+)
+def test_formats(tmp_path, name, data, x, y):
+    (tmp_path / name).write_text(data)
+    [[[example], _]], *_ = rest(tmp_path / name)
+    assert (example.x, example.y) == (x, y)
+
+
+@pytest.mark.parametrize("name", ["mail.csv", "mail.tsv", "mail.jsonl.gz"])
+def test_formats_that_cannot_be_followed(tmp_path, name):
+    with pytest.raises(StreamError, match="stream-pegasos run < mail"):
+        open_source(tmp_path / name)
+
+
+def test_compressed_data_under_another_name(mail):
+    mail.write_bytes(gzip.compress(line("a").encode()))
+    with pytest.raises(StreamError, match="compressed"):
+        rest(mail)
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(StreamError, match="not a regular file"):
+        open_source(tmp_path, format="jsonl")
+
+
+def test_a_mark_at_the_beginning_is_skipped(mail):
+    mail.write_bytes(b"\xef\xbb\xbf" + line("a").encode())
+    assert texts(rest(mail)[0]) == ["a"]
+
+
+def test_bad_lines(mail):
+    mail.write_bytes(b"{\n" + line("a").encode() + b'{"text": "\xff"}\n')
+    batches, bad, _ = rest(mail)
+    assert texts(batches) == ["a"]
+    assert [where for where, _ in bad] == ["line 1", "line 3"]
+    assert "JSON" in bad[0][1] and "not UTF-8" in bad[1][1]
+    with pytest.raises(StreamError, match="line 1: not JSON"):
+        list(open_source(mail, follow=False).batches())
+
+
+def test_only_bad_lines_move_the_position(mail):
+    mail.write_text("{\n")
+    [batch], *_ = rest(mail)
+    assert batch.examples == [] and batch.position["offset"] == 2
+
+
+def test_labels(mail):
+    mail.write_text('{"id": 1, "label": "spam"}\n{"id": 2}\n{"label": 1}\n')
+    [batch], bad, _ = rest(mail, labels=True)
+    assert [(example.x, example.y, example.id) for example in batch.examples] == [("", "spam", 1)]
+    assert bad == [("line 2", "no field 'label'"), ("line 3", "no field 'id'")]
+    with pytest.raises(StreamError, match="labels come as jsonl"):
+        open_source(mail, format="vw", labels=True)
+
+
+def test_batches_are_small(mail):
+    append(mail, *range(1300))
+    batches, *_ = rest(mail)
+    assert [len(batch.examples) for batch in batches] == [512, 512, 276]
+    mail.write_text(line("x" * 100_000) * 30)
+    assert [len(batch.examples) for batch in rest(mail)[0]] == [10, 10, 10]
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
+def test_resuming_at_every_position(mail, monkeypatch, chunk):
+    monkeypatch.setattr(file, "_CHUNK", chunk)
+    append(mail, *range(40))
+    all_texts = list(map(str, range(40)))
+    batches, *_ = rest(mail)
+    assert texts(batches) == all_texts
+    for k, batch in enumerate(batches):
+        assert texts(batches[: k + 1]) + texts(rest(mail, batch.position)[0]) == all_texts
+
+
+def test_a_line_that_is_too_long(mail, monkeypatch):
+    monkeypatch.setattr(file, "_LONGEST_LINE", 1000)
+    monkeypatch.setattr(file, "_CHUNK", 300)
+    mail.write_text(line("a") + line("x" * 5000) + line("b") + line("y" * (1000 - len(line("")))) + line("c"))
+    batches, bad, _ = rest(mail)
+    assert texts(batches) == ["a", "b", "y" * (1000 - len(line(""))), "c"]
+    assert [where for where, _ in bad] == ["line 2"]
+    assert batches[-1].position["offset"] == mail.stat().st_size
+
+
+@pytest.mark.parametrize(
+    "position", [3, "x", {}, {"inode": 1}, {"inode": 1, "device": 1, "offset": -1, "line": 0, "fingerprint": [0, 0]}]
+)
+def test_positions_that_are_none(mail, position):
+    with pytest.raises(StreamError, match="is no position in a file"):
+        open_source(mail, position)
+
+
+# following
+
+
+def test_following(mail, follow):
+    following = follow(mail)
+    following.wait(lambda: following.events)
+    assert following.events[0].startswith("waiting for")
+    append(mail, "a")
+    following.wait_for("a")
+    with mail.open("a") as opened:
+        opened.write(line("b") + line("c")[:5])
+        opened.flush()
+        following.wait_for("a", "b")
+        opened.write(line("c")[5:])
+    following.wait_for("a", "b", "c")
+    assert following.bad == []
+    assert len(following.events) == 2
+    assert following.stop() < 0.5
+
+
+def test_the_last_line_needs_no_end_where_nobody_follows(mail):
+    mail.write_text(line("a") + line("b").strip())
+    assert texts(rest(mail)[0]) == ["a", "b"]
+
+
+def test_a_missing_file_that_is_not_followed(mail):
+    with pytest.raises(FileNotFoundError):
+        rest(mail)
+
+
+def test_rotation_by_renaming_while_reading(mail, follow):
+    append(mail, "a")
+    following = follow(mail)
+    following.wait_for("a")
+    with mail.open("a") as writer:
+        rename(mail)
+        writer.write(line("b"))
+        writer.flush()
+        append(mail, "c")
+        writer.write(line("late").strip())
+    following.wait_for("a", "b", "late", "c")
+    append(mail, "d")
+    following.wait_for("a", "b", "late", "c", "d")
+    assert sum("rotated" in event for event in following.events) == 1
+
+
+def test_several_rotations_between_two_looks(mail, follow, monkeypatch):
+    append(mail, "a")
+    following = follow(mail)
+    following.wait_for("a")
+    monkeypatch.setattr(file, "_GRACE", 3600.0)
+    rename(mail, 3)
+    append(mail, "b")
+    rename(mail, 3)
+    append(mail, "c")
+    old(f"{mail}.2", 20)
+    old(f"{mail}.1", 10)
+    monkeypatch.setattr(file, "_GRACE", 0.1)
+    following.wait_for("a", "b", "c")
+
+
+def test_copytruncate_while_reading(mail, follow):
+    append(mail, "a")
+    following = follow(mail)
+    following.wait_for("a")
+    append(mail, "b")
+    copy_and_truncate(mail)
+    append(mail, "c")
+    following.wait_for("a", "b", "c")
+    assert following.bad == []
+
+
+def test_emptied_without_a_copy(mail, follow):
+    append(mail, "a", "b")
+    following = follow(mail)
+    following.wait_for("a", "b")
+    os.truncate(mail, 0)
+    append(mail, "c")
+    following.wait_for("a", "b", "c")
+    assert any("may be lost" in event for event in following.events)
+
+
+def test_grown_beyond_the_old_size_between_two_looks(mail, follow):
+    append(mail, "a")
+    following = follow(mail)
+    following.wait_for("a")
+    copy_and_truncate(mail)
+    append(mail, "b" * 100, "c")
+    following.wait_for("a", "b" * 100, "c")
+
+
+def test_replaced_and_away_for_a_while(mail, follow):
+    append(mail, "a")
+    following = follow(mail)
+    following.wait_for("a")
+    mail.unlink()
+    append(mail, "b")
+    following.wait_for("a", "b")
+
+
+@pytest.mark.parametrize("rotate", [rename, copy_and_truncate])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_rotations_while_down(mail, rotate, n):
+    append(mail, "a0", "a1", "a2")
+    batches, *_ = rest(mail)
+    position = batches[-1].position
+    append(mail, "a3")
+    expected = ["a3"]
+    for k in range(n):
+        rotate(mail, n)
+        append(mail, f"b{k}", f"c{k}")
+        expected += [f"b{k}", f"c{k}"]
+    for k in range(1, n + 1):
+        old(f"{mail}.{k}", 10 * k)
+    again, bad, events = rest(mail, position)
+    assert texts(again) == expected
+    assert bad == []
+    assert not any("lost" in event for event in events)
+    for k, batch in enumerate(again):
+        assert texts(again[: k + 1]) + texts(rest(mail, batch.position)[0]) == expected
+
+
+def test_a_rotated_file_that_is_gone(mail):
+    append(mail, "a")
+    batches, *_ = rest(mail)
+    mail.unlink()
+    (mail.parent / "other").write_text("so that the inode is not used again")
+    append(mail, "b")
+    again, _, events = rest(mail, batches[-1].position)
+    assert texts(again) == ["b"]
+    assert len(events) == 1 and "after its line 1 may be lost" in events[0]
+
+
+def test_compressed_siblings_and_other_files_are_left_alone(mail):
+    append(mail, "a")
+    batches, *_ = rest(mail)
+    rename(mail)
+    old(f"{mail}.1", 10)
+    Path(f"{mail}.2.gz").write_bytes(gzip.compress(b"x"))
+    (mail.parent / "spam.jsonl").write_text(line("no"))
+    append(mail, "b")
+    assert texts(rest(mail, batches[-1].position)[0]) == ["b"]
+
+
+steps = st.lists(
+    st.sampled_from(["append", "half", "rename", "copy", "stop", "read"]),
+    min_size=1,
+    max_size=25,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps, st.sampled_from([1, 50, 1 << 20]))
+def test_nothing_is_lost_or_doubled(steps, chunk):
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file, "_CHUNK", chunk)
+        patch.setattr(file, "_GRACE", 0.0)
+        patch.setattr(file, "_INTERVAL", 0.0)
+        path = Path(folder, "mail.jsonl")
+        writer = path.open("a")
+        written, found, position, n, clock = [], [], None, 0, 1_000_000
+        kinds = {step for step in steps if step in ("rename", "copy")}
+
+        def touch():
+            nonlocal clock
+            clock += 1
+            writer.flush()
+            os.utime(path, (clock, clock))
+
+        def look(stop_after=None):
+            nonlocal position
+            bad = []
+            # Follows until all that was written by then is there.
+            source = open_source(path, position, on_bad=lambda *at: bad.append(at))
+            idle = iter(range(100))
+            patch.setattr(file.time, "sleep", lambda _: next(idle, None) is None and source.close())
+            for batch in source.batches():
+                found.extend(texts([batch]))
+                position = json.loads(json.dumps(batch.position))
+                if len(found) >= len(written) or stop_after is not None:
+                    source.close()
+            assert bad == []
+
+        # Without a position nothing is known of files that were rotated before.
+        for step in ["append", "read", *steps]:
+            if step == "append":
+                written.append(f"message {n}")
+                n += 1
+                writer.write(line(written[-1]))
+                touch()
+            elif step == "half":
+                whole = line(f"message {n}")
+                writer.write(whole[:9])
+                touch()
+                if len(found) < len(written):
+                    look(stop_after=1)
+                writer.write(whole[9:])
+                written.append(f"message {n}")
+                n += 1
+                touch()
+            elif step in kinds and step == min(kinds) and path.stat().st_size:
+                if step == "rename":
+                    writer.close()
+                    rename(path, len(steps))
+                    writer = path.open("a")
+                else:
+                    for k in range(len(steps), 0, -1):
+                        if Path(f"{path}.{k}").exists():
+                            os.rename(f"{path}.{k}", f"{path}.{k + 1}")
+                    shutil.copy2(path, f"{path}.1")
+                    writer.truncate(0)
+                touch()
+            elif step == "stop" and len(found) < len(written):
+                look(stop_after=1)
+            elif step == "read" and len(found) < len(written):
+                look()
+        if len(found) < len(written):
+            look()
+        writer.close()
+        assert found == written

@@ -1,0 +1,283 @@
+import itertools
+import json
+
+import pytest
+
+from stream_pegasos.streams import Answer, StreamError, open_sink, open_source
+
+kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
+admin = pytest.importorskip("confluent_kafka.admin")
+
+numbers = itertools.count()
+
+
+class Topic:
+    """A topic of its own for each test."""
+
+    def __init__(self, server, n_partitions, name=None):
+        self.server, self.name = server, name or f"mail{next(numbers)}"
+        self.address = f"kafka://{server}/{self.name}"
+        self._producer = kafka.Producer({"bootstrap.servers": server, "log_level": 0})
+        self.admin = admin.AdminClient({"bootstrap.servers": server, "log_level": 0})
+        if n_partitions is None:
+            # The broker makes the topic when it is asked about it.
+            self._producer.list_topics(self.name, timeout=10)
+        else:
+            self.admin.create_topics([admin.NewTopic(self.name, n_partitions, 1)])[self.name].result(10)
+
+    def put(self, *values, partition=0, key=None):
+        for value in values:
+            self._producer.produce(self.name, value, key, partition)
+        assert self._producer.flush(10) == 0
+
+    def add(self, *texts, partition=0, **fields):
+        self.put(*(json.dumps({"text": text, **fields}) for text in texts), partition=partition)
+
+    def committed(self, group):
+        request = [kafka.ConsumerGroupTopicPartitions(group)]
+        found = self.admin.list_consumer_group_offsets(request)[group].result(10).topic_partitions
+        return {entry.partition: entry.offset for entry in found if entry.topic == self.name}
+
+
+@pytest.fixture
+def topic(kafka_server):
+    return Topic(f"127.0.0.1:{kafka_server.port}", 2)
+
+
+@pytest.fixture(scope="module")
+def forgetful_server():
+    """A broker inside the client library, which keeps only the newest 5 MB of each partition."""
+    client = kafka.Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "none", "log_level": 0})
+    [broker] = client.list_topics(timeout=10).brokers.values()
+    yield f"{broker.host}:{broker.port}"
+    del client
+
+
+def rest(address, position=None, **options):
+    bad, events = [], []
+    source = open_source(
+        address, position, follow=False, on_bad=lambda *at: bad.append(at), on_event=events.append, **options
+    )
+    return list(source.batches()), bad, events
+
+
+def texts(batches):
+    return [example.x for batch in batches for example in batch.examples]
+
+
+def test_examples(topic):
+    topic.put(b'{"text": "win", "label": "spam", "id": 7}', key=b"key")
+    topic.put(b'{"text": "see you"}', key=b"m8")
+    topic.put(b'{"text": "later"}', key=b"\xff")
+    batches, bad, events = rest(topic.address)
+    assert [tuple(example) for batch in batches for example in batch.examples] == [
+        ("win", "spam", 1.0, 0, 7),
+        ("see you", None, 1.0, 0, "m8"),
+        ("later", None, 1.0, 0, None),
+    ]
+    assert batches[-1].position == {"0": 3}
+    assert bad == events == []
+
+
+def test_an_empty_topic(topic):
+    assert rest(topic.address) == ([], [], [])
+
+
+def test_resuming_at_every_position(topic):
+    expected = set()
+    for partition in (0, 1):
+        names = [f"{partition}.{k}" for k in range(700)]
+        topic.add(*names, partition=partition)
+        expected.update(names)
+    batches, *_ = rest(topic.address)
+    assert sorted(texts(batches)) == sorted(expected)
+    assert max(len(batch.examples) for batch in batches) <= 512
+    for k, batch in enumerate(batches):
+        position = json.loads(json.dumps(batch.position))
+        assert sorted(texts(batches[: k + 1]) + texts(rest(topic.address, position)[0])) == sorted(expected)
+    # Each partition in its order.
+    mine = [text for text in texts(batches) if text.startswith("1.")]
+    assert mine == [f"1.{k}" for k in range(700)]
+
+
+def test_following(topic, follow):
+    topic.add("a")
+    following = follow(topic.address)
+    following.wait_for("a")
+    topic.add("b", partition=1)
+    following.wait_for("a", "b")
+    assert following.batches[-1].position == {"0": 1, "1": 1}
+    assert following.events == []
+    assert following.stop() < 0.8
+
+
+def test_formats(topic):
+    topic.put(b"spam\twin")
+    assert texts(rest(topic.address, format="labelled-text")[0]) == ["win"]
+    for format in ("csv", "tsv"):
+        with pytest.raises(StreamError, match=f"a Kafka topic cannot be {format}"):
+            open_source(topic.address, format=format)
+
+
+def test_bad_messages(topic):
+    topic.put(b"{", b"\xff", b"", None)
+    topic.add("good")
+    batches, bad, _ = rest(topic.address)
+    assert texts(batches) == ["good"]
+    assert [where for where, _ in bad] == [f"offset {offset} of partition 0" for offset in range(4)]
+    assert bad[2][1] == bad[3][1] == "the message is empty"
+    with pytest.raises(StreamError, match="offset 0 of partition 0: not JSON"):
+        list(open_source(topic.address, follow=False).batches())
+
+
+def test_labels(topic):
+    topic.put(b'{"id": "m7", "label": 1}', b'{"label": 1}', b'{"id": 1}')
+    topic.put(b'{"label": 0}', key=b"m8")
+    batches, bad, _ = rest(topic.address, labels=True)
+    assert [(example.x, example.y, example.id) for batch in batches for example in batch.examples] == [
+        ("", 1, "m7"),
+        ("", 0, "m8"),
+    ]
+    assert [reason for _, reason in bad] == ["no field 'id'", "no field 'label'"]
+
+
+def test_groups(topic):
+    topic.add("a", "b", "c")
+    topic.add("d", partition=1)
+    source = open_source(topic.address + "?group=readers", follow=False)
+    assert sorted(texts(source.batches())) == ["a", "b", "c", "d"]
+    assert 0 not in topic.committed("readers") or topic.committed("readers")[0] < 0
+    source.done({"0": 2})
+    assert topic.committed("readers")[0] == 2
+    assert sorted(texts(rest(topic.address + "?group=readers")[0])) == ["c", "d"]
+    # The checkpoint knows better than the group, where it knows anything.
+    assert sorted(texts(rest(topic.address + "?group=readers", {"0": 1, "1": 1})[0])) == ["b", "c"]
+    assert sorted(texts(rest(topic.address + "?group=readers", {"1": 0})[0])) == ["c", "d"]
+
+
+def test_new_partitions(topic, follow, monkeypatch):
+    from stream_pegasos.streams import kafka as module
+
+    monkeypatch.setattr(module, "_METADATA_INTERVAL", 0.1)
+    topic.add("a")
+    topic.add("b", partition=1)
+
+    class Young(kafka.Consumer):
+        """Knows of one partition at first."""
+
+        n_partitions = 1
+
+        def list_topics(self, *args, **kwargs):
+            metadata = super().list_topics(*args, **kwargs)
+            partitions = metadata.topics[topic.name].partitions
+            metadata.topics[topic.name].partitions = dict(sorted(partitions.items())[: self.n_partitions])
+            return metadata
+
+    monkeypatch.setattr(module, "Consumer", Young)
+    following = follow(topic.address)
+    following.wait_for("a")
+    Young.n_partitions = 2
+    following.wait_for("a", "b")
+
+
+def test_messages_gone_by_retention(forgetful_server):
+    topic = Topic(forgetful_server, None)
+    topic.add(*(str(k) + "x" * 100_000 for k in range(80)))
+    topic.add("short", partition=1)
+    batches, _, events = rest(topic.address, {"0": 3, "1": 0})
+    first = 80 - sum("x" in text for text in texts(batches))
+    assert first > 3
+    assert texts(batches).count("short") == 1
+    assert len(events) == 1
+    assert f"{first - 3} messages of partition 0 are gone" in events[0] and f"at offset {first}" in events[0]
+    assert batches[-1].position == {"0": 80, "1": 1}
+
+
+def test_a_topic_made_anew(forgetful_server):
+    topic = Topic(forgetful_server, None)
+    topic.add("a", "b")
+    batches, _, events = rest(topic.address, {"0": 10})
+    assert texts(batches) == ["a", "b"]
+    assert len(events) == 1 and "ends before offset 10" in events[0]
+
+
+def test_a_broker_that_is_away(kafka_server, topic, follow):
+    topic.add("a")
+    following = follow(topic.address + "?group=readers")
+    following.wait_for("a")
+    kafka_server.kill()
+    following.wait(lambda: following.events)
+    following.source.done({"0": 1})  # returns at once
+    # It comes back without anything, the topic included.
+    kafka_server.start()
+    again = Topic(topic.server, 2, topic.name)
+    following.wait(lambda: len(following.events) == 2)
+    assert [event.rpartition(" (")[0] or event for event in following.events] == [
+        f"Kafka topic {topic.name}: the broker cannot be reached",
+        f"Kafka topic {topic.name}: the broker can be reached again",
+    ]
+    again.add("b", partition=1)
+    following.wait_for("a", "b")
+    following.wait(lambda: again.committed("readers").get(0) == 1)
+
+
+def test_closing_while_the_broker_is_away(follow):
+    following = follow("kafka://127.0.0.1:1/mail?group=readers")
+    following.wait(lambda: following.events)
+    assert following.stop() < 1.2
+    assert following.failure is None
+    following.source.done({"0": 1})
+    assert "offsets of group readers cannot be stored" in following.events[-1]
+
+
+def test_an_unknown_topic(topic):
+    with pytest.raises(StreamError, match=r"(?i)unknown topic"):
+        rest(topic.address + "x")
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("kafka://host", "needs a host and a name"),
+        ("kafka://host/mail?colour=red", "unknown option 'colour'"),
+        ("kafka://host/mail?no.such=1", "settings of Kafka: No such configuration"),
+        ("kafka://host/mail?group", "options after"),
+        ("rabbit://host/mail", "unknown address rabbit://"),
+    ],
+)
+def test_bad_addresses(address, reason):
+    for opened in (open_source, open_sink):
+        with pytest.raises(StreamError, match=reason):
+            opened(address)
+
+
+@pytest.mark.parametrize("position", ["1-1", 3, {"x": 1}, {"0": -1}, {"0": "1"}])
+def test_bad_positions(position):
+    with pytest.raises(StreamError, match="is no position in a Kafka topic"):
+        open_source("kafka://host/mail", position)
+
+
+def test_sink(topic):
+    sink = open_sink(topic.address)
+    sink.send([Answer(7, "spam", 0.75), Answer(None, None, None), Answer("\udc80", True, 0.5)])
+    sink.send([])
+    sink.close()
+    consumer = kafka.Consumer({"bootstrap.servers": topic.server, "group.id": "test", "log_level": 0})
+    consumer.assign([kafka.TopicPartition(topic.name, partition, 0) for partition in (0, 1)])
+    messages = []
+    while len(messages) < 3:
+        messages += consumer.consume(3, 1)
+    consumer.close()
+    found = {message.key(): json.loads(message.value()) for message in messages}
+    assert found == {
+        b"7": {"id": 7, "label": "spam", "probability": 0.75},
+        None: {"id": None, "label": None, "probability": None},
+        b"\xed\xb2\x80": {"id": "\udc80", "label": True, "probability": 0.5},
+    }
+
+
+def test_a_sink_that_cannot_deliver():
+    sink = open_sink("kafka://127.0.0.1:1/mail?message.timeout.ms=300")
+    with pytest.raises(OSError, match="2 of 2 answers not delivered"):
+        sink.send([Answer(1, 1, 0.5), Answer(2, 1, 0.5)])
+    sink.close()

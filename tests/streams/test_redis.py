@@ -1,0 +1,206 @@
+import pytest
+
+from stream_pegasos.streams import Answer, StreamError, open_sink, open_source
+
+
+@pytest.fixture
+def address(redis_server, redis_client):
+    return f"redis://127.0.0.1:{redis_server.port}/mail"
+
+
+def add(client, *texts, **fields):
+    return [client.xadd("mail", {"text": text, **fields}).decode() for text in texts]
+
+
+def rest(address, position=None, **options):
+    bad, events = [], []
+    source = open_source(
+        address, position, follow=False, on_bad=lambda *at: bad.append(at), on_event=events.append, **options
+    )
+    return list(source.batches()), bad, events
+
+
+def texts(batches):
+    return [example.x for batch in batches for example in batch.examples]
+
+
+def test_examples(address, redis_client):
+    [first] = add(redis_client, "win", label="spam")
+    [second] = add(redis_client, "see you", id="m7")
+    batches, bad, events = rest(address)
+    assert [tuple(example) for batch in batches for example in batch.examples] == [
+        ("win", "spam", 1.0, 0, first),
+        ("see you", None, 1.0, 0, "m7"),
+    ]
+    assert batches[-1].position == second
+    assert bad == events == []
+
+
+def test_resuming_at_every_position(address, redis_client):
+    expected = list(map(str, range(1200)))
+    add(redis_client, *expected)
+    batches, *_ = rest(address)
+    assert texts(batches) == expected
+    assert max(len(batch.examples) for batch in batches) == 512
+    for k, batch in enumerate(batches):
+        assert texts(batches[: k + 1]) + texts(rest(address, batch.position)[0]) == expected
+
+
+def test_following(address, redis_client, follow):
+    following = follow(address)
+    for text in "abc":
+        add(redis_client, text)
+        following.wait(lambda text=text: following.texts[-1:] == [text])
+    following.wait_for("a", "b", "c")
+    assert following.events == []
+    assert following.stop() < 0.6
+
+
+def test_bad_entries(address, redis_client):
+    first = redis_client.xadd("mail", {"subject": "win"}).decode()
+    second = redis_client.xadd("mail", {"text": b"\xff"}).decode()
+    add(redis_client, "good")
+    batches, bad, _ = rest(address)
+    assert texts(batches) == ["good"]
+    assert [where for where, _ in bad] == [f"entry {first}", f"entry {second}"]
+    assert bad[0][1] == "no field 'text'" and "not UTF-8" in bad[1][1]
+    with pytest.raises(StreamError, match=f"entry {first}: no field 'text'"):
+        list(open_source(address, follow=False).batches())
+
+
+def test_labels(address, redis_client):
+    redis_client.xadd("mail", {"id": "m7", "label": "1"})
+    redis_client.xadd("mail", {"label": "1"})
+    redis_client.xadd("mail", {"id": "m8"})
+    batches, bad, _ = rest(address, labels=True)
+    assert [(example.x, example.y, example.id) for batch in batches for example in batch.examples] == [("", 1, "m7")]
+    assert [reason for _, reason in bad] == ["no field 'id'", "no field 'label'"]
+
+
+def test_groups(address, redis_client):
+    ids = add(redis_client, "a", "b", "c")
+    source = open_source(address + "?group=readers", follow=False)
+    assert texts(source.batches()) == ["a", "b", "c"]
+    source.done(ids[1])
+    assert redis_client.xinfo_groups("mail")[0]["last-delivered-id"].decode() == ids[1]
+    assert texts(rest(address + "?group=readers")[0]) == ["c"]
+    # The checkpoint knows better than the group.
+    assert texts(rest(address + "?group=readers", ids[0])[0]) == ["b", "c"]
+
+
+def test_a_group_of_a_stream_that_is_not_there_yet(address, redis_client, follow):
+    following = follow(address + "?group=readers")
+    following.wait(lambda: redis_client.exists("mail"))
+    add(redis_client, "a")
+    following.wait_for("a")
+    redis_client.delete("mail")
+    following.source.done("1-1")
+    following.source.done("1-1")
+    assert sum("cannot be stored" in event for event in following.events) == 1
+
+
+def test_trimming_while_down(address, redis_client):
+    ids = add(redis_client, *"abcdef")
+    redis_client.xtrim("mail", maxlen=2, approximate=False)
+    batches, _, events = rest(address, ids[1])
+    assert texts(batches) == ["e", "f"]
+    assert len(events) == 1 and "was trimmed" in events[0] and ids[4] in events[0]
+    assert rest(address, ids[4])[2] == []
+    redis_client.delete("mail")
+    assert "is not there" in rest(address, ids[1])[2][0]
+    redis_client.xadd("mail", {"text": "anew"}, id="1-1")
+    assert "ends at entry 1-1" in rest(address, ids[1])[2][0]
+
+
+def test_a_server_that_is_killed_and_comes_back(address, redis_server, redis_client, follow):
+    add(redis_client, "a")
+    following = follow(address + "?group=readers")
+    following.wait_for("a")
+    redis_server.kill()
+    following.wait(lambda: following.events)
+    following.source.done(following.batches[-1].position)
+    redis_server.start()
+    add(redis_client, "b")
+    following.wait_for("a", "b")
+    assert [event.rpartition(" (")[0] or event for event in following.events] == [
+        "Redis stream mail: the server cannot be reached",
+        "Redis stream mail: the place of group readers cannot be stored",
+        "Redis stream mail: the server can be reached again",
+    ]
+
+
+def test_closing_while_the_server_is_away(follow, redis_server, redis_client, address):
+    redis_server.kill()
+    following = follow(address)
+    following.wait(lambda: following.events)
+    assert following.stop() < 0.6
+    assert following.failure is None
+    redis_server.start()
+
+
+def test_what_no_waiting_can_heal(address, redis_client):
+    redis_client.set("mail", "no stream")
+    with pytest.raises(StreamError, match="WRONGTYPE"):
+        rest(address)
+    with pytest.raises(StreamError, match="WRONGTYPE"):
+        rest(address + "?group=readers")
+    with pytest.raises(StreamError, match=r"(?i)auth|password"):
+        rest(address.replace("redis://", "redis://someone:secret@"))
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("redis://host", "needs a host and a name"),
+        ("redis:///mail", "needs a host and a name"),
+        ("redis://host/mail?db=x", "db is 'x'"),
+        ("redis://host/mail?colour=red", "unknown option 'colour'"),
+        ("redis://host:port/mail", "address of Redis"),
+    ],
+)
+def test_bad_addresses(address, reason):
+    pytest.importorskip("redis")
+    with pytest.raises(StreamError, match=reason):
+        open_source(address)
+
+
+def test_bad_arguments():
+    pytest.importorskip("redis")
+    for position in (1, "", "x-1", {"0": 1}):
+        with pytest.raises(StreamError, match="is no position in a Redis stream"):
+            open_source("redis://host/mail", position)
+    with pytest.raises(StreamError, match="have fields"):
+        open_source("redis://host/mail", format="jsonl")
+    with pytest.raises(StreamError, match="maxlen is '0'"):
+        open_sink("redis://host/mail?maxlen=0")
+
+
+def test_sink(address, redis_client):
+    sink = open_sink(address + "?maxlen=100")
+    sink.send([Answer(7, "spam", 0.75), Answer(None, None, None), Answer("\udc80", True, 0.5)])
+    sink.send([])
+    fields = [fields for _, fields in redis_client.xrange("mail")]
+    assert fields[0] == {b"id": b"7", b"label": b"spam", b"probability": b"0.75"}
+    assert fields[1] == {b"id": b"", b"label": b"", b"probability": b""}
+    assert fields[2][b"id"] == b"\xed\xb2\x80"
+    sink.send([Answer(k, 1, 0.5) for k in range(1000)])
+    # Trimming goes by whole nodes, of 100 entries by default.
+    assert redis_client.xlen("mail") < 300
+    redis_client.set("other", "no stream")
+    sink.close()
+    with pytest.raises(OSError, match="WRONGTYPE"):
+        open_sink(address.replace("mail", "other")).send([Answer(1, 1, 0.5)])
+
+
+def test_sink_whose_server_is_away_for_a_moment(address, redis_server, redis_client):
+    sink = open_sink(address)
+    sink.send([Answer(1, "a", 0.5)])
+    redis_server.kill()
+    redis_server.start()
+    sink.send([Answer(2, "b", 0.5)])
+    assert [fields[b"id"] for _, fields in redis_client.xrange("mail")] == [b"1", b"2"]
+    redis_server.kill()
+    with pytest.raises(OSError, match="cannot be delivered"):
+        sink.send([Answer(3, "c", 0.5)])
+    redis_server.start()
+    sink.close()

@@ -1,0 +1,122 @@
+import builtins
+import io
+import sys
+import threading
+
+import pytest
+
+from stream_pegasos.streams import Batch, Example, StreamError, open_sink, open_source
+from stream_pegasos.streams.sources import batched, parse_address
+
+
+def stdin(monkeypatch, data):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+def test_standard_input(monkeypatch):
+    stdin(monkeypatch, b'{"text": "win", "label": 1}\n{\n{"text": "see you"}\n')
+    bad = []
+    source = open_source("-", on_bad=lambda *at: bad.append(at))
+    assert list(source.batches()) == [
+        Batch([Example("win", 1, line=1)], None),
+        Batch([Example("see you", None, line=3)], None),
+    ]
+    assert [where for where, _ in bad] == ["line 2"]
+    source.done(None)
+
+
+def test_standard_input_without_on_bad(monkeypatch):
+    stdin(monkeypatch, b"{\n")
+    with pytest.raises(StreamError, match="standard input: line 1: not JSON"):
+        list(open_source("-").batches())
+
+
+def test_standard_input_in_another_format(monkeypatch):
+    stdin(monkeypatch, b"text,label\nwin,spam\n")
+    [[[example], _]] = open_source("-", format="csv").batches()
+    assert (example.x, example.y) == ("win", "spam")
+
+
+def test_closing_standard_input(monkeypatch):
+    stdin(monkeypatch, b'{"text": "a"}\n{"text": "b"}\n')
+    source = open_source("-")
+    batches = source.batches()
+    assert next(batches).examples[0].x == "a"
+    source.close()
+    assert list(batches) == []
+
+
+def test_labels_do_not_come_from_standard_input():
+    with pytest.raises(StreamError, match="labels cannot come from standard input"):
+        open_source("-", labels=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"format": "yaml"}, "unknown format 'yaml'"),
+        ({"text_field": "label"}, "text and label are the same field"),
+    ],
+)
+def test_bad_options(tmp_path, options, reason):
+    with pytest.raises(StreamError, match=reason):
+        open_source(tmp_path / "mail.jsonl", **options)
+    with pytest.raises(StreamError, match="no known format"):
+        open_source(tmp_path / "mail.log")
+
+
+def test_addresses():
+    address = parse_address("kafka://a:1,b:2/mail?group=x&fetch.wait.max.ms=10")
+    assert address == ("kafka", "a:1,b:2", "mail", {"group": "x", "fetch.wait.max.ms": "10"})
+    assert parse_address("rediss://me:p%40ss@h/the%20mail").path == "the mail"
+
+
+@pytest.mark.parametrize(
+    "address", ["amqp://me:secret@host/mail", "kafka://host", "redis://me:secret@host", "kafka://[x/y"]
+)
+def test_bad_addresses_tell_no_password(address):
+    for opened in (open_source, open_sink):
+        with pytest.raises(StreamError) as caught:
+            opened(address)
+        assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("scheme", "library"), [("kafka", "confluent_kafka"), ("redis", "redis")])
+def test_a_library_that_is_missing(monkeypatch, scheme, library):
+    monkeypatch.delitem(sys.modules, f"stream_pegasos.streams.{scheme}", raising=False)
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.partition(".")[0] == library:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    for opened in (open_source, open_sink):
+        with pytest.raises(ImportError, match=rf"pip install 'stream-pegasos\[{scheme}\]'"):
+            opened(f"{scheme}://host/mail")
+
+
+def test_batched():
+    at = 0
+
+    def records():
+        nonlocal at
+        for at in range(1, 1101):
+            yield None if at % 100 == 0 else Example(str(at), None)
+
+    batches = list(batched(records(), lambda: at))
+    assert [len(batch.examples) for batch in batches] == [512, 512, 65]
+    for batch in batches:
+        assert batch.position - int(batch.examples[-1].x) in (0, 1)
+    assert list(batched([], lambda: 1)) == []
+    assert list(batched([None], lambda: 1)) == [Batch([], 1)]
+
+
+def test_a_signal_may_close_a_source_in_any_thread(tmp_path):
+    source = open_source(tmp_path / "mail.jsonl")
+    reading = threading.Thread(target=list, args=[source.batches()])
+    reading.start()
+    source.close()
+    reading.join(0.5)
+    assert not reading.is_alive()
