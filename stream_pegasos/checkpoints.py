@@ -116,7 +116,7 @@ class Checkpoints:
             return model, progress
         raise ValueError("; ".join(errors))
 
-    def start(self, snapshot: Callable[[], Snapshot], on_written: Callable[[], None] | None = None) -> None:
+    def start(self, snapshot: Callable[[], Snapshot], on_written: Callable[[Any], None] | None = None) -> None:
         """Begin to write checkpoints.
 
         Parameters
@@ -124,7 +124,7 @@ class Checkpoints:
         snapshot
             Gives what is to be written; called from another thread.
         on_written
-            Called after each checkpoint, from that thread.
+            Called after each checkpoint with the progress in it, from that thread.
         """
         self._snapshot, self._on_written = snapshot, on_written
         self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
@@ -164,7 +164,8 @@ class Checkpoints:
     def _write(self) -> None:
         self._n_learned = 0
         try:
-            self._snapshot().write(self.path, keep=self.previous if self._is_whole else None)
+            snapshot = self._snapshot()
+            snapshot.write(self.path, keep=self.previous if self._is_whole else None)
         except (OSError, MemoryError) as error:
             message = getattr(error, "strerror", None) or str(error) or "out of memory"
             if message != self.error:
@@ -177,4 +178,4 @@ class Checkpoints:
             self._on_event(f"{self.path} is written again")
         self._is_whole, self.error, self.written_at = True, None, monotonic()
         if self._on_written is not None:
-            self._on_written()
+            self._on_written(snapshot.progress)

@@ -21,7 +21,7 @@ import typer
 # What only some commands need is imported there, so that --help is there at once.
 if TYPE_CHECKING:
     from stream_pegasos.prequential import Evaluation
-    from stream_pegasos.streams import Example
+    from stream_pegasos.streams import Answer, Example
 
 DICT_FORMATS = ("vw", "svmlight")
 REPORTED_BAD_LINES = 10
@@ -201,6 +201,10 @@ def _ngram_range(text: str) -> tuple[int, int]:
 
 SaveOption = Annotated[Path | None, _result("--save", metavar="MODEL", help="Write the model here, as safetensors.")]
 LoadOption = Annotated[Path | None, _model("--load", metavar="MODEL", help="Continue with this saved model.")]
+CheckpointOption = Annotated[
+    Path | None,
+    _result("--checkpoint", metavar="MODEL", help="Keep model and progress in this file, and go on from it."),
+]
 CheckpointEvery = Annotated[
     int, _result("--checkpoint-every", min=1, metavar="N", help="Write it after so many messages learned.")
 ]
@@ -321,7 +325,7 @@ def evaluate(
     from stream_pegasos.prequential import evaluate as evaluate_model
 
     source = _Synthetic(stream) if file is None else _File(file, stream)
-    learner = _new_model(model, source.format)
+    learner = _new_model(model, source)
     with _Interrupt() as interrupt, ExitStack() as end:
         with _progress(source) as progress:
             evaluation = evaluate_model(
@@ -366,7 +370,7 @@ def train(
     from stream_pegasos.prequential import chunks, learn
 
     source = _File(file, stream)
-    learner = _model_for(source, load, model, source.format)
+    learner = _model_for(source, load, model)
     n, start = 0, perf_counter()
     with _Interrupt() as interrupt:
         with _progress(source) as progress, suppress(KeyboardInterrupt):
@@ -420,63 +424,101 @@ def predict(
 
 @command
 def run(
+    address: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A file that grows, kafka://host/topic?group=…, redis://host/stream?group=…, or - for standard input.",
+        ),
+    ] = "-",
     *,
+    checkpoint: CheckpointOption = None,
+    every: CheckpointEvery = 10_000,
+    seconds: CheckpointSeconds = 10.0,
     load: LoadOption = None,
     save: Annotated[
         Path | None,
-        _result(
-            "--save",
-            metavar="MODEL",
-            help="Write the model here at the end of input, on Ctrl-C and on SIGTERM.",
-        ),
+        _result("--save", metavar="MODEL", help="Write the model here at the end, also after Ctrl-C and SIGTERM."),
     ] = None,
+    predictions: Annotated[
+        str,
+        _result("--predictions", metavar="SINK", help="- for standard output, none, kafka://… or redis://…"),
+    ] = "-",
+    label_topic: Annotated[
+        str | None,
+        _stream("--label-topic", metavar="SOURCE", help="Labels that come later, under the ids of their messages."),
+    ] = None,
+    label_window: Annotated[
+        int, _stream("--label-window", min=1, metavar="N", help="How many messages wait for their labels.")
+    ] = 10_000,
+    follow: Annotated[bool, _stream("--follow/--no-follow", help="Wait for more at the end of what is there.")] = True,
     stream: StreamOptions,
     model: ModelOptions,
 ) -> None:
-    """Answer each line of standard input with a prediction as it comes; learn from those labelled.
+    """Answer each message of a live source as it comes; learn from those labelled.
 
-    The prediction is made before the label is learned. An answer is what
-    predict prints: the predicted label, a tab and its probability; an empty
-    label and 0.5 while nothing is learned. --save also works when the reader
-    of the answers goes away.
+    The prediction is made before the label is learned. On standard output an
+    answer is what predict prints: the predicted label, a tab and its
+    probability; an empty label and 0.5 while nothing is learned. A topic or
+    stream gets id, label and probability.
+
+    With --checkpoint the model and the position in the source are kept in one
+    file, and the run goes on from there when it is started again, whatever
+    ended it: no message is lost, none is learned twice.
 
     Examples:
 
       tail -f mail.jsonl | stream-pegasos run --load mail.safetensors
+      stream-pegasos run mail.jsonl --checkpoint mail.safetensors
+      stream-pegasos run 'kafka://localhost/mail?group=spam' --checkpoint m.st
       printf 'spam\\twin\\nwin?\\n' | stream-pegasos run --format labelled-text
     """
-    _check_outputs(save)
-    from stream_pegasos.prequential import learn
+    from stream_pegasos.live import Live
+    from stream_pegasos.streams import open_sink
 
-    source = _File("-", stream, unlabelled=True)
-    learner = _model_for(source, load, model, source.format)
-    n = n_learned = 0
-    with _Interrupt() as interrupt, ExitStack() as end:
+    _check_outputs(checkpoint, save)
+    if stream.limit is not None and checkpoint is not None:
+        raise typer.BadParameter("it does not go with --checkpoint", param_hint="--limit")
+    source = _LiveStream(address, stream)
+    checkpoints, learner, progress = _resume(checkpoint, every, seconds, load, model, source)
+    with ExitStack() as end:
         if save:
             end.callback(_save, learner, save)
-        try:
-            for example in interrupt.guard(source):
-                n += 1
-                try:
-                    interrupt.wait(_print_answers, learner, [example.x])
-                finally:
-                    # What has been read is learned, even if nobody takes the answer.
-                    if example.y is not None:
-                        learn(learner, [example])
-                        n_learned += 1
-        except KeyboardInterrupt:
-            _note(f"read {n:,} messages, learned {n_learned:,}, {_bad_lines(source)}")
-    source.report_rest()
-    _exit(source, interrupt)
+        send = _send
+        if predictions == "none":
+            send = _discard
+        elif predictions != "-":
+            sink = open_sink(predictions)
+            end.callback(sink.close)
+            send = sink.send
+        kept = progress or {}
+        live = Live(
+            learner,
+            source.open(kept.get("position"), follow),
+            send,
+            labels=None if label_topic is None else source.open_labels(label_topic, kept.get("label_position"), follow),
+            window=label_window,
+            limit=stream.limit,
+            checkpoints=checkpoints,
+            progress=progress,
+            on_bad=lambda example, reason: source.report(_place(example), reason),
+            on_event=_note,
+        )
+        with _stopping(live) as stopped:
+            live.run()
+        source.n_good, n_learned = live.n_read - kept.get("n_read", 0), live.n_learned - kept.get("n_learned", 0)
+        if stopped:
+            _note(f"read {source.n_good:,} messages, learned {n_learned:,}, {_bad_lines(source)}")
+        source.report_rest()
+    if stopped:
+        raise typer.Exit(128 + stopped[0])
+    _exit(source)
 
 
 @command
 def serve(
     *,
-    checkpoint: Annotated[
-        Path | None,
-        _result("--checkpoint", metavar="MODEL", help="Keep the model in this file, and go on from it."),
-    ] = None,
+    checkpoint: CheckpointOption = None,
     every: CheckpointEvery = 10_000,
     seconds: CheckpointSeconds = 10.0,
     load: LoadOption = None,
@@ -515,7 +557,7 @@ def serve(
     from stream_pegasos.service import LOOPBACK, Limits, Service, create_app
 
     _check_outputs(checkpoint)
-    checkpoints, learner, progress = _resume(checkpoint, every, seconds, load, model, "labelled-text")
+    checkpoints, learner, progress = _resume(checkpoint, every, seconds, load, model, None)
     if not _takes_text(learner):
         raise Failure(f"{load or checkpoint} is a model of features, not of texts")
     token = None if token_file is None else token_file.read_text().strip()
@@ -649,13 +691,29 @@ def _shown(feature: Any) -> str:
 # Streams ------------------------------------------------------------------------------------------
 
 
-class _Synthetic:
-    """The built-in stream."""
+class _Source:
+    """What a command reads. Bad records are reported and counted."""
 
     name = "synthetic stream"
     format = "labelled-text"
     strict = False
     n_bad = 0
+    n_good = 0
+
+    def report(self, where: str, reason: str) -> None:
+        self.n_bad += 1
+        if self.n_bad <= REPORTED_BAD_LINES:
+            _note(f"{where} skipped: {reason}")
+
+    def report_rest(self) -> None:
+        if self.n_bad > REPORTED_BAD_LINES:
+            _note(f"{self.n_bad - REPORTED_BAD_LINES:,} more bad lines skipped")
+        if self.n_bad and not self.n_good:
+            _note("no line could be read; see --format, --text-field and --label-field")
+
+
+class _Synthetic(_Source):
+    """The built-in stream."""
 
     def __init__(self, options: StreamOptions) -> None:
         self._limit = options.limit
@@ -669,27 +727,60 @@ class _Synthetic:
     def done(self) -> float | None:
         return None
 
-    def report_rest(self) -> None:
-        pass
 
+class _Chosen(_Source):
+    """What the options say of a stream that is no synthetic one."""
 
-class _File:
-    """A stream from a file or standard input, its bad lines reported and counted."""
-
-    def __init__(self, source: str, options: StreamOptions, unlabelled: bool = False) -> None:
+    def __init__(self, address: str, options: StreamOptions) -> None:
         from stream_pegasos.streams import FORMATS, format_of
 
         if options.format is not None and options.format not in FORMATS:
             raise typer.BadParameter(f"{options.format!r} is none of {', '.join(FORMATS)}", param_hint="--format")
         if options.text_field == options.label_field:
             raise typer.BadParameter("text and label are the same field", param_hint="--text-field")
-        self.name = "standard input" if source == "-" else source
-        self.format = options.format or ("jsonl" if source == "-" else format_of(source))
+        self.name = "standard input" if address == "-" else address
+        self.format = options.format or ("jsonl" if address == "-" or "://" in address else format_of(address))
         self.strict = options.strict
-        self.n_bad = 0
-        self._n_good = 0
-        self._source = source
+        self._address = address
         self._options = options
+
+
+class _LiveStream(_Chosen):
+    """A stream that is followed."""
+
+    def open(self, position: Any, follow: bool) -> Any:
+        from stream_pegasos.streams import open_source
+
+        return open_source(
+            self._address,
+            position,
+            format=self._options.format,
+            text_field=self._options.text_field,
+            label_field=self._options.label_field,
+            follow=follow,
+            on_bad=self.report,
+            on_event=_note,
+        )
+
+    def open_labels(self, address: str, position: Any, follow: bool) -> Any:
+        from stream_pegasos.streams import open_source
+
+        return open_source(
+            address,
+            position,
+            label_field=self._options.label_field,
+            follow=follow,
+            labels=True,
+            on_bad=self.report,
+            on_event=_note,
+        )
+
+
+class _File(_Chosen):
+    """A stream from a file or standard input, read to its end."""
+
+    def __init__(self, source: str, options: StreamOptions, unlabelled: bool = False) -> None:
+        super().__init__(source, options)
         self._unlabelled = unlabelled
         self._file: IO[bytes] | None = None
 
@@ -698,41 +789,27 @@ class _File:
 
         with ExitStack() as stack:
             source: Any = "-"
-            if self._source != "-":
-                source = self._file = stack.enter_context(open(self._source, "rb"))
+            if self._address != "-":
+                source = self._file = stack.enter_context(open(self._address, "rb"))
             examples = read(
                 source,
                 format=self.format,
                 text_field=self._options.text_field,
                 label_field=self._options.label_field,
                 unlabelled=self._unlabelled,
-                on_bad_line=self._report,
+                on_bad_line=lambda line, reason: self.report(f"line {line}", reason),
             )
             for example in islice(examples, self._options.limit):
-                self._n_good += 1
+                self.n_good += 1
                 yield example
 
     def done(self) -> float | None:
         """The part that is read, between 0 and 1, where the length is known."""
-        if self._file is None or not os.path.isfile(self._source):
+        if self._file is None or not os.path.isfile(self._address):
             return None
         if self._file.closed:
             return 1.0
         return self._file.tell() / max(1, os.fstat(self._file.fileno()).st_size)
-
-    def _report(self, line: int, reason: str) -> None:
-        self.n_bad += 1
-        if self.n_bad <= REPORTED_BAD_LINES:
-            _note(f"line {line} skipped: {reason}")
-
-    def report_rest(self) -> None:
-        if self.n_bad > REPORTED_BAD_LINES:
-            _note(f"{self.n_bad - REPORTED_BAD_LINES:,} more bad lines skipped")
-        if self.n_bad and not self._n_good:
-            _note("no line could be read; see --format, --text-field and --label-field")
-
-
-_Stream = _Synthetic | _File
 
 
 class _Interrupt:
@@ -774,7 +851,26 @@ class _Interrupt:
 
 
 @contextmanager
-def _progress(source: _Stream) -> Iterator[Callable[[int, str], None]]:
+def _stopping(live: Any) -> Iterator[list[int]]:
+    """Stop on Ctrl-C and SIGTERM; which signal came, if one did."""
+    came: list[int] = []
+
+    def handle(number: int, _: object) -> None:
+        came.append(number)
+        live.stop()
+        if live.sending:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _progress(source: _Synthetic | _File) -> Iterator[Callable[[int, str], None]]:
     """A progress bar on a terminal; nothing in a pipe."""
     if not sys.stderr.isatty():
         yield lambda n, text: None
@@ -832,15 +928,15 @@ def _takes_text(model: Any) -> bool:
     return isinstance(model, PegasosTextClassifier)
 
 
-def _new_model(options: ModelOptions, format: str) -> Any:
+def _new_model(options: ModelOptions, source: _Source | None) -> Any:
     from stream_pegasos import PegasosTextClassifier
 
     features, classifier = options.given()
     try:
-        if format in DICT_FORMATS:
+        if source is not None and source.format in DICT_FORMATS:
             if features:
                 raise typer.BadParameter(
-                    f"format {format} carries features, not text: --ngrams, --n-features, --analyzer, "
+                    f"format {source.format} carries features, not text: --ngrams, --n-features, --analyzer, "
                     "--token-pattern, --binary, --norm, --mask-digits, --prefix-length and --boundaries do not apply"
                 )
             return _new_classifier(**classifier)
@@ -869,38 +965,43 @@ def _flag(parameter: str) -> str:
     return "--" + parameter.replace("_", "-")
 
 
-def _model_for(source: _File | None, load: Path | None, options: ModelOptions, format: str) -> Any:
+def _model_for(source: _Source | None, load: Path | None, options: ModelOptions) -> Any:
     if load is None:
-        return _new_model(options, format)
+        return _new_model(options, source)
     if options != ModelOptions():
         raise typer.BadParameter("a loaded model keeps its own options", param_hint="--load")
     return _load(load, source)
 
 
 def _resume(
-    checkpoint: Path | None, every: int, seconds: float, load: Path | None, options: ModelOptions, format: str
+    checkpoint: Path | None,
+    every: int,
+    seconds: float,
+    load: Path | None,
+    options: ModelOptions,
+    source: _Source | None,
 ) -> tuple[Any, Any, Any]:
     """The checkpoints, the model in the newest of them or else a new one or the loaded one, and the progress."""
     from stream_pegasos.checkpoints import Checkpoints
 
     if checkpoint is None:
-        return None, _model_for(None, load, options, format), None
+        return None, _model_for(source, load, options), None
     checkpoints = Checkpoints(checkpoint, every, seconds, _note)
     try:
         resumed = checkpoints.resume()
     except ValueError as error:
         raise Failure(str(error)) from None
     if resumed is None:
-        return checkpoints, _model_for(None, load, options, format), None
+        return checkpoints, _model_for(source, load, options), None
     model, progress = resumed
-    _check_model(model, checkpoint, None)
-    if options != ModelOptions() and repr(_new_model(options, format)) != repr(model):
+    _check_model(model, checkpoint, source)
+    if options != ModelOptions() and repr(_new_model(options, source)) != repr(model):
         raise Failure(f"{checkpoint} was begun with other options of the model; keep to them, or name another file")
     _note(f"resuming from {checkpoint}, {model.n_iterations:,} messages learned")
     return checkpoints, model, progress
 
 
-def _load(path: Path, source: _File | None) -> Any:
+def _load(path: Path, source: _Source | None) -> Any:
     from stream_pegasos import load
 
     try:
@@ -912,7 +1013,7 @@ def _load(path: Path, source: _File | None) -> Any:
     return model
 
 
-def _check_model(model: Any, path: Path, source: _File | None) -> None:
+def _check_model(model: Any, path: Path, source: _Source | None) -> None:
     if model._multiclass:
         raise Failure(f"{path} is a model of several classes, which the command does not take; use it from Python")
     if source and _takes_text(model) == (source.format in DICT_FORMATS):
@@ -949,6 +1050,18 @@ def _print_answers(model: Any, X: list[Any]) -> None:
     _print("\n".join(_answer(label, probability) for label, probability, _ in predict(model, X)))
 
 
+def _place(example: "Example") -> str:
+    return f"line {example.line}" if example.id is None else f"message {_printable(example.id)}"
+
+
+def _send(answers: "list[Answer]") -> None:
+    _print("\n".join(_answer(answer.label, answer.probability) for answer in answers))
+
+
+def _discard(answers: "list[Answer]") -> None:
+    pass
+
+
 def _answer(label: Any, probability: float | None) -> str:
     return "\t0.500000" if label is None or probability is None else f"{_printable(label)}\t{probability:.6f}"
 
@@ -956,9 +1069,11 @@ def _answer(label: Any, probability: float | None) -> str:
 def _print(text: str) -> None:
     try:
         print(text, flush=True)
-    except OSError as error:
+    except (OSError, KeyboardInterrupt) as error:
         # What is still buffered would fail again when Python exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, KeyboardInterrupt):
+            raise
         if isinstance(error, BrokenPipeError):
             raise
         raise Failure(f"cannot write standard output: {error.strerror}") from None
@@ -974,7 +1089,7 @@ def _printable(value: object) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def _summary(source: _Stream, evaluation: "Evaluation", classes: tuple[Any, Any]) -> str:
+def _summary(source: _Source, evaluation: "Evaluation", classes: tuple[Any, Any]) -> str:
     score = evaluation.score
     names = [_printable(label) for label in classes]
     truly = [f"truly {name}" for name in names]
@@ -1019,7 +1134,7 @@ def _rate(n: int, seconds: float) -> str:
     return f" in {seconds:.2f} s, {n / seconds:,.0f} docs/s" if n and seconds else ""
 
 
-def _bad_lines(source: _Stream) -> str:
+def _bad_lines(source: _Source) -> str:
     return f"{source.n_bad:,} bad line{'s' * (source.n_bad != 1)}"
 
 
@@ -1044,7 +1159,7 @@ def _writing(path: Path) -> Iterator[None]:
         raise Failure(f"cannot write {path}: {error.strerror or error}") from None
 
 
-def _exit(source: _Stream, interrupt: _Interrupt | None = None) -> NoReturn:
+def _exit(source: _Source, interrupt: _Interrupt | None = None) -> NoReturn:
     if interrupt and interrupt.signal is not None:
         raise typer.Exit(128 + interrupt.signal)
     raise typer.Exit(1 if source.strict and source.n_bad else 0)

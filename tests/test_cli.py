@@ -610,13 +610,14 @@ def test_run_ends_quietly_and_saves_when_nobody_reads(here):
     load("m")
 
 
-def test_run_saves_before_it_stops_at_a_third_label(here):
-    data = b"".join(line_of(text, label) for text, label in stream[:30])
-    done = process("run", "--save", "m", input=data + line_of("x", "eggs"))
+def test_run_passes_over_a_third_label(here):
+    first, last = (b"".join(line_of(text, label) for text, label in part) for part in (stream[:30], stream[30:50]))
+    done = process("run", "--save", "m", "--strict", input=first + line_of("x", "eggs") + last)
     assert done.returncode == 1
-    assert "line 31: label 'eggs'" in error_line(done.stderr.decode())
+    assert "line 31 skipped: label 'eggs'" in done.stderr.decode()
+    assert len(done.stdout.splitlines()) == 51
     reference = PegasosTextClassifier()
-    reference.learn_many(*zip(*stream[:30], strict=True))
+    reference.learn_many(*zip(*stream[:50], strict=True))
     assert load("m").weights == reference.weights
 
 

@@ -1,0 +1,251 @@
+"""Answer live messages as they come, and learn from those with a label; from a source, by way of a model, to a sink."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+from collections.abc import Callable
+from time import sleep
+from typing import Any
+
+from stream_pegasos.checkpoints import Checkpoints
+from stream_pegasos.persistence import Snapshot
+from stream_pegasos.prequential import ExampleError, predict, predict_learn
+from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Source
+
+__all__ = ["Live"]
+
+# Batches that are read ahead.
+READ_AHEAD = 8
+
+
+class Live:
+    """A model at work on a live source.
+
+    What is learned and how far the source has been read change together, and a checkpoint holds both: so a run that is
+    resumed from one learns each message exactly once. An answer comes at least once: those given after the newest
+    checkpoint are given again.
+
+    Parameters
+    ----------
+    model
+        A model of two classes.
+    source
+        The messages; a message without a label is only answered.
+    send
+        Takes the answers of a batch. If it raises an OSError, the same answers are sent again until they are taken.
+    labels
+        Labels that come later, under the ids of their messages.
+    window
+        How many messages wait for their labels, and labels for their messages.
+    limit
+        How many messages to read, if not all; not together with checkpoints, as positions are those of whole batches.
+    checkpoints
+        Where model and progress are kept; `None` for nowhere.
+    progress
+        What was kept beside the model the last time.
+    on_bad
+        Called with a message that the model refuses to learn, and the reason.
+    on_event
+        Called with a line of text about what an operator should know.
+
+    Attributes
+    ----------
+    n_read
+        The number of messages answered.
+    n_learned
+        The number of messages learned.
+    sending
+        Whether answers are being sent, which may take as long as nobody takes them. A signal handler may then raise
+        KeyboardInterrupt beside calling `stop`.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        source: Source,
+        send: Callable[[list[Answer]], None],
+        *,
+        labels: Source | None = None,
+        window: int = 10_000,
+        limit: int | None = None,
+        checkpoints: Checkpoints | None = None,
+        progress: Any = None,
+        on_bad: Callable[[Example, str], None],
+        on_event: Callable[[str], None],
+    ) -> None:
+        progress = progress or {}
+        self.model = model
+        self.n_read = progress.get("n_read", 0)
+        self.n_learned = progress.get("n_learned", 0)
+        self._sources = [source] if labels is None else [source, labels]
+        self._positions = [progress.get("position"), progress.get("label_position")]
+        self._join = None if labels is None else LabelJoin(window)
+        if self._join is not None and "join" in progress:
+            self._join.set_state(progress["join"])
+        self._send = send
+        self._checkpoints = checkpoints
+        self._on_bad = on_bad
+        self._on_event = on_event
+        self._rest = limit  # of the messages to be read
+        self._stopping = False
+        self.sending = False
+        self._lock = threading.Lock()  # what is learned, and how far it was read, belong together
+        self._batches: queue.Queue[tuple[int, Batch | BaseException | None]] = queue.Queue(READ_AHEAD)
+
+    def run(self) -> None:
+        """Work until the source ends, or `stop` is called; then write a last checkpoint.
+
+        Raises
+        ------
+        StreamError, OSError
+            If the source fails for good, or the last checkpoint could not be written.
+        """
+        if self._checkpoints is not None:
+            self._checkpoints.start(self.snapshot, self._tell_sources)
+        for number in range(len(self._sources)):
+            threading.Thread(target=self._read, args=[number], name="source", daemon=True).start()
+        try:
+            self._work()
+        finally:
+            self._stopping = True
+            for source in self._sources:
+                source.close()
+            if self._checkpoints is not None:
+                self._checkpoints.close()
+
+    def stop(self) -> None:
+        """End soon, with what has been read; from any thread or from a signal handler."""
+        self._stopping = True
+
+    def snapshot(self) -> Snapshot:
+        with self._lock:
+            progress = {"n_read": self.n_read, "n_learned": self.n_learned, "position": self._positions[0]}
+            if self._join is not None:
+                progress |= {"label_position": self._positions[1], "join": self._join.get_state()}
+            return self.model.snapshot(progress)  # type: ignore[no-any-return]
+
+    def _read(self, number: int) -> None:
+        """Read ahead, in a thread of its own."""
+        last: BaseException | None = None
+        try:
+            for batch in self._sources[number].batches():
+                if not self._put(number, batch):
+                    return
+        except BaseException as error:
+            last = error
+        self._put(number, last)
+
+    def _put(self, number: int, item: Batch | BaseException | None) -> bool:
+        while not self._stopping:
+            try:
+                self._batches.put((number, item), timeout=0.5)
+                return True
+            except queue.Full:
+                pass
+        return False
+
+    def _work(self) -> None:
+        reading = len(self._sources)
+        while reading and self._rest != 0:
+            try:
+                # What has been read is learned, also after `stop`: not every source can go back.
+                number, item = self._batches.get(timeout=0 if self._stopping else 0.2)
+            except queue.Empty:
+                if self._stopping:
+                    return
+                continue
+            if isinstance(item, BaseException):
+                raise item
+            if item is None:
+                reading -= 1
+            elif number == 0:
+                self._take(item)
+            else:
+                self._take_labels(item)
+
+    def _take(self, batch: Batch) -> None:
+        answers: list[Answer] = []
+        n_before = self.n_learned
+        if self._rest is not None:
+            batch = Batch(batch.examples[: self._rest], None)
+            self._rest -= len(batch.examples)
+        with self._lock:
+            for labelled, group in itertools.groupby(batch.examples, lambda example: example.y is not None):
+                examples = list(group)
+                answers += self._learn(examples) if labelled else self._answer(examples)
+            self.n_read += len(batch.examples)
+            self._positions[0] = batch.position
+            self._deliver(answers)
+        self._count(n_before)
+
+    def _take_labels(self, batch: Batch) -> None:
+        n_before = self.n_learned
+        assert self._join is not None
+        with self._lock:
+            joined = [
+                self._join.add_label(example.id, example.y) for example in batch.examples if example.y is not None
+            ]
+            self._learn([example for example in joined if example is not None])
+            self._positions[1] = batch.position
+        self._count(n_before)
+
+    def _answer(self, examples: list[Example]) -> list[Answer]:
+        predictions = predict(self.model, [example.x for example in examples])
+        if self._join is not None:
+            early = [self._join.add_message(example) for example in examples]
+            self._learn([example for example in early if example is not None])
+        pairs = zip(examples, predictions, strict=True)
+        return [Answer(example.id, prediction.label, prediction.probability) for example, prediction in pairs]
+
+    def _learn(self, examples: list[Example]) -> list[Answer]:
+        """Predict each example, then learn it; one that the model refuses is passed over."""
+        answers: list[Answer] = []
+        while len(answers) < len(examples):
+            try:
+                for predictions, _ in predict_learn(self.model, list(examples[len(answers) :])):
+                    self.n_learned += len(predictions)
+                    for label, probability, _ in predictions:
+                        answers.append(Answer(examples[len(answers)].id, label, probability))
+            except ExampleError as error:
+                refused = examples[len(answers)]
+                (prediction,) = predict(self.model, [refused.x])
+                answers.append(Answer(refused.id, prediction.label, prediction.probability))
+                self._on_bad(refused, str(error))
+        return answers
+
+    def _deliver(self, answers: list[Answer]) -> None:
+        failing = False
+        while answers:
+            try:
+                self.sending = not self._stopping
+                self._send(answers)
+            except BrokenPipeError:
+                raise
+            except KeyboardInterrupt:
+                return
+            except OSError as error:
+                if not failing:
+                    self._on_event(f"answers cannot be sent: {error}; trying again")
+                failing = True
+                if self._stopping:
+                    self._on_event(f"{len(answers):,} answers were not sent")
+                    return
+                sleep(1.0)
+            else:
+                if failing:
+                    self._on_event("answers are sent again")
+                return
+            finally:
+                self.sending = False
+
+    def _count(self, n_before: int) -> None:
+        if self._checkpoints is not None:
+            self._checkpoints.learned(self.n_learned - n_before)
+
+    def _tell_sources(self, progress: Any) -> None:
+        for source, position in zip(
+            self._sources, (progress["position"], progress.get("label_position")), strict=False
+        ):
+            source.done(position)
