@@ -154,11 +154,13 @@ class Checkpoints:
             raise OSError(f"cannot write {self.path}: {self.error}")
 
     def _run(self) -> None:
-        while not self._closing:
+        last = False
+        while not last:
             self._due.wait(self.seconds)
             self._due.clear()
+            last = self._closing
             # The last one is written in any case: so there is a file also where nothing has been learned.
-            if self._n_learned or self._closing:
+            if self._n_learned or last:
                 self._write()
 
     def _write(self) -> None:

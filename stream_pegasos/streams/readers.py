@@ -253,7 +253,8 @@ def label_of(text: str) -> Label | None:
 def _name(source: Source) -> str:
     if isinstance(source, str | os.PathLike):
         return "standard input" if source == "-" else os.fspath(source)
-    return str(getattr(source, "name", "stream"))
+    name = getattr(source, "name", "stream")
+    return "standard input" if name == "<stdin>" else str(name)
 
 
 @contextmanager

