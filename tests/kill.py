@@ -54,7 +54,7 @@ def fill_kafka(port: int, n: int) -> str:
             except BufferError:
                 producer.poll(0.1)
     producer.flush()
-    return f"kafka://127.0.0.1:{port}/stream?group=kill"
+    return f"kafka://127.0.0.1:{port}/stream?group={{group}}"
 
 
 def fill_redis(port: int, n: int) -> str:
@@ -66,7 +66,7 @@ def fill_redis(port: int, n: int) -> str:
             if i % 1000 == 0:
                 pipeline.execute()
         pipeline.execute()
-    return f"redis://127.0.0.1:{port}/stream?group=kill"
+    return f"redis://127.0.0.1:{port}/stream?group={{group}}"
 
 
 def start(address: str, checkpoint: Path) -> subprocess.Popen[bytes]:
@@ -103,7 +103,9 @@ def kill_one(address: str, checkpoint: Path, rng: random.Random, most_answers: i
 
 
 def disturb(name: str, address: str, folder: Path, kills: int, n: int, seed: int) -> bool:
-    reference = finish(address, folder / f"{name}-undisturbed")
+    # A group of its own, or the second reader would begin where the first one ended.
+    reference = finish(address.format(group="undisturbed"), folder / f"{name}-undisturbed")
+    address = address.format(group="killed")
     rng = random.Random(seed)
     checkpoint = folder / f"{name}-killed"
     n_killed = 0
