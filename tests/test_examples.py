@@ -1,15 +1,17 @@
 """Every example runs from start to end."""
 
+import json
 import os
 import re
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "examples"
-EXAMPLES = sorted(FOLDER.glob("*.py"))
+EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.stem != "send_stream")
 PAPERS = sorted(path for path in (FOLDER / "papers").glob("*.py") if path.stem != "common")
 
 
@@ -25,6 +27,21 @@ def run(folder: Path, *command: str | Path) -> str:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs(example: Path, tmp_path: Path) -> None:
     run(tmp_path, example)
+
+
+def test_sending_a_stream_goes_on_where_the_service_is(tmp_path: Path) -> None:
+    service = pytest.importorskip(
+        "service", reason="the service is not installed: pip install 'stream-pegasos[service]'"
+    )
+    lines = [f"{'spam' if i % 3 else 'ham'}\t{'win' if i % 3 else 'lunch'} {i}\n" for i in range(300)]
+    stream = tmp_path / "stream.txt"
+    with service.running() as port:
+        for n, sent in ((200, 200), (300, 100), (300, 0)):
+            stream.write_text("".join(lines[:n]))
+            url = f"http://127.0.0.1:{port}"
+            assert f"sent {sent} messages" in run(tmp_path, FOLDER / "send_stream.py", stream, "--url", url)
+            with urllib.request.urlopen(f"{url}/monitor") as answer:
+                assert json.load(answer)["n"] == n
 
 
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda path: path.stem)

@@ -208,7 +208,7 @@ cdef class MultiLearner:
         cdef Py_ssize_t i, p, c, n = len(state["scale"])
         wait_for(self._guard, self._guard)
         hashes = state["keys"].view(np.uint64) * np.uint64(MULTIPLIER)
-        order = np.argsort(hashes)
+        order = np.argsort(hashes, kind="stable")  # quick where they are in order, as in files
         cdef const uint64_t[::1] h = hashes[order]
         cdef const double[:, ::1] v = np.ascontiguousarray(state["values"][order])
         self.n_columns = 0
