@@ -528,7 +528,7 @@ def serve(
         Path | None,
         _service("--token-file", metavar="FILE", help="Requests must carry the bearer token that stands here."),
     ] = None,
-    max_body: Annotated[int, _service("--max-body", min=1, metavar="BYTES", help="Largest body.")] = 32 << 20,
+    max_body: Annotated[int, _service("--max-body", min=1, metavar="BYTES", help="Largest body.")] = 16 << 20,
     max_text: Annotated[
         int, _service("--max-text", min=1, metavar="N", help="Longest text, in characters.")
     ] = 1_000_000,
@@ -552,9 +552,8 @@ def serve(
     """
     import ipaddress
 
-    import uvicorn
-
     from stream_pegasos.service import LOOPBACK, Limits, Service, create_app
+    from stream_pegasos.service import serve as serve_app
 
     _check_outputs(checkpoint)
     checkpoints, learner, progress = _resume(checkpoint, every, seconds, load, model, None)
@@ -571,21 +570,7 @@ def serve(
     if not local and token is None:
         _note(f"anyone who reaches {host} may teach the model; see --token-file")
     app = create_app(Service(learner, checkpoints, progress, limits, token), (*LOOPBACK, host) if local else ("*",))
-    config = uvicorn.Config(
-        app,
-        host=host,
-        port=port,
-        ws="none",
-        access_log=False,
-        log_level="warning",
-        proxy_headers=False,
-        server_header=False,
-        limit_concurrency=max_concurrency,
-        timeout_graceful_shutdown=10,
-    )
-    server = _serving()(config)
-    server.run()
-    if not server.started:
+    if not serve_app(app, host, port, limits, lambda url: _note(f"listening on {url}")):
         raise typer.Exit(1)
 
 
@@ -901,22 +886,6 @@ def _progress(source: _Synthetic | _File) -> Iterator[Callable[[int, str], None]
             )
 
         yield progress
-
-
-def _serving() -> Any:
-    import uvicorn
-
-    class Server(uvicorn.Server):
-        """Says where it listens."""
-
-        async def startup(self, sockets: Any = None) -> None:
-            await super().startup(sockets)
-            if self.started:
-                for socket in self.servers[0].sockets:
-                    host, port = socket.getsockname()[:2]
-                    _note(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}/")
-
-    return Server
 
 
 # Models -------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ MOST_DRIFTS = 200
 NEWEST = 20
 LONGEST_TEXT = 300  # characters shown of a message
 MOST_NAMES = 20_000
+LONGEST_NAMED = 5_000  # characters of a message in which names are found
 SECONDS_OF_RATE = 10
 # The share of the time that finding names for hashed features may take.
 SHARE_FOR_NAMES = 0.02
@@ -222,7 +223,7 @@ class Monitor:
         if start < self._names_due:
             return
         features = self.model.features
-        for ngram in dict.fromkeys(features.tokens(text[:100_000])):
+        for ngram in dict.fromkeys(features.tokens(text[:LONGEST_NAMED])):
             column, sign = features.index(ngram)
             self._names.pop(column, None)
             self._names[column] = ngram, sign

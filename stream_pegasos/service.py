@@ -19,6 +19,7 @@ import orjson
 
 try:
     import prometheus_client
+    import uvicorn
     from fastapi import FastAPI, HTTPException, Request, Response
     from fastapi.exceptions import RequestValidationError
     from fastapi.openapi.utils import get_openapi
@@ -27,6 +28,7 @@ try:
     from starlette.exceptions import HTTPException as StarletteHTTPException
     from starlette.middleware.trustedhost import TrustedHostMiddleware
     from typing_extensions import TypedDict  # which pydantic asks for below Python 3.12
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 except ImportError as error:
     raise ImportError(f"{error.name} is missing: pip install 'stream-pegasos[service]'") from None
 
@@ -53,6 +55,8 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 # Work on many messages gives way to other requests after about so many characters.
 SLICE = 50_000
 MOST_CONTRIBUTIONS = 50
+LONGEST_EXPLAINED = 20_000  # characters
+LARGEST_HEAD = 64 << 10  # bytes
 
 Label = bool | int | str
 
@@ -83,7 +87,7 @@ class Limits:
     Parameters
     ----------
     body
-        The size of a request's body, in bytes.
+        The size of a request's body, in bytes. All bodies on the way together may have four times that much.
     text
         The length of a text, in characters.
     batch
@@ -91,10 +95,10 @@ class Limits:
     concurrency
         The number of connections and requests at a time; beyond it the answer is 503.
     seconds
-        How long the body of a request may take to come.
+        How long a request may take to come, its head and then its body.
     """
 
-    body: int = 32 << 20
+    body: int = 16 << 20
     text: int = 1_000_000
     batch: int = 10_000
     concurrency: int = 256
@@ -133,6 +137,7 @@ class Service:
         self.monitor = Monitor(model)
         if progress and "monitor" in progress:
             self.monitor.set_state(progress["monitor"])
+        self.n_bytes_on_the_way = 0  # of bodies that are being read
         self._lock = threading.Lock()  # between the event loop and the thread of the checkpoints
         self._learning = asyncio.Lock()
 
@@ -263,12 +268,12 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
     # Plain routes, since what FastAPI does before each request would take a third of the time; OpenAPI has them below.
 
     async def predict_messages(request: Request) -> Response:
-        messages, many = await _messages(request, service.limits, _predict_one, _predict_many)
+        messages, many = await _messages(request, service, _predict_one, _predict_many)
         predictions = await service.predict([message["text"] for message in messages])
         return _answer(messages, predictions, many)
 
     async def learn_messages(request: Request) -> Response:
-        messages, many = await _messages(request, service.limits, _learn_one, _learn_many)
+        messages, many = await _messages(request, service, _learn_one, _learn_many)
         examples: list[Example] = [
             (message["text"], _label(message["label"], i, many), message.get("weight", 1.0))
             for i, message in enumerate(messages)
@@ -280,9 +285,11 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
         return _answer(messages, predictions, many)
 
     async def explain_message(request: Request) -> Response:
-        messages, many = await _messages(request, service.limits, _predict_one, _predict_many)
+        messages, many = await _messages(request, service, _predict_one, _predict_many)
         if many:
             raise HTTPException(422, "one message at a time is explained")
+        if len(messages[0]["text"]) > LONGEST_EXPLAINED:
+            raise HTTPException(413, f"only texts of up to {LONGEST_EXPLAINED:,} characters are explained")
         try:
             return _json(service.explain(messages[0]["text"]))
         except TypeError as error:
@@ -334,6 +341,84 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
     return app
 
 
+def serve(app: FastAPI, host: str, port: int, limits: Limits, on_listening: Callable[[str], None]) -> bool:
+    """Serve the application until SIGTERM or Ctrl-C; whether it could begin to.
+
+    Parameters
+    ----------
+    app
+        What `create_app` made.
+    host, port
+        Where to listen; port 0 for any that is free.
+    limits
+        Of which those on connections are kept here.
+    on_listening
+        Called with the URL, once requests may come.
+    """
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            for socket in [socket for server in getattr(self, "servers", ()) for socket in server.sockets]:
+                address, at = socket.getsockname()[:2]
+                on_listening(f"http://{f'[{address}]' if ':' in address else address}:{at}/")
+
+    class Connection(HttpToolsProtocol):
+        """Hangs up on those who send no end of a head, or none in time."""
+
+        n_bytes = 0  # of a head that has not come to its end
+        in_head = True
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.watch()
+
+        def watch(self) -> None:
+            self.timer = self.loop.call_later(limits.seconds, self.transport.close)
+
+        def connection_lost(self, error: Exception | None) -> None:
+            self.timer.cancel()
+            super().connection_lost(error)
+
+        def data_received(self, data: bytes) -> None:
+            if self.in_head:
+                if self.n_bytes > LARGEST_HEAD:
+                    self.transport.close()
+                    return
+                if self.n_bytes == 0:
+                    self.timer.cancel()
+                    self.watch()
+                self.n_bytes += len(data)
+            super().data_received(data)
+
+        def on_headers_complete(self) -> None:
+            self.in_head = False
+            self.n_bytes = 0
+            self.timer.cancel()
+            super().on_headers_complete()
+
+        def on_message_complete(self) -> None:
+            self.in_head = True
+            super().on_message_complete()
+
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=Connection,
+        ws="none",
+        access_log=False,
+        log_level="warning",
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=limits.concurrency,
+        timeout_graceful_shutdown=10,
+    )
+    server = Server(config)
+    server.run()
+    return server.started
+
+
 # Requests and answers -----------------------------------------------------------------------------
 
 _predict_one: TypeAdapter[Any] = TypeAdapter(Message)
@@ -343,14 +428,15 @@ _learn_many: TypeAdapter[Any] = TypeAdapter(list[LabelledMessage])
 
 
 async def _messages(
-    request: Request, limits: Limits, one: TypeAdapter[Any], many: TypeAdapter[Any]
+    request: Request, service: Service, one: TypeAdapter[Any], many: TypeAdapter[Any]
 ) -> tuple[list[Any], bool]:
     """The messages in the body, and whether they came as a list."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
         # So a browser asks before it lets the page of a stranger send anything.
         raise HTTPException(415, "the content type must be application/json")
-    body = await _read(request, limits)
+    limits = service.limits
+    body = await _read(request, service)
     is_list = body.lstrip()[:1] == b"["
     adapter = many if is_list else one
     try:
@@ -376,7 +462,8 @@ async def _messages(
     return messages, is_list
 
 
-async def _read(request: Request, limits: Limits) -> bytes:
+async def _read(request: Request, service: Service) -> bytes:
+    limits = service.limits
     length = request.headers.get("content-length")
     if length is not None and length.isdecimal() and int(length) > limits.body:
         raise HTTPException(413, f"a body of {int(length):,} bytes; it may have {limits.body:,}")
@@ -388,9 +475,14 @@ async def _read(request: Request, limits: Limits) -> bytes:
                 size += len(part)
                 if size > limits.body:
                     raise HTTPException(413, f"the body is too large; it may have {limits.body:,} bytes")
+                service.n_bytes_on_the_way += len(part)
+                if service.n_bytes_on_the_way > 4 * limits.body:
+                    raise HTTPException(503, "too many large bodies at a time", {"retry-after": "1"})
                 parts.append(part)
     except TimeoutError:
         raise HTTPException(408, f"the body did not come within {limits.seconds:g} seconds") from None
+    finally:
+        service.n_bytes_on_the_way -= sum(map(len, parts))
     return b"".join(parts)
 
 
