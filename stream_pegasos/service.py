@@ -210,7 +210,7 @@ class Service:
             return None
         written = checkpoints.written_at
         return {
-            "path": str(checkpoints.path),
+            "path": checkpoints.path.name,
             "seconds_ago": None if written is None else monotonic() - written,
             "error": checkpoints.error,
         }
