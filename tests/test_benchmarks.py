@@ -3,7 +3,9 @@
 import gzip
 import json
 import re
+import subprocess
 import sys
+from pathlib import Path
 
 import accuracy
 import drift
@@ -295,3 +297,22 @@ def test_labels_prints_tables(monkeypatch, capsys):
     assert error == pytest.approx(100.0 * (1.0 - auc(IS_SPAM[50:], margins)), abs=1e-3)
     same = f"{share:.4f}"
     assert table["all"] == ["100.0%", "100.0% to 100.0%", same, f"{same} to {same}", f"{error:.3f}"]
+
+
+@pytest.mark.parametrize(
+    "command, printed",
+    [
+        (["benchmarks/service.py", "--seconds", "0.3", "--rounds", "1", "--connections", "4"], r"p99 [\d.]+ ms\n$"),
+        (["benchmarks/checkpoints.py", "--features", "2000", "--rounds", "1"], r"without one\n$"),
+        (["kill.py", "--kills", "2", "--messages", "1000", "--source", "file"], "equals that of an undisturbed run"),
+        (["endless.py", "--minutes", "0.1", "--warm-up", "0.9", "--max-features", "1000"], r"exit code 143\n$"),
+    ],
+)
+def test_script_of_operations_runs(command, printed):
+    pytest.importorskip("uvicorn", reason="the extra 'service' is not installed")
+    script, *options = command
+    done = subprocess.run(
+        [sys.executable, Path(__file__).parent / script, *options], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(printed, done.stdout)
