@@ -126,18 +126,22 @@ class BinaryClassifier(Classifier):
 
     def _learn_rows(self, encoder: Encoder, rows: Any, signs: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
         """The margin of each row and its probability, before it was learned."""
-        margins, probabilities = self._learner.predict_learn_many(encoder, rows, signs, weights)
-        if self.max_features is None:
-            return margins, probabilities
-        self._forget_least(self.max_features)
-        done, n = len(margins), len(signs)
-        if done == n:
-            return margins, probabilities
-        # The engine stops after an example with which there are too many features.
-        rest = self._learn_rows(
-            encoder, some_rows(rows, done, n), signs[done:], None if weights is None else weights[done:]
-        )
-        return np.concatenate([margins, rest[0]]), np.concatenate([probabilities, rest[1]])
+        parts = []
+        done, n = 0, len(signs)
+        while True:
+            rest = rows if done == 0 else some_rows(rows, done, n)
+            weights_of_rest = None if weights is None else weights[done:]
+            parts.append(self._learner.predict_learn_many(encoder, rest, signs[done:], weights_of_rest))
+            if self.max_features is not None:
+                self._forget_least(self.max_features)
+            # The engine stops after an example with which there are too many features.
+            done += len(parts[-1][0])
+            if done == n:
+                break
+        if len(parts) == 1:
+            return parts[0]
+        margins, probabilities = zip(*parts, strict=True)
+        return np.concatenate(margins), np.concatenate(probabilities)
 
     def _forget_least(self, max_features: int) -> None:
         """Forget features if there are more than that many, or names if there are twice as many."""

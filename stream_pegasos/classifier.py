@@ -14,7 +14,7 @@ from stream_pegasos.engine import AdaptiveLearner, Encoder, KernelLearner, Learn
 from stream_pegasos.frames import csr_arrays, frame_like, frame_to_dicts, is_frame, series_like, without_duplicates
 from stream_pegasos.labels import Label, check_label
 from stream_pegasos.locks import Lock
-from stream_pegasos.persistence import Saveable, Snapshot, pack, pack_parameters, unpack
+from stream_pegasos.persistence import Saveable, Snapshot, pack, pack_parameters, unpack, unpack_parameters
 
 __all__ = ["Classifier"]
 
@@ -262,7 +262,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
 
     @classmethod
     def _from_state(cls, arrays: Mapping[str, NDArray[Any]], values: Any) -> Self:
-        model = cls(**{name: unpack(value) for name, value in values["parameters"].items()})
+        model = cls(**unpack_parameters(values["parameters"]))
         names = [unpack(name) for name in values["names"]]
         state = {**arrays, **values["learner"]}
         model._labels_from_state(values)

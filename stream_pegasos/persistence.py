@@ -216,8 +216,9 @@ def load_with_progress(path: str | os.PathLike[str]) -> tuple[Any, Any]:
             progress = arrays.pop(PROGRESS, None)
             model = Saveable._kinds[kind]._from_state(arrays, state)
             return model, None if progress is None else unpack(orjson.loads(progress.tobytes()))
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())  # River writes its objects on several lines
+        raise ValueError(f"{path} is damaged: {reason}") from None
     raise ValueError(f"{path} has format version {version!r}; this release reads {FORMAT_VERSION}")
 
 
@@ -325,14 +326,6 @@ def unpack(packed: Any) -> Any:
         return bytes.fromhex(content).decode("utf-16-le", "surrogatepass")
     if kind == "dict":
         return {unpack(key): unpack(part) for key, part in content}
-    if kind == "initializer":
-        name, parameters = content
-        if name not in optim.initializers.__all__:
-            raise ValueError(f"{name!r} is no initializer of River's")
-        return getattr(optim.initializers, name)(**unpack(parameters))
-    if kind == "drift_detector":
-        name, parameters = content
-        return drift_detector_class(name)(**unpack(parameters))
     collection = {"tuple": tuple, "set": frozenset, "list": list}[kind]
     return collection(unpack(part) for part in content)
 
@@ -361,6 +354,42 @@ def drift_detector_class(name: str) -> Any:
 def pack_parameters(estimator: base.Base) -> dict[str, Any]:
     """What the estimator was made with, by parameter."""
     return {name: pack(getattr(estimator, name)) for name in estimator._get_params()}
+
+
+def unpack_parameters(packed: Mapping[str, Any]) -> dict[str, Any]:
+    """What `pack_parameters` packed. Objects of River's are made for the parameters that take them."""
+    parameters = {}
+    for name, value in packed.items():
+        if name in RIVER_OBJECTS and isinstance(value, dict):
+            kind, its_parameters = value[name]
+            parameters[name] = RIVER_OBJECTS[name](kind, unpack(its_parameters))
+        else:
+            parameters[name] = unpack(value)
+    return parameters
+
+
+def _initializer(name: str, parameters: dict[str, Any]) -> Any:
+    if name not in optim.initializers.__all__:
+        raise ValueError(f"{name!r} is no initializer of River's")
+    return getattr(optim.initializers, name)(**parameters)
+
+
+def _drift_detector(name: str, parameters: dict[str, Any]) -> Any:
+    """River checks few parameters, and some of its detectors end the process over a size."""
+    for parameter in SIZES_OF_DETECTORS & parameters.keys():
+        size = parameters[parameter]
+        if not isinstance(size, int) or not 1 <= size <= LARGEST_SIZE:
+            raise ValueError(f"{parameter} of {name} is {size!r}; it must be from 1 to {LARGEST_SIZE}")
+    detector = drift_detector_class(name)(**parameters)
+    tried = detector.clone()
+    for wrong in (False, True) * 20:
+        tried.update(wrong)
+    return detector
+
+
+RIVER_OBJECTS = {"initializer": _initializer, "drift_detector": _drift_detector}
+SIZES_OF_DETECTORS = {"clock", "max_buckets", "sliding_window_size", "stat_size", "window_size"}
+LARGEST_SIZE = 100_000
 
 
 def is_unicode(text: str) -> bool:

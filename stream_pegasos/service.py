@@ -27,6 +27,7 @@ try:
     from pydantic import Field, TypeAdapter, ValidationError
     from starlette.exceptions import HTTPException as StarletteHTTPException
     from starlette.middleware.trustedhost import TrustedHostMiddleware
+    from starlette.requests import ClientDisconnect
     from typing_extensions import TypedDict  # which pydantic asks for below Python 3.12
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 except ImportError as error:
@@ -258,6 +259,7 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
         version=version("stream-pegasos"),
         docs_url=None,  # they load scripts from other hosts
         redoc_url=None,
+        redirect_slashes=False,  # to an address that the request's own Host header says
         lifespan=lifespan,
     )
     metrics = Metrics(service)
@@ -465,8 +467,9 @@ async def _messages(
 async def _read(request: Request, service: Service) -> bytes:
     limits = service.limits
     length = request.headers.get("content-length")
-    if length is not None and length.isdecimal() and int(length) > limits.body:
-        raise HTTPException(413, f"a body of {int(length):,} bytes; it may have {limits.body:,}")
+    # Python refuses to read an int of very many digits.
+    if length is not None and length.isdecimal() and (len(length) > 18 or int(length) > limits.body):
+        raise HTTPException(413, f"the body is too large; it may have {limits.body:,} bytes")
     parts = []
     size = 0
     try:
@@ -475,10 +478,12 @@ async def _read(request: Request, service: Service) -> bytes:
                 size += len(part)
                 if size > limits.body:
                     raise HTTPException(413, f"the body is too large; it may have {limits.body:,} bytes")
+                parts.append(part)
                 service.n_bytes_on_the_way += len(part)
                 if service.n_bytes_on_the_way > 4 * limits.body:
                     raise HTTPException(503, "too many large bodies at a time", {"retry-after": "1"})
-                parts.append(part)
+    except ClientDisconnect:
+        raise HTTPException(400, "the body did not come to its end") from None
     except TimeoutError:
         raise HTTPException(408, f"the body did not come within {limits.seconds:g} seconds") from None
     finally:

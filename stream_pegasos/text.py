@@ -14,7 +14,7 @@ from stream_pegasos.engine import Encoder
 from stream_pegasos.features import HashedBagOfWords
 from stream_pegasos.labels import Label
 from stream_pegasos.linear import PegasosClassifier
-from stream_pegasos.persistence import Saveable, pack_parameters, unpack
+from stream_pegasos.persistence import Saveable, pack_parameters, unpack_parameters
 
 __all__ = ["PegasosTextClassifier"]
 
@@ -237,7 +237,7 @@ class PegasosTextClassifier(Classifier):
 
     @classmethod
     def _from_state(cls, arrays: Mapping[str, NDArray[Any]], values: Any) -> Self:
-        features = {name: unpack(value) for name, value in values["features"].items()}
+        features = unpack_parameters(values["features"])
         classifier = Saveable._kinds[values.get("kind", "PegasosClassifier")]._from_state(arrays, values["classifier"])
         return cls(HashedBagOfWords(**features), classifier)
 

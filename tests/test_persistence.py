@@ -13,7 +13,7 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from river import optim
+from river import drift, optim
 from safetensors import safe_open
 from safetensors.numpy import save as safetensors_save
 
@@ -719,6 +719,7 @@ def test_text_models_of_other_kinds(kind, path):
         ("stop_words", {"set": [1]}),
         ("tokenizer", "str.split"),
         ("preprocessor", {"dict": []}),
+        *((name, {"initializer": ["Zeros", {"dict": []}]}) for name in ("tokenizer", "preprocessor", "on")),
         ("unknown", 1),
     ],
 )
@@ -753,11 +754,44 @@ def test_other_versions_are_named(version, path):
     fails_in_one_line(path, match="version")
 
 
-@pytest.mark.parametrize("kind", ["", "Saveable", "PegasosTextClassifier", "object", "os.system", None, [], {}])
+@pytest.mark.parametrize(
+    "kind", ["", "Saveable", "Classifier", "PegasosTextClassifier", "object", "os.system", None, [], {}]
+)
 def test_other_classes_are_refused(kind, path):
     classifier("default").save(path)
     forge(path, lambda arrays, state, header: header.update(kind=kind))
     fails_in_one_line(path)
+
+
+@pytest.mark.parametrize(
+    "name, parameters",
+    [
+        ("ADWIN", {"max_buckets": 10**9}),  # which River would reserve
+        ("ADWIN", {"max_buckets": 0}),
+        ("ADWIN", {"clock": 0}),
+        ("ADWIN", {"clock": 1.5}),
+        ("KSWIN", {"stat_size": -1}),
+        ("FHDDM", {"sliding_window_size": 0}),
+        ("HDDMA", {"drift_confidence": -1.0}),
+        ("PageHinkley", {"alpha": "x"}),
+        ("os", {}),
+    ],
+)
+def test_drift_detectors_that_would_fail_are_refused(name, parameters, path):
+    AdaptiveClassifier(drift_detector=drift.ADWIN(clock=16)).save(path)
+    assert stream_pegasos.load(path).drift_detector.clock == 16
+    forge(path, setting("parameters", "drift_detector", to={"drift_detector": [name, pack(parameters)]}))
+    fails_in_one_line(path)
+
+
+@pytest.mark.parametrize("place", [("names", 0), ("labels", "negative"), ("parameters", "pos_label")])
+def test_no_object_is_made_where_none_belongs(place, path, monkeypatch):
+    made = []
+    monkeypatch.setattr(drift, "ADWIN", type("ADWIN", (drift.ADWIN,), {"__init__": lambda self: made.append(self)}))
+    classifier("default").save(path)
+    forge(path, setting(*place, to={"drift_detector": ["ADWIN", {"dict": []}]}))
+    fails_in_one_line(path)
+    assert not made
 
 
 @pytest.mark.parametrize("missing", ["format_version", "kind", "state", "checksum"])

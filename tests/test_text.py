@@ -778,3 +778,17 @@ def test_threads_share_a_model(tmp_path, run_threads):
     total = 2 + 2 * bulks * 1000 + singles
     assert total / 2 <= model.n_iterations + model.classifier._learner.n_buffered <= total
     assert all(map(math.isfinite, model.weights.values()))
+
+
+@pytest.mark.parametrize("classifier", [AdaptiveClassifier, PegasosClassifier])
+@pytest.mark.parametrize("max_features", [1, 2, 10])
+def test_few_features_and_many_texts_in_one_call(classifier, max_features):
+    """Nearly every text brings more than there may be, many more times than Python nests calls."""
+    texts = [f"word{i} and {i % 7}" for i in range(2_500)]
+    labels = [i % 2 for i in range(len(texts))]
+    model, twin = (PegasosTextClassifier(classifier=classifier(max_features=max_features)) for _ in range(2))
+    model.learn_many(texts, labels)
+    for text, label in zip(texts, labels, strict=True):
+        twin.learn_one(text, label)
+        assert len(twin.weights) <= max_features
+    assert model.weights == twin.weights and len(model.weights) <= max_features

@@ -319,6 +319,11 @@ def _read_lines(lines: Iterator[bytes], parse: Callable[[bytes], Parsed | None],
                 yield Example(x, y, w, number, id)
 
 
+def _printable(text: str) -> str:
+    """A message may end up on a terminal, which obeys control characters."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def utf8_fault(error: UnicodeDecodeError) -> str:
     return f"not UTF-8 (byte 0x{error.object[error.start]:02x} at column {error.start + 1})"
 
@@ -418,7 +423,7 @@ def _read_csv(
             except StopIteration:
                 return
             except csv.Error as error:
-                reason = str(error)
+                reason = _printable(str(error))
                 if reason == "unexpected end of data":
                     reason = "the quote is never closed"
                 bad(line, f"not {'CSV' if delimiter == ',' else 'TSV'} ({reason})")
@@ -437,7 +442,7 @@ def _read_csv(
         if header.count(field) == 1:
             return header.index(field)
         fault = "has twice the" if field in header else "has no"
-        raise StreamError(f"the header {fault} field {field!r}; its fields: {', '.join(header)}")
+        raise StreamError(f"the header {fault} field {field!r}; its fields: {', '.join(map(_printable, header))}")
 
     text_column = column(text_field)
     label_column = None if unlabelled and label_field not in header else column(label_field)

@@ -263,6 +263,12 @@ def test_csv_unknown_field():
     assert pairs(b"text,a\n1,2\n", "csv", unlabelled=True) == [("1", None)]
 
 
+def test_messages_hold_no_control_characters():
+    with pytest.raises(StreamError, match=r"its fields: a, \\x1b\[31mb$"):
+        examples(b"a,\x1b[31mb\n", "csv")
+    assert examples(b'text\tlabel\n"a"b\t1\n', "tsv") == ([], [(2, r"""not TSV ('\t' expected after '"')""")])
+
+
 def test_csv_field_that_stands_twice():
     with pytest.raises(StreamError, match="twice the field 'text'"):
         examples(b"text,label,text\n1,2,3\n", "csv")
