@@ -787,11 +787,12 @@ def try_blocks(target, name, seed, numbers, tell, position):
             signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def work(name, seed, begin, end, connection, position):
+def work(name, seed, begin, end, megabytes, connection, position):
     """What the process of a target does."""
     faulthandler.enable()
     faulthandler.register(signal.SIGALRM, chain=True)  # then the alarm ends the process
-    resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, 4 << 30))
+    if megabytes:
+        resource.setrlimit(resource.RLIMIT_DATA, (megabytes << 23, megabytes << 23))  # what is reserved may be far more
     sys.addaudithook(watch)
     try_blocks(TARGETS[name](), name, seed, range(begin, end), connection.send, position)
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> (10 if sys.platform == "darwin" else 0)
@@ -799,14 +800,14 @@ def work(name, seed, begin, end, connection, position):
     connection.close()
 
 
-def fuzz(name, seed, begin, end):
+def fuzz(name, seed, begin, end, most_megabytes):
     """Try blocks of inputs in a process; returns the number of failures and the megabytes of memory."""
     context = multiprocessing.get_context("spawn")
     position = context.RawArray("q", 2)
     n_failures, megabytes = 0, 0
     while begin < end and n_failures < MOST_FAILURES:
         receiver, sender = context.Pipe(duplex=False)
-        process = context.Process(target=work, args=(name, seed, begin, end, sender, position))
+        process = context.Process(target=work, args=(name, seed, begin, end, most_megabytes, sender, position))
         process.start()
         sender.close()
         begin = end
@@ -824,9 +825,9 @@ def fuzz(name, seed, begin, end):
                 report(name, seed, *position, f"the process ended with exit code {process.exitcode}")
                 begin = position[0] + 1
         process.join()
-    if megabytes > MEGABYTES:
+    if 0 < most_megabytes < megabytes:
         n_failures += 1
-        print(f"FAILURE {name}: {megabytes} MB of memory, more than {MEGABYTES}", flush=True)
+        print(f"FAILURE {name}: {megabytes} MB of memory, more than {most_megabytes}", flush=True)
     return n_failures, megabytes
 
 
@@ -842,6 +843,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--target", choices=TARGETS)
     parser.add_argument("--block", type=int, help="only this block of the target")
+    parser.add_argument("--megabytes", type=int, default=MEGABYTES, help="bound on memory; 0 for none")
     options = parser.parse_args()
     if options.block is not None and options.target is None:
         parser.error("--block needs --target")
@@ -856,10 +858,10 @@ def main():
         if options.block is not None:
             begin, n_blocks = options.block, 1
         start = time.perf_counter()
-        failures, megabytes = fuzz(name, options.seed, begin, begin + n_blocks)
+        failures, megabytes = fuzz(name, options.seed, begin, begin + n_blocks, options.megabytes)
         n = n_blocks * target.size
         per_second = n / (time.perf_counter() - start)
-        print(f"{name:8} {n:10,} {per_second:9,.0f} {failures:8} {megabytes:5} MB {MEGABYTES:5} MB", flush=True)
+        print(f"{name:8} {n:10,} {per_second:9,.0f} {failures:8} {megabytes:5} MB {options.megabytes:5} MB", flush=True)
         total, n_failures = total + n, n_failures + failures
     print(f"{total:,} inputs, {n_failures} failures")
     return 1 if n_failures else 0
