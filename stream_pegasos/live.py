@@ -92,6 +92,7 @@ class Live:
         self._stopping = False
         self.sending = False
         self._lock = threading.Lock()  # what is learned, and how far it was read, belong together
+        self._torn = False  # whether they do not, after a failure in the middle
         self._batches: queue.Queue[tuple[int, Batch | BaseException | None]] = queue.Queue(READ_AHEAD)
 
     def run(self) -> None:
@@ -121,6 +122,8 @@ class Live:
 
     def snapshot(self) -> Snapshot:
         with self._lock:
+            if self._torn:
+                raise OSError("the newest messages were learned in part")
             progress = {"n_read": self.n_read, "n_learned": self.n_learned, "position": self._positions[0]}
             if self._join is not None:
                 progress |= {"label_position": self._positions[1], "join": self._join.get_state()}
@@ -172,11 +175,13 @@ class Live:
             batch = Batch(batch.examples[: self._rest], None)
             self._rest -= len(batch.examples)
         with self._lock:
+            self._torn = True
             for labelled, group in itertools.groupby(batch.examples, lambda example: example.y is not None):
                 examples = list(group)
                 answers += self._learn(examples) if labelled else self._answer(examples)
             self.n_read += len(batch.examples)
             self._positions[0] = batch.position
+            self._torn = False
             self._deliver(answers)
         self._count(n_before)
 
@@ -184,11 +189,13 @@ class Live:
         n_before = self.n_learned
         assert self._join is not None
         with self._lock:
+            self._torn = True
             joined = [
                 self._join.add_label(example.id, example.y) for example in batch.examples if example.y is not None
             ]
             self._learn([example for example in joined if example is not None])
             self._positions[1] = batch.position
+            self._torn = False
         self._count(n_before)
 
     def _answer(self, examples: list[Example]) -> list[Answer]:
