@@ -22,6 +22,9 @@ __all__ = ["BinaryClassifier"]
 # The arrays of a learner's state that have an entry a feature.
 OF_FEATURES = {"keys", "values", "sums", "log_ratios", "gradient_squares", "positives", "negatives"}
 
+# So many rows are read again after features have been forgotten: few, as most are when that comes often.
+READ_AGAIN = 128
+
 
 class BinaryClassifier(Classifier):
     """A learner of margins behind labels."""
@@ -126,21 +129,19 @@ class BinaryClassifier(Classifier):
 
     def _learn_rows(self, encoder: Encoder, rows: Any, signs: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
         """The margin of each row and its probability, before it was learned."""
-        parts = []
-        done, n = 0, len(signs)
-        while True:
-            rest = rows if done == 0 else some_rows(rows, done, n)
-            weights_of_rest = None if weights is None else weights[done:]
-            parts.append(self._learner.predict_learn_many(encoder, rest, signs[done:], weights_of_rest))
-            if self.max_features is not None:
-                self._forget_least(self.max_features)
+        if self.max_features is None:
+            return self._learner.predict_learn_many(encoder, rows, signs, weights)
+        outcomes: list[tuple[Floats, Floats]] = []
+        done, end, n = 0, len(signs), len(signs)  # first all at once, since all are to be checked before any is learned
+        while not outcomes or done < n:
+            these, block = some_rows(rows, done, end), slice(done, end)
+            block_weights = None if weights is None else weights[block]
+            outcomes.append(self._learner.predict_learn_many(encoder, these, signs[block], block_weights))
+            self._forget_least(self.max_features)
             # The engine stops after an example with which there are too many features.
-            done += len(parts[-1][0])
-            if done == n:
-                break
-        if len(parts) == 1:
-            return parts[0]
-        margins, probabilities = zip(*parts, strict=True)
+            done += len(outcomes[-1][0])
+            end = min(done + READ_AGAIN, n)
+        margins, probabilities = zip(*outcomes, strict=True)
         return np.concatenate(margins), np.concatenate(probabilities)
 
     def _forget_least(self, max_features: int) -> None:

@@ -559,6 +559,8 @@ def serve(
     checkpoints, learner, progress = _resume(checkpoint, every, seconds, load, model, None)
     if not _takes_text(learner):
         raise Failure(f"{load or checkpoint} is a model of features, not of texts")
+    if not hasattr(learner.classifier, "weights"):
+        raise Failure(f"{load or checkpoint} has a kernel, and no weights to show; use it from Python")
     token = None if token_file is None else token_file.read_text().strip()
     if token == "":
         raise Failure(f"{token_file} is empty")
@@ -964,10 +966,18 @@ def _resume(
         return checkpoints, _model_for(source, load, options), None
     model, progress = resumed
     _check_model(model, checkpoint, source)
-    if options != ModelOptions() and repr(_new_model(options, source)) != repr(model):
+    if options != ModelOptions() and _made_with(_new_model(options, source)) != _made_with(model):
         raise Failure(f"{checkpoint} was begun with other options of the model; keep to them, or name another file")
     _note(f"resuming from {checkpoint}, {model.n_iterations:,} messages learned")
     return checkpoints, model, progress
+
+
+def _made_with(model: Any) -> list[tuple[str, dict[str, Any]]]:
+    """The parts of a model and their parameters."""
+    from stream_pegasos.persistence import pack_parameters
+
+    parts = [model.features, model.classifier] if _takes_text(model) else [model]
+    return [(type(part).__name__, pack_parameters(part)) for part in parts]
 
 
 def _load(path: Path, source: _Source | None) -> Any:

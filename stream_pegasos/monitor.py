@@ -163,7 +163,7 @@ class Monitor:
         """What outlives a restart; no message is in it."""
         return {
             "score": self.score.get_state(),
-            "curve": [list(row) for row in self._curve],
+            "curve": [[_known(value) for value in row] for row in self._curve],
             "step": self._step,
             "drifts": self._drifts,
             "n_predictions": self.n_predictions,
@@ -180,7 +180,9 @@ class Monitor:
             If it is something else.
         """
         self.score.set_state(state["score"])
-        self._curve = [Row(int(n), *map(float, rest)) for n, *rest in state["curve"]]
+        self._curve = [
+            Row(int(n), *(math.nan if value is None else float(value) for value in rest)) for n, *rest in state["curve"]
+        ]
         self._step = int(state["step"])
         self._drifts = [int(n) for n in state["drifts"]]
         self.n_predictions, self.n_failed = int(state["n_predictions"]), int(state["n_failed"])

@@ -19,7 +19,7 @@ from river import base, optim
 FORMAT = "stream_pegasos"
 FORMAT_VERSION = 1
 PROGRESS = "progress"
-SAFETENSORS_DTYPES = {"<f8": "F64", "<i8": "I64", "|u1": "U8"}
+SAFETENSORS_DTYPES = {"<i8": "I64", "<f8": "F64", "|u1": "U8"}  # in the order of a file
 
 
 class Saveable:
@@ -140,7 +140,8 @@ class Snapshot:
 def write_safetensors(file: IO[bytes], arrays: Mapping[str, np.ndarray[Any, Any]], metadata: dict[str, str]) -> None:
     """What `safetensors.numpy.save` gives, without its copies of all arrays, in whose time no other thread learns."""
     arrays = {name: np.ascontiguousarray(arrays[name]) for name in arrays}
-    names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
+    order = [*SAFETENSORS_DTYPES]
+    names = sorted(arrays, key=lambda name: (order.index(arrays[name].dtype.str), name))
     header: dict[str, Any] = {"__metadata__": metadata}
     begin = 0
     for name in names:

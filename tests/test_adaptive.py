@@ -29,6 +29,7 @@ from stream_pegasos import (
 from stream_pegasos.decisions import FalsePositiveControl
 from stream_pegasos.persistence import FORMAT, checksum
 from stream_pegasos.prequential import evaluate
+from stream_pegasos.streams import read
 
 pure = engine.NAME == "pure"
 
@@ -552,3 +553,162 @@ def test_predictions_that_python_has_to_look_at_do_not_disturb_learning(model):
     assert model._vocabulary.names == expected._vocabulary.names
     assert model._learner.get_state()["keys"].tolist() == expected._learner.get_state()["keys"].tolist()
     assert model.decision_function_one(x) == expected.decision_function_one(x)
+
+
+# --- max_features -----------------------------------------------------------------------------------------------------
+
+
+class Forgetting:
+    """Which features are known, as the documentation has it, for models that learn from every example."""
+
+    def __init__(self, max_features, half_life=None):
+        self.max_features, self.decay = max_features, 0.0 if half_life is None else 1.0 / half_life
+        self.t = 0
+        self.had_by = {}  # by feature, in the order in which they came: when the examples that had it came
+
+    def learn(self, x):
+        for name in x:
+            self.had_by.setdefault(name, []).append(self.t)
+        self.t += 1
+        if len(self.had_by) > self.max_features:
+            order = list(self.had_by)
+            counts = {
+                name: sum(2.0 ** (self.decay * (t - self.t)) for t in times) for name, times in self.had_by.items()
+            }
+            kept = sorted(order, key=lambda name: (-counts[name], self.number(order, name)))
+            kept = set(kept[: max(1, self.max_features * 3 // 4)])
+            self.had_by = {name: self.had_by[name] for name in order if name in kept}
+
+    @staticmethod
+    def number(order, name):
+        return name if isinstance(name, int) else order.index(name)
+
+
+def words_of_zipf(n, seed, of=str):
+    """Examples of few frequent and many rare features, of which some appear again long after."""
+    generator = np.random.default_rng(seed)
+    return [{of(word): 1.0 for word in generator.zipf(1.3, 6) % 1_000 + 2} for _ in range(n)]
+
+
+@pytest.mark.parametrize("half_life", [None, 20])
+@pytest.mark.parametrize("max_features", [1, 2, 10, 50])
+@pytest.mark.parametrize("of", [int, str])
+def test_those_that_the_fewest_examples_had_are_forgotten(of, max_features, half_life):
+    model = AdaptiveClassifier(max_features=max_features, half_life=half_life, margin=None)
+    expected = Forgetting(max_features, half_life)
+    for i, x in enumerate(words_of_zipf(300, 1, of)):
+        model.learn_one(x, i % 3 == 0)
+        expected.learn(x)
+        assert model.weights.keys() == expected.had_by.keys()
+        assert len(model.weights) <= max_features
+        assert len(model._vocabulary.names) <= 2 * max_features
+
+
+def test_what_was_forgotten_begins_afresh():
+    model = AdaptiveClassifier(max_features=4, half_life=None, fit_intercept=False)
+    for _ in range(5):
+        model.learn_one({"a": 1.0, "b": 1.0}, True)
+    model.learn_one({"c": 1.0, "d": 1.0}, False)
+    model.learn_one({"e": 1.0}, False)  # one too many: d and e have the larger numbers
+    assert list(model.weights) == ["a", "b", "c"]
+    before = dict(model.weights)
+    assert model.decision_function_one({"e": 1.0, "d": 1.0}) == 0.0
+    assert model.weights == before
+    model.learn_one({"e": 1.0}, True)
+    assert list(model.weights) == ["a", "b", "c", "e"]
+    assert model.weights["e"] > 0.0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"margin": None},
+        {"class_weight": "balanced"},
+        {"max_false_positive_rate": 0.2},
+        {"drift_detector": drift.binary.DDM(warm_start=5)},
+        {"naive_bayes": False, "half_life": None, "loss": "hinge"},
+    ],
+)
+def test_with_forgetting_all_ways_to_learn_give_the_same_bits(options, tmp_path):
+    xs = words_of_zipf(400, 2, int)
+    labels = [1 + ((sum(x) % 3 == 0) != (i % 7 == 0)) for i, x in enumerate(xs)]
+    one = AdaptiveClassifier(max_features=40, **options)
+    many, matrix, loaded = one.clone(), one.clone(), one.clone()
+    margins = []
+    for i, (x, y) in enumerate(zip(xs, labels, strict=True)):
+        margins.append(one.decision_function_one(x))
+        one.learn_one(x, y)
+        loaded.learn_one(x, y)
+        if i % 150 == 70 and "drift_detector" not in options:
+            loaded.save(tmp_path / "model")
+            loaded = pickle.loads(pickle.dumps(load(tmp_path / "model")))
+    rows = sparse.dok_array((len(xs), 1_002))
+    for i, x in enumerate(xs):
+        for name in x:
+            rows[i, name] = 1.0
+    in_turn = [{int(name): 1.0 for name in sorted(x)} for x in xs]
+    given = many.predict_learn_many(xs, labels)
+    assert np.array_equal(given[60:], margins[60:])  # by then both labels are known
+    for others, model, examples in ((xs, many, None), (in_turn, matrix, sparse.csr_array(rows))):
+        expected = one.clone()
+        expected.learn_many(others[:1], labels[:1])
+        for x, y in zip(others[1:], labels[1:], strict=True):
+            expected.learn_one(x, y)
+        if examples is not None:
+            model.learn_many(examples, labels)
+        assert model.weights == expected.weights
+        assert model.intercept == expected.intercept
+        assert state_of(model) == state_of(expected)
+    assert state_of(loaded) == state_of(one)
+
+
+def state_of(model):
+    arrays, values = model._to_state()
+    return {name: array.tolist() for name, array in arrays.items()}, values
+
+
+def test_names_are_forgotten_by_those_who_learn_many_as_well():
+    xs = words_of_zipf(500, 3)
+    one, many = AdaptiveClassifier(max_features=30), AdaptiveClassifier(max_features=30)
+    for i, x in enumerate(xs):
+        one.learn_one(x, i % 2)
+    many.learn_many(xs, [i % 2 for i in range(500)])
+    assert many.weights == one.weights
+    assert set(many.weights) <= set(many._vocabulary.names)
+    assert len(many._vocabulary.names) <= 60
+    assert many.predict_proba_many(xs[:50]).tolist() == one.predict_proba_many(xs[:50]).tolist()
+
+
+def test_forgetting_at_each_example_of_a_long_call():
+    n = 1_500 if pure else 10_000
+    model = AdaptiveClassifier(max_features=4)
+    model.learn_many([{f"new {i}": 1.0, f"newer {i}": 1.0, "old": 1.0} for i in range(n)], [i % 2 for i in range(n)])
+    assert model.n_iterations == n
+    assert "old" in model.weights
+
+
+def test_texts_are_forgotten_too(data_folder):
+    stream = list(read(data_folder / "enron_1to3.jsonl.gz"))[: 1_500 if pure else None]
+    scores = []
+    for max_features in (None, 20_000 if pure else 100_000):
+        model = PegasosTextClassifier(classifier=AdaptiveClassifier(max_features=max_features))
+        scores.append(evaluate(model, stream).score)
+        assert max_features is None or len(model.weights) <= max_features
+    assert abs(scores[0].accuracy - scores[1].accuracy) < 0.01
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, "many", True, 1 << 54])
+def test_a_bound_that_is_none(bad):
+    for kind in (AdaptiveClassifier, PegasosClassifier):
+        with pytest.raises((ValueError, TypeError), match="max_features"):
+            kind(max_features=bad)
+
+
+def test_a_file_with_more_features_than_the_bound_is_refused(tmp_path):
+    model = AdaptiveClassifier()
+    model.learn_one({"a": 1.0, "b": 1.0, "c": 1.0}, True)
+    model.max_features = 2
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError, match="3 features, more than max_features=2"):
+        load(tmp_path / "model")

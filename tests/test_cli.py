@@ -24,6 +24,7 @@ from stream_pegasos import (
     cli,
     load,
 )
+from stream_pegasos.persistence import load_with_progress
 from stream_pegasos.prequential import evaluate
 from stream_pegasos.streams import synthetic
 
@@ -761,3 +762,116 @@ def test_real_streams(main, data_folder, name, n, least):
     assert (code, err) == (0, "")
     assert f"{n} messages" in out
     assert metrics(out)["accuracy"] > least
+
+
+# --- run, with checkpoints --------------------------------------------------------------------------------------------
+
+
+def append(path, examples):
+    with open(path, "ab") as file:
+        file.write(b"".join(line_of(*example) for example in examples))
+
+
+def reference_of(examples):
+    model = PegasosTextClassifier()
+    for text, label in examples:
+        model.learn_one(text, label)
+    return model
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_run_goes_on_from_its_checkpoint_over_a_growing_file(here, number, code):
+    arguments = ["run", "log.jsonl", "--checkpoint", "m", "--checkpoint-every", "20"]
+    append("log.jsonl", stream[:50])
+    with started(*arguments) as run:
+        first = [run.stdout.readline() for _ in range(50)]
+        append("log.jsonl", stream[50:90])
+        first += [run.stdout.readline() for _ in range(40)]
+        run.send_signal(number)
+        _, err = run.communicate(timeout=20)
+    assert run.returncode == code
+    if number != signal.SIGKILL:
+        assert load("m").weights == reference_of(stream[:90]).weights
+        assert b"read 90 messages, learned 90, 0 bad lines" in err
+    append("log.jsonl", stream[90:150])
+    done = process(*arguments, "--no-follow")
+    assert done.returncode == 0
+    if number != signal.SIGKILL:
+        assert b"resuming from m, 90 messages learned" in done.stderr
+        assert len(done.stdout.splitlines()) == 60
+    assert len(first) + len(done.stdout.splitlines()) >= 150
+    assert load("m").weights == reference_of(stream[:150]).weights
+    assert process(*arguments, "--no-follow").stdout == b""
+    assert load("m").weights == reference_of(stream[:150]).weights
+
+
+def test_run_refuses_other_options_than_the_checkpoint_was_begun_with(main):
+    options = ["run", "mail.jsonl", "--no-follow", "--predictions", "none", "--checkpoint", "m", "--half-life", "500"]
+    assert main(*options)[:2] == (0, "")
+    assert load("m").classifier.half_life == 500
+    for others in (["--half-life", "500.001"], ["--half-life", "500", "--ngrams", "1"], ["--classifier", "pegasos"]):
+        code, _, err = main(*options[:-2], *others)
+        assert code == 1
+        assert "m was begun with other options of the model" in err
+    assert main(*options)[0] == 0
+    assert main(*options[:-2])[0] == 0  # those that it was begun with
+    assert load("m").weights == load("m.previous").weights
+    code, _, err = main("run", "mail.jsonl", "--checkpoint", "m", "--limit", "5")
+    assert code == 2
+    assert "--limit" in err
+
+
+def test_run_reads_no_more_than_its_limit(main):
+    code, out, err = main("run", "mail.jsonl", "--limit", "30", "--save", "m")
+    assert (code, len(out.splitlines()), err) == (0, 30, "")
+    assert load("m").weights == reference_of(stream[:30]).weights
+
+
+def test_run_without_predictions(main):
+    code, out, err = main("run", "mail.jsonl", "--no-follow", "--predictions", "none", "--save", "m")
+    assert (code, out, err) == (0, "", "")
+    assert load("m").weights == reference_of(stream).weights
+
+
+def test_run_takes_a_damaged_checkpoint_for_none(main, here):
+    arguments = ["run", "mail.jsonl", "--no-follow", "--predictions", "none", "--checkpoint", "m"]
+    assert main(*arguments)[0] == main(*arguments)[0] == 0  # so that there are two
+    with open("m", "r+b") as file:
+        file.truncate(1_000)
+    code, _, err = main(*arguments)
+    assert code == 0
+    assert "resuming from" in err
+    assert "m.previous, the one before" in err
+    assert load("m").weights == reference_of(stream).weights
+    for name in ("m", "m.previous"):
+        with open(name, "wb") as file:
+            file.write(b"damaged")
+    code, _, err = main(*arguments)
+    assert code == 1
+    assert "is damaged" in err
+    assert (here / "m").read_bytes() == b"damaged"
+
+
+def test_run_joins_labels_that_come_later(here):
+    with open("unlabelled.jsonl", "w") as file:
+        file.writelines(json.dumps({"id": i, "text": text}) + "\n" for i, (text, _) in enumerate(stream[:40]))
+    labels = ["--label-topic", "labels.jsonl", "--checkpoint", "m"]
+    with started("run", "unlabelled.jsonl", *labels, "--checkpoint-every", "1") as run:
+        for _ in range(40):
+            run.stdout.readline()
+        with open("labels.jsonl", "w") as file:
+            file.writelines(json.dumps({"id": i, "label": stream[i][1]}) + "\n" for i in range(30, 5, -1))
+        deadline = time.monotonic() + 20
+        while not (os.path.exists("m") and load_with_progress("m")[1]["n_learned"] == 25):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        run.send_signal(signal.SIGTERM)
+        _, err = run.communicate(timeout=20)
+    assert b"read 40 messages, learned 25" in err
+    assert load("m").weights == reference_of(stream[i] for i in range(30, 5, -1)).weights
+    with open("labels.jsonl", "a") as file:
+        file.writelines(json.dumps({"id": i, "label": stream[i][1]}) + "\n" for i in range(31, 40))
+    again = process("run", "unlabelled.jsonl", *labels, "--no-follow")
+    assert again.stdout == b""
+    order = [*range(30, 5, -1), *range(31, 40)]
+    assert load("m").weights == reference_of(stream[i] for i in order).weights

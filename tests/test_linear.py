@@ -1252,3 +1252,104 @@ def test_threads_share_a_model(batch_size, tmp_path, run_threads):
     assert model.n_iterations * batch_size + model._learner.n_buffered == total
     assert all(map(math.isfinite, model.weights.values()))
     assert len(model._vocabulary.names) == singles + 1
+
+
+# --- max_features -----------------------------------------------------------------------------------------------------
+
+
+def forgetful(dense_class):
+    """The algorithm as published, which forgets as the documentation has it; column 0 is the intercept."""
+
+    class ForgetfulPegasos(dense_class):
+        def __init__(self, dimension, max_features, **options):
+            super().__init__(dimension, **options)
+            self.max_features, self.known = max_features, np.zeros(dimension, bool)
+
+        def flush(self):
+            violating = [x for x, y, _ in self.batch if y * self.margin(x) < 1.0]
+            if self.batch and self.t == 0 and self.t0 == 0.0:
+                self.known[:] = False
+            super().flush()
+            for x in violating:
+                self.known |= x != 0.0
+            features = np.flatnonzero(self.known[1:]) + 1
+            if len(features) > self.max_features:
+                kept = sorted(features, key=lambda j: (-abs(self.w[j]), j))[: max(1, self.max_features * 3 // 4)]
+                self.known[1:] = False
+                self.known[kept] = True
+                self.w = np.where(self.known, self.w, 0.0)
+
+    return ForgetfulPegasos
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"batch_size": 4},
+        {"fit_intercept": True, "project": False},
+        {"t0": 10.0, "fit_intercept": True, "batch_size": 2},
+    ],
+)
+@pytest.mark.parametrize("max_features", [1, 7, 25])
+def test_those_with_the_smallest_weights_are_forgotten(max_features, options, dense_pegasos):
+    generator = np.random.default_rng(4)
+    model = PegasosClassifier(l2=0.1, max_features=max_features, **options)
+    intercept = options.get("fit_intercept", False)
+    options = {name: value for name, value in options.items() if name != "fit_intercept"}
+    dense = forgetful(dense_pegasos)(81, max_features, l2=0.1, **options)
+    for _ in range(200):
+        x = np.where(generator.random(81) < 0.06, generator.normal(size=81), 0.0)
+        x[0] = float(intercept)
+        positive = bool(x[1:].sum() + 0.3 * generator.normal() > 0.0)
+        model.learn_one({j: x[j] for j in np.flatnonzero(x[1:]).tolist() for j in [j + 1]}, positive)
+        dense.learn(x, 1 if positive else -1)
+        assert model.weights.keys() == set(np.flatnonzero(dense.known[1:]) + 1)
+        assert list(model.weights.values()) == pytest.approx(dense.w[1:][dense.known[1:]], rel=1e-6, abs=1e-9)
+        assert model.intercept == pytest.approx(dense.w[0], rel=1e-6, abs=1e-9)
+        assert len(model.weights) <= max_features
+        exact = np.linalg.norm([*model.weights.values(), model.intercept])
+        assert math.sqrt(model._learner.weights.squared_norm) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("names", [range(20, 0, -1), [f"name {i}" for i in range(20)]], ids=["numbers", "strings"])
+def test_of_equal_weights_those_with_larger_numbers_are_forgotten(names):
+    model = PegasosClassifier(max_features=15)
+    model.learn_one(dict.fromkeys(names, -1.0), True)
+    assert list(model.weights) == [*(sorted(names) if isinstance(names, range) else names)][:11]
+    assert [name for name in model._vocabulary.names if name in model.weights] == model._vocabulary.names
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"batch_size": 3, "fit_intercept": True},
+        {"average": True},
+        {"average": "weighted", "batch_size": 2},
+        {"class_weight": "balanced", "counter": "violations"},
+        {"initializer": optim.initializers.Normal(seed=3), "t0": 2.0},
+    ],
+)
+def test_with_forgetting_all_ways_to_learn_give_the_same_bits(options, tmp_path):
+    stream_of_names = [(x, y) for x, y in examples(300)]
+    one = PegasosClassifier(l2=1e-2, max_features=12, **options)
+    many, loaded = one.clone(), one.clone()
+    for i, (x, y) in enumerate(stream_of_names):
+        one.learn_one(x, y)
+        loaded.learn_one(x, y)
+        if i % 100 == 70:
+            loaded.save(tmp_path / "model")
+            loaded = pickle.loads(pickle.dumps(load(tmp_path / "model")))
+    many.learn_many(*map(list, zip(*stream_of_names, strict=True)))
+    assert 0 < len(one.weights) <= 12
+    assert len(one._vocabulary.names) <= 24
+    for other in (many, loaded):
+        assert other.weights == one.weights
+        assert other.intercept == one.intercept
+        arrays, values = one._to_state()
+        other_arrays, other_values = other._to_state()
+        assert {name: array.tolist() for name, array in other_arrays.items()} == {
+            name: array.tolist() for name, array in arrays.items()
+        }
+        assert other_values == values

@@ -972,3 +972,54 @@ def test_saving_changes_nothing(path, unchanged):
     for model in (classifier("batches"), text_model("options")):
         with unchanged(model):
             model.save(path)
+
+
+METADATA = {'é\n"': "value\u2028 ünd \\ mehr"}
+OF_EVERY_KIND = {
+    **{f"pegasos, {which}": lambda which=which: classifier(which) for which in CLASSIFIERS},
+    **{f"text, {which}": lambda which=which: text_model(which) for which in TEXT_MODELS},
+    **{f"other, {kind}": lambda kind=kind: other(kind) for kind in OTHERS},
+    "new": AdaptiveClassifier,
+}
+
+
+@pytest.mark.parametrize("kind", OF_EVERY_KIND)
+def test_files_are_those_that_safetensors_writes(kind, path):
+    """Byte for byte: so other programs read them as well."""
+    snapshot = OF_EVERY_KIND[kind]().snapshot()
+    for arrays in (snapshot.arrays, {**snapshot.arrays, "progress": np.arange(5, dtype=np.uint8)}, {}):
+        with open(path, "wb") as file:
+            persistence.write_safetensors(file, arrays, METADATA)
+        assert path.read_bytes() == safetensors_save(dict(arrays), METADATA)
+        with safe_open(path, "numpy") as file:
+            assert file.metadata() == METADATA
+            assert {name: file.get_tensor(name).tobytes() for name in file.keys()} == {  # noqa: SIM118
+                name: array.tobytes() for name, array in arrays.items()
+            }
+
+
+@pytest.mark.parametrize(
+    "progress", [0, "", {"position": {"é\ud800": [1, 2.5, None, True]}, "n": 2**70}, [], {"a": ("b", 1)}]
+)
+def test_progress_stands_beside_the_model(progress, path):
+    model = classifier("default")
+    model.snapshot(progress).write(path)
+    loaded, found = persistence.load_with_progress(path)
+    assert found == progress
+    assert type(found) is type(progress)
+    assert loaded.weights == model.weights
+    assert stream_pegasos.load(path).weights == model.weights
+    model.save(path)
+    assert persistence.load_with_progress(path)[1] is None
+
+
+def test_a_snapshot_stays_while_the_model_learns_on(path):
+    model = classifier("default")
+    for x, y in stream(1):
+        model.learn_one(x, y)
+    model.save(path)
+    before, snapshot = path.read_bytes(), model.snapshot()
+    for x, y in stream(2):
+        model.learn_one(x, y)
+    snapshot.write(path)
+    assert path.read_bytes() == before

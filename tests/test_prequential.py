@@ -2,6 +2,7 @@ import itertools
 import math
 
 import numpy as np
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,16 @@ from stream_pegasos import (
     PegasosClassifier,
     PegasosTextClassifier,
 )
-from stream_pegasos.prequential import Checkpoint, ExampleError, PrequentialScore, chunks, evaluate, learn
+from stream_pegasos.prequential import (
+    Checkpoint,
+    ExampleError,
+    PrequentialScore,
+    chunks,
+    evaluate,
+    learn,
+    predict,
+    predict_learn,
+)
 from stream_pegasos.streams import synthetic
 
 # margins from a small set, so that ties are many
@@ -340,3 +350,121 @@ def test_reliability_is_what_scikit_learn_says():
     opposite.swap()
     assert opposite.reliability == pytest.approx(score.reliability)
     assert math.isnan(PrequentialScore().expected_calibration_error)
+
+
+# --- predictions, and scores in constant memory -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("label", [False, 0, 1, "spam", 7])
+def test_predict_says_nothing_until_it_can(label):
+    model = PegasosTextClassifier()
+    assert predict(model, ["a", "b"]) == [(None, None, 0.0)] * 2
+    assert predict(model, []) == []
+    model.learn_one("a", label)
+    for prediction in predict(model, ["a", "never met"]):
+        if label is False:  # beside which True is known as well
+            assert prediction.label is False
+            assert prediction.probability >= 0.5
+        else:
+            assert (prediction.label, prediction.probability) == (label, 1.0)
+
+
+def test_predict_is_what_the_model_says_one_by_one():
+    model = PegasosTextClassifier()
+    model.learn_many(*map(list, zip(*synthetic(n=200, seed=1), strict=True)))
+    texts = [text for text, _ in synthetic(n=50, seed=2)]
+    for text, (label, probability, margin) in zip(texts, predict(model, texts), strict=True):
+        assert label == model.predict_one(text)
+        assert probability == model.predict_proba_one(text)[label] >= 0.5
+        assert margin == model.decision_function_one(text)
+
+
+@pytest.mark.parametrize("size", [1, 7, 300])
+def test_predict_learn_gives_blocks_that_make_up_the_chunk(size):
+    stream = list(synthetic(n=300, seed=3))
+    model, alone, predictions, outcomes = PegasosTextClassifier(), PegasosTextClassifier(), [], []
+    for begin in range(0, 300, size):
+        for some, of_them in predict_learn(model, stream[begin : begin + size]):
+            assert len(some) == len(of_them[0])
+            predictions += some
+            outcomes += zip(*of_them, strict=True)
+    for i, ((text, label), prediction, outcome) in enumerate(zip(stream, predictions, outcomes, strict=True)):
+        assert prediction == predict(alone, [text])[0]
+        alone.learn_one(text, label)
+        assert outcome[0] == (label == alone.classes[1])
+        if i > 10:
+            positive = prediction.label == alone.classes[1]
+            p = prediction.probability if positive else 1.0 - prediction.probability
+            assert outcome[1:] == (prediction.margin, pytest.approx(p, abs=1e-15), positive)
+    assert model.weights == alone.weights
+
+
+def test_predict_learn_has_learned_all_before_the_example_that_is_refused():
+    stream = [*synthetic(n=20, seed=4), ("third", "eggs"), ("ham", "ham")]
+    model, n = PegasosTextClassifier(), 0
+    with pytest.raises(ExampleError, match="'eggs' is a third one") as error:
+        for predictions, _ in predict_learn(model, stream):
+            n += len(predictions)
+    assert n == model.n_iterations == 20
+    assert error.value.example == ("third", "eggs")
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.floats(-1e6, 1e6)), min_size=1, max_size=60),
+    st.integers(1, 70),
+    st.lists(st.integers(1, 20), min_size=1),
+)
+def test_the_roc_auc_of_the_window_is_that_of_scikit_learn(rows, window, sizes):
+    score, given_rows, i = PrequentialScore(window, exact=False), rows, 0
+    while rows:
+        size = sizes[i % len(sizes)]
+        some, rows, i = rows[:size], rows[size:], i + 1
+        y, margins = zip(*some, strict=True)
+        score.update(y, margins, [0.5] * len(y))
+    y, margins = zip(*given_rows[-window:], strict=True)
+    if len(set(y)) == 2:
+        assert score.window_roc_auc == pytest.approx(metrics.roc_auc_score(y, margins))
+    else:
+        assert math.isnan(score.window_roc_auc)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3, 1e12])
+def test_counted_margins_are_close_to_exact_ones(scale):
+    generator = np.random.default_rng(1)
+    y = generator.random(20_000) < 0.3
+    margins = scale * (generator.normal(size=20_000) + y)
+    exact, counted = PrequentialScore(), PrequentialScore(exact=False)
+    for score in (exact, counted):
+        score.update(y, margins, np.full(20_000, 0.5))
+    # Beyond 3.8 million all are the same.
+    assert counted.roc_auc == pytest.approx(exact.roc_auc, abs=1e-3 if scale < 1e6 else 0.2)
+    swapped = PrequentialScore(exact=False)
+    swapped.update(~y, -margins, np.full(20_000, 0.5))
+    counted.swap()
+    assert counted.roc_auc == pytest.approx(swapped.roc_auc, rel=1e-12)
+    assert counted.window_roc_auc == pytest.approx(swapped.window_roc_auc, rel=1e-12)
+
+
+def test_counted_scores_go_on_from_their_state():
+    generator = np.random.default_rng(2)
+    blocks = [(generator.random(50) < 0.5, generator.normal(size=50), generator.random(50)) for _ in range(6)]
+    whole, first, second = (PrequentialScore(70, exact=False) for _ in range(3))
+    for block in blocks:
+        whole.update(*block)
+    for block in blocks[:3]:
+        first.update(*block)
+    second.set_state(orjson.loads(orjson.dumps(first.get_state())))
+    for block in blocks[3:]:
+        second.update(*block)
+    assert second.checkpoint(0.0) == whole.checkpoint(0.0)
+    assert second.get_state() == whole.get_state()
+    assert second.window_roc_auc == whole.window_roc_auc
+    assert np.array_equal(second.reliability, whole.reliability)
+    empty = PrequentialScore(exact=False)
+    empty.set_state(orjson.loads(orjson.dumps(empty.get_state())))
+    assert empty.n == 0
+    with pytest.raises(ValueError, match="exact=False"):
+        PrequentialScore().get_state()
+    for bad in ({}, {**first.get_state(), "tenths": 3}, {**first.get_state(), "margin_counts": [[1, 2]]}):
+        with pytest.raises((KeyError, TypeError, ValueError)):
+            second.set_state(bad)

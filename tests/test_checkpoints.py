@@ -1,0 +1,469 @@
+import errno
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+
+from stream_pegasos import PegasosTextClassifier, load
+from stream_pegasos.checkpoints import Checkpoints
+from stream_pegasos.persistence import load_with_progress
+
+needs_posix = pytest.mark.skipif(os.name != "posix", reason="this is about POSIX files")
+
+SOON = 20.0
+
+
+class Keeper:
+    """A model that learns, and its checkpoints, which are written as often as it is told to."""
+
+    def __init__(self, path, model=None, n=0, **options):
+        self.events, self.written = [], []
+        options = {"every": 1, "seconds": 1_000.0, **options}
+        self.checkpoints = Checkpoints(path, on_event=self.events.append, **options)
+        self.model = PegasosTextClassifier() if model is None else model
+        self.n = n
+
+    def resume(self):
+        resumed = self.checkpoints.resume()
+        if resumed is not None:
+            self.model, progress = resumed
+            self.n = progress["n"]
+        return self
+
+    def start(self):
+        self.checkpoints.start(lambda: self.model.snapshot({"n": self.n}), self.written.append)
+        return self
+
+    def learn(self, n=1):
+        for _ in range(n):
+            self.model.learn_one(f"word{self.n} word{self.n % 7}", ("ham", "spam")[self.n % 2])
+            self.n += 1
+        self.checkpoints.learned(n)
+
+    def learn_and_wait(self, n=1):
+        """Until that is written, or could not be."""
+        before = len(self.written) + self.checkpoints.n_failures
+        self.learn(n)
+        wait(lambda: len(self.written) + self.checkpoints.n_failures > before)
+
+
+def wait(condition):
+    end = time.monotonic() + SOON
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "mail.safetensors"
+
+
+def learned(n):
+    keeper = Keeper("nowhere")
+    for _ in range(n):
+        keeper.learn()
+    return keeper.model
+
+
+def bits(model):
+    snapshot = model.snapshot()
+    return {name: array.tobytes() for name, array in snapshot.arrays.items()}, snapshot.values
+
+
+def two_checkpoints(path):
+    """Of 3 examples, and before of 2."""
+    keeper = Keeper(path).resume().start()
+    keeper.learn_and_wait(2)
+    keeper.learn_and_wait()
+    return keeper
+
+
+DAMAGES = {
+    "empty": lambda content: b"",
+    "truncated": lambda content: content[: len(content) // 2],
+    "a byte short": lambda content: content[:-1],
+    "a bit flipped at the end": lambda content: content[:-1] + bytes([content[-1] ^ 1]),
+    "a bit flipped in the header": lambda content: content[:100] + bytes([content[100] ^ 4]) + content[101:],
+    "zeros": lambda content: bytes(len(content)),
+    "another file": lambda content: b"dear diary\n" * 1_000,
+}
+
+
+def damage(path, how):
+    path.write_bytes(DAMAGES[how](path.read_bytes()))
+
+
+def test_it_holds_the_model_and_the_progress(path):
+    keeper = Keeper(path, every=5).resume().start()
+    keeper.learn_and_wait(5)
+    model, progress = load_with_progress(path)
+    assert progress == keeper.written[0] == {"n": 5}
+    assert bits(model) == bits(learned(5))
+    keeper.learn(4)
+    keeper.checkpoints.close()
+    model, progress = load_with_progress(path)
+    assert progress == {"n": 9}
+    assert bits(model) == bits(learned(9))
+    assert sorted(os.listdir(path.parent)) == [path.name, path.name + ".previous"]
+    assert load_with_progress(path.with_name(path.name + ".previous"))[1] == {"n": 5}
+    assert not keeper.events
+
+
+def test_beside_the_progress_it_is_the_file_that_save_writes(path):
+    keeper = Keeper(path).start()
+    keeper.learn(10)
+    keeper.checkpoints.close()
+    keeper.model.save(path.with_name("saved"))
+    with safe_open(path, "numpy") as one, safe_open(path.with_name("saved"), "numpy") as other:
+        assert set(one.keys()) - set(other.keys()) == {"progress"}
+        for name in other.keys():  # noqa: SIM118
+            assert np.array_equal(one.get_tensor(name), other.get_tensor(name))
+    assert bits(load(path)) == bits(load(path.with_name("saved")))
+    keeper.model.snapshot().write(path)
+    assert path.read_bytes() == path.with_name("saved").read_bytes()
+
+
+def test_nothing_to_resume_from(path):
+    keeper = Keeper(path)
+    assert keeper.checkpoints.resume() is None
+    assert not keeper.events
+
+
+def test_a_file_is_there_at_the_end_though_nothing_was_learned(path):
+    keeper = Keeper(path).start()
+    keeper.checkpoints.close()
+    keeper.checkpoints.close()
+    assert keeper.written == [{"n": 0}]
+    assert load(path).n_iterations == 0
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_a_damaged_one_is_recognised_and_the_one_before_is_used(how, path):
+    two_checkpoints(path).checkpoints.close()  # which wrote a third
+    before = load_with_progress(path.with_name(path.name + ".previous"))
+    damage(path, how)
+    keeper = Keeper(path).resume()
+    assert keeper.n == before[1]["n"] == 3
+    assert bits(keeper.model) == bits(before[0])
+    (event,) = keeper.events
+    assert str(path) in event
+    assert f"resuming from {path}.previous, the one before" in event
+    # The damaged one is not kept in place of the whole one.
+    keeper.start().learn_and_wait()
+    assert load_with_progress(path)[1] == {"n": 4}
+    assert load_with_progress(path.with_name(path.name + ".previous"))[1] == {"n": 3}
+    keeper.learn_and_wait()
+    assert load_with_progress(path.with_name(path.name + ".previous"))[1] == {"n": 4}
+    keeper.checkpoints.close()
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_two_damaged_ones_are_an_error_and_stay_as_they_are(how, path):
+    two_checkpoints(path).checkpoints.close()
+    previous = path.with_name(path.name + ".previous")
+    for file in (path, previous):
+        damage(file, how)
+    contents = path.read_bytes(), previous.read_bytes()
+    keeper = Keeper(path)
+    with pytest.raises(ValueError, match=r"mail\.safetensors") as error:
+        keeper.checkpoints.resume()
+    assert f"{previous}" in str(error.value)
+    keeper.checkpoints.close()
+    assert (path.read_bytes(), previous.read_bytes()) == contents
+
+
+def test_where_only_the_one_before_is_left_it_is_used(path):
+    two_checkpoints(path).checkpoints.close()
+    path.unlink()
+    keeper = Keeper(path).resume()
+    assert keeper.n == 3
+    assert keeper.events == [f"{path} is missing; resuming from {path}.previous, the one before"]
+
+
+def test_what_killed_writers_left_is_removed_and_nothing_else(path):
+    two_checkpoints(path).checkpoints.close()
+    code = f"""
+        import os
+        from stream_pegasos import PegasosTextClassifier
+        os.fsync = lambda file: os.kill(os.getpid(), 9)
+        PegasosTextClassifier().save({str(path)!r})
+    """
+    child(code)
+    others = {".other.tmp", "mail.safetensors.tmp", "mail.safetensors.previous", path.name}
+    for name in (".other.tmp", "mail.safetensors.tmp"):
+        path.with_name(name).write_text("")
+    assert len(os.listdir(path.parent)) == len(others) + 1
+    Keeper(path).resume()
+    assert set(os.listdir(path.parent)) == others
+
+
+# --- when ------------------------------------------------------------------------------------------------------------
+
+
+def test_it_is_written_after_so_many_examples_and_not_before(path):
+    keeper = Keeper(path, every=10).start()
+    keeper.learn(9)
+    keeper.learn_and_wait()
+    assert keeper.written == [{"n": 10}]
+    keeper.learn(9)
+    time.sleep(0.1)  # in which nothing may happen
+    assert keeper.written == [{"n": 10}]
+    keeper.learn_and_wait()
+    assert keeper.written == [{"n": 10}, {"n": 20}]
+    keeper.checkpoints.close()
+
+
+def test_it_is_written_after_so_many_seconds_if_anything_was_learned(path):
+    keeper = Keeper(path, every=1_000, seconds=0.05).start()
+    time.sleep(0.3)
+    assert not keeper.written
+    start = time.monotonic()
+    keeper.learn_and_wait()
+    assert keeper.written == [{"n": 1}]
+    assert keeper.checkpoints.written_at >= start
+    time.sleep(0.3)
+    assert keeper.written == [{"n": 1}]
+    keeper.checkpoints.close()
+    assert len(keeper.written) == 2
+
+
+def test_what_is_learned_while_the_last_but_one_is_written_is_in_the_last(path):
+    """However little time there is between."""
+    keeper = Keeper(path)
+    writing, go_on = threading.Event(), threading.Event()
+    snapshots = []
+
+    def snapshot():
+        snapshots.append(keeper.n)
+        taken = keeper.model.snapshot({"n": keeper.n})
+        writing.set()
+        assert go_on.wait(SOON)
+        return taken
+
+    keeper.checkpoints.start(snapshot)
+    keeper.learn()
+    assert writing.wait(SOON)
+    keeper.learn()
+    closing = threading.Thread(target=keeper.checkpoints.close)
+    closing.start()
+    wait(lambda: keeper.checkpoints._closing)
+    go_on.set()
+    closing.join(SOON)
+    assert snapshots == [1, 2]
+    assert load_with_progress(path)[1] == {"n": 2}
+
+
+@pytest.mark.parametrize(
+    ("options", "value"), [({"every": 0}, "0"), ({"seconds": 0.0}, "0.0"), ({"seconds": 1e300}, "1e[+]300")]
+)
+def test_impossible_parameters(options, value, path):
+    with pytest.raises(ValueError, match=f"{next(iter(options))} is {value}"):
+        Checkpoints(path, **options)
+
+
+# --- where it cannot be written ---------------------------------------------------------------------------------------
+
+
+def no_space(*_, **__):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def read_only(*_, **__):
+    raise PermissionError(errno.EACCES, "Permission denied")
+
+
+def no_memory(*_, **__):
+    raise MemoryError
+
+
+FAILURES = {
+    "a full disk, in writing": ("stream_pegasos.persistence.write_safetensors", no_space, "No space left on device"),
+    "a full disk, in fsync": ("os.fsync", no_space, "No space left on device"),
+    "a full disk, in rename": ("os.replace", no_space, "No space left on device"),
+    "a folder that may only be read": ("stream_pegasos.persistence.open", read_only, "Permission denied"),
+    "too little memory": ("stream_pegasos.persistence.checksum", no_memory, "out of memory"),
+}
+
+
+@pytest.mark.parametrize("which", FAILURES)
+def test_a_failure_stops_nothing_is_reported_once_and_it_is_tried_again(which, path, monkeypatch):
+    keeper = two_checkpoints(path)
+    target, failing, reason = FAILURES[which]
+    before = path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(target, failing, raising=False)
+        for i in range(1, 4):
+            keeper.learn_and_wait()
+            assert keeper.checkpoints.n_failures == i
+            assert keeper.checkpoints.error == reason
+        assert keeper.events == [f"cannot write {path}: {reason}; learning goes on, and it is tried again"]
+        assert path.read_bytes() == before
+        assert sorted(os.listdir(path.parent)) == [path.name, path.name + ".previous"]
+    keeper.learn_and_wait()
+    assert keeper.events[1:] == [f"{path} is written again"]
+    assert keeper.checkpoints.error is None
+    assert load_with_progress(path)[1] == {"n": 7}
+    assert load_with_progress(path.with_name(path.name + ".previous"))[1] == {"n": 3}
+    keeper.checkpoints.close()
+
+
+def test_it_is_tried_again_in_time_though_nothing_more_is_learned(path, monkeypatch):
+    keeper = Keeper(path, seconds=0.05)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", no_space)
+        keeper.start().learn_and_wait()
+        assert keeper.checkpoints.error
+    wait(lambda: keeper.written == [{"n": 1}])
+    keeper.checkpoints.close()
+
+
+def test_other_reasons_are_reported_each(path, monkeypatch):
+    keeper = Keeper(path).start()
+    for failing in (no_space, no_space, read_only, no_space):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", failing)
+            keeper.learn_and_wait()
+    assert [event.split(": ")[1].split(";")[0] for event in keeper.events] == [
+        "No space left on device",
+        "Permission denied",
+        "No space left on device",
+    ]
+    keeper.checkpoints.close()
+
+
+def test_a_last_one_that_cannot_be_written_raises(path, monkeypatch):
+    keeper = two_checkpoints(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", no_space)
+        keeper.learn()
+        with pytest.raises(OSError, match="No space left on device"):
+            keeper.checkpoints.close()
+    assert load_with_progress(path)[1] == {"n": 3}
+
+
+@needs_posix
+def test_a_disk_that_is_really_full(path):
+    two_checkpoints(path).checkpoints.close()
+    code = f"""
+        import resource, signal
+        from stream_pegasos.checkpoints import Checkpoints
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, resource.RLIM_INFINITY))
+        checkpoints = Checkpoints({str(path)!r}, every=1, seconds=0.01, on_event=print)
+        model, progress = checkpoints.resume()
+        checkpoints.start(lambda: model.snapshot({{"n": 4}}))
+        model.learn_one("word", "ham")
+        checkpoints.learned(1)
+        while checkpoints.n_failures < 3:
+            pass
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        checkpoints.close()
+    """
+    lines = child(code).stdout.splitlines()
+    assert lines == [
+        f"cannot write {path}: File too large; learning goes on, and it is tried again",
+        f"{path} is written again",
+    ]
+    assert load_with_progress(path)[1] == {"n": 4}
+
+
+# --- crashes ----------------------------------------------------------------------------------------------------------
+
+
+def child(code):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONWARNINGS": "ignore"}
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=60,
+        check=False,
+    )
+
+
+@needs_posix
+@pytest.mark.parametrize("links", [True, False], ids=["with hard links", "without"])
+def test_a_crash_at_any_step_leaves_a_whole_checkpoint(links, path, tmp_path_factory, monkeypatch):
+    """The folder is copied before each call of the system: so a process would leave it that ended there."""
+    two_checkpoints(path).checkpoints.close()
+    snapshot = learned(4).snapshot({"n": 4})
+    copies, steps = tmp_path_factory.mktemp("crashes"), []
+
+    def watched(name, call):
+        def watching(*arguments, **named):
+            steps.append((name, copies / str(len(steps))))
+            with monkeypatch.context() as patch:
+                for name_of_other, other in calls.items():
+                    patch.setattr(os, name_of_other, other)
+                shutil.copytree(path.parent, steps[-1][1])
+            return call(*arguments, **named)
+
+        return watching
+
+    def no_links(*_, **__):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    calls = {name: getattr(os, name) for name in ("chmod", "fsync", "unlink", "link", "replace", "close")}
+    with monkeypatch.context() as patch:
+        for name, call in calls.items():
+            patch.setattr(os, name, watched(name, no_links if name == "link" and not links else call))
+        patch.setattr("stream_pegasos.persistence.open", watched("open", open), raising=False)
+        snapshot.write(path, keep=path.with_name(path.name + ".previous"))
+    progresses = []
+    for _, folder in [*steps, ("end", path.parent)]:
+        keeper = Keeper(folder / path.name).resume()
+        progresses.append(keeper.n)
+        assert bits(keeper.model) == bits(learned(keeper.n))
+        assert set(os.listdir(folder)) <= {path.name, path.name + ".previous"}
+    assert progresses == sorted(progresses)  # first the old one, then the new one
+    assert set(progresses) == {3, 4}
+    # What is renamed is on the disk by then, and after that the folder.
+    moves = ["unlink", "link"] if links else ["unlink", "link", "replace"]
+    assert [name for name, _ in steps] == ["open", "chmod", "fsync", *moves, "replace", "fsync", "close"]
+
+
+@needs_posix
+def test_kill_at_any_moment_leaves_a_whole_checkpoint(path):
+    code = f"""
+        from stream_pegasos.checkpoints import Checkpoints
+        from stream_pegasos import PegasosTextClassifier
+        checkpoints = Checkpoints({str(path)!r}, every=1)
+        model, progress = checkpoints.resume() or (PegasosTextClassifier(), {{"n": 0}})
+        n = progress["n"]
+        print(n, flush=True)
+        while True:
+            model.learn_one(f"word{{n}} word{{n % 7}}", ("ham", "spam")[n % 2])
+            n += 1
+            model.snapshot({{"n": n}}).write(checkpoints.path, checkpoints.previous if n > 1 else None)
+    """
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONWARNINGS": "ignore"}
+    reached = [0]
+    for i in range(3):
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True, env=environment
+        )
+        assert int(process.stdout.readline()) == reached[-1]
+        wait(lambda: path.exists() and load_with_progress(path)[1]["n"] >= reached[-1] + 3)
+        time.sleep(0.003 * i)
+        process.kill()
+        process.communicate()
+        keeper = Keeper(path).resume()
+        assert bits(keeper.model) == bits(learned(keeper.n))
+        reached.append(keeper.n)
+    assert reached == sorted(set(reached))
+
+
+def test_a_path_of_the_library_is_a_path(path):
+    keeper = Keeper(str(path)).start()
+    keeper.checkpoints.close()
+    assert keeper.checkpoints.path == pathlib.Path(os.path.realpath(path))

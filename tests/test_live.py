@@ -1,0 +1,303 @@
+import threading
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stream_pegasos import PegasosTextClassifier
+from stream_pegasos.checkpoints import Checkpoints
+from stream_pegasos.live import Live
+from stream_pegasos.persistence import load_with_progress
+from stream_pegasos.prequential import predict
+from stream_pegasos.streams import Batch, Example, StreamError
+
+WORDS = ["the", "cheap", "pills", "see", "you", "at", "lunch", "noon", "free", "prize"]
+
+
+def message(i, labelled=True):
+    y = ("ham", "spam")[i * 7 % 3 == 0]
+    return Example(f"{WORDS[i % 10]} {WORDS[i * 3 % 7]} {y[: i % 3]}", y if labelled else None, 1.0, i, i)
+
+
+class Script:
+    """A source that gives its examples in batches of those sizes; a position is how many were given."""
+
+    name = "script"
+
+    def __init__(self, examples, sizes=(3,), position=None, failure=None, endless=False):
+        self.examples, self.sizes, self.at = examples, sizes, position or 0
+        self.failure, self.endless = failure, endless
+        self.closed = threading.Event()
+        self.noted = []
+
+    def batches(self):
+        number = 0
+        while self.at < len(self.examples) and not self.closed.is_set():
+            size = self.sizes[number % len(self.sizes)]
+            number += 1
+            self.at += (taken := len(self.examples[self.at : self.at + size]))
+            yield Batch(self.examples[self.at - taken : self.at], self.at)
+        if self.failure is not None:
+            raise self.failure
+        if self.endless:
+            self.closed.wait(20)
+
+    def done(self, position):
+        self.noted.append(position)
+
+    def close(self):
+        self.closed.set()
+
+
+class Run:
+    """A live model, with all that it sends and says."""
+
+    def __init__(self, source, model=None, send=None, **options):
+        self.answers, self.bad, self.events = [], [], []
+        self.model = PegasosTextClassifier() if model is None else model
+        self.source = source
+        self.live = Live(
+            self.model,
+            source,
+            send or self.answers.extend,
+            on_bad=lambda example, reason: self.bad.append((example, reason)),
+            on_event=self.events.append,
+            **options,
+        )
+
+    def run(self):
+        self.live.run()
+        return self
+
+
+def bits(model):
+    snapshot = model.snapshot()
+    return {name: array.tobytes() for name, array in snapshot.arrays.items()}, snapshot.values
+
+
+def learned(examples):
+    model = PegasosTextClassifier()
+    for example in examples:
+        model.learn_one(example.x, example.y)
+    return model
+
+
+def wait(condition):
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("size", [1, 4, 512])
+def test_each_message_is_answered_then_learned(size):
+    examples = [message(i, labelled=i % 3 != 1) for i in range(60)]
+    run = Run(Script(examples, [size])).run()
+    alone = PegasosTextClassifier()
+    for example, answer in zip(examples, run.answers, strict=True):
+        (expected,) = predict(alone, [example.x])
+        assert answer == (example.id, expected.label, expected.probability)
+        if example.y is not None:
+            alone.learn_one(example.x, example.y)
+    assert bits(run.model) == bits(alone)
+    assert (run.live.n_read, run.live.n_learned) == (60, 40)
+    assert run.source.closed.is_set()
+    assert not run.bad
+    assert not run.events
+
+
+def test_a_third_label_is_answered_and_passed_over():
+    examples = [message(i) for i in range(20)]
+    bad = [Example("third", "eggs", 1.0, 99, "x"), Example("fourth", "milk", 1.0, 100, "y")]
+    given_examples = [*examples[:10], *bad, *examples[10:]]
+    run = Run(Script(given_examples, [7])).run()
+    assert bits(run.model) == bits(learned(examples))
+    assert [answer.id for answer in run.answers] == [example.id for example in given_examples]
+    assert [example for example, _ in run.bad] == bad
+    assert all("is a third one" in reason for _, reason in run.bad)
+    assert (run.live.n_read, run.live.n_learned) == (22, 20)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 5, 6, 100])
+def test_limit(limit):
+    examples = [message(i) for i in range(20)]
+    run = Run(Script(examples, [3]), limit=limit).run()
+    assert bits(run.model) == bits(learned(examples[:limit]))
+    assert len(run.answers) == run.live.n_read == min(limit, 20)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    labelled=st.lists(st.booleans(), max_size=40),
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=4),
+    sizes_after=st.lists(st.integers(1, 9), min_size=1, max_size=4),
+    data=st.data(),
+)
+def test_from_any_checkpoint_each_message_is_learned_once(tmp_path_factory, labelled, sizes, sizes_after, data):
+    examples = [message(i, labelled=is_labelled) for i, is_labelled in enumerate(labelled)]
+    uninterrupted = Run(Script(examples, [1])).run()
+    snapshots = []
+    first = Run(Script(examples, sizes))
+    take = first.live._take
+
+    def take_and_look(batch):
+        take(batch)
+        snapshots.append(first.live.snapshot())
+
+    first.live._take = take_and_look
+    first.run()
+    if not snapshots:
+        return
+    snapshot = data.draw(st.sampled_from(snapshots))
+    path = tmp_path_factory.mktemp("run") / "model"
+    snapshot.write(path)
+    model, progress = load_with_progress(path)
+    assert progress["n_read"] == progress["position"]
+    assert progress["n_learned"] == sum(labelled[: progress["position"]])
+    second = Run(Script(examples, sizes_after, progress["position"]), model, progress=progress).run()
+    assert bits(second.model) == bits(uninterrupted.model) == bits(first.model)
+    assert (second.live.n_read, second.live.n_learned) == (len(examples), sum(labelled))
+    assert second.answers == uninterrupted.answers[progress["position"] :]
+
+
+def test_checkpoints_hold_what_is_learned_and_sources_are_told(tmp_path):
+    examples = [message(i) for i in range(50)]
+    checkpoints = Checkpoints(tmp_path / "model", every=5, seconds=1_000)
+    run = Run(Script(examples, [4]), checkpoints=checkpoints).run()
+    model, progress = load_with_progress(tmp_path / "model")
+    assert progress["position"] == run.source.noted[-1] == 50
+    assert run.source.noted == sorted(run.source.noted)
+    assert bits(model) == bits(learned(examples))
+
+
+def test_answers_that_cannot_be_sent_are_sent_later(monkeypatch):
+    monkeypatch.setattr("stream_pegasos.live.sleep", lambda seconds: None)
+    examples = [message(i) for i in range(20)]
+    sent, n_failures = [], 0
+
+    def send(answers):
+        nonlocal n_failures
+        if len(sent) == 8 and n_failures < 5:
+            n_failures += 1
+            raise OSError("nobody is there")
+        sent.extend(answers)
+
+    run = Run(Script(examples, [4]), send=send).run()
+    assert [answer.id for answer in sent] == list(range(20))
+    assert run.events == ["answers cannot be sent: nobody is there; trying again", "answers are sent again"]
+    assert bits(run.model) == bits(learned(examples))
+
+
+def test_stopped_while_nobody_takes_the_answers(monkeypatch, tmp_path):
+    monkeypatch.setattr("stream_pegasos.live.sleep", lambda seconds: time.sleep(0.01))
+    examples = [message(i) for i in range(6)]
+
+    def send(answers):
+        raise OSError("nobody is there")
+
+    checkpoints = Checkpoints(tmp_path / "model")
+    run = Run(Script(examples, [3], endless=True), send=send, checkpoints=checkpoints)
+    thread = threading.Thread(target=run.run)
+    thread.start()
+    wait(lambda: run.events)
+    run.live.stop()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert "3 answers were not sent" in run.events
+    model, progress = load_with_progress(tmp_path / "model")
+    assert bits(model) == bits(learned(examples[: progress["n_read"]]))
+    assert progress["position"] == progress["n_read"] >= 3
+
+
+def test_stopped_while_it_waits_for_more():
+    examples = [message(i) for i in range(10)]
+    run = Run(Script(examples, [4], endless=True))
+    thread = threading.Thread(target=run.run)
+    thread.start()
+    wait(lambda: len(run.answers) == 10)
+    run.live.stop()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert bits(run.model) == bits(learned(examples))
+
+
+def test_a_source_that_fails_for_good(tmp_path):
+    examples = [message(i) for i in range(10)]
+    source = Script(examples, [4], failure=StreamError("the topic is gone"))
+    with pytest.raises(StreamError, match="the topic is gone"):
+        Run(source, checkpoints=Checkpoints(tmp_path / "model")).run()
+    model, progress = load_with_progress(tmp_path / "model")
+    assert progress["position"] == 10
+    assert bits(model) == bits(learned(examples))
+
+
+def test_a_sink_that_fails_for_good(tmp_path):
+    def send(answers):
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        Run(Script([message(0)]), send=send, checkpoints=Checkpoints(tmp_path / "model")).run()
+    assert load_with_progress(tmp_path / "model")[1]["n_learned"] == 1
+
+
+# --- labels that come later -------------------------------------------------------------------------------------------
+
+
+class InTurn(Script):
+    """One of two sources whose batches come in the order of a script."""
+
+    def __init__(self, examples, name, turns, come, **options):
+        super().__init__(examples, **options)
+        self.name, self.turns, self.come = name, turns, come
+
+    def batches(self):
+        for batch in super().batches():
+            with self.come:
+                self.come.wait_for(lambda: self.turns and self.turns[0] == self.name, 20)
+            yield batch
+            # The next turn begins when this batch has been put into the queue.
+            with self.come:
+                self.turns.pop(0)
+                self.come.notify_all()
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.permutations([f"{kind}{i}" for kind in "ml" for i in range(6)]), st.integers(0, 12))
+def test_late_labels_are_learned_when_the_later_of_both_comes(order, cut):
+    """Also where the run is resumed in between."""
+    messages = [message(int(name[1:]), labelled=False) for name in order if name[0] == "m"]
+    labels = [message(int(name[1:])) for name in order if name[0] == "l"]
+    expected, seen = PegasosTextClassifier(), set()
+    for name in order:
+        i = int(name[1:])
+        if i in seen:
+            expected.learn_one(message(i).x, message(i).y)
+        seen.add(i)
+    model, progress = None, None
+    for part in (order[:cut], order[cut:]):
+        n_before = [(progress or {}).get(name) or 0 for name in ("position", "label_position")]
+        n = [sum(name[0] == kind for name in part) for kind in "ml"]
+        turns, come = [name[0] for name in part], threading.Condition()
+        source, late = (
+            InTurn(examples[: before + more], kind, turns, come, sizes=[1], position=before)
+            for kind, examples, before, more in zip("ml", (messages, labels), n_before, n, strict=True)
+        )
+        run = Run(source, model, labels=late, progress=progress).run()
+        assert len(run.answers) == n[0]
+        snapshot = run.live.snapshot()
+        model, progress = run.model, snapshot.progress
+    assert bits(model) == bits(expected)
+    assert run.live.n_learned == 6
+    assert progress["position"] == progress["label_position"] == 6
+
+
+def test_what_waits_too_long_is_forgotten():
+    messages = [message(i, labelled=False) for i in range(10)]
+    labels = [message(i) for i in range(10)]
+    turns, come = ["m"] * 10 + ["l"] * 10, threading.Condition()
+    source = InTurn(messages, "m", turns, come, sizes=[1])
+    late = InTurn(labels, "l", turns, come, sizes=[1])
+    run = Run(source, labels=late, window=4).run()
+    assert bits(run.model) == bits(learned(labels[6:]))
+    assert run.live.snapshot().progress["join"]["n_expired"] == [6, 2]

@@ -1,0 +1,663 @@
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+
+from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, PegasosClassifier, PegasosTextClassifier, load
+from stream_pegasos.checkpoints import Checkpoints
+from stream_pegasos.persistence import load_with_progress
+from stream_pegasos.prequential import evaluate, predict
+from stream_pegasos.streams import synthetic
+
+httpx = pytest.importorskip("httpx")
+pytest.importorskip("fastapi")
+parser = pytest.importorskip("prometheus_client.parser")
+testclient = pytest.importorskip("fastapi.testclient")
+
+from stream_pegasos.service import Limits, Service, create_app  # noqa: E402 which needs what may be missing
+
+STREAM = list(synthetic(n=300, seed=6))
+MESSAGES = [{"text": text, "label": label} for text, label in STREAM]
+COMMAND = [sys.executable, "-m", "stream_pegasos.cli", "serve", "--port", "0"]
+
+
+@contextmanager
+def serving(service, **options):
+    with testclient.TestClient(create_app(service), **options) as client:
+        yield client
+
+
+@pytest.fixture
+def client():
+    with serving(Service(PegasosTextClassifier())) as client:
+        yield client
+
+
+def bits(model):
+    snapshot = model.snapshot()
+    return {name: array.tobytes() for name, array in snapshot.arrays.items()}, snapshot.values
+
+
+def ok(response):
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def refused(response, status, word):
+    assert response.status_code == status, response.text
+    detail = response.json()["detail"]
+    assert word in detail
+    assert "Traceback" not in response.text
+    assert "\n" not in detail
+
+
+def learned():
+    model = PegasosTextClassifier()
+    model.learn_many(*map(list, zip(*STREAM, strict=True)))
+    return model
+
+
+# --- predicting and learning ------------------------------------------------------------------------------------------
+
+
+def test_it_learns_and_predicts_as_the_model_does(client):
+    alone = PegasosTextClassifier()
+    for i, message in enumerate(MESSAGES[:60]):
+        (expected,) = predict(alone, [message["text"]])
+        assert ok(client.post("/predict", json={"text": message["text"]})) == expected._asdict()
+        assert ok(client.post("/learn", json={**message, "id": i})) == {**expected._asdict(), "id": i}
+        alone.learn_one(message["text"], message["label"])
+    rest = ok(client.post("/learn", json=MESSAGES[60:]))
+    margins = alone.predict_learn_many([text for text, _ in STREAM[60:]], [label for _, label in STREAM[60:]])
+    assert [answer["margin"] for answer in rest] == margins.tolist()
+    texts = [text for text, _ in synthetic(n=20, seed=9)]
+    answers = ok(client.post("/predict", json=[{"text": text} for text in texts]))
+    assert answers == [prediction._asdict() for prediction in predict(alone, texts)]
+    assert ok(client.get("/monitor"))["accuracy"] == evaluate(PegasosTextClassifier(), STREAM).score.accuracy
+
+
+@pytest.mark.parametrize("make", [PegasosTextClassifier, lambda: PegasosTextClassifier(classifier=PegasosClassifier())])
+def test_the_model_is_that_of_the_same_stream_bit_for_bit(make):
+    service = Service(make())
+    with serving(service) as client:
+        for begin in range(0, 300, 70):
+            ok(client.post("/learn", json=MESSAGES[begin : begin + 70]))
+            ok(client.post("/predict", json=MESSAGES[:5]))
+    alone = make()
+    alone.learn_many(*map(list, zip(*STREAM, strict=True)))
+    assert bits(service.model) == bits(alone)
+
+
+def test_before_anything_is_learned(client):
+    assert ok(client.post("/predict", json={"text": "win"})) == {"label": None, "probability": None, "margin": 0.0}
+    assert ok(client.post("/predict", json=[])) == []
+    assert ok(client.post("/learn", json=[])) == []
+    monitor = ok(client.get("/monitor"))
+    assert monitor["n"] == 0
+    assert monitor["accuracy"] is None
+
+
+def test_ids_come_back_as_they_were(client):
+    ids = ["a", 7, "", "é\ud800", 2**63]
+    body = json.dumps([{"text": "x", "id": id} for id in ids] + [{"text": "x"}])
+    answers = ok(client.post("/predict", content=body, headers={"content-type": "application/json"}))
+    assert [answer["id"] for answer in answers[:-1]] == ids
+    assert "id" not in answers[-1]
+
+
+@pytest.mark.parametrize(
+    ("sent", "classes"),
+    [
+        ((0, 1), (0, 1)),
+        (("0", "1"), (0, 1)),
+        (("+1", "-1"), (-1, 1)),
+        ((True, False), (False, True)),
+        (("true", "false"), ("true", "false")),
+        (("ham", " spam "), ("ham", "spam")),
+        (("007", "\u00e9\u0301"), ("007", "\u00e9\u0301")),
+        ((-(10**12), 10**12), (-(10**12), 10**12)),
+    ],
+)
+def test_labels_are_those_of_the_readers(client, sent, classes):
+    for i, label in enumerate([*sent, *sent]):
+        ok(client.post("/learn", json={"text": f"text {i % 2}", "label": label}))
+    shown = ok(client.get("/model"))["classes"]
+    assert shown == list(classes)
+    assert list(map(type, shown)) == list(map(type, classes))
+
+
+def test_weights_count(client):
+    alone = PegasosTextClassifier()
+    messages = [{**message, "weight": i % 3 + 0.5} for i, message in enumerate(MESSAGES[:50])]
+    ok(client.post("/learn", json=messages))
+    alone.learn_many(
+        [text for text, _ in STREAM[:50]], [label for _, label in STREAM[:50]], [i % 3 + 0.5 for i in range(50)]
+    )
+    (expected,) = predict(alone, ["win a prize"])
+    assert ok(client.post("/predict", json={"text": "win a prize"})) == expected._asdict()
+
+
+@pytest.mark.parametrize("text", ["", "\ud800", "\udfff\ud800x", "\x00", "😀 e\u0301 \u202e", "a\nb", "x" * 100_000])
+def test_any_text_is_a_text(client, text):
+    alone = PegasosTextClassifier()
+    for y, word in (("ham", "lunch"), ("spam", "pills")):
+        body = json.dumps({"text": f"{text} {word}", "label": y, "id": text[:10]})
+        answer = ok(client.post("/learn", content=body, headers={"content-type": "application/json"}))
+        assert answer["id"] == text[:10]
+        alone.learn_one(f"{text} {word}", y)
+    body = json.dumps({"text": text})
+    answer = ok(client.post("/predict", content=body, headers={"content-type": "application/json"}))
+    assert answer == predict(alone, [text])[0]._asdict()
+    monitor = client.get("/monitor").json()
+    assert monitor["newest"][0]["text"] == (text[:299] + "…" if len(text) > 300 else text)
+
+
+def test_explanations_add_up():
+    model = learned()
+    with serving(Service(model)) as client:
+        text = " ".join(text for text, _ in STREAM[:20])
+        explained = ok(client.post("/explain", json={"text": text}))
+        expected = model.explain_one(text)
+    assert explained["margin"] == model.decision_function_one(text)
+    assert dict(explained["contributions"]) == dict(list(expected.items())[:50])
+    assert explained["n_others"] == len(expected) - 50 > 0
+    total = sum(value for _, value in explained["contributions"]) + explained["others"] + 0.0
+    assert total == pytest.approx(explained["margin"], rel=1e-9)
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+GOOD = {"text": "free", "label": "spam"}
+
+BAD = {
+    "third label": [GOOD, {"text": "b", "label": "eggs"}],
+    "third label in the middle": [{"text": "a", "label": "ham"}, {"text": "b", "label": "eggs"}, GOOD],
+    "two new labels": [{"text": "a", "label": 1}, GOOD],
+    "no text": [GOOD, {"label": "ham"}],
+    "text of another type": [GOOD, {"text": 1, "label": "ham"}],
+    "no label": [GOOD, {"text": "a"}],
+    "blank label": [GOOD, {"text": "a", "label": " "}],
+    "label of another type": [GOOD, {"text": "a", "label": [1]}],
+    "label that is null": [GOOD, {"text": "a", "label": None}],
+    "negative weight": [GOOD, {"text": "a", "label": "ham", "weight": -1}],
+    "weight that is too large": [GOOD, {"text": "a", "label": "ham", "weight": 1e31}],
+    "weight of another type": [GOOD, {"text": "a", "label": "ham", "weight": "heavy"}],
+    "no message": [GOOD, "text"],
+    "no object": "text",
+    "id of another type": [GOOD, {"text": "a", "label": "ham", "id": {}}],
+}
+
+
+@pytest.mark.parametrize("which", BAD)
+def test_a_request_that_fails_learns_nothing(which):
+    service = Service(learned())
+    before = bits(service.model)
+    with serving(service) as client:
+        response = client.post("/learn", json=BAD[which])
+        refused(response, 422, "eggs" if "third" in which else "")
+        assert bits(service.model) == before
+        seen = ok(client.get("/monitor"))
+        assert (seen["n"], seen["n_failed"]) == (0, 1)
+        ok(client.post("/learn", json=GOOD))
+    assert bits(service.model) != before
+
+
+def test_two_third_labels_of_a_model_that_knows_none_yet():
+    service = Service(PegasosTextClassifier())
+    before = bits(service.model)
+    with serving(service) as client:
+        messages = [{"text": "x" * 40_000, "label": label} for label in ("a", "b", "a", "c")]  # in several slices
+        refused(client.post("/learn", json=messages), 422, "'c' is a third one")
+    assert bits(service.model) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (b"", ""),
+        (b"{", ""),
+        (b"[" * 100_000, ""),
+        (b'{"text": "a", "label": NaN}', ""),
+        (b'{"text": "a", "label": "b", "weight": Infinity}', ""),
+        (b'{"text": "\\ud800", "label": "b", "weight": NaN}', ""),
+        (b'{"text": "\\ud800"', ""),
+        (b"\xff\xfe", ""),
+        (b'{"text": "\xff", "label": "a"}', ""),
+        (b"null", ""),
+        (b"1", ""),
+        (b'{"text": "a", "label": 1e400}', ""),
+        (b'{"text": "a", "label": ' + b"9" * 5_000 + b"}", ""),
+    ],
+)
+def test_a_body_that_is_no_message(content, word):
+    service = Service(PegasosTextClassifier())
+    before = bits(service.model)
+    with serving(service) as client:
+        response = client.post("/learn", content=content, headers={"content-type": "application/json"})
+        refused(response, 422, word)
+    assert bits(service.model) == before
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+@pytest.mark.parametrize("path", ["/predict", "/learn", "/explain"])
+def test_other_types_of_content_are_refused(client, path, kind):
+    response = client.post(path, content=json.dumps(GOOD), headers={"content-type": kind})
+    refused(response, 415, "application/json")
+
+
+@pytest.mark.parametrize("kind", ["application/json", "Application/JSON; charset=utf-8"])
+def test_json_is_json(client, kind):
+    ok(client.post("/predict", content=json.dumps(GOOD), headers={"content-type": kind}))
+
+
+def test_limits():
+    service = Service(PegasosTextClassifier(), limits=Limits(body=1_000, text=100, batch=5))
+    with serving(service) as client:
+        ok(client.post("/predict", json=[{"text": "x" * 100}] * 5))
+        refused(client.post("/predict", json=[{"text": "x"}] * 6), 413, "6 messages; a request may have 5")
+        refused(client.post("/learn", json=[GOOD, {**GOOD, "text": "x" * 101}]), 413, "message 1: a text of 101")
+        refused(client.post("/predict", json={"text": "x" * 1_000}), 413, "bytes; it may have 1,000")
+        in_parts = client.post(
+            "/learn", content=iter([b" " * 400] * 3), headers={"content-type": "application/json"}
+        )  # with no length told
+        refused(in_parts, 413, "too large")
+        assert ok(client.get("/monitor"))["n"] == 0
+
+
+def test_a_body_that_does_not_come():
+    service = Service(PegasosTextClassifier(), limits=Limits(seconds=0.05))
+
+    sent = []
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/learn",
+        "query_string": b"",
+        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+    }
+
+    async def receive():
+        await asyncio.sleep(60)
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(create_app(service)(scope, receive, send))
+    assert sent[0]["status"] == 408
+
+
+def test_paths_that_are_none(client):
+    assert client.get("/nothing").status_code == 404
+    assert client.get("/learn").status_code == 405
+    assert client.get("/docs").status_code == 404
+    assert client.get("/redoc").status_code == 404
+
+
+def test_foreign_names_are_refused():
+    app = create_app(Service(PegasosTextClassifier()), ("localhost", "127.0.0.1"))
+    with testclient.TestClient(app, base_url="http://localhost") as client:
+        ok(client.post("/predict", json={"text": "a"}))
+        ok(client.post("/predict", json={"text": "a"}, headers={"host": "127.0.0.1:8000"}))
+        for path in ("/", "/healthz", "/monitor"):
+            assert client.get(path, headers={"host": "evil.example"}).status_code == 400
+        assert client.post("/learn", json=GOOD, headers={"host": "localhost.evil.example"}).status_code == 400
+        assert ok(client.get("/monitor"))["n"] == 0
+
+
+@pytest.mark.parametrize(
+    "given", [None, "", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "é"]
+)
+def test_a_wrong_token(given):
+    with serving(Service(PegasosTextClassifier(), token="secret")) as client:
+        headers = {} if given is None else {"authorization": given.encode()}
+        for method, path in (
+            ("POST", "/learn"),
+            ("POST", "/predict"),
+            ("POST", "/explain"),
+            ("GET", "/monitor"),
+            ("GET", "/model"),
+            ("GET", "/metrics"),
+            ("GET", "/openapi.json"),
+            ("GET", "/nothing"),
+        ):
+            response = client.request(method, path, json=GOOD, headers=headers)
+            refused(response, 401, "token")
+            assert response.headers["www-authenticate"] == "Bearer"
+        for path in ("/", "/page.css", "/page.js", "/healthz"):
+            assert client.get(path, headers=headers).status_code == 200
+        right = {"authorization": "Bearer secret"}
+        assert ok(client.get("/monitor", headers=right))["n"] == 0
+        assert ok(client.post("/learn", json=GOOD, headers=right))["label"] is None
+        assert "token" in ok(client.get("/openapi.json", headers=right))["components"]["securitySchemes"]
+
+
+def test_a_fault_of_ours_tells_strangers_nothing(monkeypatch, capsys):
+    service = Service(PegasosTextClassifier())
+
+    def fail(*_):
+        raise RuntimeError("private words")
+
+    with serving(service, raise_server_exceptions=False) as client:
+        monkeypatch.setattr("stream_pegasos.service.predict", fail)
+        response = client.post("/predict", json={"text": "a"})
+        refused(response, 500, "internal error")
+        assert "private" not in response.text
+        monkeypatch.undo()
+        ok(client.post("/predict", json={"text": "a"}))
+    assert "private words" in capsys.readouterr().err
+
+
+# --- what it says of itself -------------------------------------------------------------------------------------------
+
+
+def test_the_examples_of_openapi_work(client):
+    schema = ok(client.get("/openapi.json"))
+    tried = 0
+    for path, method in (("/predict", "post"), ("/learn", "post"), ("/explain", "post")):
+        content = schema["paths"][path][method]["requestBody"]["content"]["application/json"]
+        for example in content["examples"].values():
+            answer = ok(client.post(path, json=example["value"]))
+            assert isinstance(answer, list) == isinstance(example["value"], list)
+            tried += 1
+        said = schema["paths"][path][method]["responses"]["200"]["content"]["application/json"]["examples"]
+        assert said.keys() == content["examples"].keys()
+    assert tried == 5
+    for path in ("/model", "/monitor", "/healthz", "/metrics"):
+        assert client.get(path).status_code == 200
+        assert "get" in schema["paths"][path]
+
+
+def test_metrics_are_those_of_the_monitor(client):
+    ok(client.post("/learn", json=MESSAGES[:100]))
+    for _ in range(3):
+        ok(client.post("/predict", json=MESSAGES[:5]))
+    client.post("/learn", json={"text": "a"})
+    client.get("/nothing")
+    monitor, response = ok(client.get("/monitor")), client.get("/metrics")
+    assert response.headers["content-type"].startswith("text/plain")
+    samples = {
+        (sample.name.removeprefix("stream_pegasos_"), *sorted(sample.labels.items())): sample.value
+        for family in parser.text_string_to_metric_families(response.text)
+        for sample in family.samples
+    }
+    for name, value in {
+        "messages_learned_total": monitor["n"],
+        "predictions_total": monitor["n_predictions"],
+        "drifts_total": len(monitor["drifts"]),
+        "features": monitor["model"]["n_features"],
+        "accuracy": monitor["accuracy"],
+        "roc_auc": monitor["roc_auc"],
+        "log_loss": monitor["log_loss"],
+        "window_accuracy": monitor["window"]["accuracy"],
+        "window_roc_auc": monitor["window"]["roc_auc"],
+    }.items():
+        assert samples[(name,)] == value, name
+    assert monitor["n"] == 100
+    assert monitor["n_predictions"] == 15
+    assert monitor["n_failed"] == 2
+    assert samples["requests_total", ("path", "/predict"), ("status", "200")] == 3
+    assert samples["requests_total", ("path", "/learn"), ("status", "200")] == 1
+    assert samples["requests_total", ("path", "/learn"), ("status", "422")] == 1
+    assert samples["requests_total", ("path", "other"), ("status", "404")] == 1
+    assert samples["request_seconds_count", ("path", "/predict")] == 3
+    assert ("process_resident_memory_bytes",) in samples or sys.platform != "linux"
+
+
+def test_a_model_is_described():
+    model = PegasosTextClassifier(classifier=AdaptiveClassifier(max_features=50, drift_detector=None))
+    with serving(Service(model)) as client:
+        ok(client.post("/learn", json=MESSAGES[:50]))
+        described = ok(client.get("/model"))
+    assert described["kind"] == "PegasosTextClassifier"
+    assert described["classifier"] == "AdaptiveClassifier"
+    assert described["n_features"] == len(model.weights) <= 50
+    assert described["parameters"]["classifier"]["max_features"] == 50
+    assert described["classes"] == list(model.classes)
+
+
+# --- at the same time -------------------------------------------------------------------------------------------------
+
+
+def test_predictions_go_on_between_the_slices_of_a_large_request():
+    service = Service(PegasosTextClassifier())
+    app = create_app(service)
+    large = [{**message, "text": message["text"] + " " + "x" * 2_000} for message in MESSAGES]
+
+    async def both():
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            learning = asyncio.create_task(client.post("/learn", json=large))
+            seen = []
+            while not learning.done():
+                ok(await client.post("/predict", json={"text": "win a prize"}))
+                seen.append(service.monitor.score.n)
+                await asyncio.sleep(0)  # as the transport of the test never waits
+            assert len(ok(await learning)) == len(large)
+            return seen
+
+    seen = asyncio.run(both())
+    assert len({n for n in seen if 0 < n < len(large)}) >= 3
+    assert service.monitor.score.n == len(large)
+
+
+def test_requests_to_learn_take_turns():
+    """The labels of one are checked when those of the other are known."""
+    service = Service(PegasosTextClassifier())
+    long = "x" * 30_000
+
+    async def both():
+        transport = httpx.ASGITransport(create_app(service))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            bodies = [
+                [{"text": long, "label": label} for label in (first, second) * 4] for first, second in ("ab", "cd")
+            ]
+            return await asyncio.gather(*(client.post("/learn", json=body) for body in bodies))
+
+    one, other = asyncio.run(both())
+    assert sorted([one.status_code, other.status_code]) == [200, 422]
+    assert service.monitor.score.n == 8
+
+
+# --- checkpoints ------------------------------------------------------------------------------------------------------
+
+
+def resumed(path, **options):
+    checkpoints = Checkpoints(path, **options)
+    model, progress = checkpoints.resume() or (PegasosTextClassifier(), None)
+    return Service(model, checkpoints, progress)
+
+
+def figures(monitor):
+    return {
+        name: monitor[name] for name in ("n", "accuracy", "roc_auc", "log_loss", "curve", "confusion_matrix", "window")
+    }
+
+
+def test_it_goes_on_where_it_was(tmp_path):
+    path = tmp_path / "model"
+    for begin in (0, 100, 200):
+        with serving(resumed(path)) as client:
+            ok(client.post("/learn", json=MESSAGES[begin : begin + 100]))
+            before = ok(client.get("/monitor"))
+            assert before["checkpoint"]["path"] == str(path)
+        with serving(resumed(path)) as client:
+            assert figures(ok(client.get("/monitor"))) == figures(before)
+    assert before["n"] == 300
+    assert before["accuracy"] == evaluate(PegasosTextClassifier(), STREAM).score.accuracy
+    assert bits(load(path)) == bits(learned())
+
+
+def test_checkpoints_that_fail_are_seen(tmp_path, monkeypatch):
+    service = resumed(tmp_path / "model", every=1, seconds=0.02)
+    with serving(service) as client:
+        assert ok(client.get("/healthz")) == {"status": "ok"}
+
+        def fail(*_):
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", fail)
+            ok(client.post("/learn", json=MESSAGES[:5]))
+            wait(lambda: service.checkpoints.n_failures)
+            response = client.get("/healthz")
+            assert response.json() == {"status": "checkpoints fail"}
+            assert ok(client.get("/monitor"))["checkpoint"]["error"] == "No space left on device"
+            assert "stream_pegasos_checkpoint_failures_total" in client.get("/metrics").text
+            ok(client.post("/predict", json={"text": "a"}))
+        wait(lambda: service.checkpoints.error is None)
+        assert ok(client.get("/healthz")) == {"status": "ok"}
+        assert ok(client.get("/monitor"))["checkpoint"]["seconds_ago"] < 60
+    assert load_with_progress(tmp_path / "model")[0].n_iterations == 5
+
+
+# --- the command, over sockets ----------------------------------------------------------------------------------------
+
+
+def wait(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not (result := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return result
+
+
+class Served:
+    """The command, on a port that it chooses."""
+
+    def __init__(self, *options):
+        self.process = subprocess.Popen([*COMMAND, *map(str, options)], stderr=subprocess.PIPE, text=True)
+        self.lines = []
+        for line in self.process.stderr:
+            self.lines.append(line)
+            if "listening on " in line:
+                break
+        else:
+            pytest.fail("".join(self.lines))
+        self.url = line.split()[-1].rstrip("/")
+        self.client = httpx.Client(base_url=self.url, timeout=30)
+
+    def end(self, number=signal.SIGTERM):
+        self.client.close()
+        self.process.send_signal(number)
+        self.lines += self.process.communicate(timeout=30)[1].splitlines()
+        return self.process.returncode
+
+
+@pytest.fixture
+def serve():
+    started = []
+
+    def start(*options):
+        started.append(Served(*options))
+        return started[-1]
+
+    yield start
+    for served in started:
+        served.client.close()
+        served.process.kill()
+        served.process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_leaves_a_last_checkpoint(serve, number, tmp_path):
+    path = tmp_path / "model"
+    served = serve("--checkpoint", path, "--checkpoint-seconds", 1_000)
+    ok(served.client.post("/learn", json=MESSAGES[:200]))
+    before = ok(served.client.get("/monitor"))
+    assert not path.exists()
+    served.end(number)
+    assert "Traceback" not in "".join(served.lines)
+    again = serve("--checkpoint", path)
+    assert figures(ok(again.client.get("/monitor"))) == figures(before)
+    ok(again.client.post("/learn", json=MESSAGES[200:]))
+    assert ok(again.client.get("/monitor"))["accuracy"] == evaluate(PegasosTextClassifier(), STREAM).score.accuracy
+    again.end()
+    assert bits(load(path)) == bits(learned())
+
+
+def test_kill_loses_no_more_than_what_came_after_the_last_checkpoint(serve, tmp_path):
+    path = tmp_path / "model"
+    served = serve("--checkpoint", path, "--checkpoint-every", 50, "--checkpoint-seconds", 1_000)
+    ok(served.client.post("/learn", json=MESSAGES[:100]))
+    wait(lambda: ok(served.client.get("/monitor"))["checkpoint"]["seconds_ago"] is not None)
+    wait(lambda: load(path).n_iterations == 100)
+    ok(served.client.post("/learn", json=MESSAGES[100:110]))
+    served.end(signal.SIGKILL)
+    again = serve("--checkpoint", path)
+    seen = ok(again.client.get("/monitor"))
+    assert seen["n"] == 100
+    assert seen["accuracy"] == evaluate(PegasosTextClassifier(), STREAM[:100]).score.accuracy
+
+
+def test_too_many_at_a_time(serve):
+    served = serve("--max-concurrency", 3)
+    host, port = served.url.removeprefix("http://").split(":")
+    idle = [socket.create_connection((host, int(port))) for _ in range(4)]
+    try:
+        for connection in idle:
+            connection.sendall(b"POST /learn HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n")
+        wait(lambda: served.client.get("/healthz").status_code == 503)
+    finally:
+        for connection in idle:
+            connection.close()
+    wait(lambda: served.client.get("/healthz").status_code == 200)
+
+
+def test_many_clients_at_a_time(serve):
+    """Answers belong to their requests, and all is learned once."""
+    served = serve()
+    ok(served.client.post("/learn", json=MESSAGES[:100]))
+
+    def work(number):
+        with httpx.Client(base_url=served.url, timeout=60) as client:
+            for i in range(10):
+                answers = ok(client.post("/predict", json=[{"text": "a", "id": f"{number}-{i}-{j}"} for j in range(5)]))
+                assert [answer["id"] for answer in answers] == [f"{number}-{i}-{j}" for j in range(5)]
+                ok(client.post("/learn", json=MESSAGES[100 + i]))
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(6)))
+    seen = ok(served.client.get("/monitor"))
+    assert (seen["n"], seen["n_predictions"], seen["n_failed"]) == (160, 300, 0)
+
+
+def fails(*options):
+    done = subprocess.run([*COMMAND, *map(str, options)], capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stderr
+
+
+def test_what_the_command_refuses(tmp_path):
+    path = tmp_path / "model"
+    PegasosTextClassifier(classifier=KernelPegasosClassifier()).save(path)
+    code, err = fails("--load", path)
+    assert code == 1
+    assert f"{path} has a kernel" in err
+    PegasosClassifier().save(path)
+    code, err = fails("--checkpoint", path)
+    assert code == 1
+    assert "is a model of features, not of texts" in err
+    (tmp_path / "token").write_text("\n")
+    code, err = fails("--token-file", tmp_path / "token")
+    assert code == 1
+    assert "is empty" in err
+    path.write_bytes(b"nothing")
+    code, err = fails("--checkpoint", path)
+    assert code == 1
+    assert path.read_bytes() == b"nothing"
+
+
+def test_a_token_from_a_file(serve, tmp_path):
+    (tmp_path / "token").write_text("secret\n")
+    served = serve("--token-file", tmp_path / "token")
+    refused(served.client.post("/learn", json=GOOD), 401, "token")
+    ok(served.client.post("/learn", json=GOOD, headers={"authorization": "Bearer secret"}))
