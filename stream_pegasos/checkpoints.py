@@ -25,9 +25,9 @@ class Checkpoints:
     path
         The file. The one before it gets the same name with `.previous` behind.
     every
-        The number of examples learned after which a checkpoint is due, at least 1.
+        The number of messages after which a checkpoint is due, at least 1.
     seconds
-        The time after which one is due, if anything has been learned.
+        The time after which one is due, if there was any message.
     on_event
         Called with a line of text when something goes wrong that an operator should know, and when it is well again.
 
@@ -55,7 +55,7 @@ class Checkpoints:
     ...     checkpoints = Checkpoints(pathlib.Path(folder) / "mail.safetensors")
     ...     checkpoints.start(lambda: model.snapshot(progress={"n": model.n_iterations}))
     ...     model.learn_one("cheap pills", "spam")
-    ...     checkpoints.learned(1)
+    ...     checkpoints.count(1)
     ...     checkpoints.close()
     ...     restored, progress = checkpoints.resume()
     >>> restored.predict_one("pills"), progress
@@ -83,7 +83,7 @@ class Checkpoints:
         self.written_at: float | None = None
         self._on_event = on_event or (lambda text: None)
         self._is_whole = False  # whether the file at `path` is worth keeping when a newer one comes
-        self._n_learned = 0
+        self._n_new = 0
         self._closing = False
         self._due = threading.Event()
         self._thread: threading.Thread | None = None
@@ -130,10 +130,10 @@ class Checkpoints:
         self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
         self._thread.start()
 
-    def learned(self, n: int) -> None:
-        """Tell that n more examples have been learned."""
-        self._n_learned += n
-        if self._n_learned >= self.every:
+    def count(self, n: int) -> None:
+        """Take note that n more messages are behind us."""
+        self._n_new += n
+        if self._n_new >= self.every:
             self._due.set()
 
     def close(self) -> None:
@@ -159,22 +159,22 @@ class Checkpoints:
             self._due.wait(self.seconds)
             self._due.clear()
             last = self._closing
-            # The last one is written in any case: so there is a file also where nothing has been learned.
-            if self._n_learned or last:
+            # The last one is written in any case: so there is a file also where nothing came.
+            if self._n_new or last:
                 self._write()
 
     def _write(self) -> None:
-        self._n_learned = 0
+        self._n_new = 0
         try:
             snapshot = self._snapshot()
             snapshot.write(self.path, keep=self.previous if self._is_whole else None)
-        except (OSError, MemoryError) as error:
+        except (OSError, MemoryError, ValueError) as error:
             message = getattr(error, "strerror", None) or str(error) or "out of memory"
             if message != self.error:
                 self._on_event(f"cannot write {self.path}: {message}; learning goes on, and it is tried again")
             self.error = message
             self.n_failures += 1
-            self._n_learned += 1  # so that it is tried again
+            self._n_new += 1  # so that it is tried again
             return
         if self.error is not None:
             self._on_event(f"{self.path} is written again")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
@@ -47,6 +48,11 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         model = super().__new__(cls)
         model._lock = Lock()
         return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle or a copy is made of: all of it between the same two steps."""
+        with self._lock:
+            return copy.deepcopy(self.__dict__)
 
     # One example at a time.
 

@@ -170,7 +170,6 @@ class Live:
 
     def _take(self, batch: Batch) -> None:
         answers: list[Answer] = []
-        n_before = self.n_learned
         if self._rest is not None:
             batch = Batch(batch.examples[: self._rest], None)
             self._rest -= len(batch.examples)
@@ -183,10 +182,9 @@ class Live:
             self._positions[0] = batch.position
             self._torn = False
             self._deliver(answers)
-        self._count(n_before)
+        self._count(len(batch.examples))
 
     def _take_labels(self, batch: Batch) -> None:
-        n_before = self.n_learned
         assert self._join is not None
         with self._lock:
             self._torn = True
@@ -196,15 +194,22 @@ class Live:
             self._learn([example for example in joined if example is not None])
             self._positions[1] = batch.position
             self._torn = False
-        self._count(n_before)
+        self._count(len(batch.examples))
 
     def _answer(self, examples: list[Example]) -> list[Answer]:
-        predictions = predict(self.model, [example.x for example in examples])
-        if self._join is not None:
-            early = [self._join.add_message(example) for example in examples]
-            self._learn([example for example in early if example is not None])
-        pairs = zip(examples, predictions, strict=True)
-        return [Answer(example.id, prediction.label, prediction.probability) for example, prediction in pairs]
+        answers: list[Answer] = []
+        begin = 0
+        for end, example in enumerate(examples, 1):
+            # A label that came before its message is learned right after the answer, however messages come in batches.
+            early = None if self._join is None else self._join.add_message(example)
+            if early is not None or end == len(examples):
+                these, begin = examples[begin:end], end
+                predictions = predict(self.model, [each.x for each in these])
+                pairs = zip(these, predictions, strict=True)
+                answers += [Answer(each.id, said.label, said.probability) for each, said in pairs]
+            if early is not None:
+                self._learn([early])
+        return answers
 
     def _learn(self, examples: list[Example]) -> list[Answer]:
         """Predict each example, then learn it; one that the model refuses is passed over."""
@@ -247,9 +252,9 @@ class Live:
             finally:
                 self.sending = False
 
-    def _count(self, n_before: int) -> None:
+    def _count(self, n: int) -> None:
         if self._checkpoints is not None:
-            self._checkpoints.learned(self.n_learned - n_before)
+            self._checkpoints.count(n)
 
     def _tell_sources(self, progress: Any) -> None:
         for source, position in zip(

@@ -176,7 +176,7 @@ class Service:
                         predictions += answers
                         done += len(answers)
                 if self.checkpoints is not None:
-                    self.checkpoints.learned(len(part))
+                    self.checkpoints.count(len(part))
                 if len(predictions) < len(examples):
                     await asyncio.sleep(0)
         return predictions

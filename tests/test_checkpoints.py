@@ -46,7 +46,7 @@ class Keeper:
         for _ in range(n):
             self.model.learn_one(f"word{self.n} word{self.n % 7}", ("ham", "spam")[self.n % 2])
             self.n += 1
-        self.checkpoints.learned(n)
+        self.checkpoints.count(n)
 
     def learn_and_wait(self, n=1):
         """Until that is written, or could not be."""
@@ -362,7 +362,7 @@ def test_a_disk_that_is_really_full(path):
         model, progress = checkpoints.resume()
         checkpoints.start(lambda: model.snapshot({{"n": 4}}))
         model.learn_one("word", "ham")
-        checkpoints.learned(1)
+        checkpoints.count(1)
         while checkpoints.n_failures < 3:
             pass
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))

@@ -703,7 +703,6 @@ def in_threads(learn, *readers):
     assert not failures, failures
 
 
-@pytest.mark.skipif(pure, reason="the pure engine is one step of Python after another, and locks nothing")
 @pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
 def test_a_reader_sees_whole_steps(multi_class):
     """Two features that always come together have the same weight after each whole step."""
@@ -741,7 +740,6 @@ def test_a_reader_sees_whole_steps(multi_class):
     assert seen and seen == sorted(seen)
 
 
-@pytest.mark.skipif(pure, reason="the pure engine is one step of Python after another, and locks nothing")
 @pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
 def test_classes_that_come_while_others_predict(multi_class):
     model = MulticlassPegasosClassifier(multi_class)

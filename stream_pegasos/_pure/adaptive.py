@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +69,6 @@ class AdaptiveLearner:
         self._intercept = Feature()  # which every example has
         self._evidence = 1.0  # what an example counts that is learned now
         self._calibration = Calibration()
-        self._lock = threading.RLock()  # a prediction's names must be forgotten before others learn theirs
 
     def __len__(self) -> int:
         return len(self._features)
@@ -90,13 +88,13 @@ class AdaptiveLearner:
         return np.array([feature.weight * self._scale(feature) for feature in features], np.float64)
 
     def margin(self, encoder: Encoder, x: Any) -> float:
-        with self._lock, reading(encoder, False):
+        with reading(encoder, False):
             row = encoder.row(x, True)
             return self._margin(row, self._scaled(row))
 
     def contributions(self, encoder: Encoder, x: Any) -> dict[int, float]:
         """What each feature that has been learned adds to the margin, which is their sum and the intercept."""
-        with self._lock, reading(encoder, False):
+        with reading(encoder, False):
             row = encoder.row(x, True)
             pairs = zip(row.keys, self._scaled(row), strict=True)
             return {key: self._features[key].weight * value for key, value in pairs if key in self._features}
@@ -107,7 +105,7 @@ class AdaptiveLearner:
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> None:
         """Take in one example with label y = ±1."""
-        with self._lock, reading(encoder, True):
+        with reading(encoder, True):
             row = encoder.row(x, True)
             values = self._scaled(row)
             self._learn(row, values, self._margin(row, values), y, weight)
@@ -122,7 +120,7 @@ class AdaptiveLearner:
         """Margin and probability of each example, in turn, before it is learned; without y nothing is learned. It ends
         with the example that brings in a feature beyond `max_features`.
         """
-        with self._lock, reading(encoder, y is not None):
+        with reading(encoder, y is not None):
             rows = encoder.rows(X, True)
             margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
             for i, row in enumerate(rows):

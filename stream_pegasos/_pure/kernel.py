@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -61,14 +60,13 @@ class KernelLearner:
         self._vectors: list[SupportVector] = []
         self._coefficients: list[float] = []  # the β
         self._calibration = Calibration()
-        self._lock = threading.RLock()  # a prediction's names must be forgotten before others learn theirs
 
     def __len__(self) -> int:
         return len(self._vectors)
 
     def margin(self, encoder: Encoder, x: Any) -> float:
         """⟨w, φ(x)⟩"""
-        with self._lock, reading(encoder, False):
+        with reading(encoder, False):
             return self._margin(self._similarities(self._vector(encoder, encoder.row(x, True))))
 
     def probability(self, margin: float) -> float:
@@ -77,7 +75,7 @@ class KernelLearner:
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> None:
         """Take the step with one example of label y = ±1."""
-        with self._lock, reading(encoder, True):
+        with reading(encoder, True):
             vector = self._vector(encoder, encoder.row(x, True))
             self._learn(vector, self._similarities(vector), y, weight)
 
@@ -89,7 +87,7 @@ class KernelLearner:
         weights: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Margin and probability of each example, in turn, before it is learned; without y nothing is learned."""
-        with self._lock, reading(encoder, y is not None):
+        with reading(encoder, y is not None):
             rows = encoder.rows(X, True)
             margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
             for i, row in enumerate(rows):

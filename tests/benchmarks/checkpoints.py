@@ -71,7 +71,7 @@ def main() -> None:
             without.append(longest_wait(learn, lambda end=end: perf_counter() > end))
             checkpoints = Checkpoints(path, every=1)
             checkpoints.start(model.snapshot)
-            checkpoints.learned(1)
+            checkpoints.count(1)
             during.append(longest_wait(learn, lambda it=checkpoints: it.written_at is not None))
             checkpoints.close()
         print(
