@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 from typing import Any
+
+try:
+    import fcntl
+except ImportError:  # only POSIX has it
+    fcntl = None  # type: ignore[assignment]
 
 from stream_pegasos.persistence import Snapshot, load_with_progress, remove_leftovers
 
@@ -87,6 +93,31 @@ class Checkpoints:
         self._closing = False
         self._due = threading.Event()
         self._thread: threading.Thread | None = None
+        self._lock: int | None = None  # the file that keeps other processes off
+
+    def claim(self) -> None:
+        """Keep other processes off, until `close`; where the system can.
+
+        Raises
+        ------
+        OSError
+            If another process keeps its checkpoints there.
+        """
+        if fcntl is None or self._lock is not None:
+            return
+        path = self.path.with_name(f".{self.path.name}.lock")
+        try:
+            lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        except OSError:  # a folder that is read-only, where nobody writes
+            return
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(lock), os.stat(path)):
+                raise FileNotFoundError  # removed by who has just let go of it
+        except OSError:
+            os.close(lock)
+            raise OSError(f"{self.path} is in use: another process keeps its checkpoints there") from None
+        self._lock = lock
 
     def resume(self) -> tuple[Any, Any] | None:
         """The model and the progress in the newest checkpoint that is whole; `None` if there is no file at all.
@@ -137,19 +168,23 @@ class Checkpoints:
             self._due.set()
 
     def close(self) -> None:
-        """Write a last checkpoint and end.
+        """Write a last checkpoint, if `start` was called, and let others on.
 
         Raises
         ------
         OSError
             If it could not be written.
         """
-        if self._thread is None:
-            return
-        self._closing = True
-        self._due.set()
-        self._thread.join()
-        self._thread = None
+        if self._thread is not None:
+            self._closing = True
+            self._due.set()
+            self._thread.join()
+            self._thread = None
+        if self._lock is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self.path.with_name(f".{self.path.name}.lock"))
+            os.close(self._lock)
+            self._lock = None
         if self.error is not None:
             raise OSError(f"cannot write {self.path}: {self.error}")
 
@@ -168,7 +203,7 @@ class Checkpoints:
         try:
             snapshot = self._snapshot()
             snapshot.write(self.path, keep=self.previous if self._is_whole else None)
-        except (OSError, MemoryError, ValueError) as error:
+        except Exception as error:  # whatever it is, it must be told and must not end the thread
             message = getattr(error, "strerror", None) or str(error) or "out of memory"
             if message != self.error:
                 self._on_event(f"cannot write {self.path}: {message}; learning goes on, and it is tried again")

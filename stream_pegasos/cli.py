@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 DICT_FORMATS = ("vw", "svmlight")
 REPORTED_BAD_LINES = 10
+SECONDS_FOR_ANSWERS = 2.0  # when a run is to end
 
 app = typer.Typer(
     add_completion=False,
@@ -479,6 +480,9 @@ def run(
     _check_outputs(checkpoint, save)
     if stream.limit is not None and checkpoint is not None:
         raise typer.BadParameter("it does not go with --checkpoint", param_hint="--limit")
+    if checkpoint and save and checkpoint.resolve() == save.resolve():
+        # Without the position in it, the whole stream would be learned once more.
+        raise typer.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")
     source = _LiveStream(address, stream)
     checkpoints, learner, progress = _resume(checkpoint, every, seconds, load, model, source)
     with ExitStack() as end:
@@ -561,9 +565,11 @@ def serve(
         raise Failure(f"{load or checkpoint} is a model of features, not of texts")
     if not hasattr(learner.classifier, "weights"):
         raise Failure(f"{load or checkpoint} has a kernel, and no weights to show; use it from Python")
-    token = None if token_file is None else token_file.read_text().strip()
+    token = None if token_file is None else token_file.read_text("ascii", "replace").strip()
     if token == "":
         raise Failure(f"{token_file} is empty")
+    if token is not None and not (token.isascii() and token.isprintable()):
+        raise Failure(f"{token_file} must hold one line of ASCII, the token")
     limits = Limits(max_body, max_text, max_batch, max_concurrency)
     try:
         local = ipaddress.ip_address(host).is_loopback
@@ -571,9 +577,9 @@ def serve(
         local = host == "localhost"
     if not local and token is None:
         _note(f"anyone who reaches {host} may teach the model; see --token-file")
-    app = create_app(Service(learner, checkpoints, progress, limits, token), (*LOOPBACK, host) if local else ("*",))
-    if not serve_app(app, host, port, limits, lambda url: _note(f"listening on {url}")):
-        raise typer.Exit(1)
+    hosts = (*LOOPBACK, f"[{host}]" if ":" in host else host) if local else ("*",)
+    app = create_app(Service(learner, checkpoints, progress, limits, token), hosts)
+    serve_app(app, host, port, limits, lambda url: _note(f"listening on {url}"))
 
 
 @command
@@ -845,13 +851,20 @@ def _stopping(live: Any) -> Iterator[list[int]]:
     def handle(number: int, _: object) -> None:
         came.append(number)
         live.stop()
+        # Answers on their way get some time; then those are given up that nobody takes.
+        signal.setitimer(signal.ITIMER_REAL, SECONDS_FOR_ANSWERS)
+
+    def give_up(number: int, _: object) -> None:
         if live.sending:
             raise KeyboardInterrupt
+        signal.setitimer(signal.ITIMER_REAL, SECONDS_FOR_ANSWERS)
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    before[signal.SIGALRM] = signal.signal(signal.SIGALRM, give_up)
     try:
         yield came
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -958,18 +971,29 @@ def _resume(
     if checkpoint is None:
         return None, _model_for(source, load, options), None
     checkpoints = Checkpoints(checkpoint, every, seconds, _note)
+    checkpoints.claim()
+    try:
+        return checkpoints, *_resumed(checkpoints, checkpoint, load, options, source)
+    except BaseException:
+        checkpoints.close()
+        raise
+
+
+def _resumed(
+    checkpoints: Any, checkpoint: Path, load: Path | None, options: ModelOptions, source: _Source | None
+) -> tuple[Any, Any]:
     try:
         resumed = checkpoints.resume()
     except ValueError as error:
         raise Failure(str(error)) from None
     if resumed is None:
-        return checkpoints, _model_for(source, load, options), None
+        return _model_for(source, load, options), None
     model, progress = resumed
     _check_model(model, checkpoint, source)
     if options != ModelOptions() and _made_with(_new_model(options, source)) != _made_with(model):
         raise Failure(f"{checkpoint} was begun with other options of the model; keep to them, or name another file")
-    _note(f"resuming from {checkpoint}, {model.n_iterations:,} messages learned")
-    return checkpoints, model, progress
+    _note(f"resuming with {model.n_iterations:,} messages learned")
+    return model, progress
 
 
 def _made_with(model: Any) -> list[tuple[str, dict[str, Any]]]:

@@ -12,7 +12,7 @@ from typing import Any
 from stream_pegasos.checkpoints import Checkpoints
 from stream_pegasos.persistence import Snapshot
 from stream_pegasos.prequential import ExampleError, predict, predict_learn
-from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Source
+from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Source, StreamError
 
 __all__ = ["Live"]
 
@@ -25,7 +25,7 @@ class Live:
 
     What is learned and how far the source has been read change together, and a checkpoint holds both: so a run that is
     resumed from one learns each message exactly once. An answer comes at least once: those given after the newest
-    checkpoint are given again.
+    checkpoint are given again, and those that were not taken stand in it.
 
     Parameters
     ----------
@@ -50,6 +50,11 @@ class Live:
     on_event
         Called with a line of text about what an operator should know.
 
+    Raises
+    ------
+    StreamError
+        If the progress is about another source, or waits for labels from another.
+
     Attributes
     ----------
     n_read
@@ -57,8 +62,8 @@ class Live:
     n_learned
         The number of messages learned.
     sending
-        Whether answers are being sent, which may take as long as nobody takes them. A signal handler may then raise
-        KeyboardInterrupt beside calling `stop`.
+        Whether answers are being sent, which may take as long as nobody takes them. After `stop` a signal handler may
+        then raise KeyboardInterrupt to give up those that are left.
     """
 
     def __init__(
@@ -76,7 +81,13 @@ class Live:
         on_event: Callable[[str], None],
     ) -> None:
         progress = progress or {}
+        names = [source.name, None if labels is None else labels.name]
+        if progress and progress["sources"][0] != source.name:
+            raise StreamError(f"the checkpoint is about {progress['sources'][0]}, not about {source.name}")
+        if progress and progress["sources"][1] not in (None, names[1]):
+            raise StreamError(f"the checkpoint waits for labels from {progress['sources'][1]}, not from {names[1]}")
         self.model = model
+        self._names = names
         self.n_read = progress.get("n_read", 0)
         self.n_learned = progress.get("n_learned", 0)
         self._sources = [source] if labels is None else [source, labels]
@@ -91,6 +102,8 @@ class Live:
         self._rest = limit  # of the messages to be read
         self._stopping = False
         self.sending = False
+        self._gave_up = False  # to send answers
+        self._unsent = [Answer(*answer) for answer in progress.get("unsent", [])]
         self._lock = threading.Lock()  # what is learned, and how far it was read, belong together
         self._torn = False  # whether they do not, after a failure in the middle
         self._batches: queue.Queue[tuple[int, Batch | BaseException | None]] = queue.Queue(READ_AHEAD)
@@ -108,11 +121,15 @@ class Live:
         for number in range(len(self._sources)):
             threading.Thread(target=self._read, args=[number], name="source", daemon=True).start()
         try:
+            self._deliver()
             self._work()
         finally:
             self._stopping = True
             for source in self._sources:
                 source.close()
+            if self._unsent and not self._torn:
+                kept = "" if self._checkpoints is None else "; they are when the run goes on"
+                self._on_event(f"{len(self._unsent):,} answers were not sent{kept}")
             if self._checkpoints is not None:
                 self._checkpoints.close()
 
@@ -124,7 +141,14 @@ class Live:
         with self._lock:
             if self._torn:
                 raise OSError("the newest messages were learned in part")
-            progress = {"n_read": self.n_read, "n_learned": self.n_learned, "position": self._positions[0]}
+            progress: dict[str, Any] = {
+                "sources": self._names,
+                "n_read": self.n_read,
+                "n_learned": self.n_learned,
+                "position": self._positions[0],
+            }
+            if self._unsent:
+                progress["unsent"] = [tuple(answer) for answer in self._unsent]
             if self._join is not None:
                 progress |= {"label_position": self._positions[1], "join": self._join.get_state()}
             return self.model.snapshot(progress)  # type: ignore[no-any-return]
@@ -181,7 +205,8 @@ class Live:
             self.n_read += len(batch.examples)
             self._positions[0] = batch.position
             self._torn = False
-            self._deliver(answers)
+            self._unsent = [*self._unsent, *answers]
+        self._deliver()
         self._count(len(batch.examples))
 
     def _take_labels(self, batch: Batch) -> None:
@@ -227,34 +252,35 @@ class Live:
                 self._on_bad(refused, str(error))
         return answers
 
-    def _deliver(self, answers: list[Answer]) -> None:
+    def _deliver(self) -> None:
+        """Send the answers until they are taken. When it is to stop and they are not, neither are later ones tried."""
         failing = False
-        while answers:
+        while self._unsent and not self._gave_up:
             try:
-                self.sending = not self._stopping
-                self._send(answers)
+                self.sending = True
+                self._send(self._unsent)
+                self._unsent = []
             except BrokenPipeError:
+                self._unsent = []  # nobody wants them
                 raise
             except KeyboardInterrupt:
-                return
+                self._gave_up = True
             except OSError as error:
                 if not failing:
                     self._on_event(f"answers cannot be sent: {error}; trying again")
                 failing = True
-                if self._stopping:
-                    self._on_event(f"{len(answers):,} answers were not sent")
-                    return
-                sleep(1.0)
-            else:
-                if failing:
-                    self._on_event("answers are sent again")
-                return
             finally:
                 self.sending = False
+            if self._unsent:
+                if not self._stopping:
+                    sleep(1.0)
+                self._gave_up = self._stopping
+            elif failing:
+                self._on_event("answers are sent again")
 
     def _count(self, n: int) -> None:
         if self._checkpoints is not None:
-            self._checkpoints.count(n)
+            self._checkpoints.count(max(1, n))  # the position has moved, if only over bad records
 
     def _tell_sources(self, progress: Any) -> None:
         for source, position in zip(

@@ -20,6 +20,7 @@ NEWEST = 20
 LONGEST_TEXT = 300  # characters shown of a message
 MOST_NAMES = 20_000
 LONGEST_NAMED = 5_000  # characters of a message in which names are found
+LONGEST_NAME = 100
 SECONDS_OF_RATE = 10
 # The share of the time that finding names for hashed features may take.
 SHARE_FOR_NAMES = 0.02
@@ -226,6 +227,8 @@ class Monitor:
             return
         features = self.model.features
         for ngram in dict.fromkeys(features.tokens(text[:LONGEST_NAMED])):
+            if len(ngram) > LONGEST_NAME:
+                continue
             column, sign = features.index(ngram)
             self._names.pop(column, None)
             self._names[column] = ngram, sign

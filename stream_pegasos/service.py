@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -24,7 +25,7 @@ try:
     from fastapi.exceptions import RequestValidationError
     from fastapi.openapi.utils import get_openapi
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-    from pydantic import Field, TypeAdapter, ValidationError
+    from pydantic import FailFast, Field, TypeAdapter, ValidationError
     from starlette.exceptions import HTTPException as StarletteHTTPException
     from starlette.middleware.trustedhost import TrustedHostMiddleware
     from starlette.requests import ClientDisconnect
@@ -52,11 +53,12 @@ PAGE_HEADERS = {
     "cache-control": "no-cache",
 }
 OPEN_PATHS = {*PAGE_FILES, "/healthz"}  # where no token is asked for: they tell nothing of any message
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")  # as they stand in a Host header
 # Work on many messages gives way to other requests after about so many characters.
 SLICE = 50_000
 MOST_CONTRIBUTIONS = 50
 LONGEST_EXPLAINED = 20_000  # characters
+LONGEST_FAULT = 500  # characters
 LARGEST_HEAD = 64 << 10  # bytes
 
 Label = bool | int | str
@@ -138,7 +140,7 @@ class Service:
         self.monitor = Monitor(model)
         if progress and "monitor" in progress:
             self.monitor.set_state(progress["monitor"])
-        self.n_bytes_on_the_way = 0  # of bodies that are being read
+        self.n_bytes_on_the_way = 0  # of the bodies of all requests that are not answered yet
         self._lock = threading.Lock()  # between the event loop and the thread of the checkpoints
         self._learning = asyncio.Lock()
 
@@ -283,7 +285,7 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
         try:
             predictions = await service.learn(examples)
         except (ValueError, TypeError) as error:
-            raise HTTPException(422, str(error)) from None
+            raise HTTPException(422, str(error)[:LONGEST_FAULT]) from None
         return _answer(messages, predictions, many)
 
     async def explain_message(request: Request) -> Response:
@@ -343,8 +345,8 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
     return app
 
 
-def serve(app: FastAPI, host: str, port: int, limits: Limits, on_listening: Callable[[str], None]) -> bool:
-    """Serve the application until SIGTERM or Ctrl-C; whether it could begin to.
+def serve(app: FastAPI, host: str, port: int, limits: Limits, on_listening: Callable[[str], None]) -> None:
+    """Serve the application until SIGTERM or Ctrl-C.
 
     Parameters
     ----------
@@ -356,13 +358,18 @@ def serve(app: FastAPI, host: str, port: int, limits: Limits, on_listening: Call
         Of which those on connections are kept here.
     on_listening
         Called with the URL, once requests may come.
+
+    Raises
+    ------
+    OSError
+        If it cannot listen there.
     """
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: Any = None) -> None:
             await super().startup(sockets)
-            for socket in [socket for server in getattr(self, "servers", ()) for socket in server.sockets]:
-                address, at = socket.getsockname()[:2]
+            if self.started:
+                address, at = listener.getsockname()[:2]
                 on_listening(f"http://{f'[{address}]' if ':' in address else address}:{at}/")
 
     class Connection(HttpToolsProtocol):
@@ -410,23 +417,24 @@ def serve(app: FastAPI, host: str, port: int, limits: Limits, on_listening: Call
         http=Connection,
         ws="none",
         access_log=False,
-        log_level="warning",
+        log_level="error",
         proxy_headers=False,
         server_header=False,
         limit_concurrency=limits.concurrency,
         timeout_graceful_shutdown=10,
     )
-    server = Server(config)
-    server.run()
-    return server.started
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family, backlog=2048) as listener:
+        Server(config).run(sockets=[listener])
 
 
 # Requests and answers -----------------------------------------------------------------------------
 
+# A list is left at its first fault: each fault takes memory, and a body may have millions.
 _predict_one: TypeAdapter[Any] = TypeAdapter(Message)
-_predict_many: TypeAdapter[Any] = TypeAdapter(list[Message])
+_predict_many: TypeAdapter[Any] = TypeAdapter(Annotated[list[Message], FailFast()])
 _learn_one: TypeAdapter[Any] = TypeAdapter(LabelledMessage)
-_learn_many: TypeAdapter[Any] = TypeAdapter(list[LabelledMessage])
+_learn_many: TypeAdapter[Any] = TypeAdapter(Annotated[list[LabelledMessage], FailFast()])
 
 
 async def _messages(
@@ -480,20 +488,22 @@ async def _read(request: Request, service: Service) -> bytes:
                     raise HTTPException(413, f"the body is too large; it may have {limits.body:,} bytes")
                 parts.append(part)
                 service.n_bytes_on_the_way += len(part)
+                request.scope["n_bytes"] = size
                 if service.n_bytes_on_the_way > 4 * limits.body:
                     raise HTTPException(503, "too many large bodies at a time", {"retry-after": "1"})
     except ClientDisconnect:
         raise HTTPException(400, "the body did not come to its end") from None
     except TimeoutError:
         raise HTTPException(408, f"the body did not come within {limits.seconds:g} seconds") from None
-    finally:
-        service.n_bytes_on_the_way -= sum(map(len, parts))
     return b"".join(parts)
 
 
 def _fault(error: ValidationError) -> str:
     """What is wrong, on one line, with nothing of the input but where."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    if "label" in first["loc"] and first["type"] != "missing":
+        place = first["loc"][: first["loc"].index("label") + 1]
+        return f"{'.'.join(map(str, place))}: it must be a string, an int or a bool"
     where = ".".join(str(part) for part in first["loc"] if part not in ("bool", "int", "str"))
     return f"{where}: {first['msg']}" if where else str(first["msg"])
 
@@ -609,6 +619,7 @@ class Guard:
             if not begun:
                 await _json({"detail": "internal error"}, 500)(scope, receive, watch)
         finally:
+            self._service.n_bytes_on_the_way -= scope.get("n_bytes", 0)
             if status >= 400:
                 self._service.monitor.n_failed += 1
             self._metrics.observe(scope["path"], status, perf_counter() - start)

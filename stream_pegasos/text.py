@@ -103,6 +103,10 @@ class PegasosTextClassifier(Classifier):
             raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
         self._lock = self.classifier._lock
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = self.classifier._lock
+
     @property
     def weights(self) -> Any:
         return self.classifier.weights

@@ -467,3 +467,15 @@ def test_a_path_of_the_library_is_a_path(path):
     keeper = Keeper(str(path)).start()
     keeper.checkpoints.close()
     assert keeper.checkpoints.path == pathlib.Path(os.path.realpath(path))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only POSIX can")
+def test_one_process_keeps_the_others_off(tmp_path):
+    first, second = (Checkpoints(tmp_path / "model") for _ in range(2))
+    first.claim()
+    with pytest.raises(OSError, match="model is in use: another process"):
+        second.claim()
+    first.close()
+    second.claim()
+    second.close()
+    assert list(tmp_path.iterdir()) == []

@@ -797,7 +797,7 @@ def test_run_goes_on_from_its_checkpoint_over_a_growing_file(here, number, code)
     done = process(*arguments, "--no-follow")
     assert done.returncode == 0
     if number != signal.SIGKILL:
-        assert b"resuming from m, 90 messages learned" in done.stderr
+        assert b"resuming with 90 messages learned" in done.stderr
         assert len(done.stdout.splitlines()) == 60
     assert len(first) + len(done.stdout.splitlines()) >= 150
     assert load("m").weights == reference_of(stream[:150]).weights

@@ -204,10 +204,29 @@ def test_stopped_while_nobody_takes_the_answers(monkeypatch, tmp_path):
     run.live.stop()
     thread.join(20)
     assert not thread.is_alive()
-    assert "3 answers were not sent" in run.events
+    model, progress = load_with_progress(tmp_path / "model")
+    assert f"{progress['n_read']} answers were not sent; they are when the run goes on" in run.events
+    later = Run(Script(examples, position=progress["position"]), model=model, progress=progress).run()
+    assert [answer.id for answer in later.answers] == list(range(6))
     model, progress = load_with_progress(tmp_path / "model")
     assert bits(model) == bits(learned(examples[: progress["n_read"]]))
     assert progress["position"] == progress["n_read"] >= 3
+
+
+def test_a_checkpoint_is_about_its_own_source(tmp_path):
+    checkpoints = Checkpoints(tmp_path / "model")
+    labels = Script([])
+    labels.name = "labels"
+    Run(Script([message(0, labelled=False)]), labels=labels, checkpoints=checkpoints).run()
+    model, progress = checkpoints.resume()
+    other = Script([])
+    other.name = "another"
+    with pytest.raises(StreamError, match="about script, not about another"):
+        Run(other, model=model, labels=labels, progress=progress)
+    for missing in (None, other):
+        with pytest.raises(StreamError, match="waits for labels from labels, not from"):
+            Run(Script([]), model=model, labels=missing, progress=progress)
+    Run(Script([]), model=model, labels=labels, progress=progress)
 
 
 def test_stopped_while_it_waits_for_more():

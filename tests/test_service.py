@@ -265,12 +265,25 @@ def test_limits():
         ok(client.post("/predict", json=[{"text": "x" * 100}] * 5))
         refused(client.post("/predict", json=[{"text": "x"}] * 6), 413, "6 messages; a request may have 5")
         refused(client.post("/learn", json=[GOOD, {**GOOD, "text": "x" * 101}]), 413, "message 1: a text of 101")
-        refused(client.post("/predict", json={"text": "x" * 1_000}), 413, "bytes; it may have 1,000")
+        refused(client.post("/predict", json={"text": "x" * 1_000}), 413, "it may have 1,000 bytes")
         in_parts = client.post(
             "/learn", content=iter([b" " * 400] * 3), headers={"content-type": "application/json"}
         )  # with no length told
         refused(in_parts, 413, "too large")
         assert ok(client.get("/monitor"))["n"] == 0
+
+
+def test_bodies_are_counted_until_they_are_answered():
+    service = Service(PegasosTextClassifier(), limits=Limits(body=1_000))
+    with serving(service) as client:
+        ok(client.post("/predict", json={"text": "x" * 900}))
+        refused(client.post("/predict", json={"text": 3}), 422, "text")
+        in_parts = client.post("/predict", content=iter([b" " * 400] * 3), headers={"content-type": "application/json"})
+        refused(in_parts, 413, "too large")
+        assert service.n_bytes_on_the_way == 0
+        service.n_bytes_on_the_way = 3_500
+        refused(client.post("/predict", json={"text": "x" * 900}), 503, "too many")
+        assert service.n_bytes_on_the_way == 3_500
 
 
 def test_a_body_that_does_not_come():
@@ -488,7 +501,7 @@ def test_it_goes_on_where_it_was(tmp_path):
         with serving(resumed(path)) as client:
             ok(client.post("/learn", json=MESSAGES[begin : begin + 100]))
             before = ok(client.get("/monitor"))
-            assert before["checkpoint"]["path"] == str(path)
+            assert before["checkpoint"]["path"] == path.name
         with serving(resumed(path)) as client:
             assert figures(ok(client.get("/monitor"))) == figures(before)
     assert before["n"] == 300

@@ -205,7 +205,7 @@ def label_parser(label_field: str) -> Callable[[bytes], Parsed | None]:
         label = _json_label(record, label_field)
         if label is None:
             raise ValueError(f"no field {label_field!r}")
-        return "", label, 1.0, record.get("id")
+        return "", label, 1.0, _json_id(record)
 
     return _line_parser(parse)
 
@@ -339,7 +339,7 @@ def _json_parser(text_field: str, label_field: str) -> Callable[[bytes], Parsed]
             if text_field not in record:
                 raise ValueError(f"no field {text_field!r}")
             raise ValueError(f"field {text_field!r} is {_json_type(text)}, not a string")
-        return text, _json_label(record, label_field), 1.0, record.get("id")
+        return text, _json_label(record, label_field), 1.0, _json_id(record)
 
     return parse
 
@@ -366,6 +366,12 @@ def _json_label(record: dict[str, Any], label_field: str) -> Label | None:
     if type(label) is list or type(label) is dict:
         raise ValueError(f"field {label_field!r} is {_json_type(label)}, not a label")
     return label
+
+
+def _json_id(record: dict[str, Any]) -> Any:
+    """The id, where it is one: a list or an object may be nested too deeply to be written down again."""
+    id = record.get("id")
+    return None if type(id) is list or type(id) is dict else id
 
 
 def _lenient_json(line: bytes, error: orjson.JSONDecodeError) -> Any:
