@@ -375,7 +375,7 @@ def test_a_service_that_ends_and_comes_back(page, serve):
 def canned(answers, token=None):
     """A server of the page's files and of `answers`, (status, body) by path."""
     kinds = {"index.html": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
-    files = resources.files("stream_pegasos") / "page"
+    files = resources.files("stream_pegasos.service") / "page"
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):

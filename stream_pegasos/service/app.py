@@ -1,0 +1,167 @@
+"""The application: which request does what."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import prometheus_client
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from stream_pegasos.prequential import Example
+from stream_pegasos.service.guard import Guard, Metrics
+from stream_pegasos.service.messages import (
+    LONGEST_EXPLAINED,
+    OPERATIONS,
+    LabelledMessage,
+    Message,
+    answer_with,
+    as_json,
+    label_as_read,
+    read_messages,
+)
+from stream_pegasos.service.work import Service
+
+PAGE = Path(__file__).parent / "page"
+PAGE_FILES = {"/": "index.html", "/page.css": "page.css", "/page.js": "page.js"}
+MEDIA_TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript"}
+PAGE_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
+LONGEST_FAULT = 500  # characters
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")  # as they stand in a Host header
+
+
+def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
+    """The application that serves a model.
+
+    Parameters
+    ----------
+    service
+        The model at work.
+    hosts
+        The names under which requests may come; other names are refused, as those that a web page of a stranger lets
+        point here.
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        if service.checkpoints is not None:
+            service.checkpoints.start(service.snapshot)
+        yield
+        if service.checkpoints is not None:
+            try:
+                await asyncio.to_thread(service.checkpoints.close)
+            except OSError as error:
+                print(f"stream-pegasos: {error}", file=sys.stderr, flush=True)
+
+    app = FastAPI(
+        title="stream_pegasos",
+        description="A text classifier that learns from every message as it comes.",
+        version=version("stream-pegasos"),
+        docs_url=None,  # they load scripts from other hosts
+        redoc_url=None,
+        redirect_slashes=False,  # to an address that the request's own Host header says
+        lifespan=lifespan,
+    )
+    metrics = Metrics(service)
+    app.add_middleware(Guard, service=service, metrics=metrics)
+    if "*" not in hosts:
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
+
+    # Plain routes, since what FastAPI does before each request would take a third of the time; OpenAPI has them below.
+
+    async def predict_messages(request: Request) -> Response:
+        messages, many = await read_messages(request, service, Message)
+        predictions = await service.predict([message["text"] for message in messages])
+        return answer_with(messages, predictions, many)
+
+    async def learn_messages(request: Request) -> Response:
+        messages, many = await read_messages(request, service, LabelledMessage)
+        examples: list[Example] = [
+            (message["text"], label_as_read(message["label"], i, many), message.get("weight", 1.0))
+            for i, message in enumerate(messages)
+        ]
+        try:
+            predictions = await service.learn(examples)
+        except (ValueError, TypeError) as error:
+            raise HTTPException(422, str(error)[:LONGEST_FAULT]) from None
+        return answer_with(messages, predictions, many)
+
+    async def explain_message(request: Request) -> Response:
+        messages, many = await read_messages(request, service, Message)
+        if many:
+            raise HTTPException(422, "one message at a time is explained")
+        if len(messages[0]["text"]) > LONGEST_EXPLAINED:
+            raise HTTPException(413, f"only texts of up to {LONGEST_EXPLAINED:,} characters are explained")
+        try:
+            return as_json(service.explain(messages[0]["text"]))
+        except TypeError as error:
+            raise HTTPException(422, str(error)) from None
+
+    app.add_route("/predict", predict_messages, ["POST"], include_in_schema=False)
+    app.add_route("/learn", learn_messages, ["POST"], include_in_schema=False)
+    app.add_route("/explain", explain_message, ["POST"], include_in_schema=False)
+
+    @app.get("/model", summary="What the model is")
+    async def model() -> Response:
+        return as_json(service.describe())
+
+    @app.get("/monitor", summary="All that the page shows")
+    async def monitor() -> Response:
+        return as_json(service.view())
+
+    @app.get("/healthz", summary="Whether it works")
+    async def healthz() -> dict[str, str]:
+        checkpoints = service.checkpoints
+        return {"status": "ok" if checkpoints is None or checkpoints.error is None else "checkpoints fail"}
+
+    @app.get("/metrics", summary="Metrics for Prometheus", response_class=Response)
+    async def show_metrics() -> Response:
+        return Response(metrics.text(), media_type=prometheus_client.CONTENT_TYPE_LATEST)
+
+    for path, name in PAGE_FILES.items():
+        app.add_api_route(path, _page(PAGE / name), include_in_schema=False)
+
+    @app.exception_handler(StarletteHTTPException)
+    async def refuse(request: Request, error: StarletteHTTPException) -> Response:
+        return as_json({"detail": error.detail}, error.status_code, error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def refuse_parameters(request: Request, error: RequestValidationError) -> Response:
+        return as_json({"detail": "bad parameters"}, 422)
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+            schema["paths"] = {**OPERATIONS, **schema["paths"]}
+            if service.token is not None:
+                schema.setdefault("components", {})["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+                schema["security"] = [{"token": []}]
+            app.openapi_schema = schema
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
+    return app
+
+
+def _page(path: Path) -> Callable[[], Awaitable[Response]]:
+    content = path.read_bytes()
+
+    async def page() -> Response:
+        return Response(content, headers=PAGE_HEADERS, media_type=MEDIA_TYPES[path.suffix])
+
+    return page

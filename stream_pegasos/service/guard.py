@@ -1,0 +1,124 @@
+"""What stands around each request: the token, the counts, and a wall that no traceback passes."""
+
+from __future__ import annotations
+
+import hmac
+import sys
+from collections.abc import Iterator
+from time import monotonic, perf_counter
+from typing import Any, Literal
+
+import prometheus_client
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from stream_pegasos.service.messages import as_json
+from stream_pegasos.service.work import Service
+
+OPEN_PATHS = {"/", "/page.css", "/page.js", "/healthz"}  # where no token is asked for: they tell nothing of any message
+
+
+class Guard:
+    """Asks for the token, counts, and lets no traceback out."""
+
+    def __init__(self, app: Any, service: Service, metrics: Metrics) -> None:
+        self._app = app
+        self._service = service
+        self._metrics = metrics
+        self._token = None if service.token is None else b"Bearer " + service.token.encode()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start = perf_counter()
+        status = 500
+        begun = False
+
+        async def watch(message: Any) -> None:
+            nonlocal status, begun
+            if message["type"] == "http.response.start":
+                status, begun = message["status"], True
+            await send(message)
+
+        try:
+            if self._may(scope):
+                await self._app(scope, receive, watch)
+            else:
+                refusal = as_json(
+                    {"detail": "the bearer token is missing or wrong"}, 401, {"www-authenticate": "Bearer"}
+                )
+                await refusal(scope, receive, watch)
+        except Exception as error:
+            print(f"stream-pegasos: {scope['path']!a}: {error!r}", file=sys.stderr, flush=True)
+            if not begun:
+                await as_json({"detail": "internal error"}, 500)(scope, receive, watch)
+        finally:
+            self._service.n_bytes_on_the_way -= scope.get("n_bytes", 0)
+            if status >= 400:
+                self._service.monitor.n_failed += 1
+            self._metrics.observe(scope["path"], status, perf_counter() - start)
+
+    def _may(self, scope: Any) -> bool:
+        if self._token is None or scope["path"] in OPEN_PATHS:
+            return True
+        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        return hmac.compare_digest(given, self._token)
+
+
+class Metrics:
+    """What Prometheus is told."""
+
+    PATHS: tuple[Literal["/predict", "/learn", "/explain"], ...] = ("/predict", "/learn", "/explain")
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._registry = prometheus_client.CollectorRegistry()
+        prometheus_client.ProcessCollector(registry=self._registry)
+        prometheus_client.PlatformCollector(registry=self._registry)
+        self._requests = prometheus_client.Counter(
+            "stream_pegasos_requests", "Requests answered.", ["path", "status"], registry=self._registry
+        )
+        seconds = prometheus_client.Histogram(
+            "stream_pegasos_request_seconds", "Time to answer a request.", ["path"], registry=self._registry
+        )
+        self._seconds = {path: seconds.labels(path) for path in (*self.PATHS, "other")}
+        self._counters: dict[tuple[str, int], Any] = {}
+        self._registry.register(self)
+
+    def observe(self, path: str, status: int, seconds: float) -> None:
+        path = path if path in self.PATHS else "other"
+        counter = self._counters.get((path, status))
+        if counter is None:
+            counter = self._counters[path, status] = self._requests.labels(path, str(status))
+        counter.inc()
+        self._seconds[path].observe(seconds)
+
+    def text(self) -> bytes:
+        return prometheus_client.generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Any]:
+        """The metrics of the model, as they are now."""
+        service, score = self._service, self._service.monitor.score
+        classifier = service.model.classifier
+        counts = {
+            "messages_learned": ("Messages predicted, then learned.", score.n),
+            "predictions": ("Messages only predicted.", service.monitor.n_predictions),
+            "drifts": ("Drifts detected.", getattr(classifier, "n_drifts", 0)),
+        }
+        if service.checkpoints is not None:
+            counts["checkpoint_failures"] = ("Checkpoints that failed.", service.checkpoints.n_failures)
+        gauges = {
+            "features": ("Features that the model knows.", len(classifier._learner)),
+            "accuracy": ("Prequential accuracy.", score.accuracy),
+            "roc_auc": ("Prequential ROC AUC.", score.roc_auc),
+            "log_loss": ("Prequential log loss.", score.log_loss),
+            "window_accuracy": (f"Accuracy of the newest {score.window} messages.", score.window_accuracy),
+            "window_roc_auc": (f"ROC AUC of the newest {score.window} messages.", score.window_roc_auc),
+        }
+        if service.checkpoints is not None and service.checkpoints.written_at is not None:
+            age = monotonic() - service.checkpoints.written_at
+            gauges["checkpoint_age_seconds"] = ("Time since the last checkpoint.", age)
+        for name, (text, value) in counts.items():
+            yield CounterMetricFamily(f"stream_pegasos_{name}", text, value)
+        for name, (text, gauge) in gauges.items():
+            yield GaugeMetricFamily(f"stream_pegasos_{name}", text, gauge)
