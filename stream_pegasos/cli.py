@@ -532,7 +532,7 @@ def serve(
         Path | None,
         _service("--token-file", metavar="FILE", help="Requests must carry the bearer token that stands here."),
     ] = None,
-    max_body: Annotated[int, _service("--max-body", min=1, metavar="BYTES", help="Largest body.")] = 16 << 20,
+    max_body: Annotated[int, _service("--max-body", min=1, metavar="BYTES", help="Largest body.")] = 8 << 20,
     max_text: Annotated[
         int, _service("--max-text", min=1, metavar="N", help="Longest text, in characters.")
     ] = 1_000_000,

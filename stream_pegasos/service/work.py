@@ -38,7 +38,7 @@ class Limits:
         How long a request may take to come, its head and then its body.
     """
 
-    body: int = 16 << 20
+    body: int = 8 << 20
     text: int = 1_000_000
     batch: int = 10_000
     concurrency: int = 256
