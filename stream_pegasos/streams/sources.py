@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
@@ -13,7 +12,6 @@ from stream_pegasos.streams.readers import (
     Example,
     StreamError,
     check_format,
-    format_of,
     label_parser,
     line_parser,
 )
@@ -91,129 +89,6 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Leave the server."""
-
-
-def open_source(
-    address: str | os.PathLike[str],
-    position: Any = None,
-    *,
-    format: str | None = None,
-    text_field: str = "text",
-    label_field: str = "label",
-    follow: bool = True,
-    labels: bool = False,
-    on_bad: OnBad | None = None,
-    on_event: OnEvent | None = None,
-) -> Source:
-    """Open a stream to follow it.
-
-    | address | what is followed |
-    |---|---|
-    | `-` | standard input, in any format that `read` knows |
-    | a path | a growing file with a record a line, through its rotation |
-    | `kafka://host:port,.../topic?group=NAME` | all partitions of a Kafka topic |
-    | `redis://user:password@host:port/stream?group=NAME&db=0` | a Redis stream; `rediss://` over TLS |
-
-    Parameters
-    ----------
-    address
-        One of the above. Query parameters of Kafka with a dot in their name are settings of
-        librdkafka, those of Redis that begin with `ssl_` are settings of redis-py.
-    position
-        The position of a batch, to go on after it. Without one a file is read from its beginning,
-        a topic or stream from where its group is, and else from its beginning.
-    format
-        As in `read`; jsonl by default in Kafka and on standard input. Entries of Redis have fields
-        instead.
-    text_field, label_field
-        The fields of the text and of the label.
-    follow
-        Whether to wait for more at the end of what is there.
-    labels
-        Whether the records hold no text but an id and the label of the message with this id.
-    on_bad
-        Called with the place (`line 3`, `offset 17 of partition 0`) and the reason for each record
-        that cannot be read. Without it such a record raises.
-    on_event
-        Called with what an operator should know: rotation, outages, lost messages.
-
-    Raises
-    ------
-    StreamError
-        If the address or an option is wrong, the position is of another kind of source, or, while
-        reading and without `on_bad`, a record is bad.
-    OSError
-        While reading, if a file is not there that is not to be followed.
-    ImportError
-        If the client library is not installed.
-
-    Examples
-    --------
-
-    >>> import pathlib, tempfile
-    >>> from stream_pegasos.streams import open_source
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     mail = pathlib.Path(folder, "mail.jsonl")
-    ...     _ = mail.write_text('{"text": "win a prize", "label": "spam"}\\n')
-    ...     [batch] = open_source(mail, follow=False).batches()
-    ...     with mail.open("a") as file:
-    ...         _ = file.write('{"text": "see you"}\\n')
-    ...     [rest] = open_source(mail, batch.position, follow=False).batches()
-    >>> [example.x for example in batch.examples], [example.x for example in rest.examples]
-    (['win a prize'], ['see you'])
-
-    """
-    address = os.fspath(address)
-    reporter = Reporter(on_bad, on_event)
-    if address == "-":
-        if labels:
-            raise StreamError("labels cannot come from standard input: give a file, a Kafka topic or a Redis stream")
-        from stream_pegasos.streams.stdin import StandardInput
-
-        return StandardInput(format or "jsonl", text_field, label_field, reporter)
-    if "://" not in address:
-        from stream_pegasos.streams.file import FollowedFile
-
-        parse = record_parser(format or format_of(address), text_field, label_field, labels, "a growing file")
-        return FollowedFile(address, position, parse, follow, reporter)
-    server = parse_address(address)
-    if server.scheme == "kafka":
-        from stream_pegasos.streams.kafka import KafkaSource
-
-        parse = record_parser(format or "jsonl", text_field, label_field, labels, "a Kafka topic")
-        return KafkaSource(server, position, parse, follow, reporter)
-    if format is not None:
-        raise StreamError(f"format {format!r} does not fit a Redis stream, whose entries have fields")
-    from stream_pegasos.streams.redis import RedisSource
-
-    return RedisSource(server, position, None if labels else text_field, label_field, follow, reporter)
-
-
-def open_sink(address: str) -> Sink:
-    """Open a topic or stream for answers, each a record of `id`, `label` and `probability`.
-
-    Parameters
-    ----------
-    address
-        `kafka://host:port,.../topic`, with settings of librdkafka as query parameters, or
-        `redis://host:port/stream?maxlen=N`; with `maxlen` the oldest entries beyond about `N` go.
-
-    Raises
-    ------
-    StreamError
-        If the address is wrong.
-    ImportError
-        If the client library is not installed.
-
-    """
-    server = parse_address(address)
-    if server.scheme == "kafka":
-        from stream_pegasos.streams.kafka import KafkaSink
-
-        return KafkaSink(server)
-    from stream_pegasos.streams.redis import RedisSink
-
-    return RedisSink(server)
 
 
 class Address(NamedTuple):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reading import rest, texts
 
 from stream_pegasos.streams import StreamError, file, open_source
 
@@ -25,19 +26,6 @@ def old(path, seconds):
     """Make it look as if the file was last modified so long ago."""
     at = os.stat(path).st_mtime - seconds
     os.utime(path, (at, at))
-
-
-def rest(path, position=None, **options):
-    """The batches that are there after the position, the bad records and the events."""
-    bad, events = [], []
-    source = open_source(
-        path, position, follow=False, on_bad=lambda *at: bad.append(at), on_event=events.append, **options
-    )
-    return list(source.batches()), bad, events
-
-
-def texts(batches):
-    return [example.x for batch in batches for example in batch.examples]
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@ import itertools
 import json
 
 import pytest
+from reading import rest, texts
 
 from stream_pegasos.streams import Answer, StreamError, open_sink, open_source
 
@@ -51,18 +52,6 @@ def forgetful_server():
     [broker] = client.list_topics(timeout=10).brokers.values()
     yield f"{broker.host}:{broker.port}"
     del client
-
-
-def rest(address, position=None, **options):
-    bad, events = [], []
-    source = open_source(
-        address, position, follow=False, on_bad=lambda *at: bad.append(at), on_event=events.append, **options
-    )
-    return list(source.batches()), bad, events
-
-
-def texts(batches):
-    return [example.x for batch in batches for example in batch.examples]
 
 
 def test_examples(topic):

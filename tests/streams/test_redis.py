@@ -1,4 +1,5 @@
 import pytest
+from reading import rest, texts
 
 from stream_pegasos.streams import Answer, StreamError, open_sink, open_source
 
@@ -10,18 +11,6 @@ def address(redis_server, redis_client):
 
 def add(client, *texts, **fields):
     return [client.xadd("mail", {"text": text, **fields}).decode() for text in texts]
-
-
-def rest(address, position=None, **options):
-    bad, events = [], []
-    source = open_source(
-        address, position, follow=False, on_bad=lambda *at: bad.append(at), on_event=events.append, **options
-    )
-    return list(source.batches()), bad, events
-
-
-def texts(batches):
-    return [example.x for batch in batches for example in batch.examples]
 
 
 def test_examples(address, redis_client):
