@@ -563,6 +563,8 @@ def serve(
     checkpoints, learner, progress = _resume(checkpoint, every, seconds, load, model, None)
     if not _takes_text(learner):
         raise Failure(f"{load or checkpoint} is a model of features, not of texts")
+    if progress and "sources" in progress:
+        raise Failure(f"{checkpoint} is about {progress['sources'][0]}, which run reads; --load takes the model alone")
     if not hasattr(learner.classifier, "weights"):
         raise Failure(f"{load or checkpoint} has a kernel, and no weights to show; use it from Python")
     token = None if token_file is None else token_file.read_text("ascii", "replace").strip()

@@ -82,10 +82,11 @@ class Live:
     ) -> None:
         progress = progress or {}
         names = [source.name, None if labels is None else labels.name]
-        if progress and progress["sources"][0] != source.name:
-            raise StreamError(f"the checkpoint is about {progress['sources'][0]}, not about {source.name}")
-        if progress and progress["sources"][1] not in (None, names[1]):
-            raise StreamError(f"the checkpoint waits for labels from {progress['sources'][1]}, not from {names[1]}")
+        about, labels_from = progress.get("sources", (None, None))
+        if about not in (None, source.name):
+            raise StreamError(f"the checkpoint is about {about}, not about {source.name}")
+        if labels_from not in (None, names[1]):
+            raise StreamError(f"the checkpoint waits for labels from {labels_from}, not from {names[1]}")
         self.model = model
         self._names = names
         self.n_read = progress.get("n_read", 0)

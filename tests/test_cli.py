@@ -875,3 +875,11 @@ def test_run_joins_labels_that_come_later(here):
     assert again.stdout == b""
     order = [*range(30, 5, -1), *range(31, 40)]
     assert load("m").weights == reference_of(stream[i] for i in order).weights
+
+
+def test_serve_and_run_keep_checkpoints_apart(here, main):
+    pytest.importorskip("fastapi", reason="the extra 'service' is not installed")
+    assert main("run", "mail.jsonl", "--no-follow", "--predictions", "none", "--checkpoint", "m")[0] == 0
+    code, _, err = main("serve", "--port", "0", "--checkpoint", "m")
+    assert code == 1
+    assert "m is about mail.jsonl, which run reads; --load takes the model alone" in err
