@@ -159,6 +159,10 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         for name, function in (("preprocessor", preprocessor), ("tokenizer", tokenizer)):
             if function is not None and not callable(function):
                 raise TypeError(f"{name} is {function!r}, which is no function")
+        try:
+            hash(on)
+        except TypeError:
+            raise TypeError(f"on is {on!r}, which cannot be the name of a field") from None
         if not isinstance(token_pattern, str):
             raise TypeError(f"token_pattern is {token_pattern!r}, which is no str")
         try:

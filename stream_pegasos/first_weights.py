@@ -9,7 +9,12 @@ from typing import Any
 from river import optim
 
 from stream_pegasos._pure.weights import VALUE_LIMIT
-from stream_pegasos.checks import check_number
+from stream_pegasos.checks import check_integer, check_number
+
+
+def check_seed(seed: Any) -> int:
+    check_integer("seed", seed, -(1 << 64), 1 << 64)
+    return int(seed)
 
 
 class FirstWeights:
@@ -20,7 +25,7 @@ class FirstWeights:
             raise TypeError(f"initializer is {initializer!r}; it must be one of river.optim.initializers, or None")
         self.initializer = initializer.clone()
         seed = getattr(initializer, "seed", None)
-        self.seed: int = secrets.randbits(32) if seed is None else int(seed)
+        self.seed: int = secrets.randbits(32) if seed is None else check_seed(int(seed))
         check_number("a weight that the initializer gives", self._draw("any"), -VALUE_LIMIT, VALUE_LIMIT)
 
     def __call__(self, name: Any) -> float:

@@ -20,7 +20,7 @@ from stream_pegasos.checks import (
 )
 from stream_pegasos.classifier import ClassWeight, Floats
 from stream_pegasos.engine import Encoder, Learner
-from stream_pegasos.first_weights import FirstWeights
+from stream_pegasos.first_weights import FirstWeights, check_seed
 from stream_pegasos.labels import Label
 from stream_pegasos.persistence import pack, unpack
 
@@ -262,7 +262,7 @@ class PegasosClassifier(BinaryClassifier):
     def _from_state(cls, arrays: Mapping[str, NDArray[Any]], values: Any) -> Self:
         model = super()._from_state(arrays, values)
         if model._first_weights is not None:
-            model._first_weights.seed = int(unpack(values["first_weights_seed"]))
+            model._first_weights.seed = check_seed(unpack(values["first_weights_seed"]))
         return model
 
     def _check_state(self, state: Mapping[str, Any], names: list[Any]) -> None:

@@ -638,6 +638,7 @@ IMPOSSIBLE = [
     *({"token_pattern": bad} for bad in ("(", "[", "(a)(b)", "(?P<x>a)(b)", None, 5, b"x", "*")),
     *({"preprocessor": bad} for bad in ("lower", 1, [])),
     *({"tokenizer": bad} for bad in ("split", 1, [])),
+    *({"on": bad} for bad in ([], {"a": 1})),
 ]
 
 

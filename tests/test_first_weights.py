@@ -85,6 +85,7 @@ def test_texts_begin_with_them_too():
         (optim.initializers.Constant(float("nan")), ValueError),
         (optim.initializers.Constant(1e60), ValueError),
         (optim.initializers.Normal(sigma=-1.0), ValueError),
+        (optim.initializers.Normal(seed=1 << 65), ValueError),
     ],
 )
 def test_other_initializers_are_refused(initializer, error):
