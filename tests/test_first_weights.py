@@ -85,12 +85,18 @@ def test_texts_begin_with_them_too():
         (optim.initializers.Constant(float("nan")), ValueError),
         (optim.initializers.Constant(1e60), ValueError),
         (optim.initializers.Normal(sigma=-1.0), ValueError),
-        (optim.initializers.Normal(seed=1 << 65), ValueError),
     ],
 )
 def test_other_initializers_are_refused(initializer, error):
     with pytest.raises(error):
         PegasosClassifier(initializer=initializer)
+
+
+def test_a_file_gives_no_seed_of_thousands_of_digits():
+    arrays, values = PegasosClassifier(initializer=optim.initializers.Normal(seed=3))._to_state()
+    values["first_weights_seed"] = {"int": "f" * 5_000}
+    with pytest.raises(ValueError):
+        PegasosClassifier._from_state(arrays, values)
 
 
 def test_predictions_come_before_first_weights():
