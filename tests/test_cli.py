@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -593,6 +594,8 @@ def test_sigterm_ends_run_while_nobody_takes_its_answers(here):
                 unchanged = 0 if run.stdin.raw.write(data) else unchanged + 1
             except BlockingIOError:
                 unchanged += 1
+            if not select.select([run.stdout], [], [], 0.05)[0]:  # it has not begun
+                unchanged = 0
             time.sleep(0.05)
         run.send_signal(signal.SIGTERM)
         assert run.wait(20) == 143
