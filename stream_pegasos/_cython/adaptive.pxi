@@ -37,6 +37,7 @@ cdef inline void weaken(Feature* feature, double factor) noexcept nogil:
 
 cdef enum:
     AT_A_TIME = 64  # features
+    AHEAD = 24  # slots
 
 
 @cython.final
@@ -231,6 +232,9 @@ cdef class AdaptiveLearner:
         cdef int64_t[::1] k = keys
         cdef double[:, ::1] out = numbers
         for slot in range(self._table.n_slots):
+            if slot + AHEAD < self._table.n_slots:  # features stand as they came, far from one another
+                entry = &self._table.words[(slot + AHEAD) * self._table.stride]
+                SP_PREFETCH(&self._features[entry[1].hash if entry.hash != EMPTY else 0])
             entry = &self._table.words[slot * self._table.stride]
             if entry.hash != EMPTY:
                 feature = &self._features[entry[1].hash]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -61,7 +62,9 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if service.checkpoints is not None:
             service.checkpoints.start(service.snapshot)
+        gc.freeze()  # what is there by now stays, and need not be looked through while requests wait
         yield
+        gc.unfreeze()
         if service.checkpoints is not None:
             try:
                 await asyncio.to_thread(service.checkpoints.close)
