@@ -70,7 +70,7 @@ def fill_redis(port: int, n: int) -> str:
 
 
 def start(address: str, checkpoint: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "stream_pegasos.cli", "run", address, "--checkpoint", str(checkpoint), *OPTIONS]
+    command = [sys.executable, "-m", "stream_pegasos", "run", address, "--checkpoint", str(checkpoint), *OPTIONS]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, SMALL_PIPE)  # so that it cannot run far ahead of what is read here

@@ -31,7 +31,7 @@ from stream_pegasos.streams import synthetic
 
 stream = list(synthetic(n=600, seed=11))
 environment = {**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path)), "COLUMNS": "100"}
-command = [sys.executable, "-c", "import stream_pegasos.cli as cli; cli.main()"]
+command = [sys.executable, "-m", "stream_pegasos"]
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ for program in ("chromium", "chromedriver"):
     if not shutil.which(program):
         pytest.skip(f"{program} is not installed", allow_module_level=True)
 
-COMMAND = [sys.executable, "-m", "stream_pegasos.cli", "serve"]
+COMMAND = [sys.executable, "-m", "stream_pegasos", "serve"]
 UNKNOWN = "\u2013"  # a dash stands for a figure that is not known
 MARKUP = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
 EXAMPLES = [{"text": text, "label": label} for text, label in synthetic(n=1_500, seed=1)]

@@ -26,7 +26,7 @@ from stream_pegasos.service import Limits, Service, create_app  # noqa: E402 whi
 
 STREAM = list(synthetic(n=300, seed=6))
 MESSAGES = [{"text": text, "label": label} for text, label in STREAM]
-COMMAND = [sys.executable, "-m", "stream_pegasos.cli", "serve", "--port", "0"]
+COMMAND = [sys.executable, "-m", "stream_pegasos", "serve", "--port", "0"]
 
 
 @contextmanager

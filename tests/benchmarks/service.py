@@ -43,7 +43,7 @@ def labelled(n: int, seed: int) -> list[dict[str, str]]:
 @contextlib.contextmanager
 def running(*options: str) -> Iterator[int]:
     """The port of a service that runs meanwhile."""
-    command = [sys.executable, "-m", "stream_pegasos.cli", "serve", "--port", "0", *options]
+    command = [sys.executable, "-m", "stream_pegasos", "serve", "--port", "0", *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:

@@ -1,0 +1,4 @@
+from stream_pegasos.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""What a command prints and writes, and how it fails."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+class Failure(Exception):
+    """An end with exit code 1 and one line that says why."""
+
+
+def note(message: str) -> None:
+    print(f"stream-pegasos: {message}", file=sys.stderr, flush=True)
+
+
+def print_lines(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except (OSError, KeyboardInterrupt) as error:
+        # What is still buffered would fail again when Python exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, KeyboardInterrupt | BrokenPipeError):
+            raise
+        raise Failure(f"cannot write standard output: {error.strerror}") from None
+
+
+def printable(value: object) -> str:
+    """A label or a feature on one line and in one column."""
+    if value is None:
+        return "?"
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def answer_line(label: Any, probability: float | None) -> str:
+    return "\t0.500000" if label is None or probability is None else f"{printable(label)}\t{probability:.6f}"
+
+
+def rate(n: int, seconds: float) -> str:
+    return f" in {seconds:.2f} s, {n / seconds:,.0f} docs/s" if n and seconds else ""
+
+
+def check_outputs(*paths: Path | None) -> None:
+    """Fail before the work rather than after it."""
+    for path in paths:
+        if path and not path.absolute().parent.is_dir():
+            raise Failure(f"cannot write {path}: {path.parent} is no directory")
+        if path and path.is_dir():
+            raise Failure(f"cannot write {path}: it is a directory")
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Failure(f"cannot write {path}: {error.strerror or error}") from None

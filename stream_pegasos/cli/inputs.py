@@ -1,0 +1,179 @@
+"""What a command reads."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import islice
+from time import perf_counter
+from typing import IO, TYPE_CHECKING, Any
+
+import typer
+
+from stream_pegasos.cli.console import note
+from stream_pegasos.cli.options import StreamOptions
+
+if TYPE_CHECKING:
+    from stream_pegasos.streams import Example
+
+DICT_FORMATS = ("vw", "svmlight")
+REPORTED_BAD_LINES = 10
+
+
+class Input:
+    """What a command reads. Bad records are reported and counted."""
+
+    name = "synthetic stream"
+    format = "labelled-text"
+    strict = False
+    n_bad = 0
+    n_good = 0
+
+    def report(self, where: str, reason: str) -> None:
+        self.n_bad += 1
+        if self.n_bad <= REPORTED_BAD_LINES:
+            note(f"{where} skipped: {reason}")
+
+    def report_rest(self) -> None:
+        if self.n_bad > REPORTED_BAD_LINES:
+            note(f"{self.n_bad - REPORTED_BAD_LINES:,} more bad lines skipped")
+        if self.n_bad and not self.n_good:
+            note("no line could be read; see --format, --text-field and --label-field")
+
+
+class SyntheticInput(Input):
+    """The built-in stream."""
+
+    def __init__(self, options: StreamOptions) -> None:
+        self._limit = options.limit
+
+    def __iter__(self) -> "Iterator[Example]":
+        from stream_pegasos.streams import Example, synthetic
+
+        for line, (text, label) in enumerate(islice(synthetic(), self._limit), 1):
+            yield Example(text, label, 1.0, line)
+
+    def done(self) -> float | None:
+        return None
+
+
+class _ChosenInput(Input):
+    """What the options say of a stream that is no synthetic one."""
+
+    def __init__(self, address: str, options: StreamOptions) -> None:
+        from stream_pegasos.streams import FORMATS, format_of
+
+        if options.format is not None and options.format not in FORMATS:
+            raise typer.BadParameter(f"{options.format!r} is none of {', '.join(FORMATS)}", param_hint="--format")
+        if options.text_field == options.label_field:
+            raise typer.BadParameter("text and label are the same field", param_hint="--text-field")
+        self.name = "standard input" if address == "-" else address
+        self.format = options.format or ("jsonl" if address == "-" or "://" in address else format_of(address))
+        self.strict = options.strict
+        self._address = address
+        self._options = options
+
+
+class LiveInput(_ChosenInput):
+    """A stream that is followed."""
+
+    def open(self, position: Any, follow: bool) -> Any:
+        from stream_pegasos.streams import open_source
+
+        return open_source(
+            self._address,
+            position,
+            format=self._options.format,
+            text_field=self._options.text_field,
+            label_field=self._options.label_field,
+            follow=follow,
+            on_bad=self.report,
+            on_event=note,
+        )
+
+    def open_labels(self, address: str, position: Any, follow: bool) -> Any:
+        from stream_pegasos.streams import open_source
+
+        return open_source(
+            address,
+            position,
+            label_field=self._options.label_field,
+            follow=follow,
+            labels=True,
+            on_bad=self.report,
+            on_event=note,
+        )
+
+
+class FileInput(_ChosenInput):
+    """A stream from a file or standard input, read to its end."""
+
+    def __init__(self, source: str, options: StreamOptions, unlabelled: bool = False) -> None:
+        super().__init__(source, options)
+        self._unlabelled = unlabelled
+        self._file: IO[bytes] | None = None
+
+    def __iter__(self) -> "Iterator[Example]":
+        from stream_pegasos.streams import read
+
+        with ExitStack() as stack:
+            source: Any = "-"
+            if self._address != "-":
+                source = self._file = stack.enter_context(open(self._address, "rb"))
+            examples = read(
+                source,
+                format=self.format,
+                text_field=self._options.text_field,
+                label_field=self._options.label_field,
+                unlabelled=self._unlabelled,
+                on_bad_line=lambda line, reason: self.report(f"line {line}", reason),
+            )
+            for example in islice(examples, self._options.limit):
+                self.n_good += 1
+                yield example
+
+    def done(self) -> float | None:
+        """The part that is read, between 0 and 1, where the length is known."""
+        if self._file is None or not os.path.isfile(self._address):
+            return None
+        if self._file.closed:
+            return 1.0
+        return self._file.tell() / max(1, os.fstat(self._file.fileno()).st_size)
+
+
+def bad_lines(source: Input) -> str:
+    return f"{source.n_bad:,} bad line{'s' * (source.n_bad != 1)}"
+
+
+@contextmanager
+def progress_bar(source: SyntheticInput | FileInput) -> Iterator[Callable[[int, str], None]]:
+    """A progress bar on a terminal; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield lambda n, text: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    start = perf_counter()
+    with Progress(
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[n]:,} docs, {task.fields[rate]:,.0f} docs/s"),
+        TextColumn("{task.fields[text]}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task("", total=None, n=0, rate=0.0, text="")
+
+        def progress(n: int, text: str) -> None:
+            done = source.done()
+            bar.update(
+                task,
+                total=None if done is None else 1.0,
+                completed=done or 0.0,
+                n=n,
+                rate=n / (perf_counter() - start),
+                text=text,
+            )
+
+        yield progress

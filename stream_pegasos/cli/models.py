@@ -1,0 +1,134 @@
+"""The model of a command: made from its options, loaded, resumed and saved."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from stream_pegasos.cli.console import Failure, note, writing
+from stream_pegasos.cli.inputs import DICT_FORMATS, Input
+from stream_pegasos.cli.options import ModelOptions
+
+
+def takes_text(model: Any) -> bool:
+    from stream_pegasos import PegasosTextClassifier
+
+    return isinstance(model, PegasosTextClassifier)
+
+
+def model_for(source: Input | None, load: Path | None, options: ModelOptions) -> Any:
+    if load is None:
+        return new_model(options, source)
+    if options != ModelOptions():
+        raise typer.BadParameter("a loaded model keeps its own options", param_hint="--load")
+    return load_model(load, source)
+
+
+def new_model(options: ModelOptions, source: Input | None) -> Any:
+    from stream_pegasos import PegasosTextClassifier
+
+    features, classifier = options.given()
+    try:
+        if source is not None and source.format in DICT_FORMATS:
+            if features:
+                raise typer.BadParameter(
+                    f"format {source.format} carries features, not text: --ngrams, --n-features, --analyzer, "
+                    "--token-pattern, --binary, --norm, --mask-digits, --prefix-length and --boundaries do not apply"
+                )
+            return _new_classifier(**classifier)
+        if features.get("analyzer", "word") != "word":
+            features = {"prefix_length": 0, "boundaries": False, **features}
+        return PegasosTextClassifier(PegasosTextClassifier().features.clone(features), _new_classifier(**classifier))
+    except (ValueError, TypeError) as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _new_classifier(classifier: str | None = None, **parameters: Any) -> Any:
+    from stream_pegasos import AdaptiveClassifier, PegasosClassifier
+
+    kinds = {"adaptive": AdaptiveClassifier, "pegasos": PegasosClassifier}
+    known = {name: inspect.signature(kind).parameters for name, kind in kinds.items()}
+    if classifier is None:
+        classifier = "adaptive" if known["adaptive"].keys() >= parameters.keys() else "pegasos"
+    if classifier not in kinds:
+        raise typer.BadParameter(f"{classifier!r} is neither adaptive nor pegasos", param_hint="--classifier")
+    for name in parameters.keys() - known[classifier].keys():
+        raise typer.BadParameter(f"it is no option of the classifier {classifier}", param_hint=_flag(name))
+    return kinds[classifier](**parameters)
+
+
+def _flag(parameter: str) -> str:
+    return "--" + parameter.replace("_", "-")
+
+
+def resume(
+    checkpoint: Path | None,
+    every: int,
+    seconds: float,
+    load: Path | None,
+    options: ModelOptions,
+    source: Input | None,
+) -> tuple[Any, Any, Any]:
+    """The checkpoints, the model in the newest of them or else a new one or the loaded one, and the progress."""
+    from stream_pegasos.checkpoints import Checkpoints
+
+    if checkpoint is None:
+        return None, model_for(source, load, options), None
+    checkpoints = Checkpoints(checkpoint, every, seconds, note)
+    checkpoints.claim()
+    try:
+        return checkpoints, *_resumed(checkpoints, checkpoint, load, options, source)
+    except BaseException:
+        checkpoints.close()
+        raise
+
+
+def _resumed(
+    checkpoints: Any, checkpoint: Path, load: Path | None, options: ModelOptions, source: Input | None
+) -> tuple[Any, Any]:
+    try:
+        resumed = checkpoints.resume()
+    except ValueError as error:
+        raise Failure(str(error)) from None
+    if resumed is None:
+        return model_for(source, load, options), None
+    model, progress = resumed
+    _check_model(model, checkpoint, source)
+    if options != ModelOptions() and _made_with(new_model(options, source)) != _made_with(model):
+        raise Failure(f"{checkpoint} was begun with other options of the model; keep to them, or name another file")
+    note(f"resuming with {model.n_iterations:,} messages learned")
+    return model, progress
+
+
+def _made_with(model: Any) -> list[tuple[str, dict[str, Any]]]:
+    """The parts of a model and their parameters."""
+    from stream_pegasos.persistence import pack_parameters
+
+    parts = [model.features, model.classifier] if takes_text(model) else [model]
+    return [(type(part).__name__, pack_parameters(part)) for part in parts]
+
+
+def load_model(path: Path, source: Input | None) -> Any:
+    from stream_pegasos import load
+
+    try:
+        model = load(path)
+    except ValueError as error:
+        text = str(error)
+        raise Failure(text if str(path) in text else f"{path}: {text}") from None
+    _check_model(model, path, source)
+    return model
+
+
+def _check_model(model: Any, path: Path, source: Input | None) -> None:
+    if model._multiclass:
+        raise Failure(f"{path} is a model of several classes, which the command does not take; use it from Python")
+    if source and takes_text(model) == (source.format in DICT_FORMATS):
+        kind = "texts" if takes_text(model) else "features, as in the formats vw and svmlight"
+        raise Failure(f"{path} is a model of {kind}, but {source.name} has format {source.format}")
+
+
+def save_model(model: Any, path: Path) -> None:
+    with writing(path):
+        model.save(path)

@@ -1,0 +1,228 @@
+"""The options that commands share."""
+
+import functools
+import inspect
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def _option(group: str, *names: str, help: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=group, **more)
+
+
+stream_option = functools.partial(_option, "Stream")
+model_option = functools.partial(_option, "Model")
+service_option = functools.partial(_option, "Service")
+result_option = functools.partial(_option, "Results")
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    format: Annotated[
+        str | None,
+        stream_option(
+            "--format",
+            metavar="NAME",
+            help="jsonl, csv, tsv, labelled-text, fasttext, vw or svmlight; by default what the "
+            "extension of the file says, jsonl for standard input. Any may be gzip-compressed.",
+        ),
+    ] = None
+    text_field: Annotated[
+        str, stream_option("--text-field", metavar="NAME", help="Field of the text: jsonl, csv, tsv.")
+    ] = "text"
+    label_field: Annotated[
+        str, stream_option("--label-field", metavar="NAME", help="Field of the label: jsonl, csv, tsv.")
+    ] = "label"
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit",
+            min=0,
+            metavar="N",
+            help="Stop after N messages.",
+            rich_help_panel="Stream",
+        ),
+    ] = None
+    strict: Annotated[bool, stream_option("--strict", help="Exit with code 1 if any line was bad.")] = False
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Named as the parameters of the models; what is not given is left to the model's default."""
+
+    classifier: Annotated[
+        str | None,
+        model_option(
+            "--classifier",
+            metavar="NAME",
+            help="adaptive, or pegasos as published; adaptive unless an option of pegasos is given.",
+        ),
+    ] = None
+    learning_rate: Annotated[
+        float | None, model_option("--learning-rate", metavar="η", help="adaptive: size of steps.")
+    ] = None
+    half_life: Annotated[
+        float | None, model_option("--half-life", metavar="N", help="adaptive: messages until evidence counts half.")
+    ] = None
+    threshold: Annotated[
+        float | None, model_option("--threshold", metavar="P", help="adaptive: positive only above this probability.")
+    ] = None
+    max_false_positive_rate: Annotated[
+        float | None,
+        model_option(
+            "--max-false-positive-rate", metavar="R", help="adaptive: share of negatives that may be flagged."
+        ),
+    ] = None
+    drift_detector: Annotated[
+        str | None, model_option("--drift-detector", metavar="NAME", help="adaptive: one of River's, as HDDMW.")
+    ] = None
+    l2: Annotated[float | None, model_option("--l2", metavar="λ", help="pegasos: regularisation, above 0.")] = None
+    t0: Annotated[
+        float | None, model_option("--t0", metavar="T", help="pegasos: steps that count as taken, a gentle start.")
+    ] = None
+    batch_size: Annotated[
+        int | None, model_option("--batch-size", metavar="K", help="pegasos: examples in one step.")
+    ] = None
+    project: Annotated[
+        bool | None, model_option("--project/--no-project", help="pegasos: project onto the ball of 1/√λ.")
+    ] = None
+    fit_intercept: Annotated[bool | None, model_option("--intercept/--no-intercept", help="Learn an intercept.")] = None
+    class_weight: Annotated[
+        bool | None, model_option("--balanced", help="Weigh the labels so that both count the same in all.")
+    ] = None
+    pos_label: Annotated[
+        str | None,
+        model_option(
+            "--pos-label",
+            metavar="LABEL",
+            help="The positive label; by default 1, true, or else the label that comes second.",
+        ),
+    ] = None
+    ngram_range: Annotated[
+        str | None, model_option("--ngrams", metavar="N[,M]", help="Lengths of n-grams: 1, or 1,2.")
+    ] = None
+    n_features: Annotated[int | None, model_option("--n-features", metavar="N", help="Number of hashed features.")] = (
+        None
+    )
+    analyzer: Annotated[str | None, model_option("--analyzer", metavar="NAME", help="word, char or char_wb.")] = None
+    token_pattern: Annotated[str | None, model_option("--token-pattern", metavar="REGEX", help="What a word is.")] = (
+        None
+    )
+    binary: Annotated[bool | None, model_option("--binary/--no-binary", help="Presence rather than counts.")] = None
+    norm: Annotated[str | None, model_option("--norm", metavar="NAME", help="l2, l1 or none.")] = None
+    mask_digits: Annotated[
+        bool | None, model_option("--mask-digits/--no-mask-digits", help="Take every digit for 0.")
+    ] = None
+    prefix_length: Annotated[
+        int | None,
+        model_option("--prefix-length", metavar="N", help="Count the first N letters of longer words, too; 0."),
+    ] = None
+    max_features: Annotated[
+        int | None,
+        model_option("--max-features", metavar="N", help="Most features known: the least are forgotten."),
+    ] = None
+    boundaries: Annotated[
+        bool | None, model_option("--boundaries/--no-boundaries", help="N-grams reach over the ends of a text.")
+    ] = None
+
+    def given(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The parameters given for the features and for the classifier, its name among them."""
+        given = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
+        if "ngram_range" in given:
+            given["ngram_range"] = _ngram_range(given["ngram_range"])
+        if given.get("norm") == "none":
+            given["norm"] = None
+        if "pos_label" in given:
+            from stream_pegasos.streams import label_of
+
+            given["pos_label"] = label_of(given["pos_label"])
+        if given.pop("class_weight", False):
+            given["class_weight"] = "balanced"
+        if "drift_detector" in given:
+            given["drift_detector"] = _drift_detector(given["drift_detector"])
+        features = {name: given.pop(name) for name in TEXT_OPTIONS if name in given}
+        return features, given
+
+
+TEXT_OPTIONS = (
+    "ngram_range",
+    "n_features",
+    "analyzer",
+    "token_pattern",
+    "binary",
+    "norm",
+    "mask_digits",
+    "prefix_length",
+    "boundaries",
+)
+
+
+def _drift_detector(name: str) -> Any:
+    from stream_pegasos.persistence import drift_detector_class
+
+    try:
+        return drift_detector_class(name)()
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--drift-detector") from None
+
+
+def _ngram_range(text: str) -> tuple[int, int]:
+    try:
+        shortest, _, longest = text.partition(",")
+        return int(shortest), int(longest or shortest)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither a length nor two, as in 1,2", param_hint="--ngrams") from None
+
+
+SaveOption = Annotated[
+    Path | None, result_option("--save", metavar="MODEL", help="Write the model here, as safetensors.")
+]
+LoadOption = Annotated[Path | None, model_option("--load", metavar="MODEL", help="Continue with this saved model.")]
+CheckpointOption = Annotated[
+    Path | None,
+    result_option("--checkpoint", metavar="MODEL", help="Keep model and progress in this file, and go on from it."),
+]
+CheckpointEvery = Annotated[
+    int, result_option("--checkpoint-every", min=1, metavar="N", help="Write it after so many messages learned.")
+]
+CheckpointSeconds = Annotated[
+    float, result_option("--checkpoint-seconds", min=0.1, metavar="S", help="Write it after so many seconds.")
+]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that --save wrote.", show_default=False)]
+
+
+def with_options(function: Callable[..., None]) -> Callable[..., None]:
+    """A command for typer: each field of a parameter that is a dataclass is an option of its own."""
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        group = parameter.annotation
+        if is_dataclass(group):
+            groups[parameter.name] = group
+            parameters += [
+                inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)
+                for f in fields(group)
+            ]
+        else:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @functools.wraps(function)
+    def run(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{f.name: values.pop(f.name) for f in fields(group)})
+        try:
+            function(**values)
+        except BrokenPipeError:
+            # The reader of the output has had enough.
+            raise typer.Exit from None
+        except KeyboardInterrupt:
+            raise typer.Exit(128 + signal.SIGINT) from None
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run

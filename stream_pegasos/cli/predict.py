@@ -1,0 +1,53 @@
+"""The command `predict`."""
+
+from typing import Annotated, Any
+
+import typer
+
+from stream_pegasos.cli.console import answer_line, note, print_lines
+from stream_pegasos.cli.inputs import FileInput, bad_lines
+from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
+from stream_pegasos.cli.models import load_model
+from stream_pegasos.cli.options import ModelArgument, StreamOptions
+
+
+def predict(
+    model: ModelArgument,
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="The messages; standard input without it."),
+    ] = "-",
+    *,
+    stream: StreamOptions,
+) -> None:
+    """Print a line for each message: the predicted label, a tab and the probability of that label.
+
+    Labels in FILE are not needed and not used. Lines that cannot be read give
+    no line. A model that has learned nothing yet predicts an empty label with
+    probability 0.5. For an answer to each line as it comes, use run.
+
+    Examples:
+
+      stream-pegasos predict mail.safetensors new.jsonl
+      cut -f 2 x.tsv | stream-pegasos predict m.safetensors --format labelled-text
+    """
+    from stream_pegasos.prequential import chunks
+
+    source = FileInput(file, stream, unlabelled=True)
+    learner = load_model(model, source)
+    n = 0
+    with Interrupt() as interrupt:
+        try:
+            for chunk in chunks(interrupt.guard(source)):
+                interrupt.wait(_print_answers, learner, [example[0] for example in chunk])
+                n += len(chunk)
+        except KeyboardInterrupt:
+            note(f"interrupted after {n:,} messages, {bad_lines(source)}")
+    source.report_rest()
+    exit_with_code(source, interrupt)
+
+
+def _print_answers(model: Any, X: list[Any]) -> None:
+    from stream_pegasos.prequential import predict
+
+    print_lines("\n".join(answer_line(label, probability) for label, probability, _ in predict(model, X)))

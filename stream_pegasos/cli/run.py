@@ -1,0 +1,138 @@
+"""The command `run`."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stream_pegasos.cli.console import answer_line, check_outputs, note, print_lines, printable
+from stream_pegasos.cli.inputs import LiveInput, bad_lines
+from stream_pegasos.cli.interrupts import exit_with_code, stopping
+from stream_pegasos.cli.models import resume, save_model
+from stream_pegasos.cli.options import (
+    CheckpointEvery,
+    CheckpointOption,
+    CheckpointSeconds,
+    LoadOption,
+    ModelOptions,
+    StreamOptions,
+    result_option,
+    stream_option,
+)
+
+if TYPE_CHECKING:
+    from stream_pegasos.streams import Answer, Example
+
+
+def run(
+    address: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A file that grows, kafka://host/topic?group=…, redis://host/stream?group=…, or - for standard input.",
+        ),
+    ] = "-",
+    *,
+    checkpoint: CheckpointOption = None,
+    every: CheckpointEvery = 10_000,
+    seconds: CheckpointSeconds = 10.0,
+    load: LoadOption = None,
+    save: Annotated[
+        Path | None,
+        result_option(
+            "--save", metavar="MODEL", help="Write the model here at the end, also after Ctrl-C and SIGTERM."
+        ),
+    ] = None,
+    predictions: Annotated[
+        str,
+        result_option("--predictions", metavar="SINK", help="- for standard output, none, kafka://… or redis://…"),
+    ] = "-",
+    label_topic: Annotated[
+        str | None,
+        stream_option(
+            "--label-topic", metavar="SOURCE", help="Labels that come later, under the ids of their messages."
+        ),
+    ] = None,
+    label_window: Annotated[
+        int, stream_option("--label-window", min=1, metavar="N", help="How many messages wait for their labels.")
+    ] = 10_000,
+    follow: Annotated[
+        bool, stream_option("--follow/--no-follow", help="Wait for more at the end of what is there.")
+    ] = True,
+    stream: StreamOptions,
+    model: ModelOptions,
+) -> None:
+    """Answer each message of a live source as it comes; learn from those labelled.
+
+    The prediction is made before the label is learned. On standard output an
+    answer is what predict prints: the predicted label, a tab and its
+    probability; an empty label and 0.5 while nothing is learned. A topic or
+    stream gets id, label and probability.
+
+    With --checkpoint the model and the position in the source are kept in one
+    file, and the run goes on from there when it is started again, whatever
+    ended it: no message is lost, none is learned twice.
+
+    Examples:
+
+      tail -f mail.jsonl | stream-pegasos run --load mail.safetensors
+      stream-pegasos run mail.jsonl --checkpoint mail.safetensors
+      stream-pegasos run 'kafka://localhost/mail?group=spam' --checkpoint m.st
+      printf 'spam\\twin\\nwin?\\n' | stream-pegasos run --format labelled-text
+    """
+    from stream_pegasos.live import Live
+    from stream_pegasos.streams import open_sink
+
+    check_outputs(checkpoint, save)
+    if stream.limit is not None and checkpoint is not None:
+        raise typer.BadParameter("it does not go with --checkpoint", param_hint="--limit")
+    if checkpoint and save and checkpoint.resolve() == save.resolve():
+        # Without the position in it, the whole stream would be learned once more.
+        raise typer.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")
+    source = LiveInput(address, stream)
+    checkpoints, learner, progress = resume(checkpoint, every, seconds, load, model, source)
+    with ExitStack() as end:
+        if save:
+            end.callback(save_model, learner, save)
+        send = _send
+        if predictions == "none":
+            send = _discard
+        elif predictions != "-":
+            sink = open_sink(predictions)
+            end.callback(sink.close)
+            send = sink.send
+        kept = progress or {}
+        live = Live(
+            learner,
+            source.open(kept.get("position"), follow),
+            send,
+            labels=None if label_topic is None else source.open_labels(label_topic, kept.get("label_position"), follow),
+            window=label_window,
+            limit=stream.limit,
+            checkpoints=checkpoints,
+            progress=progress,
+            on_bad=lambda example, reason: source.report(_place(example), reason),
+            on_event=note,
+        )
+        with stopping(live) as stopped:
+            live.run()
+        source.n_good, n_learned = live.n_read - kept.get("n_read", 0), live.n_learned - kept.get("n_learned", 0)
+        if stopped:
+            note(f"read {source.n_good:,} messages, learned {n_learned:,}, {bad_lines(source)}")
+        source.report_rest()
+    if stopped:
+        raise typer.Exit(128 + stopped[0])
+    exit_with_code(source)
+
+
+def _place(example: "Example") -> str:
+    return f"line {example.line}" if example.id is None else f"message {printable(example.id)}"
+
+
+def _send(answers: "list[Answer]") -> None:
+    print_lines("\n".join(answer_line(answer.label, answer.probability) for answer in answers))
+
+
+def _discard(answers: "list[Answer]") -> None:
+    pass

@@ -1,0 +1,83 @@
+"""The command `serve`."""
+
+from pathlib import Path
+from typing import Annotated
+
+from stream_pegasos.cli.console import Failure, check_outputs, note
+from stream_pegasos.cli.models import resume, takes_text
+from stream_pegasos.cli.options import (
+    CheckpointEvery,
+    CheckpointOption,
+    CheckpointSeconds,
+    LoadOption,
+    ModelOptions,
+    service_option,
+)
+
+
+def serve(
+    *,
+    checkpoint: CheckpointOption = None,
+    every: CheckpointEvery = 10_000,
+    seconds: CheckpointSeconds = 10.0,
+    load: LoadOption = None,
+    host: Annotated[str, service_option("--host", metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[
+        int, service_option("--port", min=0, max=65535, metavar="N", help="0 for any that is free.")
+    ] = 8000,
+    token_file: Annotated[
+        Path | None,
+        service_option("--token-file", metavar="FILE", help="Requests must carry the bearer token that stands here."),
+    ] = None,
+    max_body: Annotated[int, service_option("--max-body", min=1, metavar="BYTES", help="Largest body.")] = 8 << 20,
+    max_text: Annotated[
+        int, service_option("--max-text", min=1, metavar="N", help="Longest text, in characters.")
+    ] = 1_000_000,
+    max_batch: Annotated[
+        int, service_option("--max-batch", min=1, metavar="N", help="Most messages in a request.")
+    ] = 10_000,
+    max_concurrency: Annotated[
+        int, service_option("--max-concurrency", min=1, metavar="N", help="Most connections at a time.")
+    ] = 256,
+    model: ModelOptions,
+) -> None:
+    """Predict and learn over HTTP, and show it on a page.
+
+    POST /predict and /learn take {"text": …}, to learn with a "label", or a
+    list of them. GET / is the page, /openapi.json says the rest. Without a
+    token only who can reach the address is asked for nothing: keep it to this
+    machine, or put a proxy with TLS before it.
+
+    Examples:
+
+      stream-pegasos serve --checkpoint mail.safetensors
+      curl -H 'Content-Type: application/json' -d '{"text": "win a prize"}' http://127.0.0.1:8000/predict
+    """
+    import ipaddress
+
+    from stream_pegasos.service import LOOPBACK, Limits, Service, create_app
+    from stream_pegasos.service import serve as serve_app
+
+    check_outputs(checkpoint)
+    checkpoints, learner, progress = resume(checkpoint, every, seconds, load, model, None)
+    if not takes_text(learner):
+        raise Failure(f"{load or checkpoint} is a model of features, not of texts")
+    if progress and "sources" in progress:
+        raise Failure(f"{checkpoint} is about {progress['sources'][0]}, which run reads; --load takes the model alone")
+    if not hasattr(learner.classifier, "weights"):
+        raise Failure(f"{load or checkpoint} has a kernel, and no weights to show; use it from Python")
+    token = None if token_file is None else token_file.read_text("ascii", "replace").strip()
+    if token == "":
+        raise Failure(f"{token_file} is empty")
+    if token is not None and not (token.isascii() and token.isprintable()):
+        raise Failure(f"{token_file} must hold one line of ASCII, the token")
+    limits = Limits(max_body, max_text, max_batch, max_concurrency)
+    try:
+        local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = host == "localhost"
+    if not local and token is None:
+        note(f"anyone who reaches {host} may teach the model; see --token-file")
+    hosts = (*LOOPBACK, f"[{host}]" if ":" in host else host) if local else ("*",)
+    app = create_app(Service(learner, checkpoints, progress, limits, token), hosts)
+    serve_app(app, host, port, limits, lambda url: note(f"listening on {url}"))

@@ -1,0 +1,50 @@
+"""The command `train`."""
+
+from contextlib import suppress
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated
+
+import typer
+
+from stream_pegasos.cli.console import check_outputs, print_lines, rate
+from stream_pegasos.cli.inputs import FileInput, bad_lines, progress_bar
+from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
+from stream_pegasos.cli.models import model_for, save_model
+from stream_pegasos.cli.options import LoadOption, ModelOptions, StreamOptions, result_option
+
+
+def train(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The stream, - for standard input.")],
+    *,
+    save: Annotated[Path, result_option("--save", metavar="MODEL", help="Write the model here, as safetensors.")],
+    load: LoadOption = None,
+    stream: StreamOptions,
+    model: ModelOptions,
+) -> None:
+    """Learn a stream in one pass and save the model.
+
+    After Ctrl-C the model is saved as it then is.
+
+    Examples:
+
+      stream-pegasos train mail.jsonl.gz --save mail.safetensors
+      stream-pegasos train new.jsonl --load old.safetensors --save new.safetensors
+    """
+    check_outputs(save)
+    from stream_pegasos.prequential import chunks, learn
+
+    source = FileInput(file, stream)
+    learner = model_for(source, load, model)
+    n, start = 0, perf_counter()
+    with Interrupt() as interrupt:
+        with progress_bar(source) as progress, suppress(KeyboardInterrupt):
+            for chunk in chunks(interrupt.guard(source)):
+                learn(learner, chunk)
+                n += len(chunk)
+                progress(n, "")
+        seconds = perf_counter() - start
+        source.report_rest()
+        save_model(learner, save)
+        print_lines(f"learned {n:,} messages{rate(n, seconds)}, {bad_lines(source)}; saved {save}")
+    exit_with_code(source, interrupt)
