@@ -11,12 +11,11 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from stream_pegasos.streams.readers import Example, StreamError
+from stream_pegasos.streams.readers import LONGEST_LINE, TOO_LONG, Example, StreamError
 from stream_pegasos.streams.sources import STDIN_HINT, Batch, RecordParser, Reporter, batched
 
 _CHUNK = 1 << 20
 _HEAD = 1024  # the bytes by which a file is told from another with its inode
-_LONGEST_LINE = 1 << 28
 _INTERVAL = 0.1  # seconds between two looks at a file without news
 _GRACE = 1.0  # seconds of silence after which nobody writes any more to a file that was rotated away
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip")
@@ -96,7 +95,7 @@ class FollowedFile:
             lines = io.BytesIO(chunk[:end])
             first = lines.readline()
             size = self._n_rest + len(first)
-            whole = None if size > _LONGEST_LINE else b"".join([*self._rest, first])
+            whole = None if size > LONGEST_LINE else b"".join([*self._rest, first])
             self._rest, self._n_rest = [], 0
             yield size, whole
             for line in lines:
@@ -104,7 +103,7 @@ class FollowedFile:
         if end < len(chunk):
             self._rest.append(chunk[end:])
             self._n_rest += len(chunk) - end
-            if self._n_rest > _LONGEST_LINE:
+            if self._n_rest > LONGEST_LINE:
                 self._rest.clear()
 
     def _examples(self, lines: Iterator[tuple[int, bytes | None]]) -> Iterator[Example | None]:
@@ -114,7 +113,7 @@ class FollowedFile:
             self._line += 1
             try:
                 if line is None:
-                    raise ValueError(f"the line is longer than {_LONGEST_LINE >> 20} MB")
+                    raise ValueError(f"the line is {TOO_LONG}")
                 line = line.removeprefix(codecs.BOM_UTF8) if is_first else line
                 example = self._parse(line, self._line, None)
             except ValueError as error:

@@ -14,6 +14,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
@@ -41,8 +42,9 @@ EXTENSIONS = {
 }
 FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
 
-# A quote left open in CSV must not swallow an endless stream, yet a line of 100 MB must pass.
-_LARGEST_CSV_FIELD = 2**28
+# A line that never ends, or a quote left open in CSV, must not swallow an endless stream, yet 100 MB must pass.
+LONGEST_LINE = 1 << 28  # bytes
+TOO_LONG = f"longer than {LONGEST_LINE >> 20} MB"
 
 _is_integer = re.compile(r"0|[+-]?[1-9][0-9]{0,17}").fullmatch
 
@@ -119,7 +121,8 @@ def read(
         bad line.
     on_bad_line
         Called with the line number and the reason for each line that cannot be parsed, lacks a
-        field or is not UTF-8; reading goes on after it. Without it a bad line raises.
+        field, is not UTF-8 or has more than 256 MB; reading goes on after it. Without it a bad line
+        raises.
 
     Raises
     ------
@@ -159,8 +162,8 @@ def read(
         no_label = f"no field {label_field!r}"
         delimiter = "," if format == "csv" else "\t"
 
-        def examples(lines: Iterator[bytes]) -> Iterator[Example]:
-            return _read_csv(lines, delimiter, text_field, label_field, unlabelled, bad)
+        def examples(file: BinaryIO) -> Iterator[Example]:
+            return _read_csv(file, delimiter, text_field, label_field, unlabelled, bad)
     else:
         parse = line_parser(format, text_field, label_field)
         no_label = {
@@ -169,8 +172,8 @@ def read(
             "fasttext": "no __label__ before the text",
         }.get(format, "no label")
 
-        def examples(lines: Iterator[bytes]) -> Iterator[Example]:
-            return _read_lines(lines, parse, bad)
+        def examples(file: BinaryIO) -> Iterator[Example]:
+            return _read_lines(file, parse, bad)
 
     return _read(source, name, examples, None if unlabelled else no_label, bad)
 
@@ -285,13 +288,13 @@ def _opened(source: Source) -> Iterator[BinaryIO]:
 def _read(
     source: Source,
     name: str,
-    examples: Callable[[Iterator[bytes]], Iterator[Example]],
+    examples: Callable[[BinaryIO], Iterator[Example]],
     no_label: str | None,
     bad: OnBadLine,
 ) -> Iterator[Example]:
     try:
         with _opened(source) as file:
-            for example in examples(_without_bom(file)):
+            for example in examples(file):
                 if example.y is None and no_label is not None:
                     bad(example.line, no_label)
                 else:
@@ -302,14 +305,24 @@ def _read(
         raise StreamError(f"{name}: the gzip data is damaged ({error})") from None
 
 
-def _without_bom(lines: BinaryIO) -> Iterator[bytes]:
-    first = next(lines, None)
-    return iter(()) if first is None else chain([first.removeprefix(codecs.BOM_UTF8)], lines)
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines without a byte order mark; of one that is too long only so much that this is seen."""
+    readline = partial(file.readline, LONGEST_LINE + 1)
+    return chain([readline().removeprefix(codecs.BOM_UTF8)], iter(readline, b""))
 
 
-def _read_lines(lines: Iterator[bytes], parse: Callable[[bytes], Parsed | None], bad: OnBadLine) -> Iterator[Example]:
-    for number, line in enumerate(lines, 1):
+def _pass_over(line: bytes, file: BinaryIO) -> None:
+    """Read the rest of a line that is too long."""
+    while line and not line.endswith(b"\n"):
+        line = file.readline(1 << 20)
+
+
+def _read_lines(file: BinaryIO, parse: Callable[[bytes], Parsed | None], bad: OnBadLine) -> Iterator[Example]:
+    for number, line in enumerate(_lines(file), 1):
         try:
+            if len(line) > LONGEST_LINE:
+                _pass_over(line, file)
+                raise ValueError(f"the line is {TOO_LONG}")
             parsed = parse(line)
         except ValueError as error:
             bad(number, str(error))
@@ -398,36 +411,53 @@ def _json_type(value: object) -> str:
 
 
 def _read_csv(
-    lines: Iterator[bytes],
+    file: BinaryIO,
     delimiter: str,
     text_field: str,
     label_field: str,
     unlabelled: bool,
     bad: OnBadLine,
 ) -> Iterator[Example]:
+    lines = _lines(file)
+    n_lines = size = 0
     not_utf8: list[str] = []
 
-    def decoded() -> Iterator[str]:
-        for line in lines:
-            try:
-                yield line.decode()
-            except UnicodeDecodeError as error:
-                not_utf8.append(utf8_fault(error))
-                yield line.decode(errors="replace")
+    def decoded() -> str | None:
+        """The next line of a record, `None` after the last."""
+        nonlocal n_lines, size
+        line = next(lines, b"")
+        if not line:
+            return None
+        n_lines += 1
+        size += len(line)
+        if size > LONGEST_LINE:
+            if len(line) > LONGEST_LINE:
+                _pass_over(line, file)
+            raise ValueError(f"the record is {TOO_LONG}")
+        try:
+            return line.decode()
+        except UnicodeDecodeError as error:
+            not_utf8.append(utf8_fault(error))
+            return line.decode(errors="replace")
 
-    csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CSV_FIELD))
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
     # Strict: a stray quote is reported, not guessed at.
-    reader = csv.reader(decoded(), delimiter=delimiter, strict=True)
+    reader = csv.reader(iter(decoded, None), delimiter=delimiter, strict=True)
 
     def records() -> Iterator[tuple[int, list[str]]]:
         """The records that are whole, each with the line on which it begins."""
+        nonlocal size
         while True:
-            line = reader.line_num + 1
+            line = n_lines + 1
+            size = 0
             not_utf8.clear()
             try:
                 record = next(reader)
             except StopIteration:
                 return
+            except ValueError as error:
+                bad(line, str(error))
+                continue
             except csv.Error as error:
                 reason = _printable(str(error))
                 if reason == "unexpected end of data":

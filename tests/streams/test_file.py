@@ -147,7 +147,7 @@ def test_resuming_at_every_position(mail, monkeypatch, chunk):
 
 
 def test_a_line_that_is_too_long(mail, monkeypatch):
-    monkeypatch.setattr(file, "_LONGEST_LINE", 1000)
+    monkeypatch.setattr(file, "LONGEST_LINE", 1000)
     monkeypatch.setattr(file, "_CHUNK", 300)
     mail.write_text(line("a") + line("x" * 5000) + line("b") + line("y" * (1000 - len(line("")))) + line("c"))
     batches, bad, _ = rest(mail)

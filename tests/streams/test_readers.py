@@ -5,13 +5,14 @@ import json
 import math
 import os
 import threading
+import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from stream_pegasos.streams import Example, StreamError, format_of, label_of, read
+from stream_pegasos.streams import Example, StreamError, format_of, label_of, read, readers
 
 
 def examples(data, format, **options):
@@ -547,6 +548,56 @@ def test_a_line_of_100_mb():
     stream = read(io.BytesIO(data), format="jsonl")
     assert len(next(stream).x) == 100_000_000
     assert next(stream).x == "a"
+
+
+LONG = b"x" * 200
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+@pytest.mark.parametrize(
+    ("format", "data", "long"),
+    [
+        ("jsonl", good, b'{"label": 1, "text": "' + LONG + b'"}\n'),
+        ("csv", b"text,label\na,1\n", LONG + b",1\n"),
+        ("tsv", b"text\tlabel\na\t1\n", LONG + b"\t1\n"),
+        ("labelled-text", b"1\ta\n", b"1\t" + LONG + b"\n"),
+        ("fasttext", b"__label__1 a\n", b"__label__1 " + LONG + b"\n"),
+        ("vw", b"1 | a\n", b"1 | " + LONG + b"\n"),
+        ("svmlight", b"1 1:1\n", b"1 1:1 # " + LONG + b"\n"),
+    ],
+)
+def test_lines_that_are_too_long(monkeypatch, compress, format, data, long):
+    monkeypatch.setattr(readers, "LONGEST_LINE", 100)
+    last = data.splitlines(True)[-1]
+    n = data.count(b"\n")
+    at_most = last.rstrip(b"\n").ljust(99) + b"\n"
+    for end in (b"", long.rstrip(b"\n"), long + last):
+        found, bad = examples(compress(data + long + last + at_most + end), format)
+        assert [example.line for example in found] == [n, n + 2, n + 3] + [n + 5] * end.endswith(b"\n")
+        assert [line for line, _ in bad] == [n + 1] + [n + 4] * bool(end)
+        assert {reason.split(" is ")[1] for _, reason in bad} == {"longer than 256 MB"}
+
+
+def test_csv_records_that_are_too_long(monkeypatch):
+    monkeypatch.setattr(readers, "LONGEST_LINE", 100)
+    short = '"' + "x\n" * 40 + '",1\n'
+    found, bad = examples(f"text,label\n{short}{short}a,1\n".encode(), "csv")
+    assert [example.line for example in found] == [2, 43, 84]
+    assert bad == []
+    # Each field is short; the record never ends.
+    found, bad = examples(b"text,label\n" + b'"x\n",' * 1000, "csv")
+    assert found == []
+    assert bad[0] == (2, "the record is longer than 256 MB")
+
+
+def test_a_line_without_end_takes_no_memory(monkeypatch):
+    monkeypatch.setattr(readers, "LONGEST_LINE", 1 << 20)
+    bomb = gzip.compress(bytes(64 << 20))
+    tracemalloc.start()
+    assert bad_lines(bomb, "jsonl") == [(1, "the line is longer than 256 MB")]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6 << 20
 
 
 # real streams
