@@ -1219,7 +1219,7 @@ def test_csv_streams_through_river(tmp_path):
 @pytest.mark.parametrize("batch_size", [1, 3])
 def test_threads_share_a_model(batch_size, tmp_path, run_threads):
     generator = np.random.default_rng(0)
-    n, bulks, singles = (2_000, 2, 1_000) if pure else (2_000, 10, 3_000)
+    n, bulks, singles = (2_000, 2, 500) if pure else (2_000, 10, 1_000)
     X = sparse.random(n, 200_000, density=2e-4, format="csr", rng=generator)
     y = generator.random(n) < 0.5
     y[:2] = [True, False]
