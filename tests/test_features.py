@@ -360,7 +360,11 @@ def hashes(texts):
 
 
 def all_characters():
-    return range(0, sys.maxunicode + 1, 1) if not pure else [*range(0x3100), *range(0x3100, sys.maxunicode + 1, 17)]
+    """But one in seven of those that mean nothing, which are most; one in seventeen on the pure engine, beyond kana."""
+    if pure:
+        return [*range(0x3100), *range(0x3100, sys.maxunicode + 1, 17)]
+    everything = range(sys.maxunicode + 1)
+    return [c for c in everything if c % 7 == 0 or unicodedata.category(chr(c)) not in ("Cn", "Co")]
 
 
 @pytest.mark.parametrize(
@@ -380,7 +384,7 @@ def test_every_character_has_pythons_class_and_lower_case(options):
     bag = HashedBagOfWords(n_features=2**31 - 1, norm=None, **options)
     template = "a{}B {}" if options.get("analyzer") != "char_wb" else "{}"
     step = 1 << 16
-    everything = list(all_characters())
+    everything = all_characters()
     for begin in range(0, len(everything), step):
         some = [template.format(chr(c), chr(c)) for c in everything[begin : begin + step]]
         expected = [expected_ngrams(text, bag) for text in some]

@@ -739,7 +739,7 @@ def test_threads_share_a_model(tmp_path, run_threads):
     features = HashedBagOfWords()
     model = PegasosTextClassifier(features, PegasosClassifier(batch_size=2))
     other = PegasosTextClassifier(features)  # shares the features
-    bulks, singles = (1, 200) if pure else (4, 200)
+    bulks, singles = (1, 50) if pure else (3, 50)
     expected = HashedBagOfWords().transform_one("see you at lunch")
 
     def learn_singly(made):
