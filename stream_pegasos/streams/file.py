@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import re
 import stat
 import time
 import zlib
@@ -19,13 +20,16 @@ _HEAD = 1024  # the bytes by which a file is told from another with its inode
 _INTERVAL = 0.1  # seconds between two looks at a file without news
 _GRACE = 1.0  # seconds of silence after which nobody writes any more to a file that was rotated away
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip")
+# What rotation puts behind a name: a number or a date. A model or another stream may stand beside the file.
+_is_rotation = re.compile(r"[._-]([0-9][0-9TZ:._+-]*|old|bak)").fullmatch
 
 
 class FollowedFile:
     """A file with a record a line that others append to and rotate, by renaming it or by copying and emptying it.
 
     A position names the file by its inode and by the checksum of its first bytes. It is found again among the rotated
-    files, whose names begin with its own; then follow those modified after it, then the path itself.
+    files, whose names are its own with a number or a date behind; then follow those modified after it, then the path
+    itself.
     """
 
     def __init__(
@@ -65,7 +69,7 @@ class FollowedFile:
                     time.sleep(_INTERVAL)
                     continue
                 self._reporter.up("file", f"{self.name} is there")
-                is_over = not chunk and (not self._follow or (successor is not None and self._is_silent()))
+                is_over = not chunk and (not self._follow or (successor is not None and self._is_done()))
                 for batch in batched(self._examples(self._lines(chunk, is_over)), self._position):
                     yield batch
                     if self._closed:
@@ -203,7 +207,7 @@ class FollowedFile:
         found = []
         with os.scandir(folder or os.curdir) as entries:
             for entry in entries:
-                if entry.name.startswith(name) and entry.name != name and not entry.name.endswith(_COMPRESSED):
+                if entry.name.startswith(name) and _is_rotation(entry.name[len(name) :]):
                     try:
                         status = os.stat(os.path.join(folder, entry.name))
                     except OSError:
@@ -212,8 +216,8 @@ class FollowedFile:
                         found.append((os.path.join(folder, entry.name), status))
         return sorted(found, key=lambda sibling: sibling[1].st_mtime_ns)
 
-    def _successor(self) -> str | None:
-        """The file that follows the open one, `None` where that is still the one at the path."""
+    def _successor(self) -> tuple[str, os.stat_result] | None:
+        """The file that follows the open one; `None` while it is empty, since the writer may not know of it yet."""
         assert self._file is not None
         try:
             current = os.stat(self.name)
@@ -223,24 +227,28 @@ class FollowedFile:
             return None
         modified = os.fstat(self._file.fileno()).st_mtime_ns
         for path, status in self._siblings():
-            if status.st_mtime_ns > modified and not os.path.samestat(status, self._status):
-                return path
-        return None if current is None else self.name
+            if status.st_size and status.st_mtime_ns > modified and not os.path.samestat(status, self._status):
+                return path, status
+        return (self.name, current) if current is not None and current.st_size else None
 
-    def _is_silent(self) -> bool:
-        """Whether nothing was written to the open file for a while."""
+    def _is_done(self) -> bool:
+        """Whether the open file was read to its end, and nothing was written to it for a while."""
         assert self._file is not None
-        return not 0.0 <= time.time() - os.fstat(self._file.fileno()).st_mtime < _GRACE
+        status = os.fstat(self._file.fileno())
+        is_silent = not 0.0 <= time.time() - status.st_mtime < _GRACE
+        return is_silent and status.st_size == self._offset + self._n_rest
 
-    def _move_to(self, successor: str) -> bool:
+    def _move_to(self, successor: tuple[str, os.stat_result]) -> bool:
+        path, status = successor
+        beginning = {"inode": status.st_ino, "device": status.st_dev, "offset": 0, "line": 0, "fingerprint": [0, 0]}
         try:
-            moved = self._open(successor)
+            moved = self._open(path, beginning, by_inode=True)  # unless it was rotated, too, meanwhile
         except OSError:
             if not self._follow:
                 raise
             return False
         if moved:
-            self._reporter.event(f"{self.name} was rotated: going on in {successor}")
+            self._reporter.event(f"{self.name} was rotated: going on in {path}")
         return moved
 
 

@@ -210,6 +210,52 @@ def test_rotation_by_renaming_while_reading(mail, follow):
     assert sum("rotated" in event for event in following.events) == 1
 
 
+def test_a_writer_that_goes_on_in_the_rotated_file(mail, follow, monkeypatch):
+    """Until the new file has something in it, nobody is known to write to it."""
+    append(mail, "a")
+    following = follow(mail)
+    following.wait_for("a")
+    with mail.open("a") as writer:
+        rename(mail)
+        mail.touch()
+        old(f"{mail}.1", 20)
+        find, looks = file.FollowedFile._successor, []
+        monkeypatch.setattr(file.FollowedFile, "_successor", lambda source: looks.append(1) or find(source))
+        following.wait(lambda: len(looks) > 2 or "rotated" in str(following.events))
+        writer.write(line("b"))
+    old(f"{mail}.1", 20)
+    following.wait_for("a", "b")
+    append(mail, "c")
+    following.wait_for("a", "b", "c")
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_written_and_rotated_right_after_a_look(mail, follow, monkeypatch, again):
+    """A process may be stopped between two looks for longer than a writer needs."""
+    append(mail, "a")
+    following = follow(mail)
+    following.wait_for("a")
+    find, written = file.FollowedFile._successor, []
+
+    def write_then_find(source):
+        if not written:
+            written.append("b")
+            append(mail, "b")
+            rename(mail)
+            old(f"{mail}.1", 20)
+            append(mail, "c")
+        found = find(source)
+        if again and found and len(written) == 1:
+            written.append("d")
+            old(mail, 10)
+            rename(mail)
+            append(mail, "d")
+        return found
+
+    monkeypatch.setattr(file.FollowedFile, "_successor", write_then_find)
+    following.wait_for(*"abcd"[: 4 if again else 3])
+
+
 def test_several_rotations_between_two_looks(mail, follow, monkeypatch):
     append(mail, "a")
     following = follow(mail)
@@ -304,6 +350,8 @@ def test_compressed_siblings_and_other_files_are_left_alone(mail):
     old(f"{mail}.1", 10)
     Path(f"{mail}.2.gz").write_bytes(gzip.compress(b"x"))
     (mail.parent / "spam.jsonl").write_text(line("no"))
+    for other in (".safetensors", ".safetensors.previous", ".1.safetensors", ".labels", "2", "-eu"):
+        Path(f"{mail}{other}").write_text(line("no"))
     append(mail, "b")
     assert texts(rest(mail, batches[-1].position)[0]) == ["b"]
 
