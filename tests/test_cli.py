@@ -888,3 +888,32 @@ def test_serve_and_run_keep_checkpoints_apart(here, main):
     code, _, err = main("serve", "--port", "0", "--checkpoint", "m")
     assert code == 1
     assert "m is about mail.jsonl, which run reads; --load takes the model alone" in err
+
+
+@pytest.mark.parametrize("errors", ["full", "closed"])
+def test_messages_that_nobody_can_take_stop_nothing(errors, tmp_path):
+    """A log often stands on the disk that is full, and daemons close standard error."""
+    mail, folder = tmp_path / "mail.jsonl", tmp_path / "away"
+    mail.write_text('{"text": "win", "label": "spam"}\n')
+    folder.mkdir()
+    arguments = [str(mail), "--checkpoint", str(folder / "model"), "--checkpoint-seconds", "0.1"]
+    command = [sys.executable, "-m", "stream_pegasos", "run", *arguments]
+    redirect = "2>/dev/full" if errors == "full" else "2>&-"
+    process = subprocess.Popen(["sh", "-c", f'exec "$@" {redirect}', "sh", *command], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == b"\t0.500000\n"
+        os.rename(folder, tmp_path / "gone")
+        with mail.open("a") as file:
+            file.write('{"text": "lunch", "label": "ham"}\nno JSON\n')
+        assert process.stdout.readline().startswith(b"spam\t")
+        time.sleep(0.5)  # some checkpoints are due, and fail
+        folder.mkdir()
+        end = time.monotonic() + 20
+        while not (folder / "model").exists():
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        assert load_with_progress(folder / "model")[1]["n_learned"] == 2
+    finally:
+        process.terminate()
+        rest, _ = process.communicate(timeout=20)
+    assert rest == b""

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,10 @@ class Failure(Exception):
 
 
 def note(message: str) -> None:
-    print(f"stream-pegasos: {message}", file=sys.stderr, flush=True)
+    # Standard error may be closed, or a file on the disk that is full; that must not stop what goes on.
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(f"stream-pegasos: {message}", file=sys.stderr, flush=True)
 
 
 def print_lines(text: str) -> None:
