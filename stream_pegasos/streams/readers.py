@@ -382,9 +382,11 @@ def _json_label(record: dict[str, Any], label_field: str) -> Label | None:
 
 
 def _json_id(record: dict[str, Any]) -> Any:
-    """The id, where it is one: a list or an object may be nested too deeply to be written down again."""
+    """The id, where it is one: a string or an integer. Others may not come back as they were from a checkpoint, and an
+    integer beyond 64 bits has become a float, as have its neighbours.
+    """
     id = record.get("id")
-    return None if type(id) is list or type(id) is dict else id
+    return id if type(id) is str or type(id) is int else None
 
 
 def _lenient_json(line: bytes, error: orjson.JSONDecodeError) -> Any:

@@ -627,3 +627,19 @@ def test_real_svmlight(data_folder):
     for example, row in zip(found, matrix, strict=True):
         assert example.x == dict(zip(row.indices.tolist(), row.data.tolist(), strict=True))
     assert math.isclose(sum(v * v for v in found[0].x.values()), 1.0, rel_tol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("id", "read_as"),
+    [
+        *[('"a"', "a"), ("7", 7), ("1.5", None), ("true", None), ("null", None), ("[1]", None), ("1e400", None)],
+        # Neighbours would be one and the same float.
+        *[(str(2**64 - 1), 2**64 - 1), (str(2**70), None), (str(2**70 + 1), None)],
+    ],
+)
+def test_ids_are_strings_and_integers(id, read_as):
+    text = "\\ud83d" if id == "1e400" else "win"  # which Python's parser reads, that takes it for infinite
+    data = f'{{"id": {id}, "text": "{text}"}}\n'.encode()
+    [example] = read(io.BytesIO(data), format="jsonl", unlabelled=True)
+    assert example.id == read_as
+    assert type(example.id) is type(read_as)
