@@ -89,6 +89,7 @@ class Live:
             raise StreamError(f"the checkpoint waits for labels from {labels_from}, not from {names[1]}")
         self.model = model
         self._names = names
+        self._before = progress or None  # what stands in the newest checkpoint
         self.n_read = progress.get("n_read", 0)
         self.n_learned = progress.get("n_learned", 0)
         self._sources = [source] if labels is None else [source, labels]
@@ -284,7 +285,9 @@ class Live:
             self._checkpoints.count(max(1, n))  # the position has moved, if only over bad records
 
     def _tell_sources(self, progress: Any) -> None:
-        for source, position in zip(
-            self._sources, (progress["position"], progress.get("label_position")), strict=False
-        ):
-            source.done(position)
+        """Tell how far the checkpoint before came: should the new one be damaged, the run goes on from there."""
+        before, self._before = self._before, progress
+        if before is not None:
+            positions = before.get("position"), before.get("label_position")
+            for source, position in zip(self._sources, positions, strict=False):
+                source.done(position)
