@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stream_pegasos.checks import check_integer
 from stream_pegasos.prequential import Example, Outcomes, Prediction, PrequentialScore
 
 __all__ = ["Monitor"]
@@ -180,11 +181,12 @@ class Monitor:
         KeyError, TypeError, ValueError
             If it is something else.
         """
+        check_integer("step", state["step"], 1, 1 << 53)
         self.score.set_state(state["score"])
         self._curve = [
             Row(int(n), *(math.nan if value is None else float(value) for value in rest)) for n, *rest in state["curve"]
         ]
-        self._step = int(state["step"])
+        self._step = state["step"]
         self._drifts = [int(n) for n in state["drifts"]]
         self.n_predictions, self.n_failed = int(state["n_predictions"]), int(state["n_failed"])
         self._names = {int(column): (str(name), float(sign)) for column, name, sign in state["names"]}

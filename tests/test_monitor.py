@@ -319,6 +319,13 @@ def test_no_message_is_in_the_state():
     assert "first second third" not in state
 
 
+@pytest.mark.parametrize("step", [0, -5, 0.5, None])
+def test_a_state_that_would_never_end(step):
+    state = Monitor(PegasosTextClassifier()).get_state()
+    with pytest.raises((ValueError, TypeError), match="step is"):
+        Monitor(PegasosTextClassifier()).set_state({**state, "step": step})
+
+
 def test_strange_texts(tmp_path):
     texts = ["\ud800", "", "\x00", "é" * 400, "<script>", "a\u202eb", " " * 1_000]
     monitor = follow(Monitor(PegasosTextClassifier()), [(text, i % 2 == 0) for i, text in enumerate(texts)], 1)
