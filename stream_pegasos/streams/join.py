@@ -8,7 +8,6 @@ from typing import Any, Generic, TypeVar
 
 from stream_pegasos.checks import LARGEST_WEIGHT, check_integer, check_number
 from stream_pegasos.labels import Label
-from stream_pegasos.persistence import pack, unpack
 from stream_pegasos.streams.readers import Example
 
 _LARGEST_TEXT = 1 << 26  # characters that all messages, and all labels, may have together
@@ -86,10 +85,10 @@ class LabelJoin:
         return None
 
     def get_state(self) -> dict[str, Any]:
-        """What waits, as JSON for `set_state`."""
+        """What waits, for `set_state`."""
         return {
-            "messages": [[pack(part) for part in example] for _, example in self._messages.items()],
-            "labels": [[pack(key), pack(y)] for key, y in self._labels.items()],
+            "messages": [example for _, example in self._messages.items()],
+            "labels": list(self._labels.items()),
             "n_expired": [self._messages.n_expired, self._labels.n_expired],
         }
 
@@ -104,9 +103,9 @@ class LabelJoin:
         other = LabelJoin(self._messages.length)
         try:
             for row in state["messages"]:
-                other.add_message(_message(*map(unpack, row)))
+                other.add_message(_message(*row))
             for key, y in state["labels"]:
-                other.add_label(unpack(key), _label(unpack(y)))
+                other.add_label(key, _label(y))
             n_messages, n_labels = state["n_expired"]
             check_integer("n_expired", n_messages, 0, 1 << 53)
             check_integer("n_expired", n_labels, 0, 1 << 53)

@@ -1,10 +1,11 @@
-import json
 from collections import deque
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stream_pegasos.persistence import pack, unpack
 from stream_pegasos.streams import Example, LabelJoin, join
 
 
@@ -80,6 +81,11 @@ def test_the_text_that_waits_is_bounded(monkeypatch):
     assert both.add_message(message("e" * 101)) is None
 
 
+def written_and_read(state):
+    """As it comes back from a checkpoint."""
+    return unpack(orjson.loads(orjson.dumps(pack(state))))
+
+
 @given(
     st.lists(st.tuples(st.text() | st.dictionaries(st.text(), st.floats(-1e9, 1e9)), st.text(max_size=3))),
     st.lists(st.tuples(st.text(max_size=3), st.booleans() | st.integers() | st.text())),
@@ -90,8 +96,7 @@ def test_state(messages, labels):
         one.add_message(message(id, x))
     for id, y in labels:
         one.add_label(id, y)
-    state = json.loads(json.dumps(one.get_state()).encode())
-    other.set_state(state)
+    other.set_state(written_and_read(one.get_state()))
     assert other.get_state() == one.get_state()
     assert other.n_expired == one.n_expired
     for id in {id for _, id in messages} | {id for id, _ in labels}:
@@ -101,7 +106,7 @@ def test_state(messages, labels):
 def test_lone_surrogates_survive():
     one, other = LabelJoin(), LabelJoin()
     one.add_message(message("\udc80", "\ud800"))
-    other.set_state(json.loads(json.dumps(one.get_state()).encode()))
+    other.set_state(written_and_read(one.get_state()))
     assert other.add_label("\udc80", 1).x == "\ud800"
 
 
@@ -128,7 +133,6 @@ GOOD = {"messages": [["a", None, 1.0, 0, 7]], "labels": [["8", 1]], "n_expired":
         {"messages": [["a", None, -1.0, 0, 7]]},
         {"messages": [["a", None, 1.0, "0", 7]]},
         {"messages": [["a", None, 1.0, 0, None]]},
-        {"messages": [[{"nothing": 1}, None, 1.0, 0, 7]]},
         {"labels": [["8"]]},
         {"labels": [["8", None]]},
         {"n_expired": 0},
