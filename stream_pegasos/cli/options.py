@@ -120,11 +120,11 @@ class ModelOptions:
     ] = None
     prefix_length: Annotated[
         int | None,
-        model_option("--prefix-length", metavar="N", help="Count the first N letters of longer words, too; 0."),
+        model_option("--prefix-length", metavar="N", help="Count the first N letters of longer words; 0 for none."),
     ] = None
     max_features: Annotated[
         int | None,
-        model_option("--max-features", metavar="N", help="Most features known: the least are forgotten."),
+        model_option("--max-features", metavar="N", help="Beyond N the features of the fewest messages go."),
     ] = None
     boundaries: Annotated[
         bool | None, model_option("--boundaries/--no-boundaries", help="N-grams reach over the ends of a text.")
@@ -188,7 +188,7 @@ CheckpointOption = Annotated[
     result_option("--checkpoint", metavar="MODEL", help="Keep model and progress in this file, and go on from it."),
 ]
 CheckpointEvery = Annotated[
-    int, result_option("--checkpoint-every", min=1, metavar="N", help="Write it after so many messages learned.")
+    int, result_option("--checkpoint-every", min=1, metavar="N", help="Write it after so many messages.")
 ]
 CheckpointSeconds = Annotated[
     float, result_option("--checkpoint-seconds", min=0.1, metavar="S", help="Write it after so many seconds.")

@@ -44,9 +44,10 @@ def serve(
     """Predict and learn over HTTP, and show it on a page.
 
     POST /predict and /learn take {"text": …}, to learn with a "label", or a
-    list of them. GET / is the page, /openapi.json says the rest. Without a
-    token only who can reach the address is asked for nothing: keep it to this
-    machine, or put a proxy with TLS before it.
+    list of them. GET / is the page, /openapi.json says the rest. Without
+    --token-file whoever reaches the address may read and teach the model. So
+    it listens on this machine only; for others, give it a token and put a
+    proxy with TLS before it.
 
     Examples:
 
