@@ -86,7 +86,8 @@ class Live:
         if about not in (None, source.name):
             raise StreamError(f"the checkpoint is about {about}, not about {source.name}")
         if labels_from not in (None, names[1]):
-            raise StreamError(f"the checkpoint waits for labels from {labels_from}, not from {names[1]}")
+            instead = "from nowhere: see --label-topic" if labels is None else f"from {labels.name}"
+            raise StreamError(f"the checkpoint waits for labels from {labels_from}, not {instead}")
         self.model = model
         self._names = names
         self._before = progress or None  # what stands in the newest checkpoint

@@ -24,7 +24,7 @@ class Guard:
         self._app = app
         self._service = service
         self._metrics = metrics
-        self._token = None if service.token is None else b"Bearer " + service.token.encode()
+        self._token = None if service.token is None else service.token.encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -62,7 +62,8 @@ class Guard:
         if self._token is None or scope["path"] in OPEN_PATHS:
             return True
         given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        return hmac.compare_digest(given, self._token)
+        scheme, _, token = given.partition(b" ")
+        return scheme.lower() == b"bearer" and hmac.compare_digest(token, self._token)
 
 
 class Metrics:

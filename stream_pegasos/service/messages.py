@@ -39,6 +39,14 @@ class Answer(TypedDict):
     id: NotRequired[str | int]
 
 
+class Explanation(Answer):
+    """What each word, or part of a word, adds to the margin: the largest ones, then how many others and their sum."""
+
+    contributions: list[tuple[str, float]]
+    n_others: int
+    others: float
+
+
 # A list is left at its first fault: each fault takes memory, and a body may have millions.
 ADAPTERS: dict[Any, tuple[TypeAdapter[Any], TypeAdapter[Any]]] = {
     Message: (TypeAdapter(Message), TypeAdapter(Annotated[list[Message], FailFast()])),
@@ -111,6 +119,9 @@ def _fault(error: ValidationError) -> str:
     if "label" in first["loc"] and first["type"] != "missing":
         place = first["loc"][: first["loc"].index("label") + 1]
         return f"{'.'.join(map(str, place))}: it must be a string, an int or a bool"
+    if "id" in first["loc"]:
+        place = first["loc"][: first["loc"].index("id") + 1]
+        return f"{'.'.join(map(str, place))}: it must be a string or an int"
     where = ".".join(str(part) for part in first["loc"] if part not in ("bool", "int", "str"))
     return f"{where}: {first['msg']}" if where else str(first["msg"])
 
@@ -143,15 +154,17 @@ def as_json(value: Any, status: int = 200, headers: Any = None) -> Response:
     return Response(content, status, headers, media_type="application/json")
 
 
-def _operation(summary: str, kind: Any, many: bool = True) -> dict[str, Any]:
-    """What OpenAPI is told of a POST that takes one message or a list, with examples."""
+def _operation(summary: str, kind: Any, answer_kind: Any = Answer, many: bool = True) -> dict[str, Any]:
+    """What OpenAPI is told of a POST that takes one message, or a list too, with examples."""
     one = TypeAdapter(kind).json_schema()
     example: dict[str, Any] = {"text": "win a free prize"}
     if kind is LabelledMessage:
         example["label"] = "spam"
     second = {**example, "text": "lunch at noon?"} | ({"label": "ham"} if "label" in example else {})
-    answer = TypeAdapter(Answer).json_schema()
-    said = {"label": "spam", "probability": 0.97, "margin": 2.1}
+    answer = TypeAdapter(answer_kind).json_schema()
+    said: dict[str, Any] = {"label": "spam", "probability": 0.97, "margin": 2.1}
+    if answer_kind is Explanation:
+        said |= {"contributions": [("prize", 1.5), ("free", 0.9), ("(intercept)", -0.3)], "n_others": 0, "others": 0.0}
 
     def content(schema: Any, first: Any, both: Any) -> dict[str, Any]:
         examples = {"one message": {"value": first}}
@@ -164,9 +177,10 @@ def _operation(summary: str, kind: Any, many: bool = True) -> dict[str, Any]:
         "summary": summary,
         "requestBody": {"required": True, "content": content(one, example, [example, second])},
         "responses": {
-            "200": {"description": "The predictions.", "content": content(answer, said, [said, said])},
+            "200": {"description": "What the model says.", "content": content(answer, said, [said, said])},
             "401": {"description": "The bearer token is missing or wrong."},
             "413": {"description": "The body, a text or the number of messages is beyond its limit."},
+            "415": {"description": "The content type is not application/json."},
             "422": {"description": "The body is not as it must be, or the label is a third one; nothing is learned."},
         },
     }
@@ -176,5 +190,5 @@ def _operation(summary: str, kind: Any, many: bool = True) -> dict[str, Any]:
 OPERATIONS = {
     "/predict": _operation("Predict the label of a message, or of many", Message),
     "/learn": _operation("Predict a message, or many, then learn them", LabelledMessage),
-    "/explain": _operation("Why a text is predicted as it is", Message, many=False),
+    "/explain": _operation("Why a text is predicted as it is", Message, Explanation, many=False),
 }

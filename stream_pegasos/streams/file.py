@@ -248,7 +248,8 @@ class FollowedFile:
                 raise
             return False
         if moved:
-            self._reporter.event(f"{self.name} was rotated: going on in {path}")
+            where = "the new file" if path == self.name else path
+            self._reporter.event(f"{self.name} was rotated: going on in {where}")
         return moved
 
 

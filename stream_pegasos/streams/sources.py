@@ -120,6 +120,8 @@ def parse_address(address: str) -> Address:
         parts = urlsplit(address)
     except ValueError as error:
         raise StreamError(f"the address cannot be read ({error})") from None
+    if not parts.scheme:
+        raise StreamError("an address without a server: give kafka://host/topic or redis://host/stream")
     if parts.scheme not in ("kafka", "redis", "rediss"):
         raise StreamError(f"unknown address {parts.scheme}://: give kafka://host/topic or redis://host/stream")
     path = unquote(parts.path.strip("/"))
@@ -187,7 +189,7 @@ def record_parser(format: str, text_field: str, label_field: str, labels: bool, 
     return parse_record
 
 
-STDIN_HINT = "read it through standard input, stream-pegasos run < mail.csv"
+STDIN_HINT = "read it through standard input, stream-pegasos run --format NAME < FILE"
 
 
 def batched(records: Iterable[Example | None], position: Callable[[], Any]) -> Iterator[Batch]:

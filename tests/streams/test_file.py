@@ -82,7 +82,7 @@ def test_formats(tmp_path, name, data, x, y):
 
 @pytest.mark.parametrize("name", ["mail.csv", "mail.tsv", "mail.jsonl.gz"])
 def test_formats_that_cannot_be_followed(tmp_path, name):
-    with pytest.raises(StreamError, match="stream-pegasos run < mail"):
+    with pytest.raises(StreamError, match="stream-pegasos run --format"):
         open_source(tmp_path / name)
 
 
