@@ -93,9 +93,9 @@ class AdaptiveClassifier(BinaryClassifier):
         time, which is slower. A saved model is loaded with a fresh detector.
     max_features
         How many features may be known, at least 1; `None` for no limit. When an example brings in more, those are
-        forgotten that the fewest examples had, where an example counts half once it is `half_life` examples old; of
-        equal ones those with the larger hash or number; until three quarters of the limit are left. Names of features
-        are forgotten, too, once there are twice as many.
+        forgotten that the fewest examples taught: those within the margin, each times its weight, and half once it
+        is `half_life` examples old; of equal ones those with the larger hash or number; until three quarters of the
+        limit are left. Names of features are forgotten, too, once there are twice as many.
 
     Attributes
     ----------

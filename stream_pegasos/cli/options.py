@@ -124,7 +124,7 @@ class ModelOptions:
     ] = None
     max_features: Annotated[
         int | None,
-        model_option("--max-features", metavar="N", help="Beyond N the features of the fewest messages go."),
+        model_option("--max-features", metavar="N", help="Beyond N those go that the fewest messages taught."),
     ] = None
     boundaries: Annotated[
         bool | None, model_option("--boundaries/--no-boundaries", help="N-grams reach over the ends of a text.")
