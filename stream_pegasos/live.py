@@ -10,6 +10,7 @@ from time import sleep
 from typing import Any
 
 from stream_pegasos.checkpoints import Checkpoints
+from stream_pegasos.checks import check_integer
 from stream_pegasos.persistence import Snapshot
 from stream_pegasos.prequential import ExampleError, predict, predict_learn
 from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Source, StreamError
@@ -53,7 +54,7 @@ class Live:
     Raises
     ------
     StreamError
-        If the progress is about another source, or waits for labels from another.
+        If the progress is about another source, waits for labels from another, or is none.
 
     Attributes
     ----------
@@ -80,7 +81,7 @@ class Live:
         on_bad: Callable[[Example, str], None],
         on_event: Callable[[str], None],
     ) -> None:
-        progress = progress or {}
+        progress = _checked(progress)
         names = [source.name, None if labels is None else labels.name]
         about, labels_from = progress.get("sources", (None, None))
         if about not in (None, source.name):
@@ -97,7 +98,10 @@ class Live:
         self._positions = [progress.get("position"), progress.get("label_position")]
         self._join = None if labels is None else LabelJoin(window)
         if self._join is not None and "join" in progress:
-            self._join.set_state(progress["join"])
+            try:
+                self._join.set_state(progress["join"])
+            except ValueError as error:
+                raise StreamError(f"the checkpoint cannot be gone on from: {error}") from None
         self._send = send
         self._checkpoints = checkpoints
         self._on_bad = on_bad
@@ -292,3 +296,17 @@ class Live:
             positions = before.get("position"), before.get("label_position")
             for source, position in zip(self._sources, positions, strict=False):
                 source.done(position)
+
+
+def _checked(progress: Any) -> dict[str, Any]:
+    """What stands in a checkpoint, or nothing; a file may say anything."""
+    progress = progress or {}
+    try:
+        check_integer("n_read", progress.get("n_read", 0), 0, 1 << 62)
+        check_integer("n_learned", progress.get("n_learned", 0), 0, 1 << 62)
+        _, _ = progress.get("sources", (None, None))
+        for answer in progress.get("unsent", []):
+            Answer(*answer)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise StreamError(f"the checkpoint cannot be gone on from: {error}") from None
+    return progress  # type: ignore[no-any-return]

@@ -178,18 +178,24 @@ class Monitor:
 
         Raises
         ------
-        KeyError, TypeError, ValueError
-            If it is something else.
+        ValueError
+            If it is something else; the monitor is of no use then.
         """
-        check_integer("step", state["step"], 1, 1 << 53)
-        self.score.set_state(state["score"])
-        self._curve = [
-            Row(int(n), *(math.nan if value is None else float(value) for value in rest)) for n, *rest in state["curve"]
-        ]
-        self._step = state["step"]
-        self._drifts = [int(n) for n in state["drifts"]]
-        self.n_predictions, self.n_failed = int(state["n_predictions"]), int(state["n_failed"])
-        self._names = {int(column): (str(name), float(sign)) for column, name, sign in state["names"]}
+        try:
+            self.score.set_state(state["score"])
+            self._curve = [
+                Row(int(n), *(math.nan if value is None else float(value) for value in rest))
+                for n, *rest in state["curve"]
+            ]
+            check_integer("step", state["step"], 1, 1 << 53)
+            check_integer("length of the curve", len(self._curve), 0, MOST_ROWS - 1)
+            self._step = state["step"]
+            self._drifts = [int(n) for n in state["drifts"]]
+            self.n_predictions, self.n_failed = int(state["n_predictions"]), int(state["n_failed"])
+            self._names = {int(column): (str(name), float(sign)) for column, name, sign in state["names"]}
+            np.array([*self._names], np.int64)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise ValueError(f"this is no state of a Monitor ({error})") from None
         self._positive = self.model.classes[1]
 
     def _row(self) -> Row:

@@ -215,7 +215,7 @@ class PrequentialScore:
 
         Raises
         ------
-        KeyError, TypeError, ValueError
+        ArithmeticError, LookupError, TypeError, ValueError
             If it is nothing that `get_state` gives.
         """
         confusion_matrix = np.array(state["confusion_matrix"], np.int64).reshape(2, 2)

@@ -322,3 +322,12 @@ def test_what_waits_too_long_is_forgotten():
     run = Run(source, labels=late, window=4).run()
     assert bits(run.model) == bits(learned(labels[6:]))
     assert run.live.snapshot().progress["join"]["n_expired"] == [6, 2]
+
+
+@pytest.mark.parametrize(
+    "progress",
+    [{"n_read": -1}, {"n_learned": "many"}, {"sources": 3}, {"unsent": [1]}, {"unsent": [[1, 2]]}, {"join": {}}, [1]],
+)
+def test_progress_that_is_none(progress):
+    with pytest.raises(StreamError, match="the checkpoint cannot be gone on from"):
+        Run(Script([], [4]), labels=Script([], [4]), progress=progress)

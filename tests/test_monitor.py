@@ -319,11 +319,31 @@ def test_no_message_is_in_the_state():
     assert "first second third" not in state
 
 
-@pytest.mark.parametrize("step", [0, -5, 0.5, None])
-def test_a_state_that_would_never_end(step):
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"step": step} for step in (0, -5, 0.5, None)),
+        {"curve": [[1, 0.5, 0.5, 0.5, 0.5]] * 200},
+        {"curve": [[1, 0.5]]},
+        {"names": [[1 << 80, "a", 1.0]]},
+        {"names": [["a"]]},
+        {"score": {}},
+        {"drifts": [math.inf]},
+        {"n_failed": "many"},
+    ],
+)
+def test_states_that_are_none(change):
     state = Monitor(PegasosTextClassifier()).get_state()
-    with pytest.raises((ValueError, TypeError), match="step is"):
-        Monitor(PegasosTextClassifier()).set_state({**state, "step": step})
+    Monitor(PegasosTextClassifier()).set_state(state)
+    with pytest.raises(ValueError, match="no state of a Monitor"):
+        Monitor(PegasosTextClassifier()).set_state({**state, **change})
+
+
+def test_margins_of_a_bin_that_is_none():
+    state = Monitor(PegasosTextClassifier()).get_state()
+    state["score"]["margin_counts"] = [[1 << 40, 1, 1]]
+    with pytest.raises(ValueError, match="no state of a Monitor"):
+        Monitor(PegasosTextClassifier()).set_state(state)
 
 
 def test_strange_texts(tmp_path):
