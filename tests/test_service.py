@@ -311,6 +311,7 @@ def test_a_body_that_does_not_come():
 def test_paths_that_are_none(client):
     assert client.get("/nothing").status_code == 404
     assert client.get("/learn").status_code == 405
+    assert client.head("/learn").status_code == 405
     assert client.get("/docs").status_code == 404
     assert client.get("/redoc").status_code == 404
 
@@ -368,6 +369,11 @@ def test_a_fault_of_ours_tells_strangers_nothing(monkeypatch, capsys):
         monkeypatch.undo()
         ok(client.post("/predict", json={"text": "a"}))
     assert "private words" in capsys.readouterr().err
+
+
+def test_watchdogs_may_ask_for_the_head_alone(client):
+    for path in ("/", "/healthz", "/metrics"):
+        assert client.head(path).status_code == 200
 
 
 # --- what it says of itself -------------------------------------------------------------------------------------------
