@@ -180,13 +180,17 @@ class Checkpoints:
             self._due.set()
             self._thread.join()
             self._thread = None
+        self.release()
+        if self.error is not None:
+            raise OSError(f"cannot write {self.path}: {self.error}")
+
+    def release(self) -> None:
+        """Let other processes on, without a last checkpoint."""
         if self._lock is not None:
             with contextlib.suppress(OSError):
                 os.unlink(self.path.with_name(f".{self.path.name}.lock"))
             os.close(self._lock)
             self._lock = None
-        if self.error is not None:
-            raise OSError(f"cannot write {self.path}: {self.error}")
 
     def _run(self) -> None:
         last = False

@@ -1,9 +1,13 @@
+import contextlib
 import csv
+import errno
 import fcntl
 import gzip
+import io
 import json
 import os
 import pty
+import re
 import resource
 import select
 import signal
@@ -599,8 +603,12 @@ def test_sigterm_ends_run_while_nobody_takes_its_answers(here):
             if not select.select([run.stdout], [], [], 0.05)[0]:  # it has not begun
                 unchanged = 0
             time.sleep(0.05)
-        run.send_signal(signal.SIGTERM)
-        assert run.wait(20) == 143
+        for _ in range(20):  # an impatient operator does not prolong it
+            run.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                run.wait(0.5)
+                break
+        assert run.returncode in (143, -signal.SIGTERM)  # this one if all is done when the last one comes
         run.stdin.raw.close()
     load("m")
 
@@ -887,7 +895,85 @@ def test_serve_and_run_keep_checkpoints_apart(here, main):
     assert main("run", "mail.jsonl", "--no-follow", "--predictions", "none", "--checkpoint", "m")[0] == 0
     code, _, err = main("serve", "--port", "0", "--checkpoint", "m")
     assert code == 1
-    assert "m is about mail.jsonl, which run reads; --load takes the model alone" in err
+    assert f"m is about {here / 'mail.jsonl'}, which run reads; --load takes the model alone" in err
+    PegasosTextClassifier().snapshot({"monitor": {}}).write(here / "web")
+    code, _, err = main("run", "mail.jsonl", "--checkpoint", "web")
+    assert code == 1
+    assert "web is what serve keeps; --load takes the model alone" in err
+    code, _, err = main("serve", "--checkpoint", "web")
+    assert code == 1
+    assert "web: this is no state of a Monitor ('score')" in err
+
+
+def test_a_checkpoint_knows_its_file_from_every_folder(here, main, monkeypatch):
+    arguments = ["--no-follow", "--predictions", "none", "--checkpoint", here / "m"]
+    assert main("run", "mail.jsonl", *arguments)[0] == 0
+    (here / "other").mkdir()
+    monkeypatch.chdir(here / "other")
+    write_jsonl("mail.jsonl", stream)
+    code, _, err = main("run", "mail.jsonl", *arguments)
+    assert code == 1
+    assert f"the checkpoint is about {here / 'mail.jsonl'}, not about {here / 'other' / 'mail.jsonl'}" in err
+    assert main("run", "../mail.jsonl", *arguments)[0] == 0
+    assert load(here / "m").n_iterations == len(stream)
+
+
+def test_a_checkpoint_of_another_kind_of_source(here, main):
+    pytest.importorskip("redis", reason="the extra 'redis' is not installed")
+    assert main("run", "mail.jsonl", "--no-follow", "--predictions", "none", "--checkpoint", "m")[0] == 0
+    code, _, err = main("run", "redis://localhost/mail", "--checkpoint", "m")
+    assert code == 1
+    assert f"m is about {here / 'mail.jsonl'}: " in err
+
+
+def test_a_run_that_does_not_begin_saves_nothing(here, main):
+    assert main("train", "mail.jsonl", "--save", "m")[0] == 0
+    code, _, err = main("run", "mail.jsonl", "--save", "m", "--predictions", "foo")
+    assert (code, "give kafka://host/topic or redis://host/stream" in err) == (1, True)
+    assert load("m").n_iterations == len(stream)
+
+
+def test_run_tells_of_ever_more_bad_lines(here, main):
+    (here / "bad.jsonl").write_text("no JSON\n" * 1_234)
+    _, _, err = main("run", "bad.jsonl", "--no-follow")
+    lines = err.splitlines()
+    assert [line.split(": ")[1] for line in lines[9:13]] == [
+        "line 10 skipped",
+        "100 lines skipped, the newest of them line 100",
+        "1,000 lines skipped, the newest of them line 1000",
+        "1,224 more bad lines skipped",
+    ]
+
+
+def test_answers_go_on_where_the_disk_was_full(here, monkeypatch):
+    class Disk(io.RawIOBase):
+        room, taken = 0, b""
+
+        def writable(self):
+            return True
+
+        def write(self, data):
+            n = min(self.room, len(data), 7)
+            if n == 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self.room -= n
+            self.taken += bytes(data[:n])
+            return n
+
+    disk = Disk()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(disk), "utf-8"))
+    monkeypatch.setattr(sys, "argv", ["stream-pegasos", "run", "mail.jsonl", "--no-follow", "--limit", "60"])
+
+    def make_room(seconds):
+        disk.room += 100
+
+    monkeypatch.setattr("stream_pegasos.live.sleep", make_room)
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 0
+    lines = disk.taken.decode().splitlines()
+    assert len(lines) == 60
+    assert all(re.fullmatch(r"(ham|spam)?\t[01]\.[0-9]{6}", line) for line in lines)
 
 
 @pytest.mark.parametrize("errors", ["full", "closed"])

@@ -28,11 +28,15 @@ class Input:
     strict = False
     n_bad = 0
     n_good = 0
+    _next_note = 10 * REPORTED_BAD_LINES
 
     def report(self, where: str, reason: str) -> None:
         self.n_bad += 1
         if self.n_bad <= REPORTED_BAD_LINES:
             note(f"{where} skipped: {reason}")
+        elif self.n_bad == self._next_note:
+            note(f"{self.n_bad:,} lines skipped, the newest of them {where}: {reason}")
+            self._next_note *= 10
 
     def report_rest(self) -> None:
         if self.n_bad > REPORTED_BAD_LINES:

@@ -62,7 +62,8 @@ def stopping(live: Any) -> Iterator[list[int]]:
         came.append(number)
         live.stop()
         # Answers on their way get some time; then those are given up that nobody takes.
-        signal.setitimer(signal.ITIMER_REAL, SECONDS_FOR_ANSWERS)
+        if len(came) == 1:
+            signal.setitimer(signal.ITIMER_REAL, SECONDS_FOR_ANSWERS)
 
     def give_up(number: int, _: object) -> None:
         if live.sending:

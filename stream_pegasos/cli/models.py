@@ -1,6 +1,8 @@
 """The model of a command: made from its options, loaded, resumed and saved."""
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,26 +64,27 @@ def _flag(parameter: str) -> str:
     return "--" + parameter.replace("_", "-")
 
 
-def resume(
+@contextmanager
+def resuming(
     checkpoint: Path | None,
     every: int,
     seconds: float,
     load: Path | None,
     options: ModelOptions,
     source: Input | None,
-) -> tuple[Any, Any, Any]:
+) -> Iterator[tuple[Any, Any, Any]]:
     """The checkpoints, the model in the newest of them or else a new one or the loaded one, and the progress."""
     from stream_pegasos.checkpoints import Checkpoints
 
     if checkpoint is None:
-        return None, model_for(source, load, options), None
+        yield None, model_for(source, load, options), None
+        return
     checkpoints = Checkpoints(checkpoint, every, seconds, note)
     checkpoints.claim()
     try:
-        return checkpoints, *_resumed(checkpoints, checkpoint, load, options, source)
-    except BaseException:
-        checkpoints.close()
-        raise
+        yield checkpoints, *_resumed(checkpoints, checkpoint, load, options, source)
+    finally:
+        checkpoints.release()
 
 
 def _resumed(

@@ -1,15 +1,16 @@
 """The command `run`."""
 
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stream_pegasos.cli.console import answer_line, check_outputs, note, print_lines, printable
+from stream_pegasos.cli.console import Failure, answer_line, check_outputs, note, printable
 from stream_pegasos.cli.inputs import LiveInput, bad_lines
 from stream_pegasos.cli.interrupts import exit_with_code, stopping
-from stream_pegasos.cli.models import resume, save_model
+from stream_pegasos.cli.models import resuming, save_model
 from stream_pegasos.cli.options import (
     CheckpointEvery,
     CheckpointOption,
@@ -68,11 +69,13 @@ def run(
     The prediction is made before the label is learned. On standard output an
     answer is what predict prints: the predicted label, a tab and its
     probability; an empty label and 0.5 while nothing is learned. A topic or
-    stream gets id, label and probability.
+    stream gets id, label and probability. What cannot be read is reported,
+    and gets no answer. Only standard input may be csv, tsv or compressed.
 
     With --checkpoint the model and the position in the source are kept in one
     file, and the run goes on from there when it is started again, whatever
-    ended it: no message is lost, none is learned twice.
+    ended it: no message is lost, none is learned twice. --load is for the
+    first start.
 
     Examples:
 
@@ -82,7 +85,7 @@ def run(
       printf 'spam\\twin\\nwin?\\n' | stream-pegasos run --format labelled-text
     """
     from stream_pegasos.live import Live
-    from stream_pegasos.streams import open_sink
+    from stream_pegasos.streams import StreamError, open_sink
 
     check_outputs(checkpoint, save)
     if stream.limit is not None and checkpoint is not None:
@@ -91,23 +94,30 @@ def run(
         # Without the position in it, the whole stream would be learned once more.
         raise typer.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")
     source = LiveInput(address, stream)
-    checkpoints, learner, progress = resume(checkpoint, every, seconds, load, model, source)
     with ExitStack() as end:
-        if save:
-            end.callback(save_model, learner, save)
-        send = _send
+        checkpoints, learner, progress = end.enter_context(resuming(checkpoint, every, seconds, load, model, source))
+        kept = progress or {}
+        if "monitor" in kept:
+            raise Failure(f"{checkpoint} is what serve keeps; --load takes the model alone")
+        send = _StandardOutput().send
         if predictions == "none":
             send = _discard
         elif predictions != "-":
             sink = open_sink(predictions)
             end.callback(sink.close)
             send = sink.send
-        kept = progress or {}
+        try:
+            messages, labels = source.open(kept.get("position"), follow), None
+            if label_topic is not None:
+                labels = source.open_labels(label_topic, kept.get("label_position"), follow)
+        except StreamError as error:
+            about = f"{checkpoint} is about {kept['sources'][0]}: " if "sources" in kept else ""
+            raise Failure(f"{about}{error}") from None
         live = Live(
             learner,
-            source.open(kept.get("position"), follow),
+            messages,
             send,
-            labels=None if label_topic is None else source.open_labels(label_topic, kept.get("label_position"), follow),
+            labels=labels,
             window=label_window,
             limit=stream.limit,
             checkpoints=checkpoints,
@@ -115,8 +125,10 @@ def run(
             on_bad=lambda example, reason: source.report(_place(example), reason),
             on_event=note,
         )
-        with stopping(live) as stopped:
-            live.run()
+        stopped = end.enter_context(stopping(live))
+        if save:
+            end.callback(save_model, learner, save)  # before another signal may end the process
+        live.run()
         source.n_good, n_learned = live.n_read - kept.get("n_read", 0), live.n_learned - kept.get("n_learned", 0)
         if stopped:
             note(f"read {source.n_good:,} messages, learned {n_learned:,}, {bad_lines(source)}")
@@ -130,8 +142,24 @@ def _place(example: "Example") -> str:
     return f"line {example.line}" if example.id is None else f"message {printable(example.id)}"
 
 
-def _send(answers: "list[Answer]") -> None:
-    print_lines("\n".join(answer_line(answer.label, answer.probability) for answer in answers))
+class _StandardOutput:
+    """Where a disk was full in the middle of a line, it goes on there."""
+
+    def __init__(self) -> None:
+        self._rest = b""  # of answers that come again until all of them are written
+
+    def send(self, answers: "list[Answer]") -> None:
+        if sys.stdout is None:  # it is closed
+            return
+        if not self._rest:
+            lines = "".join(f"{answer_line(answer.label, answer.probability)}\n" for answer in answers)
+            self._rest = lines.encode(sys.stdout.encoding, sys.stdout.errors or "strict")
+        raw = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)
+        while self._rest:
+            n = raw.write(self._rest)
+            if n is None:
+                raise BlockingIOError("standard output takes no more for now")
+            self._rest = self._rest[n:]
 
 
 def _discard(answers: "list[Answer]") -> None:

@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from stream_pegasos.cli.console import Failure, check_outputs, note
-from stream_pegasos.cli.models import resume, takes_text
+from stream_pegasos.cli.models import resuming, takes_text
 from stream_pegasos.cli.options import (
     CheckpointEvery,
     CheckpointOption,
@@ -60,13 +62,8 @@ def serve(
     from stream_pegasos.service import serve as serve_app
 
     check_outputs(checkpoint)
-    checkpoints, learner, progress = resume(checkpoint, every, seconds, load, model, None)
-    if not takes_text(learner):
-        raise Failure(f"{load or checkpoint} is a model of features, not of texts")
-    if progress and "sources" in progress:
-        raise Failure(f"{checkpoint} is about {progress['sources'][0]}, which run reads; --load takes the model alone")
-    if not hasattr(learner.classifier, "weights"):
-        raise Failure(f"{load or checkpoint} has a kernel, and no weights to show; use it from Python")
+    if not host:
+        raise typer.BadParameter("it is empty; 0.0.0.0 is every address of this machine", param_hint="--host")
     token = None if token_file is None else token_file.read_text("ascii", "replace").strip()
     if token == "":
         raise Failure(f"{token_file} is empty")
@@ -77,8 +74,21 @@ def serve(
         local = ipaddress.ip_address(host).is_loopback
     except ValueError:
         local = host == "localhost"
-    if not local and token is None:
-        note(f"anyone who reaches {host} may teach the model; see --token-file")
     hosts = (*LOOPBACK, f"[{host}]" if ":" in host else host) if local else ("*",)
-    app = create_app(Service(learner, checkpoints, progress, limits, token), hosts)
-    serve_app(app, host, port, limits, lambda url: note(f"listening on {url}"))
+    with resuming(checkpoint, every, seconds, load, model, None) as (checkpoints, learner, progress):
+        if not takes_text(learner):
+            raise Failure(f"{load or checkpoint} is a model of features, not of texts")
+        if progress and "sources" in progress:
+            raise Failure(
+                f"{checkpoint} is about {progress['sources'][0]}, which run reads; --load takes the model alone"
+            )
+        if not hasattr(learner.classifier, "weights"):
+            raise Failure(f"{load or checkpoint} has a kernel, and no weights to show; use it from Python")
+        try:
+            service = Service(learner, checkpoints, progress, limits, token)
+        except ValueError as error:
+            raise Failure(f"{checkpoint}: {error}") from None
+        if not local and token is None:
+            note(f"anyone who reaches {host} may teach the model; see --token-file")
+        app = create_app(service, hosts)
+        serve_app(app, host, port, limits, lambda url: note(f"listening on {url}"))

@@ -40,7 +40,7 @@ class FollowedFile:
         follow: bool,
         reporter: Reporter,
     ) -> None:
-        self.name = path
+        self.name = os.path.abspath(path)  # whichever folder a resumed run starts in
         if path.lower().endswith(_COMPRESSED):
             raise StreamError(f"{path} is compressed and cannot be followed: {STDIN_HINT}")
         if os.path.exists(path) and not os.path.isfile(path):
@@ -205,7 +205,7 @@ class FollowedFile:
         """The rotated files, the one modified longest ago first."""
         folder, name = os.path.split(self.name)
         found = []
-        with os.scandir(folder or os.curdir) as entries:
+        with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.name.startswith(name) and _is_rotation(entry.name[len(name) :]):
                     try:
