@@ -230,7 +230,7 @@ class OrdinalPegasosClassifier(SeveralClassifier):
         return {
             "labels": [[pack(label), n] for label, n in zip(self._labels, self._frequencies, strict=True)],
             "columns": list(self._columns.values()),
-            "patterns": [[list(pattern), counts] for pattern, counts in self._patterns.items()],
+            "patterns": [[list(pattern), list(counts)] for pattern, counts in self._patterns.items()],
         }
 
     def _labels_from_state(self, values: Any) -> None:

@@ -149,6 +149,19 @@ def restless():
     sys.setswitchinterval(before)
 
 
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name != "kernel, in Python"])
+def test_a_snapshot_stands_still_while_its_model_learns(name):
+    model = ESTIMATORS[name]()
+    calls = calls_of(model)
+    for n, (rows, labels) in enumerate(calls[:-5]):
+        learn(model, rows, labels)
+        snapshot = model.snapshot()
+        before = checksum(snapshot.arrays, snapshot.values)
+        for more in calls[n + 1 : n + 6]:
+            learn(model, *more)
+        assert checksum(snapshot.arrays, snapshot.values) == before
+
+
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_threads_see_the_model_between_two_calls(name, run_threads, restless):
     reference, model = ESTIMATORS[name](), ESTIMATORS[name]()

@@ -196,6 +196,16 @@ def test_drifts_are_on_the_time_line():
     assert seen["drifts"] == expected
 
 
+def test_a_state_stands_still_while_its_monitor_goes_on():
+    """A checkpoint is written from it meanwhile."""
+    monitor = follow(Monitor(MODELS["with a detector"]()), STREAM[:600], 10)
+    state = monitor.get_state()
+    before = json.dumps(state)
+    follow(monitor, [(text, {"ham": "spam", "spam": "ham"}[label]) for text, label in STREAM[600:1_200]], 10)
+    assert len(monitor.get_state()["drifts"]) > len(state["drifts"])
+    assert json.dumps(state) == before
+
+
 def test_the_newest_come_first_with_what_was_predicted():
     model, other = PegasosTextClassifier(), PegasosTextClassifier()
     monitor = follow(Monitor(model), STREAM[:50])
