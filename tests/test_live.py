@@ -163,13 +163,17 @@ def test_from_any_checkpoint_each_message_is_learned_once(tmp_path_factory, labe
 
 def test_checkpoints_hold_what_is_learned_and_sources_are_told(tmp_path):
     examples = [message(i) for i in range(50)]
+    Run(Script(examples[:26], [4]), checkpoints=Checkpoints(tmp_path / "model", every=5, seconds=1_000)).run()
     checkpoints = Checkpoints(tmp_path / "model", every=5, seconds=1_000)
-    run = Run(Script(examples, [4]), checkpoints=checkpoints).run()
+    model, progress = checkpoints.resume()
+    assert progress["position"] == 26
+    source = Script(examples, [4], 26)
+    Run(source, model, checkpoints=checkpoints, progress=progress).run()
     model, progress = load_with_progress(tmp_path / "model")
     assert progress["position"] == 50
     # Should this one be damaged, the run goes on from the one before, and so must the source.
-    assert load_with_progress(tmp_path / "model.previous")[1]["position"] == run.source.noted[-1] < 50
-    assert run.source.noted == sorted(run.source.noted)
+    assert load_with_progress(tmp_path / "model.previous")[1]["position"] == source.noted[-1] < 50
+    assert source.noted == sorted(source.noted)
     assert bits(model) == bits(learned(examples))
 
 
