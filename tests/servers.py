@@ -46,11 +46,29 @@ class Server:
 @contextlib.contextmanager
 def redis(folder):
     """A Redis server that keeps what it has when it is killed."""
-    if shutil.which("redis-server") is None:
-        raise Missing("redis-server is not installed")
+    need("redis-server")
     keep = ["--save", "", "--appendonly", "yes", "--appendfsync", "always", "--dir", "{folder}"]
     with running(["redis-server", "--port", "{port}", "--bind", "127.0.0.1", *keep], folder) as server:
         yield server
+
+
+@contextlib.contextmanager
+def redis_tls(folder):
+    """A Redis server that speaks TLS alone, asks for the password "secret" and has its certificate in cert.pem."""
+    need("redis-server")
+    need("openssl")
+    new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "cert.pem"]
+    name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*new, *name], cwd=folder, check=True, capture_output=True)
+    plain = ["redis-server", "--port", "0", "--bind", "127.0.0.1", "--requirepass", "secret", "--save", ""]
+    tls = ["--tls-port", "{port}", "--tls-cert-file", "cert.pem", "--tls-key-file", "key.pem"]
+    with running([*plain, *tls, "--tls-auth-clients", "no"], folder) as server:
+        yield server
+
+
+def need(program):
+    if shutil.which(program) is None:
+        raise Missing(f"{program} is not installed")
 
 
 @contextlib.contextmanager

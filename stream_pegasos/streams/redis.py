@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ _LONGEST_PAUSE = 5.0  # seconds between two attempts to reach it
 _REPORT_INTERVAL = 60.0  # seconds between two reports of trimming
 _BYTES_A_READ = 1 << 22
 _FIRST = "0-0"
+_FILES = {"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"}
 
 _is_id = re.compile(r"[0-9]{1,20}-[0-9]{1,20}").fullmatch
 
@@ -190,18 +192,24 @@ class RedisSink:
 
 
 def _client(address: Address, retry: Retry, *known: str) -> Any:
-    options = address.settings(r"ssl_.+", *known, "db")
+    options = address.settings(r"ssl_.+" if address.scheme == "rediss" else r"(?!)", *known, "db")
     url = f"{address.scheme}://{address.server}/{address.integer('db', 0)}"
+    for name in _FILES & options.keys():
+        if not os.path.isfile(options[name]):
+            raise StreamError(f"{name}: there is no file {options[name]!r}")
     try:
-        return redis.Redis.from_url(
+        client = redis.Redis.from_url(
             f"{url}?{urlencode(options)}" if options else url,
             retry=retry,
             socket_timeout=_TIMEOUT,
             socket_connect_timeout=_TIMEOUT,
             protocol=2,
         )
-    except (ValueError, TypeError) as error:
+        pool = client.connection_pool
+        pool.connection_class(**pool.connection_kwargs)  # looks at the options, which the client does not
+    except (ValueError, TypeError, redis.RedisError) as error:
         raise StreamError(f"the address of Redis: {error}") from None
+    return client
 
 
 def _field(fields: dict[bytes, bytes], name: str) -> str | None:

@@ -76,6 +76,11 @@ def redis_client(redis_server):
     client.close()
 
 
+@pytest.fixture
+def redis_tls_server(tmp_path):
+    yield from started(servers.redis_tls, tmp_path)
+
+
 @pytest.fixture(scope="session")
 def kafka_server(tmp_path_factory):
     yield from started(servers.kafka, tmp_path_factory.mktemp("kafka"))

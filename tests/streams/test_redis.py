@@ -137,6 +137,20 @@ def test_what_no_waiting_can_heal(address, redis_client):
         rest(address.replace("redis://", "redis://someone:secret@"))
 
 
+def test_tls(redis_tls_server, tmp_path, follow):
+    server = f"rediss://:secret@127.0.0.1:{redis_tls_server.port}/mail"
+    trusting = f"{server}?ssl_ca_certs={tmp_path / 'cert.pem'}"
+    sink = open_sink(trusting)
+    sink.send([Answer("m7", "spam", 0.5)])
+    sink.close()
+    [batch] = rest(trusting, text_field="id")[0]
+    assert [(example.x, example.y) for example in batch.examples] == [("m7", "spam")]
+    stranger = follow(server)
+    stranger.wait(lambda: stranger.events)
+    assert "CERTIFICATE_VERIFY_FAILED" in stranger.events[0]
+    assert stranger.texts == []
+
+
 @pytest.mark.parametrize(
     ("address", "reason"),
     [
@@ -145,6 +159,10 @@ def test_what_no_waiting_can_heal(address, redis_client):
         ("redis://host/mail?db=x", "db is 'x'"),
         ("redis://host/mail?colour=red", "unknown option 'colour'"),
         ("redis://host:port/mail", "address of Redis"),
+        ("redis://host/mail?ssl_cert_reqs=none", "unknown option 'ssl_cert_reqs'"),
+        ("rediss://host/mail?ssl_colour=red", "address of Redis: .*ssl_colour"),
+        ("rediss://host/mail?ssl_cert_reqs=red", "address of Redis: .*red"),
+        ("rediss://host/mail?ssl_ca_certs=/nowhere", "ssl_ca_certs: there is no file '/nowhere'"),
     ],
 )
 def test_bad_addresses(address, reason):
