@@ -52,6 +52,7 @@ class KafkaSource:
         self._ended: set[int] = set()
         self._out_of_range: set[int] = set()
         self._failure: KafkaError | None = None
+        self._last_error: KafkaError | None = None
         self._uncommitted: Any = None
         self._closed = self._is_over = self._is_committing = False
         self._consumer: Any = _made(
@@ -217,7 +218,10 @@ class KafkaSource:
         if error.fatal() or error.code() in _FATAL:
             self._failure = error
         elif error.code() == KafkaError._ALL_BROKERS_DOWN:
-            self._reporter.down("broker", f"{self.name}: the broker cannot be reached ({error.str()})")
+            reason = self._last_error or error  # that all are down says less than what came before
+            self._reporter.down("broker", f"{self.name}: the broker cannot be reached ({reason.str()})")
+        else:
+            self._last_error = error
 
     def _on_commit(self, error: KafkaError | None, offsets: list[TopicPartition]) -> None:
         self._is_committing = False
