@@ -5,10 +5,11 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.math cimport copysign, exp, fabs, log, sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc, qsort, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
 import itertools
+from os import urandom
 
 import numpy as np
 
@@ -136,6 +137,9 @@ cdef extern from *:
 cdef inline uint64_t hash_key(int64_t key) noexcept nogil:
     return <uint64_t> key * MULTIPLIER
 
+
+# Strangers write the words. This number, which each process draws for itself, keeps them from choosing such as would crowd.
+cdef uint64_t SECRET = int.from_bytes(urandom(8), "little") | 1
 
 cdef uint64_t INTERCEPT_HASH = hash_key(weights.INTERCEPT)
 

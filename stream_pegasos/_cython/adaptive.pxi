@@ -223,25 +223,29 @@ cdef class AdaptiveLearner:
             self._features[i].weight *= sqrt(share)
 
     def get_state(self):
-        cdef Py_ssize_t slot, i = 0, n
+        cdef Py_ssize_t j, i = 0, n, last
         cdef Word* entry
         cdef Feature* feature
+        cdef Place* places
         wait_for(self._guard, self._guard)
         n = self._table.n
         keys, numbers = np.empty(n, np.int64), np.empty((5, n))
         cdef int64_t[::1] k = keys
         cdef double[:, ::1] out = numbers
-        for slot in range(self._table.n_slots):
-            if slot + AHEAD < self._table.n_slots:  # features stand as they came, far from one another
-                entry = &self._table.words[(slot + AHEAD) * self._table.stride]
-                SP_PREFETCH(&self._features[entry[1].hash if entry.hash != EMPTY else 0])
-            entry = &self._table.words[slot * self._table.stride]
+        places = places_in_order(&self._table)
+        last = n_places(&self._table, places) - 1
+        for j in range(last + 1):
+            entry = &self._table.words[place(&self._table, places, min(j + AHEAD, last))]
+            # Features stand as they came, far from one another.
+            SP_PREFETCH(&self._features[entry[1].hash if entry.hash != EMPTY else 0])
+            entry = &self._table.words[place(&self._table, places, j)]
             if entry.hash != EMPTY:
                 feature = &self._features[entry[1].hash]
                 k[i] = <int64_t> (entry.hash * INVERSE_MULTIPLIER)
                 out[0, i], out[1, i], out[2, i] = feature.weight, feature.log_ratio, feature.squares
                 out[3, i], out[4, i] = feature.positives, feature.negatives
                 i += 1
+        free(places)
         return {
             "keys": keys,
             **dict(zip(FEATURE_NUMBERS, numbers)),
@@ -332,11 +336,11 @@ cdef class AdaptiveLearner:
         return squares * total + self._intercept_scaling * self._intercept.weight
 
     cdef inline void _fetch_entries(self, const Example* e, Py_ssize_t begin) noexcept nogil:
-        cdef const Table* table = &self._table
+        cdef Table table = self._table  # a copy, or it would be read anew after each write
         cdef Py_ssize_t* positions = self._positions
         cdef Py_ssize_t i
         for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
-            positions[i] = home(table, e.hashes[i])
+            positions[i] = home(&table, e.hashes[i])
             SP_PREFETCH(&table.words[positions[i]])
 
     cdef inline void _find(self, const Example* e, Py_ssize_t begin) noexcept nogil:
@@ -344,8 +348,12 @@ cdef class AdaptiveLearner:
         cdef const Feature* features = self._features
         cdef Py_ssize_t* positions = self._positions
         cdef Py_ssize_t i, p
+        cdef bint scattered = self._table.scattered
         for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
-            p = entry_from(2, words, positions[i], e.hashes[i])
+            if scattered:
+                p = seek(&self._table, e.hashes[i])
+            else:
+                p = entry_from(2, words, positions[i], e.hashes[i])
             positions[i] = words[p + 1].hash & (0 - <uint64_t> (words[p].hash == e.hashes[i]))
             SP_PREFETCH(&features[positions[i]])
 

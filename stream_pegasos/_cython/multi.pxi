@@ -174,19 +174,22 @@ cdef class MultiLearner:
                 raise MemoryError
 
     def get_state(self):
-        cdef Py_ssize_t slot, p, c, i = 0, n = self.n_columns
+        cdef Py_ssize_t j, c, i = 0, n = self.n_columns
         cdef Word* entry
+        cdef Place* places
         wait_for(self._guard, self._guard)
         keys, values = np.empty(self._table.n, np.int64), np.empty((self._table.n, n), np.float64)
         cdef int64_t[::1] k = keys
         cdef double[:, ::1] v = values
-        for slot in range(self._table.n_slots):
-            entry = &self._table.words[slot * self._table.stride]
+        places = places_in_order(&self._table)
+        for j in range(n_places(&self._table, places)):
+            entry = &self._table.words[place(&self._table, places, j)]
             if entry.hash != EMPTY:
                 k[i] = <int64_t> (entry.hash * INVERSE_MULTIPLIER)
                 for c in range(n):
                     v[i, c] = entry[1 + c].v
                 i += 1
+        free(places)
         buffered = range(self._buffer_size)
         return {
             "keys": keys,
@@ -456,14 +459,16 @@ cdef class MultiLearner:
             self._fold(c)
 
     cdef void _fold(self, Py_ssize_t c) noexcept nogil:
-        cdef Py_ssize_t slot
+        cdef Py_ssize_t i
         cdef Word* entry
+        cdef Place* places = places_in_order(&self._table)
         cdef double a = self._columns[c].a, squares = 0.0
-        for slot in range(self._table.n_slots):
-            entry = &self._table.words[slot * self._table.stride]
+        for i in range(n_places(&self._table, places)):
+            entry = &self._table.words[place(&self._table, places, i)]
             if entry.hash != EMPTY:
                 entry[1 + c].v *= a
                 squares += entry[1 + c].v * entry[1 + c].v
+        free(places)
         self._columns[c].a, self._columns[c].squares = 1.0, squares
 
     cdef void _calibrate(self, Py_ssize_t y) noexcept nogil:

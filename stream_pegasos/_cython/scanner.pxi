@@ -104,10 +104,16 @@ cdef struct Text:
     int fold
 
 
+cdef inline uint32_t bits_of(uint32_t index, bint scattered) noexcept nogil:
+    """What the place of an index is taken from: if scattered nobody who does not know the secret can choose neighbours."""
+    return <uint32_t> (index * SECRET >> 32) if scattered else index
+
+
 cdef enum:
     PADDING = 64     # bytes that may be read after the end of a buffer
     BATCH = 1024     # n-grams hashed at a time
     FEWEST_POSITIONS = 16
+    CROWDED = 32     # slots that are looked at in vain for an n-gram; chance makes it less than one
     MAX_BYTES = 0x7FFFFF00
 
 
@@ -196,6 +202,7 @@ cdef class Scanner(Encoder):
     cdef uint64_t* _positions  # (index + 1) << 32 | position, 0 where empty; if binary 32 bits with index + 1 alone
     cdef uint32_t _positions_mask  # of the part in use, as small as the text allows; all is empty between texts
     cdef Py_ssize_t _positions_capacity
+    cdef bint _scattered  # whether the words of this text were chosen to crowd there
 
     cdef object _held  # keeps alive what _texts points into
     cdef Text* _texts
@@ -590,6 +597,8 @@ cdef class Scanner(Encoder):
         cdef int32_t* counts
         cdef uint64_t* positions
         cdef uint64_t entry
+        cdef Py_ssize_t n_steps
+        cdef bint scattered
         while begin < n:
             size = min(n - begin, <Py_ssize_t> BATCH)
             sp_hash(self._source, starts + begin, ends + begin, size, hashes)
@@ -600,13 +609,14 @@ cdef class Scanner(Encoder):
                 begin += size
                 continue
             indices, counts, positions, mask = self._indices, self._counts, self._positions, self._positions_mask
-            n_distinct = self._n
+            n_distinct, scattered, n_steps = self._n, self._scattered, 0
             for i in range(size):
                 index = self._index(hashes[i])
                 tag = index + 1
-                slot = index & mask
+                slot = bits_of(index, scattered) & mask
                 entry = positions[slot]
                 while (entry != 0) & (entry >> 32 != tag):
+                    n_steps += 1
                     slot = (slot + 1) & mask
                     entry = positions[slot]
                 # Whether the index is new is hard to predict, so nothing branches on it.
@@ -617,6 +627,8 @@ cdef class Scanner(Encoder):
                 n_distinct += entry == 0
             self._n = n_distinct
             begin += size
+            if n_steps > CROWDED * BATCH and not scattered:
+                self._scatter()
         return 0
 
     cdef void _mark(self, const uint32_t* hashes, Py_ssize_t n) noexcept nogil:
@@ -624,22 +636,25 @@ cdef class Scanner(Encoder):
         cdef uint32_t* indices = self._indices
         cdef uint32_t* taken = <uint32_t*> self._positions
         cdef uint32_t mask = self._positions_mask, n_distinct = self._n, index, slot
-        cdef Py_ssize_t i
+        cdef Py_ssize_t n_steps = 0, i
+        cdef bint scattered = self._scattered
         for i in range(n):
             index = self._index(hashes[i])
-            slot = index & mask
+            slot = bits_of(index, scattered) & mask
             # While neither empty nor this index: a product, since which of the two it is is hard to predict.
             while <uint64_t> taken[slot] * (taken[slot] ^ (index + 1)):
+                n_steps += 1
                 slot = (slot + 1) & mask
             indices[n_distinct] = index
             n_distinct += taken[slot] == 0
             taken[slot] = index + 1
         self._n = n_distinct
+        if n_steps > CROWDED * BATCH and not scattered:
+            self._scatter()
 
     cdef int _reserve_positions(self, Py_ssize_t more) noexcept nogil:
         """Room for `more` distinct indices, with at least four positions for each."""
-        cdef Py_ssize_t needed = self._n + more + 1, size = self._positions_mask + 1, before, i
-        cdef uint32_t slot
+        cdef Py_ssize_t needed = self._n + more + 1, size = self._positions_mask + 1, before
         if needed > self._counts_capacity:
             before = self._counts_capacity
             if (
@@ -657,17 +672,27 @@ cdef class Scanner(Encoder):
                 return -1
             memset(self._positions + before, 0, (self._positions_capacity - before) * sizeof(uint64_t))
             self._positions_mask = <uint32_t> (size - 1)
-            for i in range(self._n):
-                slot = self._indices[i] & self._positions_mask
-                if self._binary:
-                    while (<uint32_t*> self._positions)[slot]:
-                        slot = (slot + 1) & self._positions_mask
-                    (<uint32_t*> self._positions)[slot] = self._indices[i] + 1
-                    continue
-                while self._positions[slot]:
-                    slot = (slot + 1) & self._positions_mask
-                self._positions[slot] = <uint64_t> (self._indices[i] + 1) << 32 | <uint64_t> i
+            self._fill_positions()
         return 0
+
+    cdef void _fill_positions(self) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef uint32_t slot
+        for i in range(self._n):
+            slot = bits_of(self._indices[i], self._scattered) & self._positions_mask
+            if self._binary:
+                while (<uint32_t*> self._positions)[slot]:
+                    slot = (slot + 1) & self._positions_mask
+                (<uint32_t*> self._positions)[slot] = self._indices[i] + 1
+                continue
+            while self._positions[slot]:
+                slot = (slot + 1) & self._positions_mask
+            self._positions[slot] = <uint64_t> (self._indices[i] + 1) << 32 | <uint64_t> i
+
+    cdef void _scatter(self) noexcept nogil:
+        self._clear_positions()
+        self._scattered = True
+        self._fill_positions()
 
     cdef void _clear_positions(self) noexcept nogil:
         cdef size_t n = <size_t> self._positions_mask + 1
@@ -767,7 +792,7 @@ cdef class Scanner(Encoder):
         if n:
             memset(self._counts, 0, n * sizeof(int32_t))
         self._clear_positions()
-        self._positions_mask = FEWEST_POSITIONS - 1
+        self._positions_mask, self._scattered = FEWEST_POSITIONS - 1, False
         self._length = sqrt(squares) if self._l2 else sizes if self._l1 else 1.0
         if self._length == 0.0:
             self._length = 1.0

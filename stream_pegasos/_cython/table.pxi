@@ -12,22 +12,44 @@ cdef struct Table:
     Word* words
     Py_ssize_t stride
     Py_ssize_t n, n_homes, n_slots  # the slots after the last home take what is pushed over the end
+    # Whether keys were chosen to crowd: from then on homes depend on a secret, and an entry stands in the first slot from
+    # its home on that was free.
+    bint scattered
+
+
+cdef struct Place:
+    uint64_t hash
+    Py_ssize_t slot
 
 
 cdef enum:
     SPARE_SLOTS = 16
     FEWEST_HOMES = 16
+    CROWD = 1024  # slots from home: more than chance ever makes of a table that is seven tenths full
+
+
+cdef inline uint64_t scatter(uint64_t h) noexcept nogil:
+    """A bijection in which nobody who does not know the secret can choose neighbours."""
+    h = (h ^ SECRET) * MULTIPLIER
+    h = (h ^ h >> 32) * MULTIPLIER
+    return h ^ h >> 32
 
 
 cdef inline Py_ssize_t home(const Table* table, uint64_t h) noexcept nogil:
+    if table.scattered:
+        h = scatter(h)
     return <Py_ssize_t> sp_high_product(h, <uint64_t> table.n_homes) * table.stride
 
 
 cdef inline Py_ssize_t seek(const Table* table, uint64_t h) noexcept nogil:
     """Where `h` is, or else where it belongs. The last slot is always empty."""
     cdef Py_ssize_t p = home(table, h)
-    while table.words[p].hash < h:
-        p += table.stride
+    if table.scattered:
+        while table.words[p].hash != h and table.words[p].hash != EMPTY:
+            p += table.stride
+    else:
+        while table.words[p].hash < h:
+            p += table.stride
     return p
 
 
@@ -61,7 +83,11 @@ cdef inline void find_entries_by(Py_ssize_t stride, const Word* words, const Exa
 
 cdef void find_entries(const Table* table, const Example* e, Py_ssize_t* slots) noexcept nogil:
     """Where each feature is, or else where it belongs, from its home on."""
-    if table.stride == 2:  # as nearly always; a multiplication by a constant costs nothing
+    cdef Py_ssize_t i
+    if table.scattered:
+        for i in range(e.n):
+            slots[i] = seek(table, e.hashes[i])
+    elif table.stride == 2:  # as nearly always; a multiplication by a constant costs nothing
         find_entries_by(2, table.words, e, slots)
     else:
         find_entries_by(table.stride, table.words, e, slots)
@@ -109,11 +135,15 @@ cdef int rebuild(Table* table, Py_ssize_t n_homes, Py_ssize_t spare, Py_ssize_t 
         for slot in range(old.n_slots if old.n else 0):
             p = slot * old.stride
             if old.words[p].hash != EMPTY:
-                q = max(home(table, old.words[p].hash), taken)
+                q = home(table, old.words[p].hash)
+                if table.scattered:
+                    while q < end(table) - stride and table.words[q].hash != EMPTY:
+                        q += stride
+                q = max(q, taken)
                 if q >= end(table) - stride:
                     break
                 copy_entry(&table.words[q], &old.words[p], min(stride, old.stride))
-                taken = q + stride
+                taken = 0 if table.scattered else q + stride
         else:
             break
         free(table.words)
@@ -133,9 +163,14 @@ cdef Py_ssize_t insert(Table* table, Py_ssize_t p, uint64_t h) noexcept nogil:
         gap = p
         while table.words[gap].hash != EMPTY:
             gap += table.stride
-        if gap < end(table) - table.stride:
+        if gap - home(table, h) > CROWD * table.stride and not table.scattered:
+            table.scattered = True
+            if rebuild(table, table.n_homes, SPARE_SLOTS, table.stride) < 0:
+                table.scattered = False
+                return -1
+        elif gap < end(table) - table.stride:
             break
-        if rebuild(table, table.n_homes, 2 * (table.n_slots - table.n_homes), table.stride) < 0:
+        elif rebuild(table, table.n_homes, 2 * (table.n_slots - table.n_homes), table.stride) < 0:
             return -1
         p = seek(table, h)
     while gap > p:
@@ -151,12 +186,20 @@ cdef Py_ssize_t insert(Table* table, Py_ssize_t p, uint64_t h) noexcept nogil:
 cdef void erase(Table* table, Py_ssize_t p) noexcept nogil:
     """Take out the entry at p; those behind that are not at home move up."""
     cdef Py_ssize_t q = p + table.stride
+    table.n -= 1
+    if table.scattered:
+        while table.words[q].hash != EMPTY:
+            if home(table, table.words[q].hash) <= p:
+                copy_entry(&table.words[p], &table.words[q], table.stride)
+                p = q
+            q += table.stride
+        table.words[p].hash = EMPTY
+        return
     while table.words[q].hash != EMPTY and home(table, table.words[q].hash) < q:
         q += table.stride
     q -= table.stride
     memmove(&table.words[p], &table.words[p + table.stride], (q - p) * sizeof(Word))
     table.words[q].hash = EMPTY
-    table.n -= 1
 
 
 cdef int make_for(Table* table, Py_ssize_t n, Py_ssize_t stride) noexcept nogil:
@@ -164,5 +207,37 @@ cdef int make_for(Table* table, Py_ssize_t n, Py_ssize_t stride) noexcept nogil:
     cdef Py_ssize_t n_homes = FEWEST_HOMES
     while n > capacity_of(n_homes):
         n_homes = grown(n_homes)
-    table.n = 0
+    table.n, table.scattered = 0, False
     return rebuild(table, n_homes, SPARE_SLOTS, stride)
+
+
+cdef int compare_places(const void* one, const void* other) noexcept nogil:
+    cdef uint64_t a = (<const Place*> one).hash, b = (<const Place*> other).hash
+    return (a > b) - (a < b)
+
+
+cdef Place* places_in_order(const Table* table) noexcept nogil:
+    """Where the entries of a scattered table stand, sorted by hash, so that nothing depends on the secret. NULL if the
+    slots are in order, or if there is no memory.
+    """
+    cdef Place* places
+    cdef Py_ssize_t slot, i = 0
+    if not table.scattered:
+        return NULL
+    places = <Place*> malloc(max(table.n, 1) * sizeof(Place))
+    if places != NULL:
+        for slot in range(table.n_slots):
+            if table.words[slot * table.stride].hash != EMPTY:
+                places[i] = Place(table.words[slot * table.stride].hash, slot)
+                i += 1
+        qsort(places, table.n, sizeof(Place), compare_places)
+    return places
+
+
+cdef inline Py_ssize_t n_places(const Table* table, const Place* places) noexcept nogil:
+    return table.n_slots if places == NULL else table.n
+
+
+cdef inline Py_ssize_t place(const Table* table, const Place* places, Py_ssize_t i) noexcept nogil:
+    """Where the i-th entry or, in slots that are in order, gap is."""
+    return (i if places == NULL else places[i].slot) * table.stride

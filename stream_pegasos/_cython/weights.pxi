@@ -98,15 +98,17 @@ cdef class WeightDict:
         sums = np.empty(self._table.n if self.average else 0, np.float64)
         cdef int64_t[::1] k = keys
         cdef double[::1] v = values, u = sums
-        cdef Py_ssize_t slot, p, i = 0
-        for slot in range(self._table.n_slots):
-            p = slot * self._table.stride
+        cdef Py_ssize_t j, p, i = 0
+        cdef Place* places = places_in_order(&self._table)
+        for j in range(n_places(&self._table, places)):
+            p = place(&self._table, places, j)
             if self._table.words[p].hash != EMPTY:
                 k[i] = <int64_t> (self._table.words[p].hash * INVERSE_MULTIPLIER)
                 v[i] = self._table.words[p + 1].v
                 if self.average:
                     u[i] = self._table.words[p + 2].v
                 i += 1
+        free(places)
         state = {"keys": keys, "values": values, "scale": self._a, "squares": self._squares}
         if self.average:
             state["sums"], state["sums_scale"], state["sums_weight"] = sums, self._b, self._total
@@ -203,8 +205,9 @@ cdef class WeightDict:
             self._fold()
 
     cdef void _fold(self) noexcept nogil:
-        cdef Py_ssize_t slot, p
+        cdef Py_ssize_t i, p
         cdef Word* entry
+        cdef Place* places
         cdef double a = self._a
         self._a, self._squares = 1.0, 0.0
         if a == 0.0 and self._total == 0.0:
@@ -216,15 +219,16 @@ cdef class WeightDict:
                     self._spread_sums[p] -= self._b * self._spread[p]
                 self._spread[p] *= a
                 self._squares += self._spread[p] * self._spread[p]
-        for slot in range(self._table.n_slots):
-            p = slot * self._table.stride
-            entry = &self._table.words[p]
+        places = places_in_order(&self._table)
+        for i in range(n_places(&self._table, places)):
+            entry = &self._table.words[place(&self._table, places, i)]
             if entry.hash != EMPTY:
                 if self.average:
                     entry[2].v -= self._b * entry[1].v
                 entry[1].v *= a
                 if self._spread == NULL or not self._is_spread(entry.hash):
                     self._squares += entry[1].v * entry[1].v
+        free(places)
         self._b = 0.0
 
     cdef void _accumulate(self, double weight) noexcept nogil:
