@@ -363,7 +363,7 @@ cdef class MultiLearner:
         cdef Py_ssize_t i
         cdef bint moved = False
         for i in range(e.n):
-            if self._table.words[self._slots[i]].hash != e.hashes[i] or moved:
+            if moved or self._table.words[self._slots[i]].hash != e.hashes[i]:
                 self._slots[i] = seek(&self._table, e.hashes[i])
                 if self._table.words[self._slots[i]].hash != e.hashes[i] and e.values[i] != 0.0:
                     if insert(&self._table, self._slots[i], e.hashes[i]) < 0:
