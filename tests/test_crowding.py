@@ -1,13 +1,10 @@
 """Features that a stranger chose so that they stand side by side in the tables of the compiled engine."""
 
-import json
 import pickle
 import random
-import subprocess
-import sys
-import textwrap
 
 import pytest
+from interpreter import run
 
 from stream_pegasos import (
     AdaptiveClassifier,
@@ -17,10 +14,10 @@ from stream_pegasos import (
     engine,
 )
 from stream_pegasos._pure import Row
+from stream_pegasos._pure.weights import MULTIPLIER
 
-# Keys stand in the order of their products with this number, modulo 2⁶⁴, and with a Fibonacci number that is hardly
+# Keys stand in the order of their products with MULTIPLIER, modulo 2⁶⁴, and with a Fibonacci number that is hardly
 # anything: its multiples all belong in one place.
-MULTIPLIER = 0x9E3779B97F4A7C15
 CROWDING = 102_334_155
 
 pytestmark = pytest.mark.skipif(engine.NAME == "pure", reason="the pure engine keeps dicts of Python")
@@ -119,9 +116,5 @@ def test_a_text_of_words_that_crowd_hangs_nobody(classifier, multiplier, shift, 
     """In a process of its own, since it took minutes before."""
     pytest.importorskip("sklearn", reason="its MurmurHash3 finds the words")
     code = HANGS.format(classifier=classifier, multiplier=multiplier, shift=shift, binary=binary)
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    n, right, predicted = json.loads(done.stdout)
+    n, right, predicted = run(code, timeout=60)
     assert n > 400_000 and right and predicted is False

@@ -1,13 +1,9 @@
 import copy
 import itertools
-import json
 import math
-import os
 import pickle
 import random
-import subprocess
 import sys
-import textwrap
 
 import numpy as np
 import pytest
@@ -21,6 +17,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from interpreter import run
 
 from stream_pegasos import _pure, engine
 from stream_pegasos._pure import Row
@@ -49,19 +46,6 @@ EMPTY = (1 << 64) - 1
 def key_of_hash(h):
     key = h * INVERSE % (1 << 64)
     return key - (1 << 64) if key >> 63 else key
-
-
-def run(code, **environment):
-    """What a fresh interpreter prints, given as JSON."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 # --- WeightDict -------------------------------------------------------------------------------------------------------

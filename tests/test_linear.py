@@ -2,12 +2,9 @@ import collections
 import copy
 import enum
 import itertools
-import json
 import math
-import os
 import pickle
 import random
-import subprocess
 import sys
 import textwrap
 
@@ -16,6 +13,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interpreter import run
 from river import (
     bandit,
     checks,
@@ -956,18 +954,6 @@ def test_clones_know_nothing(which):
     assert model.clone({"l2": 0.25}).l2 == 0.25
     with pytest.raises(ValueError):
         model.clone({"l2": -1.0})
-
-
-def run(code, **environment):
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def has_compiled():
