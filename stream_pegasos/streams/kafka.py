@@ -170,6 +170,7 @@ class KafkaSource:
             self._raise_if_fatal(error.args[0])
             return False
         self._reporter.up("broker", f"{self.name}: the broker can be reached again")
+        self._last_error = None
         if new:
             self._partitions |= new
             self._assign()
