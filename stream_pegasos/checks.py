@@ -16,6 +16,7 @@ from stream_pegasos._pure.weights import DIRECT_LIMIT, FIRST_NAME, FOLD_BELOW, I
 
 # With l2 and the weights of examples inside these limits every sum stays finite, whatever the stream brings.
 SMALLEST_L2, LARGEST_L2, LARGEST_WEIGHT = 1e-30, 1e30, 1e30
+LARGEST_COUNT = 1 << 62  # so far from the end of 64 bits that no counter comes there
 
 
 def check_number(name: str, value: Any, low: float, high: float) -> None:
@@ -75,7 +76,7 @@ def check_state(
 ) -> None:
     """Raise a ValueError or a TypeError if no learner can have been in this state."""
     check_weights(state, names, (len(state["keys"]),))
-    check_integer("n_iterations", state["n_iterations"], 0, 1 << 62)
+    check_integer("n_iterations", state["n_iterations"], 0, LARGEST_COUNT)
     check_integer("n_buffered", state["n_buffered"], 0, batch_size - 1)
     if not state["n_buffered"] and len(state["buffer_keys"]):
         raise ValueError("the buffer holds features of no example")
@@ -96,7 +97,7 @@ def check_multi_state(state: Mapping[str, Any], names: list[Any], batch_size: in
     """Raise a ValueError or a TypeError if no learner of that many columns can have been in this state."""
     check_weights(state, names, (len(state["keys"]), n_columns))
     check_integers(state["buffer_columns"], (len(state["buffer_keys"]),), 0, n_columns - 1)
-    check_integers(state["n_iterations"], (n_columns,), 0, 1 << 62)
+    check_integers(state["n_iterations"], (n_columns,), 0, LARGEST_COUNT)
     check_integers(state["n_buffered"], (n_columns,), 0, batch_size - 1)
     if not state["n_buffered"][state["buffer_columns"]].all():
         raise ValueError("the buffer holds features of no example")
@@ -125,7 +126,7 @@ def check_kernel_state(state: Mapping[str, Any], names: list[Any], budget: int |
         raise ValueError("the support vectors are not as they were written")
     for begin, end in itertools.pairwise(state["indptr"].tolist()):
         check_unique(state["keys"][begin:end])
-    check_integer("n_iterations", state["n_iterations"], n, 1 << 62)
+    check_integer("n_iterations", state["n_iterations"], n, LARGEST_COUNT)
     check_calibration(state)
 
 
@@ -153,7 +154,7 @@ def check_adaptive_state(state: Mapping[str, Any], names: list[Any]) -> None:
         check_floats(state[name], (len(state["keys"]),))
         if ((state[name] < low) | (state[name] > high)).any():
             raise ValueError(f"{name} are not from {low:g} to {high:g}")
-    check_integer("n_iterations", state["n_iterations"], 0, 1 << 62)
+    check_integer("n_iterations", state["n_iterations"], 0, LARGEST_COUNT)
     check_calibration(state)
 
 

@@ -12,6 +12,7 @@ from river import optim
 from stream_pegasos._pure.weights import INTERCEPT
 from stream_pegasos.binary import BinaryClassifier
 from stream_pegasos.checks import (
+    LARGEST_COUNT,
     check_integer,
     check_max_features,
     check_one_of,
@@ -154,7 +155,7 @@ class PegasosClassifier(BinaryClassifier):
         if isinstance(average, str):
             check_one_of("average", average, ("weighted",))
         else:
-            check_integer("average", int(average) if isinstance(average, bool) else average, 0, 1 << 62)
+            check_integer("average", int(average) if isinstance(average, bool) else average, 0, LARGEST_COUNT)
         check_one_of("counter", counter, ("every", "violations"))
         self.l2 = l2
         self.batch_size = batch_size

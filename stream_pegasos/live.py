@@ -10,7 +10,7 @@ from time import sleep
 from typing import Any
 
 from stream_pegasos.checkpoints import Checkpoints
-from stream_pegasos.checks import check_integer
+from stream_pegasos.checks import LARGEST_COUNT, check_integer
 from stream_pegasos.persistence import Snapshot
 from stream_pegasos.prequential import ExampleError, predict, predict_learn
 from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Source, StreamError
@@ -302,8 +302,8 @@ def _checked(progress: Any) -> dict[str, Any]:
     """What stands in a checkpoint, or nothing; a file may say anything."""
     progress = progress or {}
     try:
-        check_integer("n_read", progress.get("n_read", 0), 0, 1 << 62)
-        check_integer("n_learned", progress.get("n_learned", 0), 0, 1 << 62)
+        check_integer("n_read", progress.get("n_read", 0), 0, LARGEST_COUNT)
+        check_integer("n_learned", progress.get("n_learned", 0), 0, LARGEST_COUNT)
         _, _ = progress.get("sources", (None, None))
         for answer in progress.get("unsent", []):
             Answer(*answer)

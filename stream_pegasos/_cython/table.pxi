@@ -136,14 +136,15 @@ cdef int rebuild(Table* table, Py_ssize_t n_homes, Py_ssize_t spare, Py_ssize_t 
             p = slot * old.stride
             if old.words[p].hash != EMPTY:
                 q = home(table, old.words[p].hash)
-                if table.scattered:
+                if not table.scattered:
+                    q = max(q, taken)
+                else:
                     while q < end(table) - stride and table.words[q].hash != EMPTY:
                         q += stride
-                q = max(q, taken)
                 if q >= end(table) - stride:
                     break
                 copy_entry(&table.words[q], &old.words[p], min(stride, old.stride))
-                taken = 0 if table.scattered else q + stride
+                taken = q + stride
         else:
             break
         free(table.words)
@@ -163,7 +164,7 @@ cdef Py_ssize_t insert(Table* table, Py_ssize_t p, uint64_t h) noexcept nogil:
         gap = p
         while table.words[gap].hash != EMPTY:
             gap += table.stride
-        if gap - home(table, h) > CROWD * table.stride and not table.scattered:
+        if not table.scattered and gap - home(table, h) > CROWD * table.stride:
             table.scattered = True
             if rebuild(table, table.n_homes, SPARE_SLOTS, table.stride) < 0:
                 table.scattered = False

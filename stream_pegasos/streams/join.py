@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
-from stream_pegasos.checks import LARGEST_WEIGHT, check_integer, check_number
+from stream_pegasos.checks import LARGEST_COUNT, LARGEST_WEIGHT, check_integer, check_number
 from stream_pegasos.labels import Label
 from stream_pegasos.streams.readers import Example
 
@@ -147,7 +147,7 @@ def _message(x: Any, y: Any, w: Any, line: Any, id: Any) -> Example:
     if not isinstance(x, (str, dict)) or y is not None or id is None:
         raise TypeError("a message is no unlabelled text with an id")
     check_number("w", w, 0.0, LARGEST_WEIGHT)
-    check_integer("line", line, 0, 1 << 62)
+    check_integer("line", line, 0, LARGEST_COUNT)
     return Example(x, None, w, line, id)
 
 
