@@ -14,12 +14,13 @@ from os import urandom
 import numpy as np
 
 from stream_pegasos._pure import Row, adaptive, kernel, learner, scanner, weights
-from stream_pegasos._pure.encoders import check_value, plain_name
+from stream_pegasos._pure.encoders import DEEPEST_NAME as DEEPEST, check_value, plain_name
 
 cdef extern from "Python.h":
     ctypedef struct PyObject
     int PyUnicode_KIND(object)
     bint PyUnicode_IS_ASCII(object)
+    object PyUnicode_FromObject(object)
     void* PyUnicode_DATA(object)
     Py_ssize_t PyUnicode_GET_LENGTH(object)
     uint32_t PyUnicode_READ(int, const void*, Py_ssize_t) nogil
@@ -30,6 +31,7 @@ cdef extern from "Python.h":
     PyObject* PyList_GET_ITEM(object, Py_ssize_t)
     double PyFloat_AS_DOUBLE(object)
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
+    unsigned long PyThread_get_thread_ident()
     # Look-ups in constant tables, safe without the GIL.
     bint Py_UNICODE_ISALNUM(uint32_t) nogil
     bint Py_UNICODE_ISDECIMAL(uint32_t) nogil
@@ -72,6 +74,7 @@ sp_choose_instructions()
 
 cdef int64_t DIRECT_LIMIT = weights.DIRECT_LIMIT
 cdef int64_t FIRST_NAME = weights.FIRST_NAME
+cdef int DEEPEST_NAME = DEEPEST
 cdef double VALUE_LIMIT = weights.VALUE_LIMIT
 cdef double FOLD_BELOW = weights.FOLD_BELOW
 cdef double FOLD_AVERAGED_BELOW = weights.FOLD_AVERAGED_BELOW

@@ -214,8 +214,9 @@ class Classifier(Saveable, base.MiniBatchClassifier):
 
     def _encode_many(self, X: Any) -> tuple[Encoder, Any]:
         if hasattr(X, "tocsr"):
-            rows = csr_arrays(X.tocsr())
-            return Rows(), rows if self._linear else without_duplicates(rows)
+            matrix = X.tocsr()
+            rows, n_columns = csr_arrays(matrix), matrix.shape[-1]
+            return Rows(n_columns), rows if self._linear else without_duplicates(rows, n_columns)
         if is_frame(X):
             return self._vocabulary, frame_to_dicts(X)
         if isinstance(X, (dict, str, bytes)):

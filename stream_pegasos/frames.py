@@ -71,12 +71,12 @@ def csr_arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np
     return indptr, indices, data
 
 
-def without_duplicates(rows: tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]]) -> Any:
+def without_duplicates(rows: tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]], n_columns: int) -> Any:
     """The arrays of a CSR matrix, with the values of one column in one row added up."""
     from scipy import sparse
 
     indptr, indices, data = rows
-    matrix = sparse.csr_array((data, indices, indptr), (len(indptr) - 1, max(int(indices.max(initial=0)), 0) + 1))
+    matrix = sparse.csr_array((data, indices, indptr), (len(indptr) - 1, n_columns))
     if matrix.has_canonical_format:
         return rows
     matrix = matrix.copy()

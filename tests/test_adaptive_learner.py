@@ -132,7 +132,7 @@ def test_learning_matrices_is_the_algorithm(engine_in_test, options, index):
         dense.learn(x, sign, weight)
     matrix = sparse.csr_array(X)
     arrays = matrix.indptr.astype(np.int64), matrix.indices.astype(index), matrix.data
-    margins, _ = learner.predict_learn_many(engine_in_test.Rows(), arrays, y, c)
+    margins, _ = learner.predict_learn_many(engine_in_test.Rows(1 << 20), arrays, y, c)
     assert margins == pytest.approx(expected, rel=1e-8, abs=1e-10)
     assert_is(learner, dense, range(12))
 
@@ -310,7 +310,7 @@ def test_examples_right_by_the_margin_leave_no_feature(engine_in_test, options):
 @both_engines
 def test_explicit_zeros_are_neither_stored_nor_counted(engine_in_test):
     with_zeros, without = (engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, 30.0, 0.1) for _ in range(2))
-    vocabulary, rows = engine_in_test.Vocabulary(), engine_in_test.Rows()
+    vocabulary, rows = engine_in_test.Vocabulary(), engine_in_test.Rows(1 << 20)
     X, y, c = random_rows(np.random.default_rng(7), 50, 8)
     X[:, 6] = 0.0
     full, thin = sparse.csr_array(np.ones_like(X)), sparse.csr_array(X)

@@ -55,6 +55,7 @@ cdef class AdaptiveLearner:
     cdef readonly Py_ssize_t n_iterations
     cdef Py_ssize_t _max_features
     cdef Guard _guard
+    cdef Hand _hand
     # Of the example in hand: the positions of its features, and the values that the weights meet.
     cdef Py_ssize_t* _positions
     cdef double* _values
@@ -75,7 +76,7 @@ cdef class AdaptiveLearner:
         self._growth = 2.0 ** (1.0 / half_life) if half_life else 1.0
         self._intercept_scaling, self._max_features = intercept_scaling, max_features
         self._evidence = self._calibration.slope = 1.0
-        self._guard = Guard()
+        self._guard, self._hand = Guard(), Hand()
         if make_for(&self._table, 0, 2) < 0 or self._make_room(FEWEST_HOMES) < 0:
             raise MemoryError
 
@@ -119,16 +120,16 @@ cdef class AdaptiveLearner:
 
     def margin(self, Encoder encoder not None, x):
         # Names never learned count in the norm, so they have to be told apart.
-        cdef Py_ssize_t before = load_one(encoder, self._guard, x, True)
+        cdef Py_ssize_t before = load_one(encoder, self._guard, self._hand, x, True)
         try:
-            if self._reserve(encoder._example.n) < 0:
+            if self._reserve(self._hand.example.n) < 0:
                 raise MemoryError
-            return self._margin(&encoder._example)
+            return self._margin(&self._hand.example)
         finally:
             encoder.forget(before)
 
     def contributions(self, Encoder encoder not None, x):
-        cdef Example* e = &encoder._example
+        cdef Example* e = &self._hand.example
         cdef Py_ssize_t i
         self.margin(encoder, x)
         return {
@@ -141,27 +142,28 @@ cdef class AdaptiveLearner:
         return probability_of(&self._calibration, margin)
 
     def learn(self, Encoder encoder not None, x, double y, double weight):
-        cdef Example* e = &encoder._example
+        cdef Example* e = &self._hand.example
         cdef double margin
-        load_one(encoder, self._guard, x, True)
+        cdef Py_ssize_t before = load_one(encoder, self._guard, self._hand, x, True)
         if self._reserve(e.n) < 0:
             raise MemoryError
         margin = self._margin(e)
         if self._learn(e, margin, probability_of(&self._calibration, margin), y, weight) < 0:
             raise MemoryError
+        if not y * margin < self._largest_margin:
+            encoder.forget(before)
 
     def predict_learn_many(self, Encoder encoder not None, X, y=None, weights=None):
-        with encoder._guard.lock:
-            with self._guard.lock:
-                encoder._guard.busy = self._guard.busy = True
-                before, n_before = encoder.size(), self.n_iterations
-                try:
-                    return self._predict_learn_many(encoder, X, y, weights)
-                finally:
-                    if self.n_iterations == n_before:  # nothing was learned
-                        encoder.forget(before)
-                    encoder._release()
-                    encoder._guard.busy = self._guard.busy = False
+        cdef Py_ssize_t before, n_before
+        begin_loop(encoder._guard, self._guard)
+        before, n_before = encoder.size(), self.n_iterations
+        try:
+            return self._predict_learn_many(encoder, X, y, weights)
+        finally:
+            if self.n_iterations == n_before:  # nothing was learned
+                encoder.forget(before)
+            encoder._release()
+            end_loop(encoder._guard, self._guard)
 
     cdef _predict_learn_many(self, Encoder encoder, X, y, weights):
         cdef Py_ssize_t i, n, n_done

@@ -1,3 +1,31 @@
+@cython.final
+cdef class Hand:
+    """The example that a learner has in hand: its own, whatever becomes of the encoder's."""
+
+    cdef Example example
+    cdef Py_ssize_t _hashes_capacity, _values_capacity
+
+    def __dealloc__(self):
+        free(self.example.hashes)
+        free(self.example.values)
+
+    cdef int take(self, const Example* given) except -1:
+        """Copy an example, with room behind for the intercept."""
+        cdef Example* e = &self.example
+        if given.n < MOST_KEPT:
+            release(<void**> &e.hashes, &self._hashes_capacity)
+            release(<void**> &e.values, &self._values_capacity)
+        if (
+            reserve(<void**> &e.hashes, &self._hashes_capacity, given.n + 1, sizeof(uint64_t)) < 0
+            or reserve(<void**> &e.values, &self._values_capacity, given.n + 1, sizeof(double)) < 0
+        ):
+            raise MemoryError
+        e.n, e.factor = given.n, given.factor
+        memcpy(e.hashes, given.hashes, given.n * sizeof(uint64_t))
+        memcpy(e.values, given.values, given.n * sizeof(double))
+        return 0
+
+
 cdef class Encoder:
     """Turns one kind of input into examples. `_load` and `_load_many` check all of it under the GIL, `_fetch` fills
     `_example` without.
@@ -17,8 +45,9 @@ cdef class Encoder:
         free(self._values)
 
     def row(self, x, bint learning):
-        load_one(self, self._guard, x, learning)
-        return self._row()
+        hand = Hand()
+        load_one(self, self._guard, hand, x, learning)
+        return row_of(&hand.example)
 
     def rows(self, X, bint learning):
         cdef Py_ssize_t i, n
@@ -28,7 +57,7 @@ cdef class Encoder:
         for i in range(n):
             if self._fetch(i) < 0:
                 raise MemoryError
-            rows.append(self._row())
+            rows.append(row_of(&self._example))
         return rows
 
     def name(self, int64_t key):
@@ -40,12 +69,6 @@ cdef class Encoder:
 
     cpdef forget(self, Py_ssize_t size):
         """Forget the names that came after that many."""
-
-    cdef _row(self):
-        cdef Example* e = &self._example
-        cdef Py_ssize_t i
-        keys = [<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER) for i in range(e.n)]
-        return Row(keys, [e.values[i] for i in range(e.n)], e.factor)
 
     cdef int _reserve(self, Py_ssize_t n) noexcept nogil:
         """Point the example to memory with room for `n` features and the intercept."""
@@ -82,8 +105,14 @@ cdef class Encoder:
         return -1
 
 
-cdef Py_ssize_t load_one(Encoder encoder, Guard guard, x, bint learning) except -1:
-    """Make the example once no loop is under way; how many names there were before."""
+cdef row_of(const Example* e):
+    cdef Py_ssize_t i
+    keys = [<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER) for i in range(e.n)]
+    return Row(keys, [e.values[i] for i in range(e.n)], e.factor)
+
+
+cdef Py_ssize_t load_one(Encoder encoder, Guard guard, Hand hand, x, bint learning) except -1:
+    """Take the example in hand once no loop is under way; how many names there were before."""
     cdef Py_ssize_t before
     wait_for(encoder._guard, guard)
     before = encoder.size()
@@ -92,14 +121,15 @@ cdef Py_ssize_t load_one(Encoder encoder, Guard guard, x, bint learning) except 
         wait_for(encoder._guard, guard)
         before = encoder.size()
         encoder._load(x, learning)
+    hand.take(&encoder._example)
     return before
 
 
-cdef bint is_plain(name):
+cdef bint is_plain(name, int depth=0):
     """Whether `plain_name` would give a name back as it is."""
     if type(name) is tuple:
         for part in <tuple> name:
-            if not is_plain(part):
+            if depth == DEEPEST_NAME or not is_plain(part, depth + 1):
                 return False
         return True
     return type(name) is str or type(name) is int
@@ -214,9 +244,10 @@ cdef class Vocabulary(Encoder):
         return len(self._keys)
 
     cpdef forget(self, Py_ssize_t size):
-        del self._names[size:]
-        while len(self._keys) > size:
-            self._keys.popitem()
+        if len(self._keys) > size:
+            del self._names[size:]
+            while len(self._keys) > size:
+                self._keys.popitem()
 
     cdef Py_ssize_t _load_many(self, X, bint learning) except -1:
         cdef Py_ssize_t before = len(self._keys), i = 0, n
@@ -261,10 +292,15 @@ cdef class Rows(Encoder):
     cdef const double[::1] _data
     cdef bint _wide, _spread, _in_place  # in place where no intercept is to stand behind the values
     cdef Py_ssize_t _n_columns
+    cdef int64_t _most  # the last column that has a value
+
+    def __init__(self, Py_ssize_t n_columns):
+        self._n_columns = n_columns
 
     cdef Py_ssize_t _load_many(self, X, bint learning) except -1:
         cdef Py_ssize_t i, n
-        cdef int64_t bits = 0  # no column is beyond all bits of all columns
+        cdef int32_t least32 = 0, most32 = -1
+        cdef int64_t least = 0, most = -1
         cdef bint fine = True
         indptr, indices, data = X
         self._indptr, self._data = indptr, data
@@ -277,14 +313,15 @@ cdef class Rows(Encoder):
         with nogil:
             if self._wide:
                 for i in range(n):
-                    bits |= self._indices64[i]
+                    least, most = min(least, self._indices64[i]), max(most, self._indices64[i])
             else:
                 for i in range(n):
-                    bits |= self._indices32[i]
+                    least32, most32 = min(least32, self._indices32[i]), max(most32, self._indices32[i])
+                least, most = least32, most32
             if n:
                 fine = sp_all_within(&self._data[0], n, VALUE_LIMIT)
-        if bits < 0 or bits >= FIRST_NAME:
-            raise ValueError("a column of the matrix is negative or beyond 2**60")
+        if least < 0 or most >= self._n_columns:
+            raise ValueError(f"X has {self._n_columns} columns, and a value in column {least if least < 0 else most}")
         if not fine:
             for i in range(n):
                 if not fabs(self._data[i]) <= VALUE_LIMIT:
@@ -292,12 +329,12 @@ cdef class Rows(Encoder):
                         f"column {indices[i]} holds the value {self._data[i]!r}; "
                         f"values must be finite and at most {VALUE_LIMIT:g} in size"
                     )
-        self._n_columns = bits + 1
+        self._most = most
         return self._indptr.shape[0] - 1
 
     cdef bint _is_dense(self) noexcept nogil:
         """Whether columns come again so often that a loop gains by having the weights by column."""
-        return not self._wide and self._n_columns < self._data.shape[0] // 4
+        return not self._wide and self._most < self._data.shape[0] // 4
 
     cdef int _fetch(self, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t begin = self._indptr[i], j

@@ -44,6 +44,10 @@ cdef double best_mixture(double share, double log_similarity) noexcept nogil:
     return low
 
 
+cdef inline bint is_supporting(double margin, double y, double weight) noexcept nogil:
+    return y * margin < 1.0 and weight > 0.0
+
+
 @cython.final
 cdef class KernelLearner:
     """For each feature a list of its uses in the support vectors, so that an example meets only those that share one."""
@@ -65,6 +69,7 @@ cdef class KernelLearner:
     cdef Py_ssize_t _n, _capacity, _similarities_capacity, _values_capacity
     cdef Calibration _calibration
     cdef Guard _guard
+    cdef Hand _hand
 
     def __init__(
         self,
@@ -78,7 +83,7 @@ cdef class KernelLearner:
         bint merge,
     ):
         self.arguments = (l2, t0, kernel_name, gamma, coef0, degree, budget, bool(merge))
-        self._guard = Guard()
+        self._guard, self._hand = Guard(), Hand()
         self._l2, self._t0, self._gamma, self._coef0, self._degree = l2, t0, gamma, coef0, degree
         self._kernel = ["linear", "polynomial", "rbf", "cosine"].index(kernel_name)
         self._budget, self._merge = budget, merge
@@ -108,9 +113,9 @@ cdef class KernelLearner:
 
     def margin(self, Encoder encoder not None, x):
         # Names never learned count in ‖x‖, so they have to be told apart.
-        cdef Py_ssize_t before = load_one(encoder, self._guard, x, True)
+        cdef Py_ssize_t before = load_one(encoder, self._guard, self._hand, x, True)
         try:
-            check_status(self._find_similarities(&encoder._example))
+            check_status(self._find_similarities(&self._hand.example))
             return self._margin()
         finally:
             encoder.forget(before)
@@ -119,31 +124,32 @@ cdef class KernelLearner:
         return probability_of(&self._calibration, margin)
 
     def learn(self, Encoder encoder not None, x, double y, double weight):
-        cdef Py_ssize_t before = load_one(encoder, self._guard, x, True)
+        cdef Py_ssize_t before = load_one(encoder, self._guard, self._hand, x, True)
+        cdef double margin
+        cdef bint kept = False
         try:
-            check_status(self._find_similarities(&encoder._example))
-            check_status(self._learn(&encoder._example, self._margin(), y, weight))
-        except BaseException:
-            encoder.forget(before)
-            raise
+            check_status(self._find_similarities(&self._hand.example))
+            margin = self._margin()
+            kept = is_supporting(margin, y, weight)
+            check_status(self._learn(&self._hand.example, margin, y, weight))
+        finally:
+            if not kept:
+                encoder.forget(before)
 
     def predict_learn_many(self, Encoder encoder not None, X, y=None, weights=None):
-        with encoder._guard.lock:
-            with self._guard.lock:
-                encoder._guard.busy = self._guard.busy = True
-                before, done = encoder.size(), False
-                try:
-                    result = self._predict_learn_many(encoder, X, y, weights)
-                    done = y is not None
-                    return result
-                finally:
-                    if not done:
-                        encoder.forget(before)
-                    encoder._release()
-                    encoder._guard.busy = self._guard.busy = False
+        cdef Py_ssize_t before, n_before
+        begin_loop(encoder._guard, self._guard)
+        before, n_before = encoder.size(), self.n_iterations
+        try:
+            return self._predict_learn_many(encoder, X, y, weights)
+        finally:
+            if self.n_iterations == n_before:  # nothing was learned
+                encoder.forget(before)
+            encoder._release()
+            end_loop(encoder._guard, self._guard)
 
     cdef _predict_learn_many(self, Encoder encoder, X, y, weights):
-        cdef Py_ssize_t i, n
+        cdef Py_ssize_t i, n, n_done
         cdef bint learning = y is not None, weighted = weights is not None
         cdef const double[::1] labels, example_weights
         cdef double[::1] out_margins, out_probabilities
@@ -153,7 +159,7 @@ cdef class KernelLearner:
             labels = y
         if weighted:
             example_weights = weights
-        n = encoder._load_many(X, True)
+        n = n_done = encoder._load_many(X, True)
         margins, probabilities = np.empty(n), np.empty(n)
         out_margins, out_probabilities = margins, probabilities
         with nogil:
@@ -162,6 +168,8 @@ cdef class KernelLearner:
                 if status == 0:
                     status = self._find_similarities(e)
                 if status < 0:
+                    if i:  # what was learned so far is told first
+                        n_done, status = i, 0
                     break
                 out_margins[i] = self._margin()
                 out_probabilities[i] = probability_of(&self._calibration, out_margins[i])
@@ -170,7 +178,7 @@ cdef class KernelLearner:
                     if status < 0:
                         break
         check_status(status)
-        return margins, probabilities
+        return margins[:n_done], probabilities[:n_done]
 
     def flush(self):
         pass
@@ -308,7 +316,7 @@ cdef class KernelLearner:
         cdef double probability = probability_of(&self._calibration, margin)
         calibrate(&self._calibration, -y * margin * (1.0 - probability if y > 0.0 else probability))
         self.n_iterations += 1
-        if y * margin < 1.0 and weight > 0.0:
+        if is_supporting(margin, y, weight):
             if self._add(e, weight * y) < 0:
                 return NO_MEMORY
             if 0 < self._budget < self._n:

@@ -73,6 +73,7 @@ cdef class Learner:
     cdef uint64_t* _buffer_hashes
     cdef double* _buffer_values
     cdef Py_ssize_t _buffer_size, _buffer_hashes_capacity, _buffer_values_capacity
+    cdef Hand _hand
     cdef Py_ssize_t* _slots  # where in the table each feature of the example in hand is
     cdef Py_ssize_t _slots_capacity
 
@@ -102,6 +103,7 @@ cdef class Learner:
             max_features,
         )
         self.weights = WeightDict(average_from > 0)
+        self._hand = Hand()
         self._l2, self._t0, self._intercept_scaling = l2, t0, intercept_scaling
         self._batch_size, self._project = batch_size, project
         self._average_from, self._average_by_t = average_from, average_by_t
@@ -124,36 +126,39 @@ cdef class Learner:
         return object.__sizeof__(self) + self._buffer_size * 16  # the weights count for themselves
 
     def margin(self, Encoder encoder not None, x):
-        load_one(encoder, self.weights._guard, x, False)
-        if self._begin(&encoder._example) < 0:
+        cdef Example* e = &self._hand.example
+        load_one(encoder, self.weights._guard, self._hand, x, False)
+        if self._begin(e) < 0:
             raise MemoryError
-        return self._predict(&encoder._example, self._margin(&encoder._example))
+        return self._predict(e, self._margin(e))
 
     def probability(self, double margin):
         return probability_of(&self._calibration, margin)
 
     def learn(self, Encoder encoder not None, x, double y, double weight):
-        cdef Example* e = &encoder._example
+        cdef Example* e = &self._hand.example
         cdef double margin, predicted
-        load_one(encoder, self.weights._guard, x, True)
+        cdef Py_ssize_t before
+        if self._initializer is not None:  # Python runs in the middle of the step, which only loops are prepared for
+            self.predict_learn_many(encoder, [x], np.array([y]), np.array([weight]))
+            return
+        before = load_one(encoder, self.weights._guard, self._hand, x, True)
         if self._begin(e) < 0:
             raise MemoryError
         margin = self._margin(e)
         predicted = self._predict(e, margin)
-        if self._initializer is not None:
-            margin = self._initialize(encoder)
         if self._learn(e, margin, predicted, probability_of(&self._calibration, predicted), y, weight) < 0:
             raise MemoryError
+        if not y * margin < 1.0:
+            encoder.forget(before)
 
     def predict_learn_many(self, Encoder encoder not None, X, y=None, weights=None):
-        with encoder._guard.lock:
-            with self.weights._guard.lock:
-                encoder._guard.busy = self.weights._guard.busy = True
-                try:
-                    return self._predict_learn_many(encoder, X, y, weights)
-                finally:
-                    encoder._release()
-                    encoder._guard.busy = self.weights._guard.busy = False
+        begin_loop(encoder._guard, self.weights._guard)
+        try:
+            return self._predict_learn_many(encoder, X, y, weights)
+        finally:
+            encoder._release()
+            end_loop(encoder._guard, self.weights._guard)
 
     cdef _predict_learn_many(self, Encoder encoder, X, y, weights):
         cdef Py_ssize_t i, n, n_done
@@ -172,7 +177,7 @@ cdef class Learner:
         margins, probabilities = np.empty(n), np.empty(n)
         out_margins, out_probabilities = margins, probabilities
         if self._is_plain() and isinstance(encoder, Rows) and (<Rows> encoder)._is_dense():
-            if self.weights._spread_out((<Rows> encoder)._n_columns) < 0:
+            if self.weights._spread_out((<Rows> encoder)._most + 1) < 0:
                 raise MemoryError
             (<Rows> encoder)._spread = True
             (<Rows> encoder)._in_place = self._intercept_scaling == 0.0
@@ -268,15 +273,18 @@ cdef class Learner:
         """Give new features of the example in hand their first weights; its margin with them."""
         cdef Example* e = &encoder._example
         cdef Py_ssize_t i
-        cdef double first
-        cdef bint new = False
+        cdef int64_t key
+        cdef double value
+        cdef dict first = {}  # all drawn before any is taken in, as drawing may fail
         for i in range(e.n if self._initial_scale != 0.0 else 0):
             if e.values[i] != 0.0 and e.hashes[i] != INTERCEPT_HASH and not self.weights._has(e.hashes[i]):
-                new = True
-                first = self._initializer(encoder.name(<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER)))
-                if self.weights._add(e.hashes[i], self._initial_scale * first / self.weights._a) < 0:
-                    raise MemoryError
-        if new and (self._project or self.n_iterations == 0):
+                key = <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER)
+                if key not in first:
+                    first[key] = self._initializer(encoder.name(key))
+        for key, value in first.items():
+            if self.weights._add(hash_key(key), self._initial_scale * value / self.weights._a) < 0:
+                raise MemoryError
+        if first and (self._project or self.n_iterations == 0):
             self._back_into_ball()
         find_homes(&self.weights._table, e, self._slots)
         return self._margin(e)

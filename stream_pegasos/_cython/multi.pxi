@@ -31,12 +31,13 @@ cdef class MultiLearner:
     cdef Py_ssize_t* _slots  # where in the table each feature of the example in hand is
     cdef Py_ssize_t _slots_capacity
     cdef Guard _guard
+    cdef Hand _hand
 
     def __init__(
         self, double l2, Py_ssize_t batch_size, double t0, bint project, double intercept_scaling, bint joint
     ):
         self.arguments = (l2, batch_size, t0, bool(project), intercept_scaling, bool(joint))
-        self._guard = Guard()
+        self._guard, self._hand = Guard(), Hand()
         self._l2, self._t0, self._intercept_scaling = l2, t0, intercept_scaling
         self._batch_size, self._project, self._joint = batch_size, project, joint
         self._calibration.slope = 1.0
@@ -87,10 +88,10 @@ cdef class MultiLearner:
 
     def margins(self, Encoder encoder not None, x):
         cdef Py_ssize_t c
-        load_one(encoder, self._guard, x, False)
-        if self._begin(&encoder._example) < 0:
+        load_one(encoder, self._guard, self._hand, x, False)
+        if self._begin(&self._hand.example) < 0:
             raise MemoryError
-        self._find_margins(&encoder._example)
+        self._find_margins(&self._hand.example)
         result = np.empty(self.n_columns)
         cdef double[::1] out = result
         for c in range(self.n_columns):
@@ -98,10 +99,10 @@ cdef class MultiLearner:
         return result
 
     def learn(self, Encoder encoder not None, x, Py_ssize_t y, double weight, signs=None):
-        cdef Example* e = &encoder._example
+        cdef Example* e = &self._hand.example
         cdef const double[:, ::1] given
         cdef const double* own = NULL
-        load_one(encoder, self._guard, x, True)
+        load_one(encoder, self._guard, self._hand, x, True)
         if signs is not None:
             given = signs
             own = &given[y, 0] if given.shape[1] else self._own_signs
@@ -112,14 +113,12 @@ cdef class MultiLearner:
             raise MemoryError
 
     def predict_learn_many(self, Encoder encoder not None, X, y=None, weights=None, signs=None):
-        with encoder._guard.lock:
-            with self._guard.lock:
-                encoder._guard.busy = self._guard.busy = True
-                try:
-                    return self._predict_learn_many(encoder, X, y, weights, signs)
-                finally:
-                    encoder._release()
-                    encoder._guard.busy = self._guard.busy = False
+        begin_loop(encoder._guard, self._guard)
+        try:
+            return self._predict_learn_many(encoder, X, y, weights, signs)
+        finally:
+            encoder._release()
+            end_loop(encoder._guard, self._guard)
 
     cdef _predict_learn_many(self, Encoder encoder, X, y, weights, signs):
         cdef Py_ssize_t i, c, n, n_columns = self.n_columns

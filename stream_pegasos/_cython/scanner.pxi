@@ -271,20 +271,27 @@ cdef class Scanner(Encoder):
 
     def transform_one(self, text):
         cdef Py_ssize_t i
+        cdef Hand hand = Hand()
+        cdef Example* e = &hand.example
+        cdef double length
         wait_for(self._guard, self._guard)
-        if text is not self._last or self._last_features is None:
-            self._load(text, False)
-            self._last_features = {self._indices[i]: self._example.values[i] / self._length for i in range(self._n)}
-        return self._last_features.copy()
+        if text is self._last and self._last_features is not None:
+            return self._last_features.copy()
+        self._load(text, False)
+        hand.take(&self._example)
+        length = self._length
+        features = {<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER): e.values[i] / length for i in range(e.n)}
+        if text is self._last:  # and not one that another thread has brought meanwhile
+            self._last_features = features.copy()
+        return features
 
     def transform_many(self, texts):
-        with self._guard.lock:
-            self._guard.busy = True
-            try:
-                return self._transform_many(texts)
-            finally:
-                self._release()
-                self._guard.busy = False
+        begin_loop(self._guard, self._guard)
+        try:
+            return self._transform_many(texts)
+        finally:
+            self._release()
+            end_loop(self._guard, self._guard)
 
     cdef _transform_many(self, texts):
         cdef Py_ssize_t i, j, n, total = 0, capacity = 0
@@ -356,6 +363,9 @@ cdef class Scanner(Encoder):
                 raise TypeError(f"a text must be a str, not {type(x).__name__}")
             text = &self._texts[i]
             text.fold = self._fold
+            if type(x) is not str:  # of whose methods none is to run
+                x = PyUnicode_FromObject(x)
+                self._held.append(x)
             if not PyUnicode_IS_ASCII(x) and self._fold & SP_LOWER and lowers_irregularly(x):
                 x = x.lower()
                 self._held.append(x)

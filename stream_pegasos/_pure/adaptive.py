@@ -88,13 +88,13 @@ class AdaptiveLearner:
         return np.array([feature.weight * self._scale(feature) for feature in features], np.float64)
 
     def margin(self, encoder: Encoder, x: Any) -> float:
-        with reading(encoder, False):
+        with reading(encoder, self):
             row = encoder.row(x, True)
             return self._margin(row, self._scaled(row))
 
     def contributions(self, encoder: Encoder, x: Any) -> dict[int, float]:
         """What each feature that has been learned adds to the margin, which is their sum and the intercept."""
-        with reading(encoder, False):
+        with reading(encoder, self):
             row = encoder.row(x, True)
             pairs = zip(row.keys, self._scaled(row), strict=True)
             return {key: self._features[key].weight * value for key, value in pairs if key in self._features}
@@ -105,10 +105,11 @@ class AdaptiveLearner:
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> None:
         """Take in one example with label y = ±1."""
-        with reading(encoder, True):
-            row = encoder.row(x, True)
-            values = self._scaled(row)
-            self._learn(row, values, self._margin(row, values), y, weight)
+        before = encoder.size()
+        row = encoder.row(x, True)
+        values = self._scaled(row)
+        if not self._learn(row, values, self._margin(row, values), y, weight):
+            encoder.forget(before)
 
     def predict_learn_many(
         self,
@@ -120,7 +121,7 @@ class AdaptiveLearner:
         """Margin and probability of each example, in turn, before it is learned; without y nothing is learned. It ends
         with the example that brings in a feature beyond `max_features`.
         """
-        with reading(encoder, y is not None):
+        with reading(encoder, self):
             rows = encoder.rows(X, True)
             margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
             for i, row in enumerate(rows):
@@ -175,9 +176,11 @@ class AdaptiveLearner:
         pairs = zip(row.keys, values, strict=True)
         return self.intercept + sum(self._features.get(key, UNKNOWN).weight * value for key, value in pairs)
 
-    def _learn(self, row: Row, values: list[float], margin: float, y: float, weight: float) -> None:
+    def _learn(self, row: Row, values: list[float], margin: float, y: float, weight: float) -> bool:
+        """Whether there was a step."""
         self._calibration.learn(margin, y)
-        if y * margin < self._largest_margin:
+        is_near = y * margin < self._largest_margin
+        if is_near:
             slope = (y * margin < 1.0) if self._hinge else 1.0 / (1.0 + math.exp(min(y * margin, 700.0)))
             gradient = -y * weight * slope
             self._learn_feature(self._intercept, gradient * self._intercept_scaling, y, weight)
@@ -189,6 +192,7 @@ class AdaptiveLearner:
         self._evidence *= self._growth
         if self._evidence > LARGEST_EVIDENCE:
             self._weigh_anew()
+        return is_near
 
     def _learn_feature(self, feature: Feature, gradient: float, y: float, weight: float) -> None:
         square = gradient * gradient

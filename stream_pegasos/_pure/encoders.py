@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -34,17 +34,24 @@ class Encoder:
         """Forget the names that came after that many."""
 
 
+# Tuples in tuples, so that files can hold every name.
+DEEPEST_NAME = 32
+
+
+class Counting(Protocol):
+    n_iterations: int
+
+
 @contextlib.contextmanager
-def reading(encoder: Encoder, learning: bool) -> Iterator[None]:
-    """Where also names never learned count, so that rows are read as for learning: forget these names, unless the rows
-    were learned.
+def reading(encoder: Encoder, learner: Counting) -> Iterator[None]:
+    """Where also names never learned count, so that rows are read as for learning: forget these names, unless something
+    was learned.
     """
-    before, learned = encoder.size(), False
+    before, n_before = encoder.size(), learner.n_iterations
     try:
         yield
-        learned = learning
     finally:
-        if not learned:
+        if learner.n_iterations == n_before:
             encoder.forget(before)
 
 
@@ -140,20 +147,24 @@ def check_value(name: Any, value: Any) -> float:
     return number
 
 
-def plain_name(name: Any) -> int | str | tuple[Any, ...]:
+def plain_name(name: Any, depth: int = 0) -> int | str | tuple[Any, ...]:
     """A feature name as an int, a str or a tuple of those; what compares equal is the same feature.
 
     Raises
     ------
     TypeError
         If it is none of these, nor a bool.
+    ValueError
+        If tuples stand in one another deeper than `DEEPEST_NAME`.
     """
     if isinstance(name, (int, np.bool_, np.integer)):
         return int(name)
     if isinstance(name, str):
         return str(name)
     if isinstance(name, tuple):
-        return tuple(plain_name(part) for part in name)
+        if depth == DEEPEST_NAME and name:
+            raise ValueError(f"a feature name is a tuple nested more than {DEEPEST_NAME} deep")
+        return tuple(plain_name(part, depth + 1) for part in name)
     raise TypeError(
         f"feature name {name!r} is a {type(name).__name__}; names must be int, str, bool or tuples of those"
     )
@@ -162,10 +173,14 @@ def plain_name(name: Any) -> int | str | tuple[Any, ...]:
 class Rows(Encoder):
     """The rows of a CSR matrix, given as (indptr, indices, data); their columns are the keys."""
 
+    def __init__(self, n_columns: int) -> None:
+        self._n_columns = n_columns
+
     def rows(self, X: Any, learning: bool) -> list[Row]:
         indptr, indices, data = (array.tolist() for array in X)
-        if indices and not 0 <= min(indices) <= max(indices) < FIRST_NAME:
-            raise ValueError("a column of the matrix is negative or beyond 2**60")
+        least, most = min(indices, default=0), max(indices, default=-1)
+        if least < 0 or most >= self._n_columns:
+            raise ValueError(f"X has {self._n_columns} columns, and a value in column {least if least < 0 else most}")
         for position, value in enumerate(data):
             if not abs(value) <= VALUE_LIMIT:
                 raise ValueError(

@@ -66,7 +66,7 @@ class KernelLearner:
 
     def margin(self, encoder: Encoder, x: Any) -> float:
         """⟨w, φ(x)⟩"""
-        with reading(encoder, False):
+        with reading(encoder, self):
             return self._margin(self._similarities(self._vector(encoder, encoder.row(x, True))))
 
     def probability(self, margin: float) -> float:
@@ -75,9 +75,11 @@ class KernelLearner:
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> None:
         """Take the step with one example of label y = ±1."""
-        with reading(encoder, True):
+        before = encoder.size()
+        with reading(encoder, self):
             vector = self._vector(encoder, encoder.row(x, True))
-            self._learn(vector, self._similarities(vector), y, weight)
+            if not self._learn(vector, self._similarities(vector), y, weight):
+                encoder.forget(before)
 
     def predict_learn_many(
         self,
@@ -86,13 +88,20 @@ class KernelLearner:
         y: NDArray[np.float64] | None = None,
         weights: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Margin and probability of each example, in turn, before it is learned; without y nothing is learned."""
-        with reading(encoder, y is not None):
+        """Margin and probability of each example, in turn, before it is learned; without y nothing is learned. It ends
+        before an example that has no finite similarity, which raises where it is the first.
+        """
+        with reading(encoder, self):
             rows = encoder.rows(X, True)
             margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
             for i, row in enumerate(rows):
-                vector = self._vector(encoder, row)
-                similarities = self._similarities(vector)
+                try:
+                    vector = self._vector(encoder, row)
+                    similarities = self._similarities(vector)
+                except Exception:
+                    if i == 0:
+                        raise
+                    return margins[:i], probabilities[:i]
                 margins[i] = self._margin(similarities)
                 probabilities[i] = self.probability(margins[i])
                 if y is not None:
@@ -144,14 +153,17 @@ class KernelLearner:
         total = sum(beta * k for beta, k in zip(self._coefficients, similarities, strict=True))
         return total / (self._l2 * (self.n_iterations + self._t0))
 
-    def _learn(self, x: SupportVector, similarities: list[float], y: float, weight: float) -> None:
+    def _learn(self, x: SupportVector, similarities: list[float], y: float, weight: float) -> bool:
+        """Whether the example is among the support vectors from now on."""
         margin = self._margin(similarities)
         self._calibration.learn(margin, y)
         self.n_iterations += 1
-        if y * margin < 1.0 and weight > 0.0:
+        supports = y * margin < 1.0 and weight > 0.0
+        if supports:
             self._add(x, weight * y)
             if 0 < self._budget < len(self):
                 self._make_room()
+        return supports
 
     def _add(self, x: SupportVector, beta: float) -> None:
         for i, z in enumerate(self._vectors):

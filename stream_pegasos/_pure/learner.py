@@ -140,7 +140,9 @@ class Learner:
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> None:
         """Take in one example with label y = ±1, and the step if it fills the batch."""
-        self.learn_row(with_intercept(encoder.row(x, True), self._intercept_scaling), y, weight, encoder)
+        before = encoder.size()
+        if not self.learn_row(with_intercept(encoder.row(x, True), self._intercept_scaling), y, weight, encoder):
+            encoder.forget(before)
 
     def predict_learn_many(
         self,
@@ -174,16 +176,19 @@ class Learner:
         self._initial_scale = -self._initial_scale
         self._buffer = [(key, -value) for key, value in self._buffer]
 
-    def learn_row(self, row: Row, y: float, weight: float, encoder: Encoder) -> None:
+    def learn_row(self, row: Row, y: float, weight: float, encoder: Encoder) -> bool:
+        """Whether the features are known from now on."""
         self._calibration.learn(self.weights.predict(row), y)
         self._initialize(encoder, row)
-        if y * self.weights.dot(row) < 1.0:
+        violated = y * self.weights.dot(row) < 1.0
+        if violated:
             coefficient = weight * y * row.factor
             self._buffer += [(key, coefficient * x) for key, x in zip(row.keys, row.values, strict=True)]
             self._n_violations += 1
         self._n_buffered += 1
         if self._n_buffered == self._batch_size:
             self._step()
+        return violated or self._initializer is not None
 
     def _step(self) -> None:
         buffer, n_buffered = self._buffer, self._n_buffered
@@ -208,9 +213,9 @@ class Learner:
             return
         items = zip(row.keys, row.values, strict=True)
         new = dict.fromkeys(key for key, x in items if x != 0.0 and key != INTERCEPT and key not in self.weights)
-        for key in new:
-            first = self._initializer(encoder.name(key))
-            self.weights.add(Row([key], [1.0]), self._initial_scale * first)
+        first = {key: self._initializer(encoder.name(key)) for key in new}
+        for key, value in first.items():
+            self.weights.add(Row([key], [1.0]), self._initial_scale * value)
         if new and (self._project or self.n_iterations == 0):
             self._back_into_ball()
 
