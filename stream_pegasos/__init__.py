@@ -9,6 +9,8 @@ from stream_pegasos.ordinal import OrdinalPegasosClassifier
 from stream_pegasos.persistence import load
 from stream_pegasos.text import PegasosTextClassifier
 
+__version__ = "0.1.0"
+
 __all__ = [
     "AdaptiveClassifier",
     "HashedBagOfWords",
@@ -17,5 +19,6 @@ __all__ = [
     "OrdinalPegasosClassifier",
     "PegasosClassifier",
     "PegasosTextClassifier",
+    "__version__",
     "load",
 ]

@@ -13,8 +13,8 @@ from os import urandom
 
 import numpy as np
 
-from stream_pegasos._pure import Row, adaptive, kernel, learner, scanner, weights
-from stream_pegasos._pure.encoders import DEEPEST_NAME as DEEPEST, check_value, plain_name
+from stream_pegasos._pure import Row, adaptive, encoders, kernel, learner, scanner, weights
+from stream_pegasos._pure.encoders import check_value, plain_name
 
 cdef extern from "Python.h":
     ctypedef struct PyObject
@@ -74,7 +74,9 @@ sp_choose_instructions()
 
 cdef int64_t DIRECT_LIMIT = weights.DIRECT_LIMIT
 cdef int64_t FIRST_NAME = weights.FIRST_NAME
-cdef int DEEPEST_NAME = DEEPEST
+cdef int DEEPEST_NAME = encoders.DEEPEST_NAME
+cdef Py_ssize_t NAMES_HELD = encoders.NAMES_HELD
+cdef Py_ssize_t SPARE_NAMES = encoders.SPARE_NAMES
 cdef double VALUE_LIMIT = weights.VALUE_LIMIT
 cdef double FOLD_BELOW = weights.FOLD_BELOW
 cdef double FOLD_AVERAGED_BELOW = weights.FOLD_AVERAGED_BELOW
@@ -96,6 +98,8 @@ cdef extern from *:
     #define EMPTY 0xFFFFFFFFFFFFFFFFULL /* the hash of a key that no encoder gives out */
     """
     const uint64_t MULTIPLIER, INVERSE_MULTIPLIER, ALL_BITS, EMPTY
+
+cdef int64_t TEMPORARY = 1 << 61  # keys from here on are those of names that may yet be forgotten
 
 
 cdef extern from *:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,12 @@ from stream_pegasos.checks import (
     check_one_of,
     check_share,
 )
-from stream_pegasos.classifier import Bools, ClassWeight, Floats, Outcomes
+from stream_pegasos.classifier import Bools, ClassWeight, Floats, Outcomes, PartlyLearnedError
 from stream_pegasos.decisions import FalsePositiveControl
 from stream_pegasos.engine import AdaptiveLearner, Encoder
 from stream_pegasos.frames import some_rows
 from stream_pegasos.labels import Label, Labels
-from stream_pegasos.persistence import is_drift_detector
+from stream_pegasos.persistence import Arrays, is_drift_detector
 
 __all__ = ["AdaptiveClassifier"]
 
@@ -46,8 +46,8 @@ class AdaptiveClassifier(BinaryClassifier):
     that are right by far teach nothing and are skipped, which makes learning fast and keeps p_j and n_j about examples
     that are hard to tell apart.
 
-    Labels may be bool, int or str. The margin is for `True`, or for 1 beside 0 or −1; with other labels the first one
-    met is the negative one, unless `pos_label` says otherwise.
+    Labels may be bool, int or str. The margin is for `True`, for 1 beside 0 or −1, or for "true" beside "false"; with
+    other labels the first one met is the negative one, unless `pos_label` says otherwise.
 
     Parameters
     ----------
@@ -74,7 +74,8 @@ class AdaptiveClassifier(BinaryClassifier):
         `"balanced"`: N / (K · n), where N examples of K labels were learned so far and n of the label, the example
         itself included.
     pos_label
-        The label that positive margins stand for.
+        The label that positive margins stand for. A bool, 0 or 1 also stands for its text, and the other way round.
+        With a `threshold` or a `max_false_positive_rate` it is needed, unless labels are bool, 0 and 1, or −1 and 1.
     threshold
         The positive label is predicted where its probability is above it; between 0 and 1, both excluded. At 0.5 that
         is where the margin is above 0.
@@ -114,7 +115,7 @@ class AdaptiveClassifier(BinaryClassifier):
     Raises
     ------
     TypeError, ValueError
-        If a parameter is of another type or out of its range.
+        If a parameter is of another type or out of its range. When learning also a ValueError if `pos_label` is needed.
 
     Notes
     -----
@@ -175,7 +176,7 @@ class AdaptiveClassifier(BinaryClassifier):
     def __init__(
         self,
         learning_rate: float = 0.5,
-        loss: str = "log",
+        loss: Literal["hinge", "log"] = "log",
         margin: float | None = 5.0,
         naive_bayes: bool = True,
         smoothing: float = 0.5,
@@ -234,6 +235,7 @@ class AdaptiveClassifier(BinaryClassifier):
                 max_features or 0,
             ),
             watched=max_false_positive_rate is not None or drift_detector is not None,
+            needs_positive=max_false_positive_rate is not None or threshold != 0.5,
         )
 
     @property
@@ -266,9 +268,14 @@ class AdaptiveClassifier(BinaryClassifier):
         if self._control is None:
             return Outcomes(margins, probabilities, self._positive_many(margins, probabilities))
         n_undecided = self._n_undecided(labels, signs)
-        examples = enumerate(zip(margins.tolist(), probabilities.tolist(), signs.tolist(), strict=True))
-        positive = [i >= n_undecided and self._decide_and_count(*example) for i, example in examples]
-        return Outcomes(margins, probabilities, np.array(positive, bool))
+        positive = np.zeros(len(signs), bool)
+        for i, (margin, probability, sign) in enumerate(
+            zip(margins.tolist(), probabilities.tolist(), signs.tolist(), strict=True)
+        ):
+            if i >= n_undecided:
+                positive[i] = self._rule(margin, probability)
+                self._count(margin, bool(positive[i]), sign)
+        return Outcomes(margins, probabilities, positive)
 
     def _learn_in_turn(
         self, encoder: Encoder, rows: Any, labels: Labels, signs: Floats, weights: Floats | None
@@ -281,8 +288,16 @@ class AdaptiveClassifier(BinaryClassifier):
             row, this = some_rows(rows, i, i + 1), slice(i, i + 1)
             margins[this], probabilities[this] = self._learner.predict_learn_many(encoder, row)
             if i >= n_undecided:
-                positive[i] = self._decide_and_count(float(margins[i]), float(probabilities[i]), sign)
-                self._tell_detector(positive[i] != (sign > 0.0))
+                positive[i] = self._rule(float(margins[i]), float(probabilities[i]))
+                try:
+                    self._tell_detector(positive[i] != (sign > 0.0))
+                except Exception as error:
+                    if not i:
+                        raise
+                    raise PartlyLearnedError(
+                        i, Outcomes(margins[:i], probabilities[:i], positive[:i]), error
+                    ) from error
+                self._count(float(margins[i]), bool(positive[i]), sign)
             self._learn_rows(encoder, row, signs[this], None if weights is None else weights[this])
         return Outcomes(margins, probabilities, positive)
 
@@ -295,12 +310,10 @@ class AdaptiveClassifier(BinaryClassifier):
             met, _ = met.with_labels([labels.of_sign(sign)])
         return len(signs)
 
-    def _decide_and_count(self, margin: float, probability: float, sign: float) -> bool:
-        """Whether an example is predicted to be positive that is then learned with that sign."""
-        positive = bool(self._rule(margin, probability))
+    def _count(self, margin: float, flagged: bool, sign: float) -> None:
+        """Take note of what was predicted of an example with that sign."""
         if self._control is not None and sign < 0.0:
-            self._control.learn(margin, positive)
-        return positive
+            self._control.learn(margin, flagged)
 
     def _tell_detector(self, wrong: bool) -> None:
         self._detector.update(bool(wrong) if isinstance(self._detector, base.BinaryDriftDetector) else float(wrong))
@@ -321,16 +334,16 @@ class AdaptiveClassifier(BinaryClassifier):
         choices = super()._choices
         return (None,) if self._control is not None and choices == (self._labels.positive,) else choices
 
-    def _to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        arrays, values = super()._to_state()
+    def _to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
+        arrays, names, values = super()._to_state()
         values["n_drifts"] = self.n_drifts
         if self._control is not None:
             values["false_positive_control"] = self._control.get_state()
-        return arrays, values
+        return arrays, names, values
 
     @classmethod
-    def _from_state(cls, arrays: Mapping[str, NDArray[Any]], values: Any) -> Self:
-        model = super()._from_state(arrays, values)
+    def _from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
+        model = super()._from_state(arrays, names, values)
         check_integer("n_drifts", values["n_drifts"], 0, model.n_iterations)
         model.n_drifts = values["n_drifts"]
         if model._control is not None:

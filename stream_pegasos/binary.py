@@ -9,9 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos._pure.weights import FIRST_NAME, INTERCEPT
+from stream_pegasos._pure.weights import INTERCEPT
 from stream_pegasos.checks import LARGEST_WEIGHT, check_lengths, check_number
-from stream_pegasos.classifier import Bools, Classifier, ClassWeight, Floats, Outcomes, check_class_weight
+from stream_pegasos.classifier import (
+    READ_AGAIN,
+    Bools,
+    Classifier,
+    ClassWeight,
+    Floats,
+    Outcomes,
+    PartlyLearnedError,
+    balanced_weights,
+    check_class_weight,
+)
 from stream_pegasos.engine import AdaptiveLearner, Encoder, KernelLearner, Learner, Vocabulary, signs_of
 from stream_pegasos.frames import n_rows, some_rows
 from stream_pegasos.labels import Label, Labels, label_array, label_list
@@ -21,9 +31,6 @@ __all__ = ["BinaryClassifier"]
 
 # The arrays of a learner's state that have an entry a feature.
 OF_FEATURES = {"keys", "values", "sums", "log_ratios", "gradient_squares", "positives", "negatives"}
-
-# So many rows are read again after features have been forgotten: few, as most are when that comes often.
-READ_AGAIN = 128
 
 
 class BinaryClassifier(Classifier):
@@ -35,12 +42,16 @@ class BinaryClassifier(Classifier):
     _labels: Labels
     _learner: Learner | AdaptiveLearner | KernelLearner
 
-    def _set_up(self, learner: Learner | AdaptiveLearner | KernelLearner, watched: bool = False) -> None:
-        """`watched` if something is to see each prediction before its example is learned."""
+    def _set_up(
+        self, learner: Learner | AdaptiveLearner | KernelLearner, watched: bool = False, needs_positive: bool = False
+    ) -> None:
+        """`watched` if something is to see each prediction before its example is learned; `needs_positive` if a
+        decision rests on which label is the positive one.
+        """
         check_class_weight(self.class_weight)
         self._straight = self.class_weight is None and not watched  # whether an example may go straight to the learner
         self._straight_with_weight = self.class_weight != "balanced" and not watched
-        self._labels = Labels(self.pos_label)
+        self._labels = Labels(self.pos_label, needs_positive)
         self._label_counts = {}
         self._vocabulary = Vocabulary()
         self._learner = learner
@@ -75,8 +86,10 @@ class BinaryClassifier(Classifier):
     def _predict_proba_many(self, encoder: Encoder, rows: Any) -> tuple[tuple[Label, ...], Floats]:
         known = self._labels.known
         positive = self._learner.predict_learn_many(encoder, rows)[1]
-        columns = [1.0 - positive, positive] if len(known) == 2 else [np.ones(len(positive)) for _ in known]
-        return known, np.array(columns).reshape(len(known), len(positive)).T
+        if len(known) == 2:
+            return known, np.array([1.0 - positive, positive]).T
+        only = self._probabilities(0.0)
+        return tuple(only), np.full((len(positive), len(only)), list(only.values()))
 
     def _decision_function_many(self, encoder: Encoder, rows: Any) -> Floats:
         return self._learner.predict_learn_many(encoder, rows)[0]
@@ -92,7 +105,8 @@ class BinaryClassifier(Classifier):
             self._learn_many(encoder, [x], [y], w)
             return
         weight = 1.0 if w == 1.0 and self._straight else self._weight(self._labels.of_sign(sign), w)
-        self._learner.learn(encoder, x, sign, weight)
+        if self._learner.learn(encoder, x, sign, weight):
+            self._forget_idle_names()
         if self.max_features is not None:
             self._forget_least(self.max_features)
 
@@ -105,6 +119,15 @@ class BinaryClassifier(Classifier):
             self._learner.negate()
         try:
             outcomes = self._learn_signs(encoder, rows, labels, signs, weights)
+        except PartlyLearnedError as error:
+            learned = [labels.of_sign(sign) for sign in signs[: error.n_learned]]
+            labels, also_exchanged = self._labels.with_labels(learned)
+            if exchanged != also_exchanged:
+                self._learner.negate()
+            self._labels = labels
+            if self.class_weight == "balanced":
+                self._label_counts = balanced_weights(learned, self._label_counts)[1]
+            raise
         except BaseException:
             if self._learner.n_iterations > n_before:  # interrupted on the way: what was learned stays
                 self._labels, self._label_counts = labels, counts
@@ -129,50 +152,46 @@ class BinaryClassifier(Classifier):
 
     def _learn_rows(self, encoder: Encoder, rows: Any, signs: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
         """The margin of each row and its probability, before it was learned."""
-        if self.max_features is None:
-            return self._learner.predict_learn_many(encoder, rows, signs, weights)
-        outcomes: list[tuple[Floats, Floats]] = []
-        done, end, n = 0, len(signs), len(signs)  # first all at once, since all are to be checked before any is learned
-        while not outcomes or done < n:
+        # First all at once, since all are to be checked before any is learned. The engine stops after an example with
+        # which there are too many features, and before one that it cannot learn.
+        done, end, n = 0, len(signs), len(signs)
+        parts: list[tuple[Floats, Floats]] = []
+        while not parts or done < n:
             these, block = some_rows(rows, done, end), slice(done, end)
             block_weights = None if weights is None else weights[block]
-            outcomes.append(self._learner.predict_learn_many(encoder, these, signs[block], block_weights))
-            self._forget_least(self.max_features)
-            # The engine stops after an example with which there are too many features.
-            done += len(outcomes[-1][0])
+            try:
+                parts.append(self._learner.predict_learn_many(encoder, these, signs[block], block_weights))
+            except Exception as error:
+                if not done:
+                    raise
+                outcomes = joined(parts)
+                raise PartlyLearnedError(done, Outcomes(*outcomes, self._positive_many(*outcomes)), error) from error
+            if self.max_features is not None:
+                self._forget_least(self.max_features)
+            if encoder.is_crowded(self._learner.n_held):
+                self._forget_idle_names()
+            done += len(parts[-1][0])
             end = min(done + READ_AGAIN, n)
-        margins, probabilities = zip(*outcomes, strict=True)
-        return np.concatenate(margins), np.concatenate(probabilities)
+        return joined(parts)
 
     def _forget_least(self, max_features: int) -> None:
-        """Forget features if there are more than that many, or names if there are twice as many."""
-        if len(self._learner) <= max_features and self._vocabulary.size() <= 2 * max_features:
+        """Forget features, and their names, if there are more than that many."""
+        if len(self._learner) <= max_features:
             return
         state = self._learner.get_state()
-        if len(self._learner) > max_features:
-            importance = self._importance(state)
-            n_forgotten = len(self._learner) - max(1, max_features * 3 // 4)
-            most = np.partition(importance, n_forgotten - 1)[n_forgotten - 1]
-            kept = importance > most
-            equal = np.flatnonzero(importance == most)
-            equal = equal[np.argsort(state["keys"][equal])]
-            kept[equal[: len(importance) - n_forgotten - kept.sum()]] = True
-            for name in OF_FEATURES & state.keys():
-                state[name] = state[name][kept]
-            if "squares" in state:
-                state["squares"] = math.fsum((state["values"] ** 2).tolist())
+        importance = self._importance(state)
+        n_forgotten = len(self._learner) - max(1, max_features * 3 // 4)
+        most = np.partition(importance, n_forgotten - 1)[n_forgotten - 1]
+        kept = importance > most
+        equal = np.flatnonzero(importance == most)
+        equal = equal[np.argsort(state["keys"][equal])]
+        kept[equal[: len(importance) - n_forgotten - kept.sum()]] = True
+        for name in OF_FEATURES & state.keys():
+            state[name] = state[name][kept]
+        if "squares" in state:
+            state["squares"] = math.fsum((state["values"] ** 2).tolist())
         self._forget_names(state)
         self._learner.set_state(state)
-
-    def _forget_names(self, state: dict[str, Any]) -> None:
-        """Forget the names that no key in the state stands for, and number the others anew."""
-        of_keys = [name for name in ("keys", "buffer_keys") if name in state]
-        used = np.unique(np.concatenate([state[name][state[name] >= FIRST_NAME] for name in of_keys]))
-        names = self._vocabulary.names
-        self._vocabulary.set_names([names[key - FIRST_NAME] for key in used.tolist()])
-        for name in of_keys:
-            keys = state[name]
-            state[name] = np.where(keys >= FIRST_NAME, FIRST_NAME + np.searchsorted(used, keys), keys)
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         """Of each feature in a state, where there is a `max_features`: the least are forgotten first."""
@@ -219,7 +238,12 @@ class BinaryClassifier(Classifier):
         if len(known) == 2:
             positive = self._learner.probability(margin)
             return {known[0]: 1.0 - positive, known[1]: positive}
-        return dict.fromkeys(known, 1.0)
+        # Before anything is learned pos_label is as probable as what it will stand beside.
+        return self._probabilities_of_only(known[0]) if known else {None: 0.5, self._labels.positive: 0.5}
+
+    @property
+    def _n_learned(self) -> int:
+        return self._learner.n_iterations
 
     def _labels_to_state(self) -> dict[str, Any]:
         labels = self._labels
@@ -228,6 +252,14 @@ class BinaryClassifier(Classifier):
     def _labels_from_state(self, values: Any) -> None:
         labels = values["labels"]
         self._labels.restore(unpack(labels["negative"]), unpack(labels["positive"]), labels["met"])
+
+
+def joined(parts: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    """The margins and the probabilities of several blocks."""
+    if len(parts) == 1:
+        return parts[0]
+    margins, probabilities = zip(*parts, strict=True)
+    return np.concatenate(margins), np.concatenate(probabilities)
 
 
 def first_labels(y: NDArray[Any]) -> list[Any]:

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from river import base
 
+from stream_pegasos._pure.weights import FIRST_NAME
 from stream_pegasos.checks import LARGEST_WEIGHT, check_integer, check_lengths, check_number
 from stream_pegasos.engine import AdaptiveLearner, Encoder, KernelLearner, Learner, MultiLearner, Rows, Vocabulary
-from stream_pegasos.frames import csr_arrays, frame_like, frame_to_dicts, is_frame, series_like, without_duplicates
-from stream_pegasos.labels import Label, check_label
+from stream_pegasos.frames import (
+    csr_arrays,
+    frame_like,
+    frame_to_dicts,
+    is_frame,
+    is_series,
+    series_like,
+    without_duplicates,
+)
+from stream_pegasos.labels import Label, check_label, rule_of_succession
 from stream_pegasos.locks import Lock
-from stream_pegasos.persistence import Saveable, Snapshot, pack, pack_parameters, unpack, unpack_parameters
+from stream_pegasos.persistence import Arrays, Saveable, Snapshot, pack, pack_parameters, unpack, unpack_parameters
 
 __all__ = ["Classifier"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-ClassWeight = Mapping[Label, float] | str | None
+ClassWeight = Mapping[Label, float] | Literal["balanced"] | None
+
+
+# So many rows are read again after features or names were forgotten: few, as most are when that comes often.
+READ_AGAIN = 128
 
 
 class Outcomes(NamedTuple):
@@ -30,6 +43,23 @@ class Outcomes(NamedTuple):
     decided_on: Any  # a margin an example, or what takes its place with more classes
     probabilities: Floats | None = None
     positive: Bools | None = None  # whether it is predicted
+
+
+class PartlyLearnedError(RuntimeError):
+    """Learning many examples failed in the middle, as where a drift detector raises: those before are learned.
+
+    Attributes
+    ----------
+    n_learned
+        The number of examples learned, which are the first ones.
+    outcomes
+        What was predicted for these before they were learned.
+    """
+
+    def __init__(self, n_learned: int, outcomes: Outcomes, reason: Exception) -> None:
+        super().__init__(f"example {n_learned} cannot be learned, those before it are learned: {reason}")
+        self.n_learned = n_learned
+        self.outcomes = outcomes
 
 
 class Classifier(Saveable, base.MiniBatchClassifier):
@@ -94,7 +124,9 @@ class Classifier(Saveable, base.MiniBatchClassifier):
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:  # type: ignore[override]
         """The probability of each label; the label that `predict_one` gives has the largest one, unless a threshold or
-        a limit of false positives decides otherwise.
+        a limit of false positives decides otherwise. While only one label is known `None` stands for those to come: of
+        n examples with the same label the next one has it with probability (n + 1) / (n + 2), by Laplace's rule of
+        succession.
 
         Parameters
         ----------
@@ -137,6 +169,8 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         ------
         TypeError, ValueError
             As `learn_one` does, and if there are not as many labels or weights as examples. Nothing is learned then.
+        PartlyLearnedError
+            If learning fails after some examples, as where a drift detector or a kernel does. It says how many.
         """
         self._predict_learn_many(X, y, w)
 
@@ -155,7 +189,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         return self._predict_learn_many(X, y, w).decided_on
 
     def predict_many(self, X: Any) -> Any:
-        """The label of each example, as an array; as a series for a data frame.
+        """The label of each example, as an array; as a series for a data frame or a series.
 
         Parameters
         ----------
@@ -165,11 +199,11 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         encoder, rows = self._encode_many(X)
         with self._lock:
             labels = self._predict_many(encoder, rows)
-        return series_like(X, labels) if is_frame(X) else labels
+        return series_like(X, labels) if is_frame(X) or is_series(X) else labels
 
     def predict_proba_many(self, X: Any) -> Any:
         """The probabilities of each example, as an array with a column a label, in the order of `predict_proba_one`; as
-        a data frame for a data frame.
+        a data frame for a data frame or a series.
 
         Parameters
         ----------
@@ -179,7 +213,9 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         encoder, rows = self._encode_many(X)
         with self._lock:
             labels, probabilities = self._predict_proba_many(encoder, rows)
-        return frame_like(X, dict(zip(labels, probabilities.T, strict=True))) if is_frame(X) else probabilities
+        if is_frame(X) or is_series(X):
+            return frame_like(X, dict(zip(labels, probabilities.T, strict=True)))
+        return probabilities
 
     def decision_function_many(self, X: Any) -> Any:
         """What the decision on each example rests on, as an array with a row an example.
@@ -206,6 +242,22 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         encoder, rows = self._encode_many(X)
         with self._lock:
             return self._learn_many(encoder, rows, y, w)
+
+    def _forget_idle_names(self) -> None:
+        """Forget the names that stand for nothing."""
+        state = self._learner.get_state()
+        self._forget_names(state)
+        self._learner.set_state(state)
+
+    def _forget_names(self, state: dict[str, Any]) -> None:
+        """Forget the names that no key in the state stands for, and number the others anew."""
+        of_keys = [name for name in ("keys", "buffer_keys") if name in state]
+        used = np.unique(np.concatenate([state[name][state[name] >= FIRST_NAME] for name in of_keys]))
+        names = self._vocabulary.names
+        self._vocabulary.set_names([names[key - FIRST_NAME] for key in used.tolist()])
+        for name in of_keys:
+            keys = state[name]
+            state[name] = np.where(keys >= FIRST_NAME, FIRST_NAME + np.searchsorted(used, keys), keys)
 
     # What encodes the examples.
 
@@ -254,23 +306,21 @@ class Classifier(Saveable, base.MiniBatchClassifier):
 
     # The state as data, for files.
 
-    def _to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    def _to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         state = self._learner.get_state()
         arrays = {name: state.pop(name) for name in list(state) if isinstance(state[name], np.ndarray)}
         values = {
             "parameters": pack_parameters(self),
             **self._labels_to_state(),
-            "names": [pack(name) for name in self._vocabulary.names],
             "learner": state,
         }
         if self.class_weight == "balanced":
             values["label_counts"] = [[pack(label), count] for label, count in self._label_counts.items()]
-        return arrays, values
+        return arrays, self._vocabulary.names, values
 
     @classmethod
-    def _from_state(cls, arrays: Mapping[str, NDArray[Any]], values: Any) -> Self:
+    def _from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
         model = cls(**unpack_parameters(values["parameters"]))
-        names = [unpack(name) for name in values["names"]]
         state = {**arrays, **values["learner"]}
         model._labels_from_state(values)
         if model.class_weight == "balanced":
@@ -293,6 +343,20 @@ class Classifier(Saveable, base.MiniBatchClassifier):
 
     @property
     def classes(self) -> tuple[Label | None, ...]:
+        raise NotImplementedError
+
+    @property
+    def n_iterations(self) -> int:
+        raise NotImplementedError
+
+    def _probabilities_of_only(self, label: Label | None) -> dict[Any, float]:
+        """While one label at most has been met: what is left is for those to come."""
+        known = rule_of_succession(self._n_learned)
+        return {None: 1.0} if label is None else {label: known, None: 1.0 - known}
+
+    @property
+    def _n_learned(self) -> int:
+        """How many examples were learned, or nearly; exact where every example is a step."""
         raise NotImplementedError
 
     # Weights of examples.

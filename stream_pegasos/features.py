@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from river import base
 
-from stream_pegasos._pure.scanner import CHAR_NGRAMS, masked_digits, word_ngrams
+from stream_pegasos._pure.scanner import CHAR_NGRAMS, checked_text, masked_digits, word_ngrams
 from stream_pegasos.checks import check_bool, check_integer, check_one_of
 from stream_pegasos.engine import Scanner
 from stream_pegasos.frames import is_frame
@@ -69,7 +69,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
     tokenizer
         A function from str to tokens that replaces `token_pattern`.
     on
-        The name of the field that holds the text, where examples are dicts.
+        The name of the field that holds the text, where examples are dicts; a text by itself is taken too.
     mask_digits
         Whether every decimal digit becomes a 0 after lower-casing, so that numbers of one form are one word.
     prefix_length
@@ -119,13 +119,13 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         self,
         n_features: int = 2**20,
         ngram_range: tuple[int, int] = (1, 1),
-        analyzer: str = "word",
+        analyzer: Literal["word", "char", "char_wb"] = "word",
         lowercase: bool = True,
-        strip_accents: str | Callable[[str], str] | None = None,
-        stop_words: str | Iterable[str] | None = None,
+        strip_accents: Literal["ascii", "unicode"] | Callable[[str], str] | None = None,
+        stop_words: Literal["english"] | Iterable[str] | None = None,
         token_pattern: str = r"(?u)\b\w\w+\b",
         binary: bool = False,
-        norm: str | None = "l2",
+        norm: Literal["l1", "l2"] | None = "l2",
         alternate_sign: bool = True,
         preprocessor: Callable[[str], str] | None = None,
         tokenizer: Callable[[str], Iterable[str]] | None = None,
@@ -214,7 +214,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         Parameters
         ----------
         x
-            A text; with `on`, a dict that has one.
+            A text; with `on`, a dict that has one, too.
         """
         return self._scanner.transform_one(x if self._as_it_is else self._prepare(x))
 
@@ -224,7 +224,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         Parameters
         ----------
         X
-            Texts, in any iterable or as a series; with `on`, dicts or a data frame.
+            Texts, in any iterable or as a series; with `on`, dicts or a data frame, too.
         """
         from scipy import sparse
 
@@ -244,7 +244,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         Parameters
         ----------
         x
-            A text; with `on`, a dict that has one.
+            A text; with `on`, a dict that has one, too.
         """
         text = self._text(x)
         if self._ready_made:
@@ -267,14 +267,13 @@ class HashedBagOfWords(base.MiniBatchTransformer):
 
     def _text(self, x: Any) -> str:
         if self.on is not None:
-            if not isinstance(x, dict):
-                raise TypeError(f"with on={self.on!r} an example must be a dict, not {type(x).__name__}")
-            if self.on not in x:
-                raise ValueError(f"the example has no field {self.on!r}")
-            x = x[self.on]
-        if not isinstance(x, str):
-            raise TypeError(f"a text must be a str, not {type(x).__name__}")
-        return x
+            if not isinstance(x, (dict, str)):
+                raise TypeError(f"with on={self.on!r} an example must be a dict or a text, not {type(x).__name__}")
+            if isinstance(x, dict):
+                if self.on not in x:
+                    raise ValueError(f"the example has no field {self.on!r}")
+                x = x[self.on]
+        return checked_text(x)
 
     def _preprocess(self, text: str) -> str:
         if self.preprocessor is not None:
@@ -303,8 +302,10 @@ class HashedBagOfWords(base.MiniBatchTransformer):
     def _prepare_many(self, X: Any) -> list[Any]:
         if isinstance(X, (str, bytes, dict)):
             raise TypeError(f"X must be a sequence of texts, not a single {type(X).__name__}")
-        if self.on is not None and is_frame(X):
-            X = [{self.on: text} for text in X[self.on]]
+        if is_frame(X):
+            if self.on is None:
+                raise TypeError("X is a data frame: on='NAME' says which of its columns holds the text")
+            X = list(X[self.on])
         if self._as_it_is:
             return X if isinstance(X, list) else list(X)
         return [self._prepare(x) for x in X]

@@ -16,6 +16,10 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "shape") and not hasattr(X, "tocsr")
 
 
+def is_series(X: Any) -> bool:
+    return hasattr(X, "to_frame") and not hasattr(X, "columns")
+
+
 def frame_to_dicts(X: Any) -> list[dict[Any, Any]]:
     """The rows of a data frame as feature dicts, of a sparse one without its zeros."""
     names = list(X.columns)
@@ -37,17 +41,21 @@ def frame_to_dicts(X: Any) -> list[dict[Any, Any]]:
 
 
 def series_like(X: Any, values: NDArray[Any]) -> Any:
-    """A series of the library, and with the index, of the frame `X`."""
+    """A series of the library, and with the index, of the frame or series `X`."""
     from river.utils import dataframe
 
-    return dataframe.to_native_series(values, name=None, like=dataframe.into_frame(X))
+    return dataframe.to_native_series(values, name=None, like=dataframe.into_frame(as_frame(X)))
 
 
 def frame_like(X: Any, columns: Mapping[Any, NDArray[Any]]) -> Any:
-    """A frame of the library, and with the index, of the frame `X`."""
+    """A frame of the library, and with the index, of the frame or series `X`."""
     from river.utils import dataframe
 
-    return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
+    return dataframe.to_native_frame(columns, like=dataframe.into_frame(as_frame(X)))
+
+
+def as_frame(X: Any) -> Any:
+    return X.to_frame() if is_series(X) else X
 
 
 def csr_arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,12 +125,12 @@ class KernelPegasosClassifier(BinaryClassifier):
         self,
         l2: float = 1e-4,
         t0: float = 0.0,
-        kernel: str | Kernel = "rbf",
+        kernel: Literal["linear", "polynomial", "rbf", "cosine"] | Kernel = "rbf",
         gamma: float = 1.0,
         coef0: float = 1.0,
         degree: int = 3,
         budget: int | None = None,
-        budget_maintenance: str | None = None,
+        budget_maintenance: Literal["merging", "removal"] | None = None,
         class_weight: ClassWeight = None,
         pos_label: Label | None = None,
     ) -> None:

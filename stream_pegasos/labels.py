@@ -18,11 +18,12 @@ Label = bool | int | str
 class Labels:
     """The labels of a binary model, as the stream brings them.
 
-    The positive label is `True`, or 1 beside 0 or −1; with other labels the first one met is the negative one.
-    `pos_label` decides otherwise.
+    The positive label is `True`, 1 beside 0 or −1, or "true" beside "false"; with other labels the first one met is the
+    negative one. `pos_label` decides otherwise. With `needs_positive` one of the two has to, as a decision rests on it.
     """
 
     pos_label: Label | None = None
+    needs_positive: bool = False
     negative: Label | None = None
     positive: Label | None = None
     met: bool = False  # whether any label has been met
@@ -62,7 +63,7 @@ class Labels:
         there = [check_label(label) for label in (negative, positive) if label is not None]
         if len(set(there)) < len(there) or type(met) is not bool or met > len(there):
             raise ValueError(f"the labels cannot be {negative!r} and {positive!r}")
-        if self.pos_label is not None and positive != self.positive:
+        if self.pos_label is not None and positive != written_like(self.pos_label, positive):
             raise ValueError(f"the positive label is {positive!r}, not {self.positive!r}")
         self.negative, self.positive, self.met = negative, positive, met
         self._settle()
@@ -74,6 +75,8 @@ class Labels:
         ------
         TypeError
             If one is no bool, int or str.
+        PositiveLabelError
+            If nothing says which is the positive one, and `needs_positive`.
         ValueError
             If one is a third label.
         """
@@ -87,6 +90,9 @@ class Labels:
 
     def _meet(self, label: Label) -> bool:
         exchanged = False
+        if self.pos_label is not None and not self.met:
+            self.positive = written_like(self.pos_label, label)
+            self.negative = not self.positive if isinstance(self.positive, bool) else None
         if label not in (self.negative, self.positive):
             if self.negative is not None and self.positive is not None:
                 raise ValueError(
@@ -98,18 +104,61 @@ class Labels:
                 self.negative, self.positive = False, True
             elif self.positive is not None:
                 self.negative = label
-                # A 1 met first was taken to be the positive label, which holds only beside 0 and −1.
-                if self.pos_label is None and label not in (0, -1):
+                # A 1 met first was taken to be the positive label, which holds only beside 0 and −1; "true" likewise.
+                if self.pos_label is None and not are_clear((self.positive, label)):
                     self.negative, self.positive, exchanged = self.positive, label, True
-            elif self.negative is None and label == 1:
+            elif self.negative is None and (label == 1 or label in [true for _, true in TRUTHS]):
                 self.positive = label
             elif self.negative is None:
                 self.negative = label
             else:
                 self.positive = label
+        there = [label for label in (self.negative, self.positive) if label is not None]
+        if self.needs_positive and self.pos_label is None and not are_clear(there):
+            raise PositiveLabelError(
+                f"is label {label!r} the positive one? A threshold or a limit of false positives is about the positive "
+                "label: say which it is by pos_label, on the command line --pos-label"
+            )
         self.met = True
         self._settle()
         return exchanged
+
+
+class PositiveLabelError(ValueError):
+    """A decision rests on which label is the positive one, and nothing says which it is."""
+
+
+def are_clear(labels: Iterable[Label | None]) -> bool:
+    """Whether the labels themselves say which is the positive one."""
+    there = set(labels)
+    return there <= {0, 1} or there <= {-1, 1} or any(there <= {false, true} for false, true in TRUTHS)
+
+
+def truth_of(label: Label | None) -> bool | None:
+    """What a label says that is a bool, 0 or 1, or the text of one of these; `None` for any other."""
+    text = str(label).lower()
+    return None if text not in ("true", "1", "false", "0") else text in ("true", "1")
+
+
+def written_like(label: Label, other: Label | None) -> Label:
+    """A bool, 0 or 1, or the text of one of these, as it is written where others are written like `other`; any other
+    label as it is.
+    """
+    truth = truth_of(label)
+    if truth is None or isinstance(other, bool):
+        return label if truth is None else truth
+    if isinstance(other, int):
+        return int(truth)
+    return next((pair[truth] for pair in TRUTHS if other in pair), label)
+
+
+# The texts of false and true.
+TRUTHS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
+
+
+def rule_of_succession(n: int) -> float:
+    """The probability of a label that all of n examples had; it leaves room for one that has not come (Laplace)."""
+    return (n + 1) / (n + 2)
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from stream_pegasos.classifier import ClassWeight, Floats
 from stream_pegasos.engine import Encoder, Learner
 from stream_pegasos.first_weights import FirstWeights, check_seed
 from stream_pegasos.labels import Label
-from stream_pegasos.persistence import pack, unpack
+from stream_pegasos.persistence import Arrays, pack, unpack
 
 __all__ = ["PegasosClassifier"]
 
@@ -36,8 +36,8 @@ class PegasosClassifier(BinaryClassifier):
     dictionary scaled lazily, so that a step costs what the features of its examples cost, however many steps were taken
     and however many features are known. The defaults are the algorithm as published.
 
-    Labels may be bool, int or str. The margin is for `True`, or for 1 beside 0 or −1; with other labels the first one
-    met is the negative one, unless `pos_label` says otherwise.
+    Labels may be bool, int or str. The margin is for `True`, for 1 beside 0 or −1, or for "true" beside "false"; with
+    other labels the first one met is the negative one, unless `pos_label` says otherwise.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class PegasosClassifier(BinaryClassifier):
         `"balanced"`: N / (K · n), where N examples of K labels were learned so far and n of the label, the example
         itself included.
     pos_label
-        The label that positive margins stand for.
+        The label that positive margins stand for. A bool, 0 or 1 also stands for its text, and the other way round.
     average
         What predicts, instead of the w of the last step: `True`, the average of the w of all steps; an int n, that from
         step n on, and up to there the last w; `"weighted"`, that of all with the w of step t weighted by t, which
@@ -146,8 +146,8 @@ class PegasosClassifier(BinaryClassifier):
         intercept_scaling: float = 1.0,
         class_weight: ClassWeight = None,
         pos_label: Label | None = None,
-        average: bool | int | str = False,
-        counter: str = "every",
+        average: bool | int | Literal["weighted"] = False,
+        counter: Literal["every", "violations"] = "every",
         initializer: optim.initializers.Initializer | None = None,
         max_features: int | None = None,
     ) -> None:
@@ -231,8 +231,8 @@ class PegasosClassifier(BinaryClassifier):
         with self._lock:
             if sign is None or w != 1.0 or self.class_weight is not None or self.max_features is not None:
                 self._learn_one(self._vocabulary, x, y, w)
-            else:
-                self._learner.learn(self._vocabulary, x, sign, 1.0)
+            elif self._learner.learn(self._vocabulary, x, sign, 1.0):
+                self._forget_idle_names()
 
     def predict_one(self, x: dict[Any, Any]) -> Any:  # type: ignore[override]
         """The label of `x`. Before anything is learned it is `False`, or `None` where `pos_label` is given and no bool.
@@ -245,6 +245,10 @@ class PegasosClassifier(BinaryClassifier):
         with self._lock:
             return self._decide(self._learner.margin(self._vocabulary, x))
 
+    @property
+    def _n_learned(self) -> int:
+        return self._learner.n_iterations * self.batch_size + self._learner.n_buffered
+
     def _contributions(self, encoder: Encoder, x: Any) -> dict[int, float]:
         """What each feature of an example adds to the margin, by its key."""
         row, weights = encoder.row(x, False), self._learner.weights
@@ -253,15 +257,15 @@ class PegasosClassifier(BinaryClassifier):
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         return np.abs(np.where(state["keys"] == INTERCEPT, np.inf, state["values"]))
 
-    def _to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        arrays, values = super()._to_state()
+    def _to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
+        arrays, names, values = super()._to_state()
         if self._first_weights is not None:
             values["first_weights_seed"] = pack(self._first_weights.seed)
-        return arrays, values
+        return arrays, names, values
 
     @classmethod
-    def _from_state(cls, arrays: Mapping[str, NDArray[Any]], values: Any) -> Self:
-        model = super()._from_state(arrays, values)
+    def _from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
+        model = super()._from_state(arrays, names, values)
         if model._first_weights is not None:
             model._first_weights.seed = check_seed(unpack(values["first_weights_seed"]))
         return model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,7 +106,7 @@ class MulticlassPegasosClassifier(SeveralClassifier):
 
     def __init__(
         self,
-        multi_class: str = "crammer_singer",
+        multi_class: Literal["crammer_singer", "ovr"] = "crammer_singer",
         l2: float = 1e-4,
         batch_size: int = 1,
         t0: float = 0.0,
@@ -140,7 +140,8 @@ class MulticlassPegasosClassifier(SeveralClassifier):
             return
         if w != 1.0 or self.class_weight is not None:
             w = self._weight(self.classes[number], w)
-        self._learner.learn(encoder, x, number, float(w))
+        if self._learner.learn(encoder, x, number, float(w)):
+            self._forget_idle_names()
 
     def _learn_many(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Outcomes:
         labels = label_list(y)
@@ -152,7 +153,7 @@ class MulticlassPegasosClassifier(SeveralClassifier):
         before, self._classes = self._classes, classes
         try:
             weights, counts = self._weights_many(numbers, classes.known.__getitem__, w)
-            margins, _ = self._learner.predict_learn_many(encoder, rows, numbers, weights)
+            margins = self._learn_rows(encoder, rows, numbers, weights)
         except BaseException:
             self._classes = before
             raise
@@ -165,6 +166,8 @@ class MulticlassPegasosClassifier(SeveralClassifier):
 
     def _predict_proba_one(self, encoder: Encoder, x: Any) -> dict[Any, float]:
         margins = self._learner.margins(encoder, x)
+        if len(margins) == 1:
+            return self._probabilities_of_only(self.classes[0])
         probabilities = softmax(margins, np.array(self._learner.slope))
         return dict(zip(self.classes, probabilities.tolist(), strict=False))
 
@@ -183,6 +186,9 @@ class MulticlassPegasosClassifier(SeveralClassifier):
 
     def _predict_proba_many(self, encoder: Encoder, rows: Any) -> tuple[tuple[Label, ...], Floats]:
         margins, slopes = self._learner.predict_learn_many(encoder, rows)
+        if margins.shape[1] == 1:
+            only = self._probabilities_of_only(self.classes[0])
+            return tuple(only), np.full((len(margins), 2), list(only.values()))
         return self.classes[: margins.shape[1]], softmax(margins, slopes)
 
     def _decision_function_many(self, encoder: Encoder, rows: Any) -> Floats:

@@ -153,7 +153,7 @@ class OrdinalPegasosClassifier(SeveralClassifier):
             predicted.append(self._decide(before))
             self._meet(labels[0])
         numbers = [self._numbers[label] for label in labels]
-        margins = self._learner.predict_learn_many(encoder, rows, np.array(numbers, np.int64), weights, self._signs)[0]
+        margins = self._learn_rows(encoder, rows, np.array(numbers, np.int64), weights, self._signs)
         each = [1.0] * len(labels) if weights is None else weights.tolist()
         for i, (pattern, number) in enumerate(zip(map(tuple, (margins > 0.0).tolist()), numbers, strict=True)):
             if i == len(predicted):
@@ -199,8 +199,9 @@ class OrdinalPegasosClassifier(SeveralClassifier):
 
     def _predict_proba_many(self, encoder: Encoder, rows: Any) -> tuple[tuple[Label, ...], Floats]:
         margins = self._learner.predict_learn_many(encoder, rows)[0]
-        each = [list(self._probabilities(pattern_of(row)).values()) for row in margins]
-        return self.classes, np.array(each).reshape(len(margins), len(self.classes))
+        each = [self._probabilities(pattern_of(row)) for row in margins]
+        labels = tuple(each[0]) if each else self.classes
+        return labels, np.array([list(one.values()) for one in each]).reshape(len(margins), len(labels))
 
     def _decision_function_many(self, encoder: Encoder, rows: Any) -> Floats:
         return self._learner.predict_learn_many(encoder, rows)[0][:, list(self._columns.values())]
@@ -219,10 +220,16 @@ class OrdinalPegasosClassifier(SeveralClassifier):
         ties = [i for i, count in enumerate(counts) if count == most]
         return self._labels[max(ties, key=self._frequencies.__getitem__)]
 
+    @property
+    def _n_learned(self) -> int:
+        return int(sum(self._frequencies))
+
     def _decide(self, margins: Floats) -> Any:
         return self._likeliest(self._counts(pattern_of(margins)))
 
     def _probabilities(self, pattern: Pattern) -> dict[Any, float]:
+        if len(self._labels) == 1:
+            return self._probabilities_of_only(self._labels[0])
         counts = self._counts(pattern)
         return {label: share(counts, i) for i, label in enumerate(self._labels)}
 

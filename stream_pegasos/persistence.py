@@ -1,29 +1,44 @@
-"""Models as files: one safetensors file with the arrays, and with JSON metadata; loading runs no code."""
+"""Models as files: one safetensors file of arrays; loading runs no code.
+
+The header of such a file may not be large, so all that can grow is an array: the state as JSON, and names of features.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import stat
 import uuid
 import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, ClassVar, Self
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 from river import base, optim
 
+if TYPE_CHECKING:
+    from stream_pegasos.classifier import Classifier
+
 FORMAT = "stream_pegasos"
-FORMAT_VERSION = 1
-PROGRESS = "progress"
+FORMAT_VERSION = 2
+# Arrays of JSON as UTF-8.
+STATE, PROGRESS = "state", "progress"
+# The names of features: all their JSON texts, and where each begins and ends.
+NAMES, NAME_OFFSETS = "names", "name_offsets"
 SAFETENSORS_DTYPES = {"<i8": "I64", "<f8": "F64", "|u1": "U8"}  # in the order of a file
 
 
+Arrays = Mapping[str, NDArray[Any]]
+
+
 class Saveable:
-    """Adds `save` and `load`. A subclass gives and takes its state as arrays and as JSON values."""
+    """Adds `save` and `load`. A subclass gives and takes its state as arrays, names of features and JSON values."""
 
     _kinds: ClassVar[dict[str, type[Saveable]]] = {}
 
@@ -31,11 +46,11 @@ class Saveable:
         super().__init_subclass__(**kwargs)
         Saveable._kinds[cls.__name__] = cls
 
-    def _to_state(self) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, Any]]:
+    def _to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         raise NotImplementedError
 
     @classmethod
-    def _from_state(cls, arrays: Mapping[str, np.ndarray[Any, Any]], values: Any) -> Self:
+    def _from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
         raise NotImplementedError
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -98,7 +113,8 @@ class Snapshot:
     """The state of a model at one moment."""
 
     kind: str
-    arrays: Mapping[str, np.ndarray[Any, Any]]
+    arrays: Arrays
+    names: list[Any]
     values: dict[str, Any]
     progress: Any
 
@@ -117,15 +133,13 @@ class Snapshot:
         OSError
             If the file cannot be written; what was there before is left as it was.
         """
-        arrays = dict(self.arrays)
+        arrays = {**self.arrays, STATE: np.frombuffer(orjson.dumps(self.values), np.uint8), **pack_names(self.names)}
         if self.progress is not None:
-            # Among the arrays, as the header of a safetensors file may not be large.
             arrays[PROGRESS] = np.frombuffer(orjson.dumps(pack(self.progress)), np.uint8)
         header = {
             "format_version": FORMAT_VERSION,
             "kind": self.kind,
-            "checksum": checksum(arrays, self.values),
-            "state": self.values,
+            "checksum": checksum(arrays, self.kind),
         }
         metadata = {FORMAT: orjson.dumps(header).decode()}
         path = Path(os.path.realpath(path))  # a symbolic link stays one
@@ -137,7 +151,7 @@ class Snapshot:
             write_safetensors(file, arrays, metadata)
 
 
-def write_safetensors(file: IO[bytes], arrays: Mapping[str, np.ndarray[Any, Any]], metadata: dict[str, str]) -> None:
+def write_safetensors(file: IO[bytes], arrays: Arrays, metadata: dict[str, str]) -> None:
     """What `safetensors.numpy.save` gives, without its copies of all arrays, in whose time no other thread learns."""
     arrays = {name: np.ascontiguousarray(arrays[name]) for name in arrays}
     order = [*SAFETENSORS_DTYPES]
@@ -156,7 +170,7 @@ def write_safetensors(file: IO[bytes], arrays: Mapping[str, np.ndarray[Any, Any]
         file.write(arrays[name].data)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str]) -> Classifier:
     """Read a model from a file, whichever class of the package it is of.
 
     Parameters
@@ -188,7 +202,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     return load_with_progress(path)[0]
 
 
-def load_with_progress(path: str | os.PathLike[str]) -> tuple[Any, Any]:
+def load_with_progress(path: str | os.PathLike[str]) -> tuple[Classifier, Any]:
     """The model in a file, and what `snapshot` was given beside it.
 
     Raises
@@ -198,8 +212,9 @@ def load_with_progress(path: str | os.PathLike[str]) -> tuple[Any, Any]:
     """
     from safetensors import SafetensorError, safe_open
 
-    with open(path, "rb"):
-        pass  # the usual OSError for a file that is missing or may not be read
+    with open(path, "rb") as opened:  # the usual OSError for a file that is missing or may not be read
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            raise ValueError(f"{path} is no model: it is no regular file")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -210,21 +225,56 @@ def load_with_progress(path: str | os.PathLike[str]) -> tuple[Any, Any]:
         raise ValueError(f"{path} is a safetensors file, but no model of stream_pegasos")
     try:
         header = orjson.loads(metadata[FORMAT])
-        version, kind, state = header["format_version"], header["kind"], header["state"]
-        if version == FORMAT_VERSION and header["checksum"] != checksum(arrays, state):
-            raise ValueError("its contents do not fit its checksum")
-        if version == FORMAT_VERSION:
-            progress = arrays.pop(PROGRESS, None)
-            model = Saveable._kinds[kind]._from_state(arrays, state)
+        version, kind = header["format_version"], header["kind"]
+        if version in (1, FORMAT_VERSION):
+            progress = arrays.get(PROGRESS)
+            names, state = _contents(header, arrays)
+            model: Any = Saveable._kinds[kind]._from_state(arrays, names, state)
             return model, None if progress is None else unpack(orjson.loads(progress.tobytes()))
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())  # River writes its objects on several lines
         raise ValueError(f"{path} is damaged: {reason}") from None
-    raise ValueError(f"{path} has format version {version!r}; this release reads {FORMAT_VERSION}")
+    raise ValueError(f"{path} has format version {version!r}; this release reads 1 and {FORMAT_VERSION}")
 
 
-def checksum(arrays: Mapping[str, np.ndarray[Any, Any]], state: Any) -> str:
-    total = zlib.crc32(orjson.dumps(state))
+def _contents(header: Any, arrays: dict[str, NDArray[Any]]) -> tuple[list[Any], Any]:
+    """The names of features and the state; only the arrays of the state are left."""
+    if header["format_version"] == 1:  # which had both in the header
+        state = header["state"]
+        _check(header["checksum"], checksum(arrays, state))
+        names = [unpack(name) for name in state.get("classifier", state)["names"]]
+    else:
+        _check(header["checksum"], checksum(arrays, header["kind"]))
+        state = orjson.loads(arrays.pop(STATE).tobytes())
+        names = unpack_names(arrays.pop(NAMES), arrays.pop(NAME_OFFSETS))
+    arrays.pop(PROGRESS, None)
+    return names, state
+
+
+def _check(wanted: Any, found: str) -> None:
+    if wanted != found:
+        raise ValueError("its contents do not fit its checksum")
+
+
+def pack_names(names: list[Any]) -> dict[str, NDArray[Any]]:
+    """Names of features as arrays: their JSON texts, one behind the other, and their ends."""
+    texts = [orjson.dumps(pack(name)) for name in names]
+    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    return {NAMES: np.frombuffer(b"".join(texts), np.uint8), NAME_OFFSETS: offsets}
+
+
+def unpack_names(texts: NDArray[Any], offsets: NDArray[Any]) -> list[Any]:
+    """What `pack_names` packed."""
+    content, ends = texts.tobytes(), offsets.tolist()
+    if texts.dtype != np.uint8 or offsets.dtype != np.int64 or offsets.ndim != 1 or ends[:1] != [0]:
+        raise ValueError("the feature names are not as they were written")
+    if ends[-1] != len(content) or (np.diff(offsets) < 0).any():
+        raise ValueError("the feature names are not as they were written")
+    return [unpack(orjson.loads(content[begin:end])) for begin, end in itertools.pairwise(ends)]
+
+
+def checksum(arrays: Arrays, rest: Any) -> str:
+    total = zlib.crc32(orjson.dumps(rest))
     for name in sorted(arrays):
         total = zlib.crc32(name.encode(), total)
         total = zlib.crc32(np.ascontiguousarray(arrays[name]).data, total)

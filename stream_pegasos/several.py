@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from stream_pegasos._pure.weights import INTERCEPT
 from stream_pegasos.checks import check_step_parameters
-from stream_pegasos.classifier import Classifier
-from stream_pegasos.engine import MultiLearner, Vocabulary
+from stream_pegasos.classifier import READ_AGAIN, Classifier, Floats
+from stream_pegasos.engine import Encoder, MultiLearner, Vocabulary
+from stream_pegasos.frames import some_rows
 
 __all__ = ["SeveralClassifier"]
 
@@ -15,6 +19,7 @@ __all__ = ["SeveralClassifier"]
 class SeveralClassifier(Classifier):
     """A learner with a column of weights for each class, or for each pair of classes."""
 
+    batch_size: int
     intercept_scaling: float
     _learner: MultiLearner
 
@@ -40,6 +45,34 @@ class SeveralClassifier(Classifier):
         scaling = float(intercept_scaling) if fit_intercept else 0.0
         self._learner = MultiLearner(float(l2), int(batch_size), float(t0), bool(project), scaling, joint)
 
+    def _learn_rows(
+        self,
+        encoder: Encoder,
+        rows: Any,
+        numbers: NDArray[np.int64],
+        weights: Floats | None,
+        signs: Floats | None = None,
+    ) -> Floats:
+        """The margins of each row, before it is learned; −inf in columns to come."""
+        parts: list[Floats] = []
+        done, end, n = 0, len(numbers), len(numbers)  # first all at once, since all are to be checked
+        while not parts or done < n:
+            # The engine stops after an example with which names are to be forgotten.
+            block = slice(done, end)
+            block_weights = None if weights is None else weights[block]
+            these = some_rows(rows, done, end)
+            parts.append(self._learner.predict_learn_many(encoder, these, numbers[block], block_weights, signs)[0])
+            if encoder.is_crowded(self._learner.n_held):
+                self._forget_idle_names()
+            done += len(parts[-1])
+            end = min(done + READ_AGAIN, n)
+        margins = np.full((n, max(part.shape[1] for part in parts)), -np.inf)
+        done = 0
+        for part in parts:
+            margins[done : done + len(part), : part.shape[1]] = part
+            done += len(part)
+        return margins
+
     def _column_names(self) -> dict[Any, int]:
         """The column of each class or pair of classes."""
         raise NotImplementedError
@@ -47,6 +80,10 @@ class SeveralClassifier(Classifier):
     @property
     def n_iterations(self) -> int:
         return max(self._learner.n_iterations.tolist(), default=0)
+
+    @property
+    def _n_learned(self) -> int:
+        return self.n_iterations * self.batch_size
 
     @property
     def weights(self) -> dict[Any, dict[Any, float]]:

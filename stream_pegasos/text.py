@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from collections.abc import Iterable
+from typing import Any, Self, cast
 
 from numpy.typing import NDArray
 
@@ -14,7 +14,7 @@ from stream_pegasos.engine import Encoder
 from stream_pegasos.features import HashedBagOfWords
 from stream_pegasos.labels import Label
 from stream_pegasos.linear import PegasosClassifier
-from stream_pegasos.persistence import Saveable, pack_parameters, unpack_parameters
+from stream_pegasos.persistence import Arrays, Saveable, pack_parameters, unpack_parameters
 
 __all__ = ["PegasosTextClassifier"]
 
@@ -93,7 +93,7 @@ class PegasosTextClassifier(Classifier):
     def __init__(
         self,
         features: HashedBagOfWords | None = None,
-        classifier: Any = None,
+        classifier: Classifier | None = None,
     ) -> None:
         self.features = default_features() if features is None else features
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
@@ -108,12 +108,28 @@ class PegasosTextClassifier(Classifier):
         self._lock = self.classifier._lock
 
     @property
-    def weights(self) -> Any:
-        return self.classifier.weights
+    def weights(self) -> dict[Any, Any]:
+        return cast(Any, self.classifier).weights  # type: ignore[no-any-return]
 
     @property
     def intercept(self) -> Any:
-        return self.classifier.intercept
+        return cast(Any, self.classifier).intercept
+
+    def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
+        """A fresh model with the same parameters, but for new ones.
+
+        Parameters
+        ----------
+        new_params
+            Parameters by name; those of a part as a dict, as in `{"classifier": {"learning_rate": 1.0}}`.
+        include_attributes
+            Whether what is no parameter is copied, too.
+        """
+        params = {
+            name: getattr(self, name).clone(value) if isinstance(value, dict) else value
+            for name, value in (new_params or {}).items()
+        }
+        return super().clone(params, include_attributes)
 
     @property
     def n_iterations(self) -> int:
@@ -234,15 +250,16 @@ class PegasosTextClassifier(Classifier):
     def _more_tags(self) -> set[str]:
         return self.features._more_tags()
 
-    def _to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        arrays, classifier = self.classifier._to_state()
+    def _to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
+        arrays, names, classifier = self.classifier._to_state()
         features = pack_parameters(self.features)
-        return arrays, {"features": features, "kind": type(self.classifier).__name__, "classifier": classifier}
+        return arrays, names, {"features": features, "kind": type(self.classifier).__name__, "classifier": classifier}
 
     @classmethod
-    def _from_state(cls, arrays: Mapping[str, NDArray[Any]], values: Any) -> Self:
+    def _from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
         features = unpack_parameters(values["features"])
-        classifier = Saveable._kinds[values.get("kind", "PegasosClassifier")]._from_state(arrays, values["classifier"])
+        kind: Any = Saveable._kinds[values.get("kind", "PegasosClassifier")]
+        classifier = kind._from_state(arrays, names, values["classifier"])
         return cls(HashedBagOfWords(**features), classifier)
 
 

@@ -89,6 +89,10 @@ cdef class AdaptiveLearner:
     def __len__(self):
         return self._table.n
 
+    @property
+    def n_held(self):
+        return self._table.n
+
     def __sizeof__(self):
         return object.__sizeof__(self) + end(&self._table) * sizeof(Word) + self._features_capacity * sizeof(Feature)
 
@@ -148,20 +152,17 @@ cdef class AdaptiveLearner:
         if self._reserve(e.n) < 0:
             raise MemoryError
         margin = self._margin(e)
-        if self._learn(e, margin, probability_of(&self._calibration, margin), y, weight) < 0:
+        if self._learn(encoder, e, margin, probability_of(&self._calibration, margin), y, weight) < 0:
             raise MemoryError
-        if not y * margin < self._largest_margin:
+        if not encoder._learned:
             encoder.forget(before)
+        return False
 
     def predict_learn_many(self, Encoder encoder not None, X, y=None, weights=None):
-        cdef Py_ssize_t before, n_before
         begin_loop(encoder._guard, self._guard)
-        before, n_before = encoder.size(), self.n_iterations
         try:
             return self._predict_learn_many(encoder, X, y, weights)
         finally:
-            if self.n_iterations == n_before:  # nothing was learned
-                encoder.forget(before)
             encoder._release()
             end_loop(encoder._guard, self._guard)
 
@@ -188,6 +189,7 @@ cdef class AdaptiveLearner:
                 out_probabilities[i] = probability_of(&self._calibration, out_margins[i])
                 if learning:
                     status = self._learn(
+                        encoder,
                         e,
                         out_margins[i],
                         out_probabilities[i],
@@ -376,10 +378,14 @@ cdef class AdaptiveLearner:
             values[i] = value
         squares[0], total[0] = sum_of_squares, margin
 
-    cdef int _learn(self, Example* e, double margin, double probability, double y, double weight) noexcept nogil:
+    cdef int _learn(
+        self, Encoder encoder, Example* e, double margin, double probability, double y, double weight
+    ) noexcept nogil:
         calibrate(&self._calibration, -y * margin * (1.0 - probability if y > 0.0 else probability))
-        if y * margin < self._largest_margin and self._take_step(e, margin, y, weight) < 0:
-            return -1
+        if y * margin < self._largest_margin:
+            encoder._keep(e)
+            if self._take_step(e, margin, y, weight) < 0:
+                return -1
         self.n_iterations += 1
         self._evidence *= self._growth
         if self._evidence > LARGEST_EVIDENCE:

@@ -35,6 +35,7 @@ cdef class Encoder:
     cdef uint64_t* _hashes  # what the example usually points to
     cdef double* _values
     cdef Py_ssize_t _capacity
+    cdef bint _learned  # whether the newest example was
     cdef Guard _guard
 
     def __cinit__(self):
@@ -104,6 +105,17 @@ cdef class Encoder:
     cdef int _fetch(self, Py_ssize_t i) noexcept nogil:
         return -1
 
+    cdef void _keep(self, Example* e) noexcept nogil:
+        """Take note that the features of an example are known from then on."""
+        self._learned = True
+
+    cdef bint _is_crowded(self, Py_ssize_t n_held) noexcept nogil:
+        """In a loop, whether there are many more names than a learner holds features."""
+        return False
+
+    cpdef bint is_crowded(self, Py_ssize_t n_held):
+        return False
+
 
 cdef row_of(const Example* e):
     cdef Py_ssize_t i
@@ -121,6 +133,7 @@ cdef Py_ssize_t load_one(Encoder encoder, Guard guard, Hand hand, x, bint learni
         wait_for(encoder._guard, guard)
         before = encoder.size()
         encoder._load(x, learning)
+    encoder._learned = False
     hand.take(&encoder._example)
     return before
 
@@ -137,8 +150,17 @@ cdef bint is_plain(name, int depth=0):
 
 @cython.final
 cdef class Vocabulary(Encoder):
+    """In a loop names that are new are numbered for the time being, from TEMPORARY on; those that are kept then get the
+    numbers that they get one at a time, and the others are forgotten.
+    """
+
     cdef dict _keys
     cdef list _names  # all of them or, until one is asked for, fewer
+    cdef Py_ssize_t _n_before, _n_new, _n_kept  # names before the loop, new in it, and kept of these
+    cdef bint _in_loop
+    cdef Py_ssize_t* _kept  # which of the new ones were kept, in turn
+    cdef Py_ssize_t* _places  # the place of each new one among these, −1 if it has none
+    cdef Py_ssize_t _kept_capacity, _places_capacity
     cdef uint64_t* _flat_hashes
     cdef double* _flat_values
     cdef Py_ssize_t* _ends
@@ -155,17 +177,22 @@ cdef class Vocabulary(Encoder):
         free(self._flat_hashes)
         free(self._flat_values)
         free(self._ends)
+        free(self._kept)
+        free(self._places)
 
     @property
     def names(self):
         return list(self._keys)
 
     def name(self, int64_t key):
+        cdef Py_ssize_t i = key - FIRST_NAME
         if key < FIRST_NAME:
             return key
+        if self._in_loop and i >= self._n_before:
+            i = self._n_before + self._kept[i - self._n_before]
         if len(self._names) != len(self._keys):
             self._names += itertools.islice(self._keys, len(self._names), None)
-        return self._names[key - FIRST_NAME]
+        return self._names[i]
 
     cdef int _load(self, x, bint learning) except -1:
         cdef Py_ssize_t before = len(self._keys)
@@ -226,7 +253,10 @@ cdef class Vocabulary(Encoder):
                 if number is None:
                     if not learning or value == 0.0:
                         continue
-                    number = self._keys[name] = FIRST_NAME + len(self._keys)
+                    number = FIRST_NAME + len(self._keys)
+                    if self._in_loop:
+                        number += TEMPORARY - FIRST_NAME - self._n_before
+                    self._keys[name] = number
                 key = number
             e.hashes[e.n] = hash_key(key)
             e.values[e.n] = value
@@ -235,6 +265,9 @@ cdef class Vocabulary(Encoder):
 
     cdef int _release(self) except -1:
         Encoder._release(self)
+        self._settle()
+        release(<void**> &self._kept, &self._kept_capacity)
+        release(<void**> &self._places, &self._places_capacity)
         release(<void**> &self._flat_hashes, &self._flat_hashes_capacity)
         release(<void**> &self._flat_values, &self._flat_values_capacity)
         release(<void**> &self._ends, &self._ends_capacity)
@@ -242,6 +275,12 @@ cdef class Vocabulary(Encoder):
 
     cpdef Py_ssize_t size(self):
         return len(self._keys)
+
+    cdef bint _is_crowded(self, Py_ssize_t n_held) noexcept nogil:
+        return self._n_before + self._n_kept > NAMES_HELD * n_held + SPARE_NAMES
+
+    cpdef bint is_crowded(self, Py_ssize_t n_held):
+        return len(self._keys) > NAMES_HELD * n_held + SPARE_NAMES
 
     cpdef forget(self, Py_ssize_t size):
         if len(self._keys) > size:
@@ -253,6 +292,8 @@ cdef class Vocabulary(Encoder):
         cdef Py_ssize_t before = len(self._keys), i = 0, n
         cdef Example* e = &self._example
         self._n_flat = 0
+        self._n_before, self._in_loop = before, True
+        self._n_new = self._n_kept = 0
         try:
             for x in X:
                 if not self._load(x, learning):
@@ -268,19 +309,57 @@ cdef class Vocabulary(Encoder):
                 memcpy(self._flat_values + self._n_flat, e.values, e.n * sizeof(double))
                 self._ends[i] = self._n_flat = n
                 i += 1
+            self._n_new = len(self._keys) - before
+            if (
+                reserve(<void**> &self._kept, &self._kept_capacity, self._n_new, sizeof(Py_ssize_t)) < 0
+                or reserve(<void**> &self._places, &self._places_capacity, self._n_new, sizeof(Py_ssize_t)) < 0
+            ):
+                raise MemoryError
         except BaseException:
             self.forget(before)
             raise
+        for n in range(self._n_new):
+            self._places[n] = -1
         return i
 
+    cdef int _settle(self) except -1:
+        """At the end of a loop: forget the new names that were not kept, and number the others for good."""
+        cdef Py_ssize_t i
+        if self._in_loop and len(self._keys) > self._n_before:
+            new = list(itertools.islice(self._keys, self._n_before, None))
+            self.forget(self._n_before)
+            for i in range(self._n_kept):
+                self._keys[new[self._kept[i]]] = FIRST_NAME + self._n_before + i
+        self._in_loop = False
+        return 0
+
+    cdef void _keep(self, Example* e) noexcept nogil:
+        cdef Py_ssize_t i, new
+        self._learned = True
+        for i in range(e.n if self._n_kept < self._n_new else 0):
+            new = <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER) - TEMPORARY
+            if 0 <= new < self._n_new:
+                self._places[new] = self._n_kept
+                self._kept[self._n_kept] = new
+                self._n_kept += 1
+                e.hashes[i] = self._hash_of_kept(new)
+
+    cdef inline uint64_t _hash_of_kept(self, Py_ssize_t new) noexcept nogil:
+        return hash_key(FIRST_NAME + self._n_before + self._places[new])
+
     cdef int _fetch(self, Py_ssize_t i) noexcept nogil:
-        cdef Py_ssize_t begin = self._ends[i - 1] if i else 0
+        cdef Py_ssize_t begin = self._ends[i - 1] if i else 0, new
         cdef Example* e = &self._example
+        self._learned = False
         e.n, e.factor = self._ends[i] - begin, 1.0
         if self._reserve(e.n) < 0:
             return -1
         memcpy(e.hashes, self._flat_hashes + begin, e.n * sizeof(uint64_t))
         memcpy(e.values, self._flat_values + begin, e.n * sizeof(double))
+        for i in range(e.n if self._n_kept else 0):
+            new = <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER) - TEMPORARY
+            if 0 <= new < self._n_new and self._places[new] >= 0:
+                e.hashes[i] = self._hash_of_kept(new)
         return 0
 
 

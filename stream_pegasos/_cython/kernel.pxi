@@ -44,10 +44,6 @@ cdef double best_mixture(double share, double log_similarity) noexcept nogil:
     return low
 
 
-cdef inline bint is_supporting(double margin, double y, double weight) noexcept nogil:
-    return y * margin < 1.0 and weight > 0.0
-
-
 @cython.final
 cdef class KernelLearner:
     """For each feature a list of its uses in the support vectors, so that an example meets only those that share one."""
@@ -105,6 +101,10 @@ cdef class KernelLearner:
     def __len__(self):
         return self._n
 
+    @property
+    def n_held(self):
+        return self._table.n
+
     def __sizeof__(self):
         cdef Py_ssize_t i, n = 0
         for i in range(self._n):
@@ -125,26 +125,19 @@ cdef class KernelLearner:
 
     def learn(self, Encoder encoder not None, x, double y, double weight):
         cdef Py_ssize_t before = load_one(encoder, self._guard, self._hand, x, True)
-        cdef double margin
-        cdef bint kept = False
         try:
             check_status(self._find_similarities(&self._hand.example))
-            margin = self._margin()
-            kept = is_supporting(margin, y, weight)
-            check_status(self._learn(&self._hand.example, margin, y, weight))
+            check_status(self._learn(encoder, &self._hand.example, self._margin(), y, weight))
         finally:
-            if not kept:
+            if not encoder._learned:
                 encoder.forget(before)
+        return encoder.is_crowded(self._table.n)
 
     def predict_learn_many(self, Encoder encoder not None, X, y=None, weights=None):
-        cdef Py_ssize_t before, n_before
         begin_loop(encoder._guard, self._guard)
-        before, n_before = encoder.size(), self.n_iterations
         try:
             return self._predict_learn_many(encoder, X, y, weights)
         finally:
-            if self.n_iterations == n_before:  # nothing was learned
-                encoder.forget(before)
             encoder._release()
             end_loop(encoder._guard, self._guard)
 
@@ -174,7 +167,7 @@ cdef class KernelLearner:
                 out_margins[i] = self._margin()
                 out_probabilities[i] = probability_of(&self._calibration, out_margins[i])
                 if learning:
-                    status = self._learn(e, out_margins[i], labels[i], example_weights[i] if weighted else 1.0)
+                    status = self._learn(encoder, e, out_margins[i], labels[i], example_weights[i] if weighted else 1.0)
                     if status < 0:
                         break
         check_status(status)
@@ -312,11 +305,12 @@ cdef class KernelLearner:
     cdef double _margin(self) noexcept nogil:
         return sp_dot(self._betas, self._similarities, self._n) / (self._l2 * (self.n_iterations + self._t0)) if self._n else 0.0
 
-    cdef int _learn(self, Example* e, double margin, double y, double weight) noexcept nogil:
+    cdef int _learn(self, Encoder encoder, Example* e, double margin, double y, double weight) noexcept nogil:
         cdef double probability = probability_of(&self._calibration, margin)
         calibrate(&self._calibration, -y * margin * (1.0 - probability if y > 0.0 else probability))
         self.n_iterations += 1
-        if is_supporting(margin, y, weight):
+        if y * margin < 1.0 and weight > 0.0:
+            encoder._keep(e)
             if self._add(e, weight * y) < 0:
                 return NO_MEMORY
             if 0 < self._budget < self._n:

@@ -119,6 +119,10 @@ cdef class Learner:
     def __len__(self):
         return self._n_features()
 
+    @property
+    def n_held(self):
+        return self._n_held()
+
     def weights_of(self, keys):
         return np.array([self.weights.get(key) for key in keys.tolist()], np.float64)
 
@@ -138,19 +142,17 @@ cdef class Learner:
     def learn(self, Encoder encoder not None, x, double y, double weight):
         cdef Example* e = &self._hand.example
         cdef double margin, predicted
-        cdef Py_ssize_t before
         if self._initializer is not None:  # Python runs in the middle of the step, which only loops are prepared for
             self.predict_learn_many(encoder, [x], np.array([y]), np.array([weight]))
-            return
-        before = load_one(encoder, self.weights._guard, self._hand, x, True)
+            return encoder.is_crowded(self._n_held())
+        load_one(encoder, self.weights._guard, self._hand, x, True)
         if self._begin(e) < 0:
             raise MemoryError
         margin = self._margin(e)
         predicted = self._predict(e, margin)
         if self._learn(e, margin, predicted, probability_of(&self._calibration, predicted), y, weight) < 0:
             raise MemoryError
-        if not y * margin < 1.0:
-            encoder.forget(before)
+        return encoder.is_crowded(self._n_held())
 
     def predict_learn_many(self, Encoder encoder not None, X, y=None, weights=None):
         begin_loop(encoder._guard, self.weights._guard)
@@ -189,6 +191,8 @@ cdef class Learner:
                 margin = self._margin(e)
                 out_margins[i] = self._predict(e, margin)
                 out_probabilities[i] = probability_of(&self._calibration, out_margins[i])
+                if learning:  # which gives names their numbers, whose order that of sums follows
+                    encoder._keep(e)
                 if initializing:
                     with gil:
                         margin = self._initialize(encoder)
@@ -203,7 +207,7 @@ cdef class Learner:
                     )
                     if status < 0:
                         break
-                    if 0 < self._max_features < self._n_features():
+                    if 0 < self._max_features < self._n_features() or encoder._is_crowded(self._n_held()):
                         n_done = i + 1
                         break
             if self.weights._spread != NULL and self.weights._gather_in() < 0:
@@ -268,6 +272,9 @@ cdef class Learner:
     cdef Py_ssize_t _n_features(self) noexcept nogil:
         cdef Py_ssize_t n = self.weights._table.n
         return n - self.weights._has(INTERCEPT_HASH) if self._intercept_scaling != 0.0 else n
+
+    cdef Py_ssize_t _n_held(self) noexcept nogil:
+        return self.weights._table.n + self._buffer_size
 
     cdef double _initialize(self, Encoder encoder) except? -1.0:
         """Give new features of the example in hand their first weights; its margin with them."""

@@ -53,6 +53,10 @@ cdef class MultiLearner:
         free(self._buffer_columns)
         free(self._slots)
 
+    @property
+    def n_held(self):
+        return self._n_held()
+
     def __sizeof__(self):
         return object.__sizeof__(self) + end(&self._table) * sizeof(Word) + self._buffer_size * 24
 
@@ -102,15 +106,16 @@ cdef class MultiLearner:
         cdef Example* e = &self._hand.example
         cdef const double[:, ::1] given
         cdef const double* own = NULL
-        load_one(encoder, self._guard, self._hand, x, True)
         if signs is not None:
             given = signs
             own = &given[y, 0] if given.shape[1] else self._own_signs
+        load_one(encoder, self._guard, self._hand, x, True)
         if self._begin(e) < 0:
             raise MemoryError
         self._find_margins(e)
         if self._learn(e, y, weight, own) < 0:
             raise MemoryError
+        return encoder.is_crowded(self._n_held())
 
     def predict_learn_many(self, Encoder encoder not None, X, y=None, weights=None, signs=None):
         begin_loop(encoder._guard, self._guard)
@@ -121,7 +126,7 @@ cdef class MultiLearner:
             end_loop(encoder._guard, self._guard)
 
     cdef _predict_learn_many(self, Encoder encoder, X, y, weights, signs):
-        cdef Py_ssize_t i, c, n, n_columns = self.n_columns
+        cdef Py_ssize_t i, c, n, n_done, n_columns = self.n_columns
         cdef bint learning = y is not None, weighted = weights is not None, separate = signs is not None
         cdef const int64_t[::1] classes
         cdef const double[::1] example_weights
@@ -139,7 +144,7 @@ cdef class MultiLearner:
             example_weights = weights
         if separate:
             given = signs
-        n = encoder._load_many(X, learning)
+        n = n_done = encoder._load_many(X, learning)
         margins, slopes = np.full((n, n_columns), -np.inf), np.empty(n)
         out_margins, out_slopes = margins, slopes
         with nogil:
@@ -152,14 +157,18 @@ cdef class MultiLearner:
                     out_margins[i, c] = self._margins[c]
                 out_slopes[i] = self._calibration.slope
                 if learning:
+                    encoder._keep(e)
                     if separate:
                         own = &given[classes[i], 0] if given.shape[1] else self._own_signs
                     status = self._learn(e, classes[i], example_weights[i] if weighted else 1.0, own)
                     if status < 0:
                         break
+                    if encoder._is_crowded(self._n_held()):
+                        n_done = i + 1
+                        break
         if status < 0:
             raise MemoryError
-        return margins, slopes
+        return margins[:n_done], slopes[:n_done]
 
     def flush(self):
         cdef Py_ssize_t c
@@ -237,6 +246,9 @@ cdef class MultiLearner:
             self._buffer_columns[i] = state["buffer_columns"][i]
         self._buffer_size = len(state["buffer_keys"])
         self._calibration.slope, self._calibration.squares = state["slope"], state["calibration_squares"]
+
+    cdef Py_ssize_t _n_held(self) noexcept nogil:
+        return self._table.n + self._buffer_size
 
     cdef int _widen(self, Py_ssize_t width) noexcept nogil:
         """Make room for `width` columns."""

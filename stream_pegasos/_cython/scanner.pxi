@@ -360,7 +360,7 @@ cdef class Scanner(Encoder):
         for i in range(n):
             x = texts[i]
             if not isinstance(x, str):
-                raise TypeError(f"a text must be a str, not {type(x).__name__}")
+                scanner.checked_text(x)  # which raises
             text = &self._texts[i]
             text.fold = self._fold
             if type(x) is not str:  # of whose methods none is to run

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos._pure.encoders import Encoder, reading
+from stream_pegasos._pure.encoders import Encoder
 from stream_pegasos._pure.learner import Calibration
 from stream_pegasos._pure.weights import Row, State
 
@@ -74,6 +74,11 @@ class AdaptiveLearner:
         return len(self._features)
 
     @property
+    def n_held(self) -> int:
+        """The number of features that something is kept of."""
+        return len(self._features)
+
+    @property
     def intercept(self) -> float:
         return self._intercept_scaling * self._intercept.weight
 
@@ -88,28 +93,28 @@ class AdaptiveLearner:
         return np.array([feature.weight * self._scale(feature) for feature in features], np.float64)
 
     def margin(self, encoder: Encoder, x: Any) -> float:
-        with reading(encoder, self):
-            row = encoder.row(x, True)
-            return self._margin(row, self._scaled(row))
+        row = encoder.row(x, True)
+        encoder.forget_newest()
+        return self._margin(row, self._scaled(row))
 
     def contributions(self, encoder: Encoder, x: Any) -> dict[int, float]:
         """What each feature that has been learned adds to the margin, which is their sum and the intercept."""
-        with reading(encoder, self):
-            row = encoder.row(x, True)
-            pairs = zip(row.keys, self._scaled(row), strict=True)
-            return {key: self._features[key].weight * value for key, value in pairs if key in self._features}
+        row = encoder.row(x, True)
+        encoder.forget_newest()
+        pairs = zip(row.keys, self._scaled(row), strict=True)
+        return {key: self._features[key].weight * value for key, value in pairs if key in self._features}
 
     def probability(self, margin: float) -> float:
         """The probability of the positive class; above one half exactly where the margin is above 0."""
         return self._calibration.probability(margin)
 
-    def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> None:
-        """Take in one example with label y = ±1."""
-        before = encoder.size()
+    def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> bool:
+        """Take in one example with label y = ±1; whether names are to be forgotten."""
         row = encoder.row(x, True)
         values = self._scaled(row)
         if not self._learn(row, values, self._margin(row, values), y, weight):
-            encoder.forget(before)
+            encoder.forget_newest()
+        return False  # there are only those of features
 
     def predict_learn_many(
         self,
@@ -121,18 +126,19 @@ class AdaptiveLearner:
         """Margin and probability of each example, in turn, before it is learned; without y nothing is learned. It ends
         with the example that brings in a feature beyond `max_features`.
         """
-        with reading(encoder, self):
-            rows = encoder.rows(X, True)
-            margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
-            for i, row in enumerate(rows):
-                values = self._scaled(row)
-                margin = self._margin(row, values)
-                margins[i], probabilities[i] = margin, self.probability(margin)
-                if y is not None:
-                    self._learn(row, values, margin, float(y[i]), 1.0 if weights is None else float(weights[i]))
-                    if 0 < self._max_features < len(self):
-                        return margins[: i + 1], probabilities[: i + 1]
-            return margins, probabilities
+        margins: list[float] = []
+        probabilities: list[float] = []
+        for i, row in enumerate(encoder.rows(X, True)):
+            values = self._scaled(row)
+            margin = self._margin(row, values)
+            margins.append(margin)
+            probabilities.append(self.probability(margin))
+            weight = 1.0 if weights is None else float(weights[i])
+            if y is None or not self._learn(row, values, margin, float(y[i]), weight):
+                encoder.forget_newest()
+            if y is not None and 0 < self._max_features < len(self):
+                break
+        return np.array(margins), np.array(probabilities)
 
     def flush(self) -> None:
         """Nothing waits for a step."""

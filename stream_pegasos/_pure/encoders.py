@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
-from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ class Encoder:
     def row(self, x: Any, learning: bool) -> Row:
         raise NotImplementedError
 
-    def rows(self, X: Any, learning: bool) -> list[Row]:
+    def rows(self, X: Any, learning: bool) -> Iterable[Row]:
         return [self.row(x, learning) for x in X]
 
     def name(self, key: int) -> Any:
@@ -30,29 +29,18 @@ class Encoder:
         """How many names have been numbered."""
         return 0
 
-    def forget(self, size: int) -> None:
-        """Forget the names that came after that many."""
+    def forget_newest(self) -> None:
+        """Forget the names that the newest row brought in, as it was not learned."""
+
+    def is_crowded(self, n_held: int) -> bool:
+        """Whether there are many more names than a learner holds features, so that some are to be forgotten."""
+        return False
 
 
+# Names are many more if there are so many for each feature, and some to spare.
+NAMES_HELD, SPARE_NAMES = 4, 1_000
 # Tuples in tuples, so that files can hold every name.
 DEEPEST_NAME = 32
-
-
-class Counting(Protocol):
-    n_iterations: int
-
-
-@contextlib.contextmanager
-def reading(encoder: Encoder, learner: Counting) -> Iterator[None]:
-    """Where also names never learned count, so that rows are read as for learning: forget these names, unless something
-    was learned.
-    """
-    before, n_before = encoder.size(), learner.n_iterations
-    try:
-        yield
-    finally:
-        if learner.n_iterations == n_before:
-            encoder.forget(before)
 
 
 class Vocabulary(Encoder):
@@ -65,6 +53,7 @@ class Vocabulary(Encoder):
         """Number these names, and forget all others."""
         self._keys = {name: FIRST_NAME + i for i, name in enumerate(names)}
         self._names = list(self._keys)  # all of them or, until one is asked for, fewer
+        self._n_before = len(self._keys)  # the newest row
 
     @property
     def names(self) -> list[Any]:
@@ -79,27 +68,17 @@ class Vocabulary(Encoder):
         return self._names[key - FIRST_NAME]
 
     def row(self, x: dict[Any, Any], learning: bool) -> Row:
-        before = len(self._keys)
-        try:
-            return self._row(x, learning)
-        except BaseException:
-            self.forget(before)
-            raise
+        return self._row(plain_items(x), learning)
 
-    def rows(self, X: Iterable[dict[Any, Any]], learning: bool) -> list[Row]:
-        before = len(self._keys)
-        try:
-            return [self._row(x, learning) for x in X]
-        except BaseException:
-            self.forget(before)
-            raise
+    def rows(self, X: Iterable[dict[Any, Any]], learning: bool) -> Iterable[Row]:
+        checked = [plain_items(x) for x in X]
+        # One by one, since a name is numbered when it is learned.
+        return (self._row(items, learning) for items in checked)
 
-    def _row(self, x: dict[Any, Any], learning: bool) -> Row:
-        if not isinstance(x, dict):
-            raise TypeError(f"features must be a dict, not {type(x).__name__}")
+    def _row(self, items: list[tuple[Any, float]], learning: bool) -> Row:
+        self._n_before = len(self._keys)
         keys, values = [], []
-        for given_name, given in x.items():
-            name, value = plain_name(given_name), check_value(given_name, given)
+        for name, value in items:
             if isinstance(name, int) and -DIRECT_LIMIT < name < DIRECT_LIMIT:
                 key: int | None = name
             elif learning and value != 0.0:
@@ -114,10 +93,26 @@ class Vocabulary(Encoder):
     def size(self) -> int:
         return len(self._keys)
 
-    def forget(self, size: int) -> None:
-        del self._names[size:]
-        while len(self._keys) > size:
+    def is_crowded(self, n_held: int) -> bool:
+        return self.size() > NAMES_HELD * n_held + SPARE_NAMES
+
+    def forget_newest(self) -> None:
+        del self._names[self._n_before :]
+        while len(self._keys) > self._n_before:
             self._keys.popitem()
+
+
+def plain_items(x: Any) -> list[tuple[Any, float]]:
+    """The features of a dict, checked.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `plain_name` and `check_value` do, and if it is no dict.
+    """
+    if not isinstance(x, dict):
+        raise TypeError(f"features must be a dict, not {type(x).__name__}")
+    return [(plain_name(name), check_value(name, value)) for name, value in x.items()]
 
 
 def check_value(name: Any, value: Any) -> float:
@@ -176,7 +171,7 @@ class Rows(Encoder):
     def __init__(self, n_columns: int) -> None:
         self._n_columns = n_columns
 
-    def rows(self, X: Any, learning: bool) -> list[Row]:
+    def rows(self, X: Any, learning: bool) -> Iterable[Row]:
         indptr, indices, data = (array.tolist() for array in X)
         least, most = min(indices, default=0), max(indices, default=-1)
         if least < 0 or most >= self._n_columns:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos._pure.encoders import Encoder, reading
+from stream_pegasos._pure.encoders import Encoder
 from stream_pegasos._pure.learner import Calibration
 from stream_pegasos._pure.weights import Row, State
 
@@ -64,22 +64,27 @@ class KernelLearner:
     def __len__(self) -> int:
         return len(self._vectors)
 
+    @property
+    def n_held(self) -> int:
+        """The number of features that something is kept of."""
+        return len(set().union(*(vector.features for vector in self._vectors)))
+
     def margin(self, encoder: Encoder, x: Any) -> float:
         """⟨w, φ(x)⟩"""
-        with reading(encoder, self):
-            return self._margin(self._similarities(self._vector(encoder, encoder.row(x, True))))
+        _, similarities = self._met(encoder, encoder.row(x, True))
+        encoder.forget_newest()
+        return self._margin(similarities)
 
     def probability(self, margin: float) -> float:
         """The probability of the positive class; above one half exactly where the margin is above 0."""
         return self._calibration.probability(margin)
 
-    def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> None:
-        """Take the step with one example of label y = ±1."""
-        before = encoder.size()
-        with reading(encoder, self):
-            vector = self._vector(encoder, encoder.row(x, True))
-            if not self._learn(vector, self._similarities(vector), y, weight):
-                encoder.forget(before)
+    def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> bool:
+        """Take the step with one example of label y = ±1; whether names are to be forgotten."""
+        vector, similarities = self._met(encoder, encoder.row(x, True))
+        if not self._learn(vector, similarities, y, weight):
+            encoder.forget_newest()
+        return encoder.is_crowded(self.n_held)
 
     def predict_learn_many(
         self,
@@ -91,22 +96,21 @@ class KernelLearner:
         """Margin and probability of each example, in turn, before it is learned; without y nothing is learned. It ends
         before an example that has no finite similarity, which raises where it is the first.
         """
-        with reading(encoder, self):
-            rows = encoder.rows(X, True)
-            margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
-            for i, row in enumerate(rows):
-                try:
-                    vector = self._vector(encoder, row)
-                    similarities = self._similarities(vector)
-                except Exception:
-                    if i == 0:
-                        raise
-                    return margins[:i], probabilities[:i]
-                margins[i] = self._margin(similarities)
-                probabilities[i] = self.probability(margins[i])
-                if y is not None:
-                    self._learn(vector, similarities, float(y[i]), 1.0 if weights is None else float(weights[i]))
-            return margins, probabilities
+        margins: list[float] = []
+        probabilities: list[float] = []
+        for i, row in enumerate(encoder.rows(X, True)):
+            try:
+                vector, similarities = self._met(encoder, row)
+            except Exception:
+                if i == 0:
+                    raise
+                break
+            margins.append(self._margin(similarities))
+            probabilities.append(self.probability(margins[i]))
+            weight = 1.0 if weights is None else float(weights[i])
+            if y is None or not self._learn(vector, similarities, float(y[i]), weight):
+                encoder.forget_newest()
+        return np.array(margins), np.array(probabilities)
 
     def flush(self) -> None:
         """Nothing waits: every example is a step."""
@@ -114,6 +118,15 @@ class KernelLearner:
     def negate(self) -> None:
         """Exchange the two classes: what has been learned stays, with the opposite sign."""
         self._coefficients = [-beta for beta in self._coefficients]
+
+    def _met(self, encoder: Encoder, row: Row) -> tuple[SupportVector, list[float]]:
+        """An example and its similarities; where it has none, nothing is kept of it."""
+        try:
+            vector = self._vector(encoder, row)
+            return vector, self._similarities(vector)
+        except BaseException:
+            encoder.forget_newest()
+            raise
 
     def _vector(self, encoder: Encoder, row: Row) -> SupportVector:
         features = {key: row.factor * x for key, x in zip(row.keys, row.values, strict=True) if x != 0.0}

@@ -122,6 +122,11 @@ class Learner:
         """The number of features that have a weight."""
         return len(self.weights) - (INTERCEPT in self.weights)
 
+    @property
+    def n_held(self) -> int:
+        """The number of features that something is kept of, or a little more."""
+        return len(self.weights) + len(self._buffer)
+
     def weights_of(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
         """The weights that predict."""
         return np.array([self.weights.get(key) for key in keys.tolist()], np.float64)
@@ -138,11 +143,10 @@ class Learner:
         """The probability of the positive class; above one half exactly where the margin is above 0."""
         return self._calibration.probability(margin)
 
-    def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> None:
-        """Take in one example with label y = ±1, and the step if it fills the batch."""
-        before = encoder.size()
-        if not self.learn_row(with_intercept(encoder.row(x, True), self._intercept_scaling), y, weight, encoder):
-            encoder.forget(before)
+    def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> bool:
+        """Take in one example of label y = ±1, and the step if it fills the batch; whether names are to be forgotten."""
+        self.learn_row(with_intercept(encoder.row(x, True), self._intercept_scaling), y, weight, encoder)
+        return encoder.is_crowded(self.n_held)
 
     def predict_learn_many(
         self,
@@ -152,18 +156,19 @@ class Learner:
         weights: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Margin and probability of each example, in turn, before it is learned; without y nothing is learned. It ends
-        with the example that brings in a weight beyond `max_features`.
+        with an example that brings in a weight beyond `max_features`, or with which names are to be forgotten.
         """
-        rows = encoder.rows(X, y is not None)
-        margins, probabilities = np.empty(len(rows)), np.empty(len(rows))
-        for i, row in enumerate(with_intercept(row, self._intercept_scaling) for row in rows):
-            margins[i] = self.weights.predict(row)
-            probabilities[i] = self.probability(margins[i])
+        margins: list[float] = []
+        probabilities: list[float] = []
+        for i, given in enumerate(encoder.rows(X, y is not None)):
+            row = with_intercept(given, self._intercept_scaling)
+            margins.append(self.weights.predict(row))
+            probabilities.append(self.probability(margins[i]))
             if y is not None:
                 self.learn_row(row, float(y[i]), 1.0 if weights is None else float(weights[i]), encoder)
-                if 0 < self._max_features < len(self):
-                    return margins[: i + 1], probabilities[: i + 1]
-        return margins, probabilities
+                if 0 < self._max_features < len(self) or encoder.is_crowded(self.n_held):
+                    break
+        return np.array(margins), np.array(probabilities)
 
     def flush(self) -> None:
         """Take the step with the examples that the buffer holds."""
@@ -176,19 +181,16 @@ class Learner:
         self._initial_scale = -self._initial_scale
         self._buffer = [(key, -value) for key, value in self._buffer]
 
-    def learn_row(self, row: Row, y: float, weight: float, encoder: Encoder) -> bool:
-        """Whether the features are known from now on."""
+    def learn_row(self, row: Row, y: float, weight: float, encoder: Encoder) -> None:
         self._calibration.learn(self.weights.predict(row), y)
         self._initialize(encoder, row)
-        violated = y * self.weights.dot(row) < 1.0
-        if violated:
+        if y * self.weights.dot(row) < 1.0:
             coefficient = weight * y * row.factor
             self._buffer += [(key, coefficient * x) for key, x in zip(row.keys, row.values, strict=True)]
             self._n_violations += 1
         self._n_buffered += 1
         if self._n_buffered == self._batch_size:
             self._step()
-        return violated or self._initializer is not None
 
     def _step(self) -> None:
         buffer, n_buffered = self._buffer, self._n_buffered

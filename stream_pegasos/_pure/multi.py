@@ -36,6 +36,11 @@ class MultiLearner:
         return self._columns.n
 
     @property
+    def n_held(self) -> int:
+        """At least the number of features that something is kept of."""
+        return self._columns.n_held
+
+    @property
     def n_iterations(self) -> NDArray[np.int64]:
         """The number of steps that each column has taken."""
         return self._columns.get_state()["n_iterations"]  # type: ignore[no-any-return]
@@ -61,9 +66,10 @@ class MultiLearner:
         """⟨w, x⟩ for each column."""
         return np.array(self._columns.margins(self._row(encoder.row(x, False))), np.float64)
 
-    def learn(self, encoder: Encoder, x: Any, y: int, weight: float, signs: NDArray[np.float64] | None = None) -> None:
-        """Take in one example of class y."""
+    def learn(self, encoder: Encoder, x: Any, y: int, weight: float, signs: NDArray[np.float64] | None = None) -> bool:
+        """Take in one example of class y; whether names are to be forgotten."""
         self._learn_row(self._row(encoder.row(x, True)), y, weight, signs)
+        return encoder.is_crowded(self.n_held)
 
     def predict_learn_many(
         self,
@@ -73,18 +79,22 @@ class MultiLearner:
         weights: NDArray[np.float64] | None = None,
         signs: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The margins of each example, in turn, and the slope, before it is learned; −inf for columns to come."""
-        rows = encoder.rows(X, y is not None)
+        """The margins of each example, in turn, and the slope, before it is learned; −inf for columns to come. It ends
+        with an example with which names are to be forgotten.
+        """
         n_columns = self.n_columns
         if y is not None and signs is None and len(y):
             n_columns = max(n_columns, int(y.max()) + 1)
-        margins, slopes = np.full((len(rows), n_columns), -math.inf), np.empty(len(rows))
-        for i, row in enumerate(map(self._row, rows)):
-            margins[i, : self.n_columns] = self._columns.margins(row)
-            slopes[i] = self.slope
+        margins: list[list[float]] = []
+        slopes: list[float] = []
+        for i, row in enumerate(map(self._row, encoder.rows(X, y is not None))):
+            margins.append([*self._columns.margins(row), *[-math.inf] * (n_columns - self.n_columns)])
+            slopes.append(self.slope)
             if y is not None:
                 self._learn_row(row, int(y[i]), 1.0 if weights is None else float(weights[i]), signs)
-        return margins, slopes
+                if encoder.is_crowded(self.n_held):
+                    break
+        return np.array(margins, np.float64).reshape(len(margins), n_columns), np.array(slopes, np.float64)
 
     def flush(self) -> None:
         """Take the steps with the examples that the buffers hold."""
@@ -126,6 +136,10 @@ class Joint:
     @property
     def n(self) -> int:
         return len(self._weights)
+
+    @property
+    def n_held(self) -> int:
+        return sum(map(len, self._weights)) + len(self._buffer)
 
     def add(self) -> None:
         self._weights.append(WeightDict())
@@ -201,6 +215,10 @@ class Separate:
     @property
     def n(self) -> int:
         return len(self._learners)
+
+    @property
+    def n_held(self) -> int:
+        return sum(learner.n_held for learner in self._learners)
 
     def add(self) -> None:
         self._learners.append(Learner(*self._arguments))

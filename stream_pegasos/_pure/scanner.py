@@ -104,8 +104,7 @@ class Scanner(Encoder):
         if self._analyzer == "ngrams":
             ngrams: list[str] = text
             return ngrams
-        if not isinstance(text, str):
-            raise TypeError(f"a text must be a str, not {type(text).__name__}")
+        text = checked_text(text)
         if self._lowercase:
             text = text.lower()
         if self._mask_digits:
@@ -119,6 +118,20 @@ class Scanner(Encoder):
 # The patterns that the scanner knows without `re`: runs of two or more word characters, of one or more, words and
 # punctuation marks, and whatever stands between white space.
 TOKEN_PATTERNS = (r"\b\w\w+\b", r"\w+", r"\w+|[^\w\s]", r"\S+")
+
+
+def checked_text(text: Any) -> str:
+    """A text as a plain str.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    """
+    if not isinstance(text, str):
+        hint = "; with on='NAME' it is taken from a field" if isinstance(text, dict) else ""
+        raise TypeError(f"a text must be a str, not {type(text).__name__}{hint}")
+    return str.__str__(text)
 
 
 # What stands before the first and after the last token of a text.
