@@ -8,7 +8,10 @@ from __future__ import annotations
 import copyreg
 import importlib
 import os
+import shlex
+import sys
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stream_pegasos import _pure
@@ -32,6 +35,24 @@ NAME = os.environ.get("STREAM_PEGASOS_ENGINE", "")
 if NAME not in ("", "compiled", "pure"):
     raise ImportError(f"STREAM_PEGASOS_ENGINE is {NAME!r}; it may be 'compiled' or 'pure'")
 
+
+def cause_and_cure(error: ImportError) -> str:
+    """Why there is no compiled engine, and what helps."""
+    if not isinstance(error, ModuleNotFoundError):
+        return f"the compiled one cannot be loaded ({error})"
+    package = Path(__file__).parent
+    if (package.parent / "pyproject.toml").exists():
+        install = shlex.join([sys.executable, "-m", "pip", "install", "-e", str(package.parent)])
+        return (
+            f"Python found the package in its source folder {package.parent}, where no engine was built; where there is "
+            f"a C compiler this builds it: {install}"
+        )
+    return (
+        "the package was installed without a C compiler; install one, then the package again, by pip install "
+        "--force-reinstall --no-deps --no-cache-dir"
+    )
+
+
 if TYPE_CHECKING:
     from stream_pegasos._pure import (
         AdaptiveLearner,
@@ -52,12 +73,10 @@ else:
             chosen = importlib.import_module("stream_pegasos._compiled")
         except ImportError as error:
             if NAME == "compiled":
-                raise ImportError(
-                    "the compiled engine is missing: install a C compiler, then stream_pegasos again"
-                ) from error
+                raise ImportError(f"there is no compiled engine: {cause_and_cure(error)}") from error
             warnings.warn(
-                "stream_pegasos runs on its pure Python engine, which is slow: no compiled engine was built "
-                "(with a C compiler, reinstalling builds it; STREAM_PEGASOS_ENGINE=pure says that this is intended)",
+                f"stream_pegasos runs on its pure Python engine, which is slow: {cause_and_cure(error)} "
+                "(STREAM_PEGASOS_ENGINE=pure says that this is intended)",
                 RuntimeWarning,
                 stacklevel=2,
             )

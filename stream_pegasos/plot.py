@@ -7,11 +7,13 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from stream_pegasos.extras import missing
+
 try:
     from matplotlib.figure import Figure
     from matplotlib.ticker import PercentFormatter, StrMethodFormatter
 except ModuleNotFoundError as error:
-    raise ImportError("drawing needs matplotlib: pip install 'stream_pegasos[plot]'", name=error.name) from error
+    raise missing("drawing", "plot", error) from error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,13 +103,17 @@ def _draw_reliability(axes: Axes, score: PrequentialScore) -> None:
 def save(
     curve: Sequence[Checkpoint], path: str | os.PathLike[str], title: str, score: PrequentialScore | None = None
 ) -> None:
-    """Draw the curve, and with a score the reliability diagram, into a file: a PNG unless it ends in .svg or .pdf.
+    """Draw the curve, and with a score the reliability diagram, into a .png, .svg or .pdf file.
 
     Raises
     ------
+    ValueError
+        If the file ends in something else.
     OSError
         If the file cannot be written.
 
     """
     extension = os.path.splitext(path)[1].lower()
-    draw(curve, title, score).savefig(path, format=extension[1:] if extension in FILE_TYPES else "png")
+    if extension not in FILE_TYPES:
+        raise ValueError(f"{os.fspath(path)} ends in none of {', '.join(FILE_TYPES)}")
+    draw(curve, title, score).savefig(path, format=extension[1:])

@@ -12,13 +12,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stream_pegasos.classifier import PartlyLearnedError
+from stream_pegasos.labels import PositiveLabelError
+
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 # (x, y), (x, y, w) or a longer tuple that begins so.
 Example = Sequence[Any]
+# What is told of an example that a model refuses: the example and the reason.
+OnRefused = Callable[[Example, str], None]
 # For a block of examples: whether positive, the margins, P(positive), whether predicted positive.
 Outcomes = tuple[Bools, Floats, Floats, Bools]
+
+# How a model refuses an example; what else it raises is a failure of its own.
+REFUSALS = (ValueError, TypeError)
 
 _FIRST_STEP = 50
 _MOST_ROWS = 200
@@ -363,6 +371,7 @@ def evaluate(
     delay: int = 0,
     batch: int = 512,
     on_checkpoint: Callable[[Checkpoint], None] | None = None,
+    on_refused: OnRefused | None = None,
 ) -> Evaluation:
     """Predict every example of a stream, then learn it, and score the predictions.
 
@@ -384,11 +393,15 @@ def evaluate(
         same for any value.
     on_checkpoint
         Called with each new row of the curve.
+    on_refused
+        Called with each example that the model refuses, such as one with a third label, and the reason; it is passed
+        over then. Without it such an example raises.
 
     Raises
     ------
     ExampleError
-        If the model refuses an example; all examples before it are learned.
+        If the model refuses an example and there is no `on_refused`, or the first one since no `pos_label` says which
+        label is the positive one; all examples before it are learned.
     ValueError
         If `delay` is negative, `batch` is below 1, or the model is one of several classes.
 
@@ -422,7 +435,7 @@ def evaluate(
     step = _FIRST_STEP
     start = perf_counter()
     try:
-        for block in outcomes(model, chunks(examples, batch), delay):
+        for block in outcomes(model, chunks(examples, batch), delay, on_refused):
             # A model that met 1 took it for positive; when 2 follows, 1 turns out to be negative.
             if positive is not None and positive != model.classes[1]:
                 score.swap()
@@ -466,30 +479,41 @@ def chunks(examples: Iterable[Example], batch: int = 512) -> Iterator[list[Examp
         yield chunk
 
 
-def _prompt(model: Any, chunks: Iterable[list[Example]], delay: int) -> Iterator[Outcomes]:
+def _prompt(
+    model: Any, chunks: Iterable[list[Example]], delay: int, on_refused: OnRefused | None
+) -> Iterator[Outcomes]:
     """Every label arrives before the next example."""
     for chunk in chunks:
-        for _, outcomes in predict_learn(model, chunk):
+        for _, outcomes in predict_learn(model, chunk, on_refused):
             yield outcomes
 
 
-def _late(model: Any, chunks: Iterable[list[Example]], delay: int) -> Iterator[Outcomes]:
+def _late(model: Any, chunks: Iterable[list[Example]], delay: int, on_refused: OnRefused | None) -> Iterator[Outcomes]:
     """Every label arrives after `delay` more examples."""
     waiting: deque[tuple[Example, _Prediction]] = deque()
-    outcomes = []
+    outcomes: list[tuple[bool, float, float, bool]] = []
+
+    def learn_next() -> None:
+        try:
+            outcomes.append(_learn_one(model, *waiting.popleft()))
+        except ExampleError as error:
+            _pass_over(model, error, on_refused)
+
     for chunk in chunks:
         for example in chunk:
             waiting.append((example, _predict_one(model, example)))
             if len(waiting) > delay:
                 known = None not in model.classes
-                outcomes.append(_learn_one(model, *waiting.popleft()))
+                learn_next()
                 if not known:
                     yield _outcomes(outcomes)
-                    outcomes = []
+                    outcomes.clear()
         yield _outcomes(outcomes)
-        outcomes = []
-    for late in waiting:
-        yield _outcomes([_learn_one(model, *late)])
+        outcomes.clear()
+    while waiting:
+        learn_next()
+        yield _outcomes(outcomes)
+        outcomes.clear()
 
 
 class Prediction(NamedTuple):
@@ -507,25 +531,49 @@ def predict(model: Any, X: list[Any]) -> list[Prediction]:
     with model._lock:
         labels, probabilities, margins = getattr(model, "classifier", model)._answers(*model._encode_many(X))
         negative, positive = model.classes
+        of_only = model.predict_proba_one(X[0]).get(positive if negative is None else negative) if X else None
     predictions = []
     for label, p, margin in zip(labels.tolist(), probabilities.tolist(), margins.tolist(), strict=True):
         if label is None or label not in (negative, positive):  # nothing is known yet, or not enough to decide
             predictions.append(Prediction(None, None, margin))
         elif negative is None or positive is None:
-            predictions.append(Prediction(label, 1.0, margin))
+            predictions.append(Prediction(label, of_only, margin))
         else:
             predictions.append(Prediction(label, p if label == positive else 1.0 - p, margin))
     return predictions
 
 
-def predict_learn(model: Any, chunk: list[Example]) -> Iterator[tuple[list[Prediction], Outcomes]]:
+def predict_learn(
+    model: Any, chunk: list[Example], on_refused: OnRefused | None = None
+) -> Iterator[tuple[list[Prediction], Outcomes]]:
     """Predict each example, then learn it; what was predicted comes in blocks, as soon as a block is learned.
+
+    With `on_refused` an example that the model refuses is passed over.
 
     Raises
     ------
     ExampleError
         If the model refuses an example; all examples before it are learned, and their predictions have been given.
     """
+    done = 0
+    while done < len(chunk):
+        try:
+            for block in _predict_learn(model, chunk[done:]):
+                done += len(block[0])
+                yield block
+        except ExampleError as error:
+            _pass_over(model, error, on_refused)
+            done += 1
+
+
+def _pass_over(model: Any, error: ExampleError, on_refused: OnRefused | None) -> None:
+    """Tell of an example that is refused; where the first one is for want of `pos_label`, all others would be, too."""
+    if on_refused is None or (isinstance(error.__cause__, PositiveLabelError) and model.classes == (None, None)):
+        raise error
+    on_refused(error.example, str(error))
+
+
+def _predict_learn(model: Any, chunk: list[Example]) -> Iterator[tuple[list[Prediction], Outcomes]]:
     done = 0
     # A margin tells the predicted label only once both labels are known.
     while done < len(chunk) and None in model.classes:
@@ -535,17 +583,25 @@ def predict_learn(model: Any, chunk: list[Example]) -> Iterator[tuple[list[Predi
         return
     columns = _columns(chunk[done:])
     try:
-        margins, probabilities, predicted = model._predict_learn_many(*columns)
-    except (ValueError, TypeError):
+        yield _block(model, columns[1], model._predict_learn_many(*columns))
+    except PartlyLearnedError as error:
+        yield _block(model, columns[1][: error.n_learned], error.outcomes)
+        if not isinstance(error.__cause__, REFUSALS):
+            raise
+        raise ExampleError(str(error.__cause__), chunk[done + error.n_learned]) from error
+    except REFUSALS:
         # Nothing was learned: one by one, the example that is refused shows itself.
         for example in chunk[done:]:
             yield _predict_learn_one(model, example)
-        return
+
+
+def _block(model: Any, labels: list[Any], outcomes: Any) -> tuple[list[Prediction], Outcomes]:
+    margins, probabilities, predicted = outcomes
     negative, positive = model.classes
-    y = np.fromiter((label == positive for label in columns[1]), bool, len(margins))
+    y = np.fromiter((label == positive for label in labels), bool, len(margins))
     rows = zip(predicted.tolist(), probabilities.tolist(), margins.tolist(), strict=True)
     predictions = [Prediction(positive, p, m) if yes else Prediction(negative, 1.0 - p, m) for yes, p, m in rows]
-    yield predictions, (y, margins, probabilities, predicted)
+    return predictions, (y, margins, probabilities, predicted)
 
 
 def _predict_learn_one(model: Any, example: Example) -> tuple[list[Prediction], Outcomes]:
@@ -577,8 +633,10 @@ def _learn_one(model: Any, example: Example, prediction: _Prediction) -> tuple[b
     return is_positive, margin, probability, is_positive if label == y else not is_positive
 
 
-def learn(model: Any, chunk: list[Example]) -> None:
-    """Learn examples without predicting them.
+def learn(model: Any, chunk: list[Example], on_refused: OnRefused | None = None) -> int:
+    """Learn examples without predicting them; how many were learned.
+
+    With `on_refused` an example that the model refuses is passed over.
 
     Raises
     ------
@@ -586,18 +644,30 @@ def learn(model: Any, chunk: list[Example]) -> None:
         If the model refuses an example; all examples before it are learned.
 
     """
+    n_learned = 0
     try:
         model.learn_many(*_columns(chunk))
-    except (ValueError, TypeError):
-        for example in chunk:
+        return len(chunk)
+    except PartlyLearnedError as error:
+        if not isinstance(error.__cause__, REFUSALS):
+            raise
+        n_learned = error.n_learned
+    except REFUSALS:
+        pass  # nothing was learned
+    for example in chunk[n_learned:]:
+        try:
             _learn(model, example)
+            n_learned += 1
+        except ExampleError as error:
+            _pass_over(model, error, on_refused)
+    return n_learned
 
 
 def _learn(model: Any, example: Example) -> None:
     x, y, *rest = example
     try:
         model.learn_one(x, y, rest[0] if rest else 1.0)
-    except (ValueError, TypeError) as error:
+    except REFUSALS as error:
         raise ExampleError(str(error), example) from error
 
 

@@ -144,7 +144,7 @@ class Learner:
         return self._calibration.probability(margin)
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> bool:
-        """Take in one example of label y = ±1, and the step if it fills the batch; whether names are to be forgotten."""
+        """Take in one example of label y = ±1, and the step if it is due; whether names are to be forgotten."""
         self.learn_row(with_intercept(encoder.row(x, True), self._intercept_scaling), y, weight, encoder)
         return encoder.is_crowded(self.n_held)
 

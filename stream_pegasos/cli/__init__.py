@@ -13,7 +13,7 @@ import typer
 from stream_pegasos.cli.console import Failure, note
 from stream_pegasos.cli.evaluate import evaluate
 from stream_pegasos.cli.explain import explain
-from stream_pegasos.cli.options import with_options
+from stream_pegasos.cli.options import Command, with_options
 from stream_pegasos.cli.predict import predict
 from stream_pegasos.cli.run import run
 from stream_pegasos.cli.serve import serve
@@ -23,16 +23,16 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,  # which cuts no name of an option
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from stream_pegasos import __version__
 
-        print(f"stream-pegasos {version('stream-pegasos')}")
+        print(f"stream-pegasos {__version__}")
         raise typer.Exit
 
 
@@ -45,6 +45,7 @@ def _main(
 ) -> None:
     """Learn to classify a stream of messages, one message at a time.
 
+    \b
     stream-pegasos evaluate
     stream-pegasos evaluate mail.jsonl.gz
     stream-pegasos train mail.csv --save m.safetensors
@@ -54,7 +55,7 @@ def _main(
 
 
 for _command in (evaluate, train, predict, run, serve, explain):
-    app.command()(with_options(_command))
+    app.command(cls=Command)(with_options(_command))
 
 
 def main() -> None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stream_pegasos.cli.console import check_outputs, print_lines, printable, rate, writing
+from stream_pegasos.cli.console import Failure, check_outputs, print_lines, printable, rate, writing
 from stream_pegasos.cli.inputs import FileInput, Input, SyntheticInput, bad_lines, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import new_model, save_model
-from stream_pegasos.cli.options import ModelOptions, SaveOption, StreamOptions, result_option
+from stream_pegasos.cli.options import ModelOptions, SaveOption, StreamOptions, result_option, stream_option
 
 if TYPE_CHECKING:
     from stream_pegasos.prequential import Evaluation
@@ -32,31 +32,32 @@ def evaluate(
     model: ModelOptions,
     delay: Annotated[
         int,
-        typer.Option(
-            "--delay",
-            min=0,
-            metavar="N",
-            help="Each label arrives N messages late.",
-            rich_help_panel="Stream",
-        ),
+        stream_option("--delay", min=0, metavar="N", help="Each label arrives N messages late.", default="0"),
     ] = 0,
     curve: Annotated[
-        Path | None, result_option("--curve", metavar="CSV", help="Write the prequential curve here.")
+        Path | None,
+        result_option("--curve", metavar="CSV", help="Write the prequential curve here.", default="nowhere"),
     ] = None,
     plot: Annotated[
         Path | None,
-        result_option("--plot", metavar="PNG", help="Draw the curve here (.png, .svg, .pdf); extra 'plot'."),
+        result_option(
+            "--plot",
+            metavar="FILE",
+            help="Draw the curve here, a .png, .svg or .pdf; needs matplotlib.",
+            default="nowhere",
+        ),
     ] = None,
     save: SaveOption = None,
 ) -> None:
     """Predict every message of a stream, then learn it, and print how good the predictions were.
 
     Every prediction is made before its label is learned: the figures are
-    those of live use. Lines that cannot be read are reported and skipped.
+    those of live use. Lines that cannot be read or learned are reported and
+    skipped.
     Exit codes: 0; 1 it failed; 2 usage; 130 Ctrl-C, after the summary.
 
+    \b
     Examples:
-
       stream-pegasos evaluate
       stream-pegasos evaluate sms.jsonl.gz --plot curve.png
       stream-pegasos evaluate tweets.csv --text-field tweet --ngrams 1,2
@@ -64,7 +65,10 @@ def evaluate(
     """
     check_outputs(curve, plot, save)
     if plot:
-        import stream_pegasos.plot  # noqa: F401 fail before the work if matplotlib is missing
+        from stream_pegasos.plot import FILE_TYPES  # fail before the work if matplotlib is missing
+
+        if plot.suffix.lower() not in FILE_TYPES:
+            raise typer.BadParameter(f"{plot} is none of {', '.join(FILE_TYPES)}", param_hint="--plot")
 
     from stream_pegasos.prequential import evaluate as evaluate_model
 
@@ -79,8 +83,11 @@ def evaluate(
                 on_checkpoint=lambda row: progress(
                     row.n, f"accuracy {row.accuracy:.4f}, newest 1,000 {row.window_accuracy:.4f}"
                 ),
+                on_refused=source.refuse,
             )
         source.report_rest()
+        if not evaluation.score.n and interrupt.signal is None:
+            raise Failure(f"no message of {source.name} was learned")
         # Each is written even where another fails; the last one put in comes first.
         if save:
             end.callback(save_model, learner, save)

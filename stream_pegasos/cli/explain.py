@@ -10,7 +10,7 @@ from stream_pegasos.cli.console import Failure, note, print_lines, printable
 from stream_pegasos.cli.inputs import FileInput
 from stream_pegasos.cli.interrupts import exit_with_code
 from stream_pegasos.cli.models import load_model, takes_text
-from stream_pegasos.cli.options import ModelArgument, StreamOptions
+from stream_pegasos.cli.options import ModelArgument, StreamOptions, result_option
 
 if TYPE_CHECKING:
     from stream_pegasos.streams import Example
@@ -28,9 +28,13 @@ def explain(
     ] = None,
     *,
     text: Annotated[
-        str | None, typer.Option("--text", metavar="TEXT", help="Explain the prediction for this text instead.")
+        str | None,
+        result_option("--text", metavar="TEXT", help="Explain the prediction for this text instead.", default="none"),
     ] = None,
-    top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="How many features for each label.")] = 20,
+    top: Annotated[
+        int,
+        result_option("--top", min=1, metavar="N", help="How many features for each label.", default="20"),
+    ] = 20,
     stream: StreamOptions,
 ) -> None:
     """Print the features that weigh most for either label, or why a text is predicted as it is.
@@ -39,8 +43,8 @@ def explain(
     it was trained on, give them names; where several words share a feature,
     the most frequent names it.
 
+    \b
     Examples:
-
       stream-pegasos explain mail.safetensors mail.jsonl.gz --top 10
       stream-pegasos explain rcv1.safetensors
       stream-pegasos explain mail.safetensors --text 'win a free prize'

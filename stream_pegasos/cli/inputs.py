@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from time import perf_counter
@@ -14,6 +14,7 @@ from stream_pegasos.cli.console import note
 from stream_pegasos.cli.options import StreamOptions
 
 if TYPE_CHECKING:
+    from stream_pegasos.labels import Label
     from stream_pegasos.streams import Example
 
 DICT_FORMATS = ("vw", "svmlight")
@@ -26,8 +27,8 @@ class Input:
     name = "synthetic stream"
     format = "labelled-text"
     strict = False
-    n_bad = 0
-    n_good = 0
+    n_bad = 0  # records that could not be read or learned
+    n_good = 0  # records read
     _next_note = 10 * REPORTED_BAD_LINES
 
     def report(self, where: str, reason: str) -> None:
@@ -37,6 +38,10 @@ class Input:
         elif self.n_bad == self._next_note:
             note(f"{self.n_bad:,} lines skipped, the newest of them {where}: {reason}")
             self._next_note *= 10
+
+    def refuse(self, example: Any, reason: str) -> None:
+        """Report an example that the model refuses to learn."""
+        self.report(f"line {example.line}", reason)
 
     def report_rest(self) -> None:
         if self.n_bad > REPORTED_BAD_LINES:
@@ -74,8 +79,24 @@ class _ChosenInput(Input):
         self.name = "standard input" if address == "-" else address
         self.format = options.format or ("jsonl" if address == "-" or "://" in address else format_of(address))
         self.strict = options.strict
+        self._labels = _labels(options.labels)
         self._address = address
         self._options = options
+
+    def label_fault(self, label: "Label | None") -> str | None:
+        """What is wrong with a label, if anything."""
+        from stream_pegasos.labels import spelled
+
+        if label is None or self._labels is None or spelled(label) in self._labels:
+            return None
+        return f"label {spelled(label)} is none of {', '.join(self._labels)}"
+
+
+def _labels(text: str | None) -> tuple[str, ...] | None:
+    labels = None if text is None else tuple(label.strip() for label in text.split(","))
+    if labels is not None and (len(set(labels)) != 2 or "" in labels):
+        raise typer.BadParameter(f"{text!r} is not two labels, as in ham,spam", param_hint="--labels")
+    return labels
 
 
 class LiveInput(_ChosenInput):
@@ -118,7 +139,7 @@ class FileInput(_ChosenInput):
         self._file: IO[bytes] | None = None
 
     def __iter__(self) -> "Iterator[Example]":
-        from stream_pegasos.streams import read
+        from stream_pegasos.streams import StreamError, read
 
         with ExitStack() as stack:
             source: Any = "-"
@@ -132,9 +153,22 @@ class FileInput(_ChosenInput):
                 unlabelled=self._unlabelled,
                 on_bad_line=lambda line, reason: self.report(f"line {line}", reason),
             )
-            for example in islice(examples, self._options.limit):
-                self.n_good += 1
+            try:
+                for example in islice(self._with_known_labels(examples), self._options.limit):
+                    self.n_good += 1
+                    yield example
+            except StreamError as error:
+                if not self.n_good:
+                    raise
+                self.report("the rest", str(error))
+
+    def _with_known_labels(self, examples: "Iterable[Example]") -> "Iterator[Example]":
+        for example in examples:
+            fault = None if self._unlabelled else self.label_fault(example.y)
+            if fault is None:
                 yield example
+            else:
+                self.report(f"line {example.line}", fault)
 
     def done(self) -> float | None:
         """The part that is read, between 0 and 1, where the length is known."""

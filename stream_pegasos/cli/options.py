@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 
-def _option(group: str, *names: str, help: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=group, **more)
+def _option(group: str, *names: str, help: str, default: str, **more: Any) -> Any:
+    return typer.Option(*names, help=f"{help} [default: {default}]", show_default=False, rich_help_panel=group, **more)
 
 
 stream_option = functools.partial(_option, "Stream")
@@ -28,27 +29,30 @@ class StreamOptions:
         stream_option(
             "--format",
             metavar="NAME",
-            help="jsonl, csv, tsv, labelled-text, fasttext, vw or svmlight; by default what the "
-            "extension of the file says, jsonl for standard input. Any may be gzip-compressed.",
+            help="jsonl, csv, tsv, labelled-text, fasttext, vw or svmlight. Any may be gzip-compressed.",
+            default="what the extension of the file says; jsonl for standard input",
         ),
     ] = None
     text_field: Annotated[
-        str, stream_option("--text-field", metavar="NAME", help="Field of the text: jsonl, csv, tsv.")
+        str,
+        stream_option("--text-field", metavar="NAME", help="Field of the text: jsonl, csv, tsv.", default="text"),
     ] = "text"
     label_field: Annotated[
-        str, stream_option("--label-field", metavar="NAME", help="Field of the label: jsonl, csv, tsv.")
+        str,
+        stream_option("--label-field", metavar="NAME", help="Field of the label: jsonl, csv, tsv.", default="label"),
     ] = "label"
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            "--limit",
-            min=0,
-            metavar="N",
-            help="Stop after N messages.",
-            rich_help_panel="Stream",
+    labels: Annotated[
+        str | None,
+        stream_option(
+            "--labels", metavar="A,B", help="The labels; a line with any other is bad.", default="those that come"
         ),
     ] = None
-    strict: Annotated[bool, stream_option("--strict", help="Exit with code 1 if any line was bad.")] = False
+    limit: Annotated[
+        int | None, stream_option("--limit", min=0, metavar="N", help="Stop after N messages.", default="no limit")
+    ] = None
+    strict: Annotated[bool, stream_option("--strict", help="Exit with code 1 if any line was bad.", default="off")] = (
+        False
+    )
 
 
 @dataclass(frozen=True)
@@ -60,74 +64,118 @@ class ModelOptions:
         model_option(
             "--classifier",
             metavar="NAME",
-            help="adaptive, or pegasos as published; adaptive unless an option of pegasos is given.",
+            help="adaptive, or pegasos as published.",
+            default="adaptive, unless an option of pegasos is given",
         ),
     ] = None
     learning_rate: Annotated[
-        float | None, model_option("--learning-rate", metavar="η", help="adaptive: size of steps.")
+        float | None, model_option("--learning-rate", metavar="η", help="adaptive: size of steps.", default="0.5")
     ] = None
     half_life: Annotated[
-        float | None, model_option("--half-life", metavar="N", help="adaptive: messages until evidence counts half.")
+        float | None,
+        model_option(
+            "--half-life", metavar="N", help="adaptive: messages until evidence counts half.", default="10000"
+        ),
     ] = None
     threshold: Annotated[
-        float | None, model_option("--threshold", metavar="P", help="adaptive: positive only above this probability.")
+        float | None,
+        model_option("--threshold", metavar="P", help="adaptive: positive only above this probability.", default="0.5"),
     ] = None
     max_false_positive_rate: Annotated[
         float | None,
         model_option(
-            "--max-false-positive-rate", metavar="R", help="adaptive: share of negatives that may be flagged."
+            "--max-false-positive-rate",
+            metavar="R",
+            help="adaptive: share of negatives that may be flagged.",
+            default="no limit",
         ),
     ] = None
     drift_detector: Annotated[
-        str | None, model_option("--drift-detector", metavar="NAME", help="adaptive: one of River's, as HDDMW.")
+        str | None,
+        model_option("--drift-detector", metavar="NAME", help="adaptive: one of River's, as HDDMW.", default="none"),
     ] = None
-    l2: Annotated[float | None, model_option("--l2", metavar="λ", help="pegasos: regularisation, above 0.")] = None
+    l2: Annotated[
+        float | None, model_option("--l2", metavar="λ", help="pegasos: regularisation, above 0.", default="0.0001")
+    ] = None
     t0: Annotated[
-        float | None, model_option("--t0", metavar="T", help="pegasos: steps that count as taken, a gentle start.")
+        float | None,
+        model_option("--t0", metavar="T", help="pegasos: steps that count as taken, a gentle start.", default="0"),
     ] = None
     batch_size: Annotated[
-        int | None, model_option("--batch-size", metavar="K", help="pegasos: examples in one step.")
+        int | None, model_option("--batch-size", metavar="K", help="pegasos: examples in one step.", default="1")
     ] = None
     project: Annotated[
-        bool | None, model_option("--project/--no-project", help="pegasos: project onto the ball of 1/√λ.")
+        bool | None,
+        model_option("--project/--no-project", help="pegasos: project onto the ball of 1/√λ.", default="project"),
     ] = None
-    fit_intercept: Annotated[bool | None, model_option("--intercept/--no-intercept", help="Learn an intercept.")] = None
+    fit_intercept: Annotated[
+        bool | None,
+        model_option(
+            "--intercept/--no-intercept",
+            help="Learn an intercept.",
+            default="intercept for adaptive, no-intercept for pegasos",
+        ),
+    ] = None
     class_weight: Annotated[
-        bool | None, model_option("--balanced", help="Weigh the labels so that both count the same in all.")
+        bool | None,
+        model_option("--balanced", help="Weigh the labels so that both count the same in all.", default="off"),
     ] = None
     pos_label: Annotated[
         str | None,
         model_option(
             "--pos-label",
             metavar="LABEL",
-            help="The positive label; by default 1, true, or else the label that comes second.",
+            help="The positive label; --threshold and --max-false-positive-rate need it, unless labels are true and "
+            "false, 0 and 1, or -1 and 1.",
+            default="1, true, or else the label that comes second",
         ),
     ] = None
     ngram_range: Annotated[
-        str | None, model_option("--ngrams", metavar="N[,M]", help="Lengths of n-grams: 1, or 1,2.")
+        str | None,
+        model_option("--ngrams", metavar="N[,M]", help="Lengths of n-grams: 1, or 1,2.", default="1,2"),
     ] = None
-    n_features: Annotated[int | None, model_option("--n-features", metavar="N", help="Number of hashed features.")] = (
-        None
-    )
-    analyzer: Annotated[str | None, model_option("--analyzer", metavar="NAME", help="word, char or char_wb.")] = None
-    token_pattern: Annotated[str | None, model_option("--token-pattern", metavar="REGEX", help="What a word is.")] = (
-        None
-    )
-    binary: Annotated[bool | None, model_option("--binary/--no-binary", help="Presence rather than counts.")] = None
-    norm: Annotated[str | None, model_option("--norm", metavar="NAME", help="l2, l1 or none.")] = None
+    n_features: Annotated[
+        int | None,
+        model_option("--n-features", metavar="N", help="Number of hashed features.", default="1073741824"),
+    ] = None
+    analyzer: Annotated[
+        str | None, model_option("--analyzer", metavar="NAME", help="word, char or char_wb.", default="word")
+    ] = None
+    token_pattern: Annotated[
+        str | None,
+        model_option("--token-pattern", metavar="REGEX", help="What a word is.", default=r"\w+|[^\w\s]"),
+    ] = None
+    binary: Annotated[
+        bool | None, model_option("--binary/--no-binary", help="Presence rather than counts.", default="binary")
+    ] = None
+    norm: Annotated[str | None, model_option("--norm", metavar="NAME", help="l2, l1 or none.", default="l2")] = None
     mask_digits: Annotated[
-        bool | None, model_option("--mask-digits/--no-mask-digits", help="Take every digit for 0.")
+        bool | None,
+        model_option("--mask-digits/--no-mask-digits", help="Take every digit for 0.", default="mask-digits"),
     ] = None
     prefix_length: Annotated[
         int | None,
-        model_option("--prefix-length", metavar="N", help="Count the first N letters of longer words; 0 for none."),
+        model_option(
+            "--prefix-length",
+            metavar="N",
+            help="Count the first N letters of longer words; 0 for none.",
+            default="4",
+        ),
     ] = None
     max_features: Annotated[
         int | None,
-        model_option("--max-features", metavar="N", help="Beyond N those go that the fewest messages taught."),
+        model_option(
+            "--max-features",
+            metavar="N",
+            help="Beyond N the least-used features are dropped first.",
+            default="no limit",
+        ),
     ] = None
     boundaries: Annotated[
-        bool | None, model_option("--boundaries/--no-boundaries", help="N-grams reach over the ends of a text.")
+        bool | None,
+        model_option(
+            "--boundaries/--no-boundaries", help="N-grams reach over the ends of a text.", default="boundaries"
+        ),
     ] = None
 
     def given(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -140,7 +188,7 @@ class ModelOptions:
         if "pos_label" in given:
             from stream_pegasos.streams import label_of
 
-            given["pos_label"] = label_of(given["pos_label"])
+            given["pos_label"] = label_of(given["pos_label"])  # "true" and "1" stand for bool and int, too
         if given.pop("class_weight", False):
             given["class_weight"] = "balanced"
         if "drift_detector" in given:
@@ -180,20 +228,45 @@ def _ngram_range(text: str) -> tuple[int, int]:
 
 
 SaveOption = Annotated[
-    Path | None, result_option("--save", metavar="MODEL", help="Write the model here, as safetensors.")
+    Path | None,
+    result_option("--save", metavar="MODEL", help="Write the model here, as safetensors.", default="nowhere"),
 ]
-LoadOption = Annotated[Path | None, model_option("--load", metavar="MODEL", help="Continue with this saved model.")]
+LoadOption = Annotated[
+    Path | None, model_option("--load", metavar="MODEL", help="Continue with this saved model.", default="a new one")
+]
 CheckpointOption = Annotated[
     Path | None,
-    result_option("--checkpoint", metavar="MODEL", help="Keep model and progress in this file, and go on from it."),
+    result_option(
+        "--checkpoint",
+        metavar="MODEL",
+        help="Keep model and progress in this file, and go on from it.",
+        default="nothing is kept",
+    ),
 ]
 CheckpointEvery = Annotated[
-    int, result_option("--checkpoint-every", min=1, metavar="N", help="Write it after so many messages.")
+    int,
+    result_option("--checkpoint-every", min=1, metavar="N", help="Write it after so many messages.", default="10000"),
 ]
 CheckpointSeconds = Annotated[
-    float, result_option("--checkpoint-seconds", min=0.1, metavar="S", help="Write it after so many seconds.")
+    float,
+    result_option("--checkpoint-seconds", min=0.1, metavar="S", help="Write it after so many seconds.", default="10.0"),
 ]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that --save wrote.", show_default=False)]
+
+
+class Command(TyperCommand):
+    """A command whose help has its options in groups, with whole names."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                other = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                groups.setdefault(getattr(parameter, "rich_help_panel", None) or other, []).append(record)
+        for name, records in groups.items():
+            with formatter.section(name):
+                formatter.write_dl(records)
 
 
 def with_options(function: Callable[..., None]) -> Callable[..., None]:

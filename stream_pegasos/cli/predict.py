@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stream_pegasos.cli.console import answer_line, note, print_lines
+from stream_pegasos.cli.console import Failure, answer_line, note, print_lines
 from stream_pegasos.cli.inputs import FileInput, bad_lines
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import load_model
@@ -26,8 +26,8 @@ def predict(
     no line. A model that has learned nothing yet predicts an empty label with
     probability 0.5. For an answer to each line as it comes, use run.
 
+    \b
     Examples:
-
       stream-pegasos predict mail.safetensors new.jsonl
       cut -f 2 x.tsv | stream-pegasos predict m.safetensors --format labelled-text
     """
@@ -44,6 +44,8 @@ def predict(
         except KeyboardInterrupt:
             note(f"interrupted after {n:,} messages, {bad_lines(source)}")
     source.report_rest()
+    if source.n_bad and not n:
+        raise Failure(f"no message of {source.name} could be read")
     exit_with_code(source, interrupt)
 
 

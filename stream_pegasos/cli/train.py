@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stream_pegasos.cli.console import check_outputs, print_lines, rate
+from stream_pegasos.cli.console import Failure, check_outputs, print_lines, rate
 from stream_pegasos.cli.inputs import FileInput, bad_lines, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_for, save_model
@@ -17,17 +17,23 @@ from stream_pegasos.cli.options import LoadOption, ModelOptions, StreamOptions, 
 def train(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The stream, - for standard input.")],
     *,
-    save: Annotated[Path, result_option("--save", metavar="MODEL", help="Write the model here, as safetensors.")],
+    save: Annotated[
+        Path,
+        result_option(
+            "--save", metavar="MODEL", help="Write the model here, as safetensors.", default="none, it must be given"
+        ),
+    ],
     load: LoadOption = None,
     stream: StreamOptions,
     model: ModelOptions,
 ) -> None:
     """Learn a stream in one pass and save the model.
 
-    After Ctrl-C the model is saved as it then is.
+    Lines that cannot be read or learned are reported and skipped. After
+    Ctrl-C the model is saved as it then is.
 
+    \b
     Examples:
-
       stream-pegasos train mail.jsonl.gz --save mail.safetensors
       stream-pegasos train new.jsonl --load old.safetensors --save new.safetensors
     """
@@ -40,11 +46,12 @@ def train(
     with Interrupt() as interrupt:
         with progress_bar(source) as progress, suppress(KeyboardInterrupt):
             for chunk in chunks(interrupt.guard(source)):
-                learn(learner, chunk)
-                n += len(chunk)
+                n += learn(learner, chunk, source.refuse)
                 progress(n, "")
         seconds = perf_counter() - start
         source.report_rest()
+        if not n and interrupt.signal is None:
+            raise Failure(f"no message of {source.name} was learned; {save} is not written")
         save_model(learner, save)
         print_lines(f"learned {n:,} messages{rate(n, seconds)}, {bad_lines(source)}; saved {save}")
     exit_with_code(source, interrupt)

@@ -146,7 +146,7 @@ def read(
     ...     print(example.y, example.x)
     spam win a prize now
     >>> bad
-    [(2, "no field 'label'")]
+    [(2, "no label in the field 'label'")]
 
     """
     name = _name(source)
@@ -159,22 +159,22 @@ def read(
         on_bad_line(line, reason)
 
     if format in ("csv", "tsv"):
-        no_label = f"no field {label_field!r}"
         delimiter = "," if format == "csv" else "\t"
 
         def examples(file: BinaryIO) -> Iterator[Example]:
             return _read_csv(file, delimiter, text_field, label_field, unlabelled, bad)
     else:
         parse = line_parser(format, text_field, label_field)
-        no_label = {
-            "jsonl": f"no field {label_field!r}",
-            "labelled-text": "no label and tab before the text",
-            "fasttext": "no __label__ before the text",
-        }.get(format, "no label")
 
         def examples(file: BinaryIO) -> Iterator[Example]:
             return _read_lines(file, parse, bad)
 
+    no_label = {
+        "labelled-text": "no label and tab before the text",
+        "fasttext": "no __label__ before the text",
+        "vw": "no label",
+        "svmlight": "no label",
+    }.get(format, f"no label in the field {label_field!r}")
     return _read(source, name, examples, None if unlabelled else no_label, bad)
 
 

@@ -1,0 +1,18 @@
+"""What only some uses need, and how to install it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+__all__ = ["missing"]
+
+
+def missing(what: str, extra: str, error: ImportError) -> ImportError:
+    """An error that says what is missing, with a command that installs it where this Python looks for it."""
+    from importlib.metadata import requires
+
+    marker = f'extra == "{extra}"'
+    needed = [line.partition(";")[0].strip() for line in requires("stream-pegasos") or () if marker in line]
+    command = shlex.join([sys.executable, "-m", "pip", "install", *needed])
+    return ImportError(f"{what} needs {error.name}: {command}", name=error.name)
