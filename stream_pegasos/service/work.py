@@ -33,9 +33,10 @@ class Limits:
     batch
         The number of messages in a request.
     concurrency
-        The number of connections and requests at a time; beyond it the answer is 503.
+        The number of connections at a time. Beyond it the one that waited longest for its client gives way; where all
+        are at work on a request, the answer is 503.
     seconds
-        How long a request may take to come, its head and then its body.
+        How long a request may take to come, its head and then its body, and an answer to be taken.
     """
 
     body: int = 8 << 20
