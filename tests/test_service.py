@@ -75,7 +75,11 @@ def test_it_learns_and_predicts_as_the_model_does(client):
     for i, message in enumerate(MESSAGES[:60]):
         (expected,) = predict(alone, [message["text"]])
         assert ok(client.post("/predict", json={"text": message["text"]})) == expected._asdict()
-        assert ok(client.post("/learn", json={**message, "id": i})) == {**expected._asdict(), "id": i}
+        assert ok(client.post("/learn", json={**message, "id": i})) == {
+            **expected._asdict(),
+            "id": i,
+            "learned": True,
+        }
         alone.learn_one(message["text"], message["label"])
     rest = ok(client.post("/learn", json=MESSAGES[60:]))
     margins = alone.predict_learn_many([text for text, _ in STREAM[60:]], [label for _, label in STREAM[60:]])
@@ -151,9 +155,9 @@ def test_weights_count(client):
 def test_any_text_is_a_text(client, text):
     alone = PegasosTextClassifier()
     for y, word in (("ham", "lunch"), ("spam", "pills")):
-        body = json.dumps({"text": f"{text} {word}", "label": y, "id": text[:10]})
+        body = json.dumps({"text": f"{text} {word}", "label": y, "id": text[:10] + y})
         answer = ok(client.post("/learn", content=body, headers={"content-type": "application/json"}))
-        assert answer["id"] == text[:10]
+        assert answer["id"] == text[:10] + y
         alone.learn_one(f"{text} {word}", y)
     body = json.dumps({"text": text})
     answer = ok(client.post("/predict", content=body, headers={"content-type": "application/json"}))
@@ -173,6 +177,59 @@ def test_explanations_add_up():
     assert explained["n_others"] == len(expected) - 50 > 0
     total = sum(value for _, value in explained["contributions"]) + explained["others"] + 0.0
     assert total == pytest.approx(explained["margin"], rel=1e-9)
+
+
+# --- messages that come again -----------------------------------------------------------------------------------------
+
+
+def test_a_message_is_learned_once():
+    service = Service(PegasosTextClassifier())
+    alone = PegasosTextClassifier()
+    with serving(service) as client:
+        first = [{**message, "id": f"a:{i}"} for i, message in enumerate(MESSAGES[:60])]
+        again = [{**message, "id": f"a:{i}", "label": "ham"} for i, message in enumerate(MESSAGES[:90])]
+        for sent, new in ((first, range(60)), (again, range(60, 90)), (again, [])):
+            answers = ok(client.post("/learn", json=sent))
+            for i, (message, answer) in enumerate(zip(sent, answers, strict=True)):
+                (expected,) = predict(alone, [message["text"]])
+                assert answer == {**expected._asdict(), "id": f"a:{i}", "learned": i in new}
+                if i in new:
+                    alone.learn_one(message["text"], message["label"])
+        assert ok(client.post("/learn", json=first[7]))["learned"] is False
+        assert ok(client.get("/monitor"))["n"] == 90
+        assert ok(client.get("/learned")) == {"ids": [f"a:{i}" for i in range(90)]}
+    assert bits(service.model) == bits(alone)
+
+
+def test_which_ids_are_the_same(client):
+    ids = [1, "1", None, "a", 1, "", None, "", 2**70, 2**70, "\ud800", "\ud800", -1]
+    body = json.dumps([{**GOOD, **({} if id is None else {"id": id})} for id in ids])
+    answers = ok(client.post("/learn", content=body, headers={"content-type": "application/json"}))
+    assert [answer["learned"] for answer in answers] == [
+        id is None or id not in ids[:i] for i, id in enumerate(ids)
+    ]  # which holds no True
+    assert ok(client.get("/learned"))["ids"] == [1, "1", "a", "", 2**70, "\ud800", -1]
+    assert "learned" not in ok(client.post("/predict", json={"text": "x", "id": 1}))
+
+
+def test_the_newest_ids_are_remembered():
+    service = Service(PegasosTextClassifier(), id_window=5)
+    with serving(service) as client:
+        for i in range(12):
+            ok(client.post("/learn", json={**GOOD, "id": i}))
+        assert ok(client.get("/learned"))["ids"] == [7, 8, 9, 10, 11]
+        assert ok(client.post("/learn", json={**GOOD, "id": 7}))["learned"] is False
+        assert ok(client.post("/learn", json={**GOOD, "id": 6}))["learned"] is True
+        answers = ok(client.post("/learn", json=[{**GOOD, "id": i} for i in [*range(100, 110), 100]]))
+        assert [answer["learned"] for answer in answers] == [True] * 10 + [False]
+        ok(client.post("/learn", json={**GOOD, "id": "x" * 100_000}))  # so long that nothing is remembered
+        assert ok(client.get("/learned"))["ids"] == []
+
+
+def test_a_request_that_fails_leaves_the_ids_as_they_were(client):
+    ok(client.post("/learn", json=[{**GOOD, "id": 1}, {"text": "lunch", "label": "ham", "id": 2}]))
+    refused(client.post("/learn", json=[{**GOOD, "id": 3}, {**GOOD, "label": "eggs", "id": 4}]), 422, "eggs")
+    assert ok(client.get("/learned"))["ids"] == [1, 2]
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -339,6 +396,7 @@ def test_a_wrong_token(given):
             ("POST", "/learn"),
             ("POST", "/predict"),
             ("POST", "/explain"),
+            ("GET", "/learned"),
             ("GET", "/monitor"),
             ("GET", "/model"),
             ("GET", "/metrics"),
@@ -395,7 +453,7 @@ def test_the_examples_of_openapi_work(client):
         first = answer[0] if isinstance(answer, list) else answer
         assert said["one message"]["value"].keys() == first.keys()
     assert tried == 5
-    for path in ("/model", "/monitor", "/healthz", "/metrics"):
+    for path in ("/learned", "/model", "/monitor", "/healthz", "/metrics"):
         assert client.get(path).status_code == 200
         assert "get" in schema["paths"][path]
 
@@ -518,6 +576,51 @@ def test_it_goes_on_where_it_was(tmp_path):
     assert before["n"] == 300
     assert before["accuracy"] == evaluate(PegasosTextClassifier(), STREAM).score.accuracy
     assert bits(load(path)) == bits(learned())
+
+
+def test_ids_are_those_of_the_model_beside_them(tmp_path):
+    """Whenever a checkpoint is taken, also in the middle of a request."""
+    service = resumed(tmp_path / "model")
+    ids = [i if i % 2 else str(i) for i in range(300)]
+    large = [
+        {**message, "text": message["text"] + " x" * 1_000, "id": id} for message, id in zip(MESSAGES, ids, strict=True)
+    ]
+    app, snapshots = create_app(service), []
+
+    async def both():
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            learning = asyncio.create_task(client.post("/learn", json=large))
+            while not learning.done():
+                snapshots.append(service.snapshot())
+                await asyncio.sleep(0)
+            ok(await learning)
+
+    asyncio.run(both())
+    seen = set()
+    for i, snapshot in enumerate([snapshots[0], *snapshots[5:-1:3], service.snapshot()]):
+        snapshot.write(tmp_path / f"{i}")
+        model, progress = load_with_progress(tmp_path / f"{i}")
+        again = Service(model, progress=progress)
+        assert again.learned_ids() == ids[: model.n_iterations]
+        assert again.monitor.score.n == model.n_iterations
+        seen.add(model.n_iterations)
+    assert len(seen) > 3
+    with serving(again) as client:
+        assert not any(answer["learned"] for answer in ok(client.post("/learn", json=large)))
+
+
+def test_a_checkpoint_that_knows_no_ids(tmp_path):
+    service = Service(learned())
+    snapshot = service.snapshot()
+    assert snapshot.progress.pop("ids") == "[]"
+    snapshot.write(tmp_path / "model")
+    assert resumed(tmp_path / "model").learned_ids() == []
+
+
+@pytest.mark.parametrize("ids", [3, None, "", "[", "{}", "[1.5]", "[true]", "[null]", "[[1]]"])
+def test_ids_that_are_none(ids):
+    with pytest.raises(ValueError, match="no list of ids"):
+        Service(PegasosTextClassifier(), progress={"ids": ids})
 
 
 def test_checkpoints_that_fail_are_seen(tmp_path, monkeypatch):
