@@ -10,6 +10,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -907,6 +908,65 @@ def test_many_clients_at_a_time(serve):
         list(pool.map(work, range(6)))
     seen = ok(served.client.get("/monitor"))
     assert (seen["n"], seen["n_predictions"], seen["n_failed"]) == (160, 300, 0)
+
+
+def test_a_sender_beside_another_client_and_a_service_that_is_killed(serve, tmp_path):
+    """Each message of its stream is learned once, and so is each of the other's."""
+    stream, checkpoint = tmp_path / "stream.jsonl", tmp_path / "model"
+    rows = list(synthetic(n=1_000, seed=8))
+    stream.write_text("".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = ["--port", port, "--checkpoint", checkpoint, "--checkpoint-every", 100, "--checkpoint-seconds", 1_000]
+    served = serve(*options)
+    script = Path(__file__).parents[1] / "examples" / "send_stream.py"
+    command = [sys.executable, script, stream, "--url", served.url, "--batch", "7"]
+    others, over = [{**message, "id": f"other:{i}"} for i, message in enumerate(MESSAGES)], threading.Event()
+
+    def teach():
+        while not over.wait(0.01):
+            for i in range(0, len(others), 20):
+                with suppress(httpx.HTTPError):
+                    httpx.post(f"{served.url}/learn", json=others[i : i + 20])
+
+    def known():
+        return {id for id in ok(httpx.get(f"{served.url}/learned"))["ids"] if id.startswith("stream")}
+
+    teacher = threading.Thread(target=teach)
+    teacher.start()
+    try:
+        sender = subprocess.Popen([*command, "--pause", "0.02"])  # which is killed, too, and started again
+        wait(lambda: checkpoint.exists() and len(known()) > 150)
+        sender.kill()
+        sender.wait()
+        sender = subprocess.Popen([*command, "--pause", "0.01"], stdout=subprocess.PIPE, text=True)
+        wait(lambda: len(known()) > 400)
+        wait(lambda: ok(httpx.get(f"{served.url}/monitor"))["n"] > load(checkpoint).n_iterations + 20)
+        before = known()
+        served.end(signal.SIGKILL)
+        time.sleep(0.3)
+        served = serve(*options)
+        assert known() < before
+        out, _ = sender.communicate(timeout=60)
+    finally:
+        over.set()
+        sender.kill()
+        teacher.join()
+    assert f"waiting for {served.url}" in out
+    ok(httpx.post(f"{served.url}/learn", json=others))  # what was lost of them
+    ids = ok(httpx.get(f"{served.url}/learned"))["ids"]
+    served.end()
+    messages = {f"stream.jsonl:{i}": row for i, row in enumerate(rows, 1)} | {
+        message["id"]: (message["text"], message["label"]) for message in others
+    }
+    assert sorted(ids) == sorted(messages)
+    assert [id for id in ids if id.startswith("stream")] == [f"stream.jsonl:{i}" for i in range(1, 1_001)]
+    model = load(checkpoint)
+    assert model.n_iterations == len(messages)
+    alone = PegasosTextClassifier()
+    alone.learn_many(*map(list, zip(*(messages[id] for id in ids), strict=True)))
+    assert bits(model) == bits(alone)
 
 
 def fails(*options):
