@@ -3,16 +3,20 @@
     stream-pegasos serve --checkpoint mail.safetensors
     python examples/send_stream.py mail.jsonl.gz
 
-The service counts what it has learned. So the stream is sent from there on, whenever it is started again, and goes on
-by itself when the service was away.
+Each message has an id: the name of the stream and a number. The service tells which ids it has learned, and the stream
+is sent from behind the highest number there. So each message is learned once, whoever else teaches the service, and
+whenever the service or this script is started again; as long as the ids of the stream are among those that the service
+remembers, the newest 100,000 (serve --id-window).
 """
 
 import argparse
+import http.client
 import json
 import time
 import urllib.error
 import urllib.request
 from itertools import islice
+from pathlib import Path
 
 from stream_pegasos.prequential import chunks
 from stream_pegasos.streams import read, synthetic
@@ -25,36 +29,46 @@ def call(url, value=None):
         return json.load(answer)
 
 
-def messages(stream, start):
-    """The messages of the stream from that number on."""
+def messages(stream, name, start):
+    """The messages of the stream behind that number."""
     examples = synthetic() if stream is None else read(stream)
-    for text, label, *_ in islice(examples, start, None):
-        yield text, label
+    for number, (text, label, *_) in enumerate(islice(examples, start, None), start + 1):
+        yield text, label, f"{name}:{number}"
 
 
-def send(stream, url, batch, pause):
-    right = n = 0
-    for chunk in chunks(messages(stream, call(f"{url}/monitor")["n"]), batch):
-        answers = call(f"{url}/learn", [{"text": text, "label": label} for text, label in chunk])
-        n += len(chunk)
-        right += sum(answer["label"] == label for answer, (_, label) in zip(answers, chunk, strict=True))
+def newest_learned(url, name):
+    """The highest number of the stream among the messages that the service has learned."""
+    parts = [str(id).rpartition(":") for id in call(f"{url}/learned")["ids"]]
+    return max((int(number) for of, _, number in parts if of == name and number.isdecimal()), default=0)
+
+
+def send(stream, name, url, batch, pause):
+    """Send what is not learned yet; how many messages each request brought, and how many were predicted right."""
+    for chunk in chunks(messages(stream, name, newest_learned(url, name)), batch):
+        answers = call(f"{url}/learn", [{"text": text, "label": label, "id": id} for text, label, id in chunk])
+        right = sum(answer["label"] == label for answer, (_, label, _) in zip(answers, chunk, strict=True))
+        yield len(chunk), right
         time.sleep(pause)
-    return n, right
 
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("stream", nargs="?", help="in any format; 20,000 synthetic messages without it")
+parser.add_argument("--name", help="of the stream in ids; by default that of the file")
 parser.add_argument("--url", default="http://127.0.0.1:8000")
 parser.add_argument("--batch", type=int, default=100, help="messages in a request")
 parser.add_argument("--pause", type=float, default=0.0, help="seconds between two requests")
 options = parser.parse_args()
+name = options.name or ("synthetic" if options.stream is None else Path(options.stream).name)
+sent = []
 while True:
     try:
-        n, right = send(options.stream, options.url, options.batch, options.pause)
+        for counts in send(options.stream, name, options.url, options.batch, options.pause):
+            sent.append(counts)
         break
-    except urllib.error.HTTPError as error:
-        raise SystemExit(f"the service refuses: {json.load(error)['detail']}") from None
-    except OSError as error:  # it cannot be reached, or went away; so perhaps did what it had learned last
+    except (OSError, http.client.HTTPException) as error:
+        if isinstance(error, urllib.error.HTTPError) and error.code < 500:
+            raise SystemExit(f"the service refuses: {json.load(error)['detail']}") from None
+        # It cannot be reached, or went away; so perhaps did what it had learned last.
         print(f"waiting for {options.url} ({error})")
         time.sleep(1)
-print(f"sent {n:,} messages, of which {right:,} were predicted right")
+print(f"sent {sum(n for n, _ in sent):,} messages, of which {sum(right for _, right in sent):,} were predicted right")

@@ -96,7 +96,7 @@ class Checkpoints:
         self._lock: int | None = None  # the file that keeps other processes off
 
     def claim(self) -> None:
-        """Keep other processes off, until `close`; where the system can.
+        """Keep other processes off, until `close`. Where the system cannot, that is reported and nothing is kept off.
 
         Raises
         ------
@@ -113,10 +113,15 @@ class Checkpoints:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(lock), os.stat(path)):
-                raise FileNotFoundError  # removed by who has just let go of it
-        except OSError:
+                raise BlockingIOError  # removed by who has just let go of it
+        except (BlockingIOError, PermissionError, FileNotFoundError):
             os.close(lock)
             raise OSError(f"{self.path} is in use: another process keeps its checkpoints there") from None
+        except OSError as error:  # as on a network file system without locks
+            os.close(lock)
+            reason = error.strerror or error
+            self._on_event(f"cannot lock {path} ({reason}): see to it that no other process writes {self.path.name}")
+            return
         self._lock = lock
 
     def resume(self) -> tuple[Any, Any] | None:

@@ -19,6 +19,7 @@ __all__ = ["Live"]
 
 # Batches that are read ahead.
 READ_AHEAD = 8
+MOVED = "if that is where it has moved, say so: --moved"
 
 
 class Live:
@@ -46,6 +47,8 @@ class Live:
         Where model and progress are kept; `None` for nowhere.
     progress
         What was kept beside the model the last time.
+    moved
+        Whether the sources may have other names than those that the progress is about.
     on_bad
         Called with a message that the model refuses to learn, and the reason.
     on_event
@@ -78,17 +81,21 @@ class Live:
         limit: int | None = None,
         checkpoints: Checkpoints | None = None,
         progress: Any = None,
+        moved: bool = False,
         on_bad: Callable[[Example, str], None],
         on_event: Callable[[str], None],
     ) -> None:
         progress = _checked(progress)
         names = [source.name, None if labels is None else labels.name]
         about, labels_from = progress.get("sources", (None, None))
-        if about not in (None, source.name):
-            raise StreamError(f"the checkpoint is about {about}, not about {source.name}")
-        if labels_from not in (None, names[1]):
-            instead = "from nowhere: see --label-topic" if labels is None else f"from {labels.name}"
-            raise StreamError(f"the checkpoint waits for labels from {labels_from}, not {instead}")
+        if about not in (None, source.name) and not moved:
+            raise StreamError(f"the checkpoint is about {about}, not about {source.name}; {MOVED}")
+        if labels_from is not None and labels is None:
+            raise StreamError(
+                f"the checkpoint waits for labels from {labels_from}, not from nowhere: see --label-topic"
+            )
+        if labels is not None and labels_from not in (None, labels.name) and not moved:
+            raise StreamError(f"the checkpoint waits for labels from {labels_from}, not from {labels.name}; {MOVED}")
         self.model = model
         self._names = names
         self._before = progress or None  # what stands in the newest checkpoint

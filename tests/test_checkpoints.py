@@ -479,3 +479,34 @@ def test_one_process_keeps_the_others_off(tmp_path):
     second.claim()
     second.close()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only POSIX can")
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EINTR])
+def test_where_nothing_can_be_locked_it_goes_on_and_says_why(number, path, monkeypatch):
+    def fail(*_):
+        raise OSError(number, os.strerror(number))
+
+    keeper = Keeper(path)
+    with monkeypatch.context() as patch:
+        patch.setattr("fcntl.flock", fail)
+        keeper.checkpoints.claim()
+    (event,) = keeper.events
+    assert f"mail.safetensors.lock ({os.strerror(number)})" in event
+    assert "in use" not in event
+    keeper.start().learn_and_wait()
+    keeper.checkpoints.close()
+    assert load_with_progress(path)[1] == {"n": 1}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only POSIX can")
+@pytest.mark.parametrize("number", [errno.EWOULDBLOCK, errno.EACCES])
+def test_a_lock_that_others_have_is_no_other_failure(number, path, monkeypatch):
+    def fail(*_):
+        raise OSError(number, os.strerror(number))
+
+    keeper = Keeper(path)
+    monkeypatch.setattr("fcntl.flock", fail)
+    with pytest.raises(OSError, match="is in use: another process"):
+        keeper.checkpoints.claim()
+    assert not keeper.events

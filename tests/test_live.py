@@ -232,6 +232,9 @@ def test_a_checkpoint_is_about_its_own_source(tmp_path):
     for missing in (None, other):
         with pytest.raises(StreamError, match="waits for labels from labels, not from"):
             Run(Script([]), model=model, labels=missing, progress=progress)
+    Run(other, model=model, labels=other, progress=progress, moved=True).run()
+    with pytest.raises(StreamError, match="waits for labels from labels, not from nowhere"):
+        Run(other, model=model, progress=progress, moved=True)
     Run(Script([]), model=model, labels=labels, progress=progress)
 
 

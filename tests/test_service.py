@@ -1,13 +1,16 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -73,7 +76,11 @@ def test_it_learns_and_predicts_as_the_model_does(client):
     for i, message in enumerate(MESSAGES[:60]):
         (expected,) = predict(alone, [message["text"]])
         assert ok(client.post("/predict", json={"text": message["text"]})) == expected._asdict()
-        assert ok(client.post("/learn", json={**message, "id": i})) == {**expected._asdict(), "id": i}
+        assert ok(client.post("/learn", json={**message, "id": i})) == {
+            **expected._asdict(),
+            "id": i,
+            "learned": True,
+        }
         alone.learn_one(message["text"], message["label"])
     rest = ok(client.post("/learn", json=MESSAGES[60:]))
     margins = alone.predict_learn_many([text for text, _ in STREAM[60:]], [label for _, label in STREAM[60:]])
@@ -149,9 +156,9 @@ def test_weights_count(client):
 def test_any_text_is_a_text(client, text):
     alone = PegasosTextClassifier()
     for y, word in (("ham", "lunch"), ("spam", "pills")):
-        body = json.dumps({"text": f"{text} {word}", "label": y, "id": text[:10]})
+        body = json.dumps({"text": f"{text} {word}", "label": y, "id": text[:10] + y})
         answer = ok(client.post("/learn", content=body, headers={"content-type": "application/json"}))
-        assert answer["id"] == text[:10]
+        assert answer["id"] == text[:10] + y
         alone.learn_one(f"{text} {word}", y)
     body = json.dumps({"text": text})
     answer = ok(client.post("/predict", content=body, headers={"content-type": "application/json"}))
@@ -171,6 +178,59 @@ def test_explanations_add_up():
     assert explained["n_others"] == len(expected) - 50 > 0
     total = sum(value for _, value in explained["contributions"]) + explained["others"] + 0.0
     assert total == pytest.approx(explained["margin"], rel=1e-9)
+
+
+# --- messages that come again -----------------------------------------------------------------------------------------
+
+
+def test_a_message_is_learned_once():
+    service = Service(PegasosTextClassifier())
+    alone = PegasosTextClassifier()
+    with serving(service) as client:
+        first = [{**message, "id": f"a:{i}"} for i, message in enumerate(MESSAGES[:60])]
+        again = [{**message, "id": f"a:{i}", "label": "ham"} for i, message in enumerate(MESSAGES[:90])]
+        for sent, new in ((first, range(60)), (again, range(60, 90)), (again, [])):
+            answers = ok(client.post("/learn", json=sent))
+            for i, (message, answer) in enumerate(zip(sent, answers, strict=True)):
+                (expected,) = predict(alone, [message["text"]])
+                assert answer == {**expected._asdict(), "id": f"a:{i}", "learned": i in new}
+                if i in new:
+                    alone.learn_one(message["text"], message["label"])
+        assert ok(client.post("/learn", json=first[7]))["learned"] is False
+        assert ok(client.get("/monitor"))["n"] == 90
+        assert ok(client.get("/learned")) == {"ids": [f"a:{i}" for i in range(90)]}
+    assert bits(service.model) == bits(alone)
+
+
+def test_which_ids_are_the_same(client):
+    ids = [1, "1", None, "a", 1, "", None, "", 2**70, 2**70, "\ud800", "\ud800", -1]
+    body = json.dumps([{**GOOD, **({} if id is None else {"id": id})} for id in ids])
+    answers = ok(client.post("/learn", content=body, headers={"content-type": "application/json"}))
+    assert [answer["learned"] for answer in answers] == [
+        id is None or id not in ids[:i] for i, id in enumerate(ids)
+    ]  # which holds no True
+    assert ok(client.get("/learned"))["ids"] == [1, "1", "a", "", 2**70, "\ud800", -1]
+    assert "learned" not in ok(client.post("/predict", json={"text": "x", "id": 1}))
+
+
+def test_the_newest_ids_are_remembered():
+    service = Service(PegasosTextClassifier(), id_window=5)
+    with serving(service) as client:
+        for i in range(12):
+            ok(client.post("/learn", json={**GOOD, "id": i}))
+        assert ok(client.get("/learned"))["ids"] == [7, 8, 9, 10, 11]
+        assert ok(client.post("/learn", json={**GOOD, "id": 7}))["learned"] is False
+        assert ok(client.post("/learn", json={**GOOD, "id": 6}))["learned"] is True
+        answers = ok(client.post("/learn", json=[{**GOOD, "id": i} for i in [*range(100, 110), 100]]))
+        assert [answer["learned"] for answer in answers] == [True] * 10 + [False]
+        ok(client.post("/learn", json={**GOOD, "id": "x" * 100_000}))  # so long that nothing is remembered
+        assert ok(client.get("/learned"))["ids"] == []
+
+
+def test_a_request_that_fails_leaves_the_ids_as_they_were(client):
+    ok(client.post("/learn", json=[{**GOOD, "id": 1}, {"text": "lunch", "label": "ham", "id": 2}]))
+    refused(client.post("/learn", json=[{**GOOD, "id": 3}, {**GOOD, "label": "eggs", "id": 4}]), 422, "eggs")
+    assert ok(client.get("/learned"))["ids"] == [1, 2]
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -337,6 +397,7 @@ def test_a_wrong_token(given):
             ("POST", "/learn"),
             ("POST", "/predict"),
             ("POST", "/explain"),
+            ("GET", "/learned"),
             ("GET", "/monitor"),
             ("GET", "/model"),
             ("GET", "/metrics"),
@@ -393,7 +454,7 @@ def test_the_examples_of_openapi_work(client):
         first = answer[0] if isinstance(answer, list) else answer
         assert said["one message"]["value"].keys() == first.keys()
     assert tried == 5
-    for path in ("/model", "/monitor", "/healthz", "/metrics"):
+    for path in ("/learned", "/model", "/monitor", "/healthz", "/metrics"):
         assert client.get(path).status_code == 200
         assert "get" in schema["paths"][path]
 
@@ -518,6 +579,51 @@ def test_it_goes_on_where_it_was(tmp_path):
     assert bits(load(path)) == bits(learned())
 
 
+def test_ids_are_those_of_the_model_beside_them(tmp_path):
+    """Whenever a checkpoint is taken, also in the middle of a request."""
+    service = resumed(tmp_path / "model")
+    ids = [i if i % 2 else str(i) for i in range(300)]
+    large = [
+        {**message, "text": message["text"] + " x" * 1_000, "id": id} for message, id in zip(MESSAGES, ids, strict=True)
+    ]
+    app, snapshots = create_app(service), []
+
+    async def both():
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            learning = asyncio.create_task(client.post("/learn", json=large))
+            while not learning.done():
+                snapshots.append(service.snapshot())
+                await asyncio.sleep(0)
+            ok(await learning)
+
+    asyncio.run(both())
+    seen = set()
+    for i, snapshot in enumerate([snapshots[0], *snapshots[5:-1:3], service.snapshot()]):
+        snapshot.write(tmp_path / f"{i}")
+        model, progress = load_with_progress(tmp_path / f"{i}")
+        again = Service(model, progress=progress)
+        assert again.learned_ids() == ids[: model.n_iterations]
+        assert again.monitor.score.n == model.n_iterations
+        seen.add(model.n_iterations)
+    assert len(seen) > 3
+    with serving(again) as client:
+        assert not any(answer["learned"] for answer in ok(client.post("/learn", json=large)))
+
+
+def test_a_checkpoint_that_knows_no_ids(tmp_path):
+    service = Service(learned())
+    snapshot = service.snapshot()
+    assert snapshot.progress.pop("ids") == "[]"
+    snapshot.write(tmp_path / "model")
+    assert resumed(tmp_path / "model").learned_ids() == []
+
+
+@pytest.mark.parametrize("ids", [3, None, "", "[", "{}", "[1.5]", "[true]", "[null]", "[[1]]"])
+def test_ids_that_are_none(ids):
+    with pytest.raises(ValueError, match="no list of ids"):
+        Service(PegasosTextClassifier(), progress={"ids": ids})
+
+
 def test_checkpoints_that_fail_are_seen(tmp_path, monkeypatch):
     service = resumed(tmp_path / "model", every=1, seconds=0.02)
     with serving(service) as client:
@@ -555,8 +661,8 @@ def wait(condition, seconds=30):
 class Served:
     """The command, on a port that it chooses."""
 
-    def __init__(self, *options):
-        self.process = subprocess.Popen([*COMMAND, *map(str, options)], stderr=subprocess.PIPE, text=True)
+    def __init__(self, *options, command=COMMAND):
+        self.process = subprocess.Popen([*command, *map(str, options)], stderr=subprocess.PIPE, text=True)
         self.lines = []
         for line in self.process.stderr:
             self.lines.append(line)
@@ -578,8 +684,8 @@ class Served:
 def serve():
     started = []
 
-    def start(*options):
-        started.append(Served(*options))
+    def start(*options, **command):
+        started.append(Served(*options, **command))
         return started[-1]
 
     yield start
@@ -621,17 +727,169 @@ def test_kill_loses_no_more_than_what_came_after_the_last_checkpoint(serve, tmp_
 
 
 def test_too_many_at_a_time(serve):
+    """Heads that do not come give way to others; requests at work keep their connections."""
     served = serve("--max-concurrency", 3)
     host, port = served.url.removeprefix("http://").split(":")
-    idle = [socket.create_connection((host, int(port))) for _ in range(4)]
+    head = b"POST /learn HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 10\r\n"
+
+    def ask():
+        return httpx.get(f"{served.url}/healthz").status_code
+
+    connections = []
     try:
-        for connection in idle:
-            connection.sendall(b"POST /learn HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n")
-        wait(lambda: served.client.get("/healthz").status_code == 503)
+        for _ in range(4):
+            connections.append(socket.create_connection((host, int(port)), 20))
+            connections[-1].sendall(head)
+        assert connections[0].recv(1_000).startswith(b"HTTP/1.1 503")
+        assert ask() == 200
+        assert connections[1].recv(1_000).startswith(b"HTTP/1.1 503")
+        connections.append(socket.create_connection((host, int(port)), 20))
+        connections[-1].sendall(head)
+        for connection in connections[2:]:
+            connection.sendall(b"\r\n")
+        wait(lambda: ask() == 503)
+        for connection in connections[2:]:
+            connection.sendall(b" " * 10)
+            assert connection.recv(1_000).startswith(b"HTTP/1.1 422")
+        assert ask() == 200
     finally:
-        for connection in idle:
+        for connection in connections:
             connection.close()
-    wait(lambda: served.client.get("/healthz").status_code == 200)
+
+
+# What a client sends at first, and then again and again; `None` where it says that nothing more comes.
+HOSTILE = {
+    "nothing": (b"", b""),
+    "a head that does not end": (b"GET /page.js HTTP/1.1\r\nx: ", b"x"),
+    "many heads that do not end": (b"GET /page.js HTTP/1.1\r\n\r\n" * 20 + b"GET / HTTP/1.1\r\nx: ", b"x"),
+    "half a head": (b"GET / HTTP/1.1\r\n", None),
+    "no next request": (b"GET /healthz HTTP/1.1\r\n\r\n", b""),
+    "a body where none is read": (b"GET /healthz HTTP/1.1\r\ncontent-length: 1000000\r\n\r\n", b"x"),
+    "a body to an unknown path": (b"POST /nothing HTTP/1.1\r\ncontent-length: 1000000\r\n\r\n", b"x"),
+    "a body to a page": (b"POST / HTTP/1.1\r\ncontent-length: 1000000\r\n\r\n", b"x"),
+    "a slow body": (b"POST /learn HTTP/1.1\r\ncontent-length: 1000000\r\n\r\n", b"x"),
+    "a slow body of JSON": (
+        b"POST /learn HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n",
+        b"x",
+    ),
+    "endless chunks": (b"POST /learn HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+    "endless chunks of JSON": (
+        b"POST /learn HTTP/1.1\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n",
+        b"1\r\nx\r\n",
+    ),
+    "endless chunks where none is read": (b"GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+    "endless trailers": (b"GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n", b"x: y\r\n"),
+    "answers not read": (b"GET /page.js HTTP/1.1\r\n\r\n" * 2_000, b""),
+    "answers not read, and more asked for": (b"GET /page.js HTTP/1.1\r\n\r\n" * 2_000, b"GET / HTTP/1.1\r\n\r\n"),
+    "answers not read, half-closed": (b"GET /page.js HTTP/1.1\r\n\r\n" * 2_000, None),
+}
+FOR_SHORT = """
+import sys
+from stream_pegasos import PegasosTextClassifier
+from stream_pegasos.service import Limits, Service, connection, create_app, serve
+
+connection.LINGER = 0.2
+limits = Limits(concurrency=3, seconds=float(sys.argv[2]))
+service = Service(PegasosTextClassifier(), limits=limits, token=sys.argv[1] or None)
+serve(create_app(service), "127.0.0.1", 0, limits, lambda url: print("listening on", url, file=sys.stderr, flush=True))
+"""
+
+
+@contextmanager
+def strangers(url, n, opening, part):
+    """Clients that send this, and read nothing."""
+    connections, over = [], threading.Event()
+
+    def go_on():
+        while not over.wait(0.02):
+            for connection in connections:
+                with suppress(OSError):
+                    connection.send(part)
+
+    thread = threading.Thread(target=go_on)
+    try:
+        for _ in range(n):
+            connections.append(socket.socket())
+            connections[-1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            connections[-1].connect(("127.0.0.1", int(url.rpartition(":")[2])))
+            connections[-1].sendall(opening)
+            connections[-1].setblocking(False)
+            if part is None:
+                connections[-1].shutdown(socket.SHUT_WR)
+        if part:
+            thread.start()
+        yield
+    finally:
+        over.set()
+        if part:
+            thread.join()
+        for connection in connections:
+            connection.close()
+
+
+@pytest.mark.parametrize("token", ["", "secret"])
+def test_no_client_keeps_others_off(serve, token):
+    """However long it may wait."""
+    served = serve(token, 60.0, command=[sys.executable, "-c", FOR_SHORT])
+    headers = {"authorization": f"Bearer {token or 'any'}"}
+    for kind, (opening, part) in HOSTILE.items():
+        if token or "JSON" not in kind:  # who may learn may keep a connection for the time that a body has
+            with strangers(served.url, 4, opening, part):
+                wait(lambda: httpx.get(f"{served.url}/model", headers=headers).status_code == 200, 5)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the files of a process are counted as Linux tells them")
+@pytest.mark.parametrize("token", ["", "secret"])
+def test_no_client_keeps_its_connection(serve, token):
+    served = serve(token, 0.3, command=[sys.executable, "-c", FOR_SHORT])
+
+    def n_open():
+        return len(os.listdir(f"/proc/{served.process.pid}/fd"))
+
+    before, kept = n_open(), []
+    for kind, (opening, part) in HOSTILE.items():
+        with strangers(served.url, 2, opening, part):
+            time.sleep(0.05)  # in which they are accepted
+            try:
+                wait(lambda: n_open() == before, 7)
+            except AssertionError:
+                kept.append(kind)
+        wait(lambda: n_open() == before)
+    assert not kept
+
+
+@pytest.mark.parametrize(
+    ("path", "length", "status"), [("/nothing", 40_000_000, 404), ("/learn", 40_000_000, 413), ("/", 2_000_000, 405)]
+)
+def test_a_client_that_is_still_sending_reads_its_answer(serve, path, length, status):
+    served = serve()
+    head = (
+        f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", int(served.url.rpartition(":")[2])), 20) as connection:
+        connection.sendall(head.encode() + b" " * 1_000)
+        time.sleep(0.1)  # in which it is answered
+        connection.sendall(b" " * 1_000_000)
+        answer = b""
+        while part := connection.recv(10_000):  # up to the end, which comes before that of the body
+            answer += part
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+    assert b"connection: close" in answer.lower()
+
+
+def test_requests_of_one_connection_are_answered_in_their_order(serve):
+    served = serve()
+    bodies = [json.dumps({"text": "x" * 1_000 * i, "id": i}) for i in (0, 200, 1, 0, 90)]
+    with socket.create_connection(("127.0.0.1", int(served.url.rpartition(":")[2])), 20) as connection:
+        for _ in range(3):
+            for body in bodies:
+                head = "POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+                connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n{body}".encode())
+            answer = b""
+            while answer.count(b'"id":') < len(bodies):
+                answer += connection.recv(10_000)
+            assert re.findall(rb'"id":(\d+)', answer) == [b"0", b"200", b"1", b"0", b"90"]
+            assert b"connection: close" not in answer.lower()
 
 
 def test_many_clients_at_a_time(serve):
@@ -650,6 +908,65 @@ def test_many_clients_at_a_time(serve):
         list(pool.map(work, range(6)))
     seen = ok(served.client.get("/monitor"))
     assert (seen["n"], seen["n_predictions"], seen["n_failed"]) == (160, 300, 0)
+
+
+def test_a_sender_beside_another_client_and_a_service_that_is_killed(serve, tmp_path):
+    """Each message of its stream is learned once, and so is each of the other's."""
+    stream, checkpoint = tmp_path / "stream.jsonl", tmp_path / "model"
+    rows = list(synthetic(n=1_000, seed=8))
+    stream.write_text("".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = ["--port", port, "--checkpoint", checkpoint, "--checkpoint-every", 100, "--checkpoint-seconds", 1_000]
+    served = serve(*options)
+    script = Path(__file__).parents[1] / "examples" / "send_stream.py"
+    command = [sys.executable, script, stream, "--url", served.url, "--batch", "7"]
+    others, over = [{**message, "id": f"other:{i}"} for i, message in enumerate(MESSAGES)], threading.Event()
+
+    def teach():
+        while not over.wait(0.01):
+            for i in range(0, len(others), 20):
+                with suppress(httpx.HTTPError):
+                    httpx.post(f"{served.url}/learn", json=others[i : i + 20])
+
+    def known():
+        return {id for id in ok(httpx.get(f"{served.url}/learned"))["ids"] if id.startswith("stream")}
+
+    teacher = threading.Thread(target=teach)
+    teacher.start()
+    try:
+        sender = subprocess.Popen([*command, "--pause", "0.02"])  # which is killed, too, and started again
+        wait(lambda: checkpoint.exists() and len(known()) > 150)
+        sender.kill()
+        sender.wait()
+        sender = subprocess.Popen([*command, "--pause", "0.01"], stdout=subprocess.PIPE, text=True)
+        wait(lambda: len(known()) > 400)
+        wait(lambda: ok(httpx.get(f"{served.url}/monitor"))["n"] > load(checkpoint).n_iterations + 20)
+        before = known()
+        served.end(signal.SIGKILL)
+        time.sleep(0.3)
+        served = serve(*options)
+        assert known() < before
+        out, _ = sender.communicate(timeout=60)
+    finally:
+        over.set()
+        sender.kill()
+        teacher.join()
+    assert f"waiting for {served.url}" in out
+    ok(httpx.post(f"{served.url}/learn", json=others))  # what was lost of them
+    ids = ok(httpx.get(f"{served.url}/learned"))["ids"]
+    served.end()
+    messages = {f"stream.jsonl:{i}": row for i, row in enumerate(rows, 1)} | {
+        message["id"]: (message["text"], message["label"]) for message in others
+    }
+    assert sorted(ids) == sorted(messages)
+    assert [id for id in ids if id.startswith("stream")] == [f"stream.jsonl:{i}" for i in range(1, 1_001)]
+    model = load(checkpoint)
+    assert model.n_iterations == len(messages)
+    alone = PegasosTextClassifier()
+    alone.learn_many(*map(list, zip(*(messages[id] for id in ids), strict=True)))
+    assert bits(model) == bits(alone)
 
 
 def fails(*options):

@@ -61,6 +61,10 @@ def run(
     follow: Annotated[
         bool, stream_option("--follow/--no-follow", help="Wait for more at the end of what is there.")
     ] = True,
+    moved: Annotated[
+        bool,
+        stream_option("--moved", help="Go on from the checkpoint though the source has another name or server by now."),
+    ] = False,
     stream: StreamOptions,
     model: ModelOptions,
 ) -> None:
@@ -75,7 +79,9 @@ def run(
     With --checkpoint the model and the position in the source are kept in one
     file, and the run goes on from there when it is started again, whatever
     ended it: no message is lost, none is learned twice. --load is for the
-    first start.
+    first start. A source with another name or on another server is refused,
+    unless --moved says that it is the same stream: it is then read on at the
+    same place there.
 
     Examples:
 
@@ -85,11 +91,13 @@ def run(
       printf 'spam\\twin\\nwin?\\n' | stream-pegasos run --format labelled-text
     """
     from stream_pegasos.live import Live
-    from stream_pegasos.streams import StreamError, open_sink
+    from stream_pegasos.streams import StreamError, of_any_server, open_sink
 
     check_outputs(checkpoint, save)
     if stream.limit is not None and checkpoint is not None:
         raise typer.BadParameter("it does not go with --checkpoint", param_hint="--limit")
+    if moved and checkpoint is None:
+        raise typer.BadParameter("it is about a --checkpoint", param_hint="--moved")
     if checkpoint and save and checkpoint.resolve() == save.resolve():
         # Without the position in it, the whole stream would be learned once more.
         raise typer.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")
@@ -106,13 +114,18 @@ def run(
             sink = open_sink(predictions)
             end.callback(sink.close)
             send = sink.send
+        positions = [kept.get("position"), kept.get("label_position")]
+        if moved:
+            positions = [of_any_server(position) for position in positions]
+        number = 0  # of the source that is being opened
         try:
-            messages, labels = source.open(kept.get("position"), follow), None
+            messages, labels = source.open(positions[0], follow), None
             if label_topic is not None:
-                labels = source.open_labels(label_topic, kept.get("label_position"), follow)
+                number = 1
+                labels = source.open_labels(label_topic, positions[1], follow)
         except StreamError as error:
-            about = f"{checkpoint} is about {kept['sources'][0]}: " if "sources" in kept else ""
-            raise Failure(f"{about}{error}") from None
+            about = kept["sources"][number] if "sources" in kept else None
+            raise Failure(f"{checkpoint} is about {about}: {error}" if about else str(error)) from None
         live = Live(
             learner,
             messages,
@@ -122,6 +135,7 @@ def run(
             limit=stream.limit,
             checkpoints=checkpoints,
             progress=progress,
+            moved=moved,
             on_bad=lambda example, reason: source.report(_place(example), reason),
             on_event=note,
         )

@@ -41,15 +41,22 @@ def serve(
     max_concurrency: Annotated[
         int, service_option("--max-concurrency", min=1, metavar="N", help="Most connections at a time.")
     ] = 256,
+    id_window: Annotated[
+        int,
+        service_option(
+            "--id-window", min=0, max=100_000_000, metavar="N", help="How many ids are remembered of messages learned."
+        ),
+    ] = 100_000,
     model: ModelOptions,
 ) -> None:
     """Predict and learn over HTTP, and show it on a page.
 
     POST /predict and /learn take {"text": …}, to learn with a "label", or a
-    list of them. GET / is the page, /openapi.json says the rest. Without
-    --token-file whoever reaches the address may read and teach the model. So
-    it listens on this machine only; for others, give it a token and put a
-    proxy with TLS before it.
+    list of them. A message whose "id" was learned before is not learned again.
+    GET / is the page, /openapi.json says the rest. Without --token-file
+    whoever reaches the address may read and teach the model. So it listens on
+    this machine only; for others, give it a token and put a proxy with TLS
+    before it.
 
     Examples:
 
@@ -85,7 +92,7 @@ def serve(
         if not hasattr(learner.classifier, "weights"):
             raise Failure(f"{load or checkpoint} has a kernel, and no weights to show; use it from Python")
         try:
-            service = Service(learner, checkpoints, progress, limits, token)
+            service = Service(learner, checkpoints, progress, limits, token, id_window)
         except ValueError as error:
             raise Failure(f"{checkpoint}: {error}") from None
         if not local and token is None:

@@ -21,6 +21,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from stream_pegasos.prequential import Example
 from stream_pegasos.service.guard import Guard, Metrics
 from stream_pegasos.service.messages import (
+    LEARNED,
     LONGEST_EXPLAINED,
     OPERATIONS,
     LabelledMessage,
@@ -99,10 +100,10 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
             for i, message in enumerate(messages)
         ]
         try:
-            predictions = await service.learn(examples)
+            predictions, learned = await service.learn(examples, [message.get("id") for message in messages])
         except (ValueError, TypeError) as error:
             raise HTTPException(422, str(error)[:LONGEST_FAULT]) from None
-        return answer_with(messages, predictions, many)
+        return answer_with(messages, predictions, many, learned)
 
     async def explain_message(request: Request) -> Response:
         messages, many = await read_messages(request, service, Message)
@@ -118,6 +119,10 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
     app.add_route("/predict", predict_messages, ["POST"], include_in_schema=False)
     app.add_route("/learn", learn_messages, ["POST"], include_in_schema=False)
     app.add_route("/explain", explain_message, ["POST"], include_in_schema=False)
+
+    @app.get("/learned", summary="The ids of the newest messages learned, the oldest first", responses=LEARNED)
+    async def learned() -> Response:
+        return as_json({"ids": service.learned_ids()})
 
     @app.get("/model", summary="What the model is")
     async def model() -> Response:

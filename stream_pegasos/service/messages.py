@@ -39,6 +39,12 @@ class Answer(TypedDict):
     id: NotRequired[str | int]
 
 
+class LearnAnswer(Answer):
+    """What the model said of a message before it was learned; not `learned` is one whose `id` was learned before."""
+
+    learned: bool
+
+
 class Explanation(Answer):
     """What each word, or part of a word, adds to the margin: the largest ones, then how many others and their sum."""
 
@@ -136,13 +142,18 @@ def label_as_read(label: Label, i: int, many: bool) -> Label:
     return label
 
 
-def answer_with(messages: list[Any], predictions: list[Prediction], many: bool) -> Response:
-    answers = []
+def answer_with(
+    messages: list[Any], predictions: list[Prediction], many: bool, learned: list[bool] | None = None
+) -> Response:
+    answers: list[Any] = []
     for message, (label, probability, margin) in zip(messages, predictions, strict=True):
         answer: Answer = {"label": label, "probability": probability, "margin": margin}
         if "id" in message:
             answer["id"] = message["id"]
         answers.append(answer)
+    if learned is not None:
+        for said, is_learned in zip(answers, learned, strict=True):
+            said["learned"] = is_learned
     return as_json(answers if many else answers[0])
 
 
@@ -163,6 +174,8 @@ def _operation(summary: str, kind: Any, answer_kind: Any = Answer, many: bool = 
     second = {**example, "text": "lunch at noon?"} | ({"label": "ham"} if "label" in example else {})
     answer = TypeAdapter(answer_kind).json_schema()
     said: dict[str, Any] = {"label": "spam", "probability": 0.97, "margin": 2.1}
+    if answer_kind is LearnAnswer:
+        said["learned"] = True
     if answer_kind is Explanation:
         said |= {"contributions": [("prize", 1.5), ("free", 0.9), ("(intercept)", -0.3)], "n_others": 0, "others": 0.0}
 
@@ -189,6 +202,25 @@ def _operation(summary: str, kind: Any, answer_kind: Any = Answer, many: bool = 
 
 OPERATIONS = {
     "/predict": _operation("Predict the label of a message, or of many", Message),
-    "/learn": _operation("Predict a message, or many, then learn them", LabelledMessage),
+    "/learn": _operation(
+        "Predict a message, or many, then learn them, those with an id once", LabelledMessage, LearnAnswer
+    ),
     "/explain": _operation("Why a text is predicted as it is", Message, Explanation, many=False),
+}
+
+LEARNED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "properties": {
+                        "ids": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}
+                    },
+                    "required": ["ids"],
+                },
+                "example": {"ids": ["mail:1", "mail:2", 17]},
+            }
+        }
+    }
 }

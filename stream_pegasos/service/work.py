@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from time import monotonic
@@ -14,6 +16,7 @@ from stream_pegasos.checkpoints import Checkpoints
 from stream_pegasos.monitor import Monitor
 from stream_pegasos.persistence import Snapshot, pack_parameters
 from stream_pegasos.prequential import Example, Prediction, predict, predict_learn
+from stream_pegasos.service.learned import Id, LearnedIds
 
 # Work on many messages gives way to other requests after about so many characters.
 SLICE = 50_000
@@ -33,9 +36,10 @@ class Limits:
     batch
         The number of messages in a request.
     concurrency
-        The number of connections and requests at a time; beyond it the answer is 503.
+        The number of connections at a time. Beyond it the one that waited longest for its client gives way; where all
+        are at work on a request, the answer is 503.
     seconds
-        How long a request may take to come, its head and then its body.
+        How long a request may take to come, its head and then its body, and an answer to be taken.
     """
 
     body: int = 8 << 20
@@ -60,6 +64,8 @@ class Service:
         What a stranger may ask for.
     token
         The bearer token that requests have to carry; `None` for none.
+    id_window
+        Of how many messages learned the ids are remembered, so that none of them is learned again.
     """
 
     def __init__(
@@ -69,21 +75,28 @@ class Service:
         progress: Any = None,
         limits: Limits | None = None,
         token: str | None = None,
+        id_window: int = 100_000,
     ) -> None:
         self.model = model
         self.checkpoints = checkpoints
         self.limits = limits or Limits()
         self.token = token
         self.monitor = Monitor(model)
+        self._learned = LearnedIds(id_window)
         if progress and "monitor" in progress:
             self.monitor.set_state(progress["monitor"])
+        if progress and "ids" in progress:  # those of before know none
+            self._learned.set_state(progress["ids"])
         self.n_bytes_on_the_way = 0  # of the bodies of all requests that are not answered yet
         self._lock = threading.Lock()  # between the event loop and the thread of the checkpoints
         self._learning = asyncio.Lock()
 
     def snapshot(self) -> Snapshot:
         with self._lock:
-            return self.model.snapshot({"monitor": self.monitor.get_state()})  # type: ignore[no-any-return]
+            ids = self._learned.ids()
+            snapshot: Snapshot = self.model.snapshot({"monitor": self.monitor.get_state()})
+        snapshot.progress["ids"] = json.dumps(ids)  # as one string, which is fast, and while others go on
+        return snapshot
 
     async def predict(self, texts: list[str]) -> list[Prediction]:
         predictions: list[Prediction] = []
@@ -96,8 +109,10 @@ class Service:
                 await asyncio.sleep(0)
         return predictions
 
-    async def learn(self, examples: list[Example]) -> list[Prediction]:
-        """Predict each message, then learn it.
+    async def learn(
+        self, examples: list[Example], ids: Sequence[Id | None] | None = None
+    ) -> tuple[list[Prediction], list[bool]]:
+        """Predict each message, then learn it, unless one with its id was learned before; and which were learned.
 
         Raises
         ------
@@ -107,18 +122,36 @@ class Service:
         predictions: list[Prediction] = []
         async with self._learning:  # or labels could become known between the check and the learning
             self.model.classifier._labels.with_labels([example[1] for example in examples])
-            for part in _slices(examples, lambda example: len(example[0])):
+            ids = [None] * len(examples) if ids is None else ids
+            are_new = self._learned.are_new(ids)
+            messages = list(zip(examples, ids, are_new, strict=True))
+            for part in _slices(messages, lambda message: len(message[0][0])):
                 with self._lock:
-                    done = 0
-                    for answers, outcomes in predict_learn(self.model, part):
-                        self.monitor.learned(part[done : done + len(answers)], answers, outcomes)
-                        predictions += answers
-                        done += len(answers)
-                if self.checkpoints is not None:
-                    self.checkpoints.count(len(part))
+                    for is_new, group in itertools.groupby(part, lambda message: message[2]):
+                        these, theirs, _ = zip(*group, strict=True)
+                        if is_new:
+                            predictions += self._learn(list(these), theirs)
+                        else:
+                            predictions += predict(self.model, [example[0] for example in these])
                 if len(predictions) < len(examples):
                     await asyncio.sleep(0)
+        return predictions, are_new
+
+    def _learn(self, examples: list[Example], ids: Sequence[Id | None]) -> list[Prediction]:
+        predictions: list[Prediction] = []
+        for answers, outcomes in predict_learn(self.model, examples):
+            done = len(predictions)
+            self.monitor.learned(examples[done : done + len(answers)], answers, outcomes)
+            predictions += answers
+        self._learned.add(ids)
+        if self.checkpoints is not None:
+            self.checkpoints.count(len(examples))
         return predictions
+
+    def learned_ids(self) -> list[Id]:
+        """The ids of the newest messages learned, the oldest first."""
+        with self._lock:
+            return self._learned.ids()
 
     def explain(self, text: str) -> dict[str, Any]:
         with self._lock:

@@ -3,7 +3,7 @@
 from stream_pegasos.streams.join import LabelJoin
 from stream_pegasos.streams.opening import open_sink, open_source
 from stream_pegasos.streams.readers import FORMATS, Example, StreamError, format_of, label_of, read
-from stream_pegasos.streams.sources import Answer, Batch, Sink, Source
+from stream_pegasos.streams.sources import Answer, Batch, Sink, Source, of_any_server
 from stream_pegasos.streams.synthetic import synthetic
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "StreamError",
     "format_of",
     "label_of",
+    "of_any_server",
     "open_sink",
     "open_source",
     "read",

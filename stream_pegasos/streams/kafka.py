@@ -8,7 +8,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from stream_pegasos.streams.readers import Example, StreamError
-from stream_pegasos.streams.sources import LARGEST_BATCH, Address, Answer, Batch, RecordParser, Reporter, batched
+from stream_pegasos.streams.sources import (
+    LARGEST_BATCH,
+    Address,
+    Answer,
+    Batch,
+    RecordParser,
+    Reporter,
+    batched,
+    check_server,
+)
 
 try:
     from confluent_kafka import (
@@ -41,19 +50,19 @@ _FATAL = {
 
 
 class KafkaSource:
-    """All partitions of a topic, read by this one reader; a position is the next offset of each partition."""
+    """All partitions of a topic, read by this one reader; a position is the cluster and the next offset of each."""
 
     def __init__(self, address: Address, position: Any, parse: RecordParser, follow: bool, reporter: Reporter) -> None:
         self.name = f"Kafka topic {address.path}"
         self._group = address.options.get("group")
         self._topic, self._parse, self._follow, self._reporter = address.path, parse, follow, reporter
-        self._offsets = _checked(position)
+        self._server, self._offsets = _checked(position)
         self._partitions: set[int] = set()
         self._ended: set[int] = set()
         self._out_of_range: set[int] = set()
         self._failure: KafkaError | None = None
         self._last_error: KafkaError | None = None
-        self._uncommitted: Any = None
+        self._uncommitted: dict[int, int] | None = None
         self._closed = self._is_over = self._is_committing = False
         self._consumer: Any = _made(
             Consumer,
@@ -98,10 +107,11 @@ class KafkaSource:
             self._consumer.unassign()
 
     def done(self, position: Any) -> None:
-        if self._group is None or not position:
+        _, offsets = _checked(position)
+        if self._group is None or not offsets:
             return
         # While it is read the reading thread stores it, since the client waits long for a broker that is away.
-        self._uncommitted = position
+        self._uncommitted = offsets
         if not self._is_over:
             return
         end = time.monotonic() + _COMMIT_TIMEOUT
@@ -115,8 +125,8 @@ class KafkaSource:
     def _commit(self) -> None:
         if self._uncommitted is None or self._is_committing or self._reporter.is_down("broker"):
             return
-        position, self._uncommitted = self._uncommitted, None
-        offsets = [TopicPartition(self._topic, int(partition), offset) for partition, offset in position.items()]
+        wanted, self._uncommitted = self._uncommitted, None
+        offsets = [TopicPartition(self._topic, partition, offset) for partition, offset in wanted.items()]
         try:
             self._is_committing = True
             self._consumer.commit(offsets=offsets, asynchronous=True)
@@ -126,8 +136,9 @@ class KafkaSource:
     def close(self) -> None:
         self._closed = True
 
-    def _position(self) -> dict[str, int]:
-        return {str(partition): offset for partition, offset in sorted(self._offsets.items())}
+    def _position(self) -> dict[str, Any]:
+        offsets = {str(partition): offset for partition, offset in sorted(self._offsets.items())}
+        return {"server": self._server, "offsets": offsets}
 
     # Messages
 
@@ -160,7 +171,9 @@ class KafkaSource:
     def _find_partitions(self) -> bool:
         """Read from the partitions that are new; whether the broker told of any."""
         try:
-            topic = self._consumer.list_topics(self._topic, timeout=_REQUEST_TIMEOUT).topics[self._topic]
+            metadata = self._consumer.list_topics(self._topic, timeout=_REQUEST_TIMEOUT)
+            self._check_cluster(metadata.cluster_id)
+            topic = metadata.topics[self._topic]
             if topic.error is not None:
                 raise KafkaException(topic.error)
             new = set(topic.partitions) - self._partitions
@@ -175,6 +188,12 @@ class KafkaSource:
             self._partitions |= new
             self._assign()
         return bool(self._partitions)
+
+    def _check_cluster(self, cluster: str | None) -> None:
+        if cluster is not None:  # some brokers do not tell
+            server = f"cluster {cluster}"
+            check_server(self.name, self._server, server)
+            self._server = server
 
     def _add_committed(self, partitions: set[int]) -> None:
         if self._group is None or not partitions:
@@ -299,12 +318,16 @@ def _text(key: Any) -> str | None:
         return None
 
 
-def _checked(position: Any) -> dict[int, int]:
+def _checked(position: Any) -> tuple[str | None, dict[int, int]]:
+    """The id of the cluster and the next offset of each partition; older positions are the offsets alone."""
+    server, offsets = None, position or {}
+    if isinstance(position, dict) and position.keys() == {"server", "offsets"}:
+        server, offsets = position["server"], position["offsets"]
     try:
-        offsets = {int(partition): offset for partition, offset in (position or {}).items()}
+        offsets = {int(partition): offset for partition, offset in offsets.items()}
         is_valid = all(type(offset) is int and offset >= 0 for offset in offsets.values())
     except (AttributeError, TypeError, ValueError):
         is_valid = False
-    if not is_valid:
+    if not is_valid or not (server is None or isinstance(server, str)):
         raise StreamError(f"{position!r} is no position in a Kafka topic")
-    return offsets
+    return server, offsets

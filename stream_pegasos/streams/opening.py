@@ -37,7 +37,8 @@ def open_source(
         librdkafka, those of Redis that begin with `ssl_` are settings of redis-py.
     position
         The position of a batch, to go on after it. Without one a file is read from its beginning,
-        a topic or stream from where its group is, and else from its beginning.
+        a topic or stream from where its group is, and else from its beginning. It is good for the
+        same server alone, `of_any_server(position)` also for another.
     format
         As in `read`; jsonl by default in Kafka and on standard input. Entries of Redis have fields
         instead.
@@ -56,8 +57,9 @@ def open_source(
     Raises
     ------
     StreamError
-        If the address or an option is wrong, the position is of another kind of source, or, while
-        reading and without `on_bad`, a record is bad.
+        If the address or an option is wrong, the position is of another kind of source or of
+        another server, which Kafka tells while reading, or, while reading and without `on_bad`, a
+        record is bad.
     OSError
         While reading, if a file is not there that is not to be followed.
     ImportError

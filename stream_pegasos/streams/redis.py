@@ -10,7 +10,15 @@ from typing import Any
 from urllib.parse import urlencode
 
 from stream_pegasos.streams.readers import Example, StreamError, label_of, utf8_fault
-from stream_pegasos.streams.sources import LARGEST_BATCH, Address, Answer, Batch, Reporter, batched
+from stream_pegasos.streams.sources import (
+    LARGEST_BATCH,
+    Address,
+    Answer,
+    Batch,
+    Reporter,
+    batched,
+    check_server,
+)
 
 try:
     import redis
@@ -31,7 +39,7 @@ _is_id = re.compile(r"[0-9]{1,20}-[0-9]{1,20}").fullmatch
 
 
 class RedisSource:
-    """The entries of a stream, their fields being the record; a position is the id of the last entry."""
+    """The entries of a stream, their fields being the record; a position is the server and the id of the last entry."""
 
     def __init__(
         self,
@@ -43,19 +51,19 @@ class RedisSource:
         reporter: Reporter,
     ) -> None:
         self.name = f"Redis stream {address.path}"
-        if position is not None and not (isinstance(position, str) and _is_id(position)):
-            raise StreamError(f"{position!r} is no position in a Redis stream")
+        server, self._id = _checked(position)
         if text_field == label_field:
             raise StreamError(f"text and label are the same field, {text_field!r}")
         self._stream, self._group = address.path, address.options.get("group")
         self._text_field, self._label_field = text_field, label_field  # without a text field: labels alone
         self._follow, self._reporter = follow, reporter
-        self._id: str | None = position
         self._count = 1  # entries a read, adapted to their size
         self._is_ready = self._is_behind = self._closed = False
         self._next_report = 0.0
         # The pauses between attempts are made here, so that `close` need not wait for them.
         self._client = _client(address, Retry(NoBackoff(), 0), "group")
+        self._server = _server(self._client)
+        check_server(self.name, server, self._server)
 
     def batches(self) -> Iterator[Batch]:
         pause = 0.1
@@ -74,7 +82,7 @@ class RedisSource:
                 continue
             pause = 0.1
             self._reporter.up("server", f"{self.name}: the server can be reached again")
-            for batch in batched(self._examples(entries), lambda: self._id):
+            for batch in batched(self._examples(entries), self._position):
                 yield batch
                 if self._closed:
                     return
@@ -82,10 +90,11 @@ class RedisSource:
                 return
 
     def done(self, position: Any) -> None:
-        if self._group is None or position is None:
+        _, entry = _checked(position)
+        if self._group is None or entry is None:
             return
         try:
-            self._client.xgroup_setid(self._stream, self._group, position)
+            self._client.xgroup_setid(self._stream, self._group, entry)
         except redis.RedisError as error:
             self._reporter.down("group", f"{self.name}: the place of group {self._group} cannot be stored ({error})")
         else:
@@ -93,6 +102,9 @@ class RedisSource:
 
     def close(self) -> None:
         self._closed = True
+
+    def _position(self) -> dict[str, str | None]:
+        return {"server": self._server, "id": self._id}
 
     def _wait(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -210,6 +222,24 @@ def _client(address: Address, retry: Retry, *known: str) -> Any:
     except (ValueError, TypeError, redis.RedisError) as error:
         raise StreamError(f"the address of Redis: {error}") from None
     return client
+
+
+def _server(client: Any) -> str:
+    """Host, port and database, without user and password."""
+    known = {"host": "localhost", "port": 6379, "db": 0, **client.connection_pool.connection_kwargs}
+    host = known["host"].lower()
+    return f"{f'[{host}]' if ':' in host else host}:{known['port']}/{known['db']}"
+
+
+def _checked(position: Any) -> tuple[str | None, str | None]:
+    """The server and the id of the last entry; older positions are that id alone."""
+    server, entry = None, position
+    if isinstance(position, dict) and position.keys() == {"server", "id"}:
+        server, entry = position["server"], position["id"]
+    is_valid = isinstance(entry, str) and _is_id(entry)
+    if position is not None and not (is_valid and (server is None or isinstance(server, str))):
+        raise StreamError(f"{position!r} is no position in a Redis stream")
+    return server, entry
 
 
 def _field(fields: dict[bytes, bytes], name: str) -> str | None:

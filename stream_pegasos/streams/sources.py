@@ -40,6 +40,19 @@ class Batch(NamedTuple):
     position: Any
 
 
+def of_any_server(position: Any) -> Any:
+    """The position without the server that it was read from, for a stream that has moved."""
+    return {**position, "server": None} if isinstance(position, dict) and "server" in position else position
+
+
+def check_server(name: str, before: str | None, now: str | None) -> None:
+    """Refuse to go on at another server than the one that was read from; `None` is one that is not known."""
+    if before is not None and now is not None and before != now:
+        raise StreamError(
+            f"the position was read at {before}, and {name} is at {now}; if it has moved there, say so: --moved"
+        )
+
+
 class Source(Protocol):
     """A stream that goes on while it is read. `open_source` makes one.
 

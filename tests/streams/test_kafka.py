@@ -4,7 +4,7 @@ import json
 import pytest
 from reading import rest, texts
 
-from stream_pegasos.streams import Answer, StreamError, open_sink, open_source
+from stream_pegasos.streams import Answer, StreamError, of_any_server, open_sink, open_source
 
 kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 admin = pytest.importorskip("confluent_kafka.admin")
@@ -64,7 +64,7 @@ def test_examples(topic):
         ("see you", None, 1.0, 0, "m8"),
         ("later", None, 1.0, 0, None),
     ]
-    assert batches[-1].position == {"0": 3}
+    assert batches[-1].position == {"server": "cluster test", "offsets": {"0": 3}}
     assert bad == events == []
 
 
@@ -89,13 +89,46 @@ def test_resuming_at_every_position(topic):
     assert mine == [f"1.{k}" for k in range(700)]
 
 
+def test_a_position_is_one_of_its_cluster(topic, forgetful_server):
+    """Which the brokers tell: nothing is taken before."""
+    topic.add("a", "b", "c")
+    [*_, last] = rest(topic.address)[0]
+    position = {**last.position, "offsets": {"0": 2, "1": 0}}
+    assert texts(rest(topic.address, position)[0]) == ["c"]
+    there = Topic(forgetful_server, None, topic.name)
+    there.add("d", "e", "f")
+    source = open_source(there.address, position, follow=False)
+    with pytest.raises(StreamError, match="--moved") as error:
+        next(source.batches())
+    cluster = there.admin.list_topics(timeout=10).cluster_id
+    assert f"read at cluster test, and Kafka topic {topic.name} is at cluster {cluster};" in str(error.value)
+    batches, _, _ = rest(there.address, of_any_server(position))
+    assert texts(batches) == ["f"]
+    assert batches[-1].position["server"] == f"cluster {cluster}"
+    # What older checkpoints have says nothing of a cluster.
+    for moved in (topic, there):
+        assert len(texts(rest(moved.address, position["offsets"])[0])) == 1
+
+
+def test_a_run_notices_that_the_cluster_is_another(topic, follow, monkeypatch):
+    from stream_pegasos.streams import kafka as module
+
+    monkeypatch.setattr(module, "_METADATA_INTERVAL", 0.1)
+    topic.add("a")
+    following = follow(topic.address)
+    following.wait_for("a")
+    following.source._server = "cluster before"
+    following.wait(lambda: following.failure)
+    assert "read at cluster before" in str(following.failure)
+
+
 def test_following(topic, follow):
     topic.add("a")
     following = follow(topic.address)
     following.wait_for("a")
     topic.add("b", partition=1)
     following.wait_for("a", "b")
-    assert following.batches[-1].position == {"0": 1, "1": 1}
+    assert following.batches[-1].position["offsets"] == {"0": 1, "1": 1}
     assert following.events == []
     assert following.stop() < 0.8
 
@@ -136,7 +169,7 @@ def test_groups(topic):
     source = open_source(topic.address + "?group=readers", follow=False)
     assert sorted(texts(source.batches())) == ["a", "b", "c", "d"]
     assert 0 not in topic.committed("readers") or topic.committed("readers")[0] < 0
-    source.done({"0": 2})
+    source.done({"server": "cluster test", "offsets": {"0": 2}})
     assert topic.committed("readers")[0] == 2
     assert sorted(texts(rest(topic.address + "?group=readers")[0])) == ["c", "d"]
     # The checkpoint knows better than the group, where it knows anything.
@@ -179,7 +212,7 @@ def test_messages_gone_by_retention(forgetful_server):
     assert texts(batches).count("short") == 1
     assert len(events) == 1
     assert f"{first - 3} messages of partition 0 are gone" in events[0] and f"at offset {first}" in events[0]
-    assert batches[-1].position == {"0": 80, "1": 1}
+    assert batches[-1].position["offsets"] == {"0": 80, "1": 1}
 
 
 def test_a_topic_made_anew(forgetful_server):
@@ -241,7 +274,20 @@ def test_bad_addresses(address, reason):
             opened(address)
 
 
-@pytest.mark.parametrize("position", ["1-1", 3, {"x": 1}, {"0": -1}, {"0": "1"}])
+@pytest.mark.parametrize(
+    "position",
+    [
+        "1-1",
+        3,
+        {"x": 1},
+        {"0": -1},
+        {"0": "1"},
+        {"server": 3, "offsets": {}},
+        {"server": "cluster a", "offsets": 3},
+        {"server": "cluster a", "offsets": {"0": -1}},
+        {"server": "cluster a"},
+    ],
+)
 def test_bad_positions(position):
     with pytest.raises(StreamError, match="is no position in a Kafka topic"):
         open_source("kafka://host/mail", position)

@@ -1,7 +1,12 @@
+import subprocess
+import sys
+
 import pytest
 from reading import rest, texts
 
-from stream_pegasos.streams import Answer, StreamError, open_sink, open_source
+from stream_pegasos import PegasosTextClassifier
+from stream_pegasos.persistence import load_with_progress
+from stream_pegasos.streams import Answer, StreamError, of_any_server, open_sink, open_source
 
 
 @pytest.fixture
@@ -21,7 +26,7 @@ def test_examples(address, redis_client):
         ("win", "spam", 1.0, 0, first),
         ("see you", None, 1.0, 0, "m7"),
     ]
-    assert batches[-1].position == second
+    assert batches[-1].position == {"server": f"{address.split('/')[2]}/0", "id": second}
     assert bad == events == []
 
 
@@ -33,6 +38,86 @@ def test_resuming_at_every_position(address, redis_client):
     assert max(len(batch.examples) for batch in batches) == 512
     for k, batch in enumerate(batches):
         assert texts(batches[: k + 1]) + texts(rest(address, batch.position)[0]) == expected
+
+
+def test_a_position_is_one_of_its_server(address, redis_server, redis_client):
+    add(redis_client, "a", "b")
+    [batch, *_] = rest(address)[0]
+    position = {**batch.position, "id": add(redis_client, "c")[0]}
+    add(redis_client, "d")
+    assert texts(rest(address + "?db=0&group=g", position)[0]) == ["d"]
+    for other in (address + "?db=5", address.replace("127.0.0.1", "localhost")):
+        with pytest.raises(StreamError, match="--moved") as error:
+            open_source(other, position)
+        server = other.split("/")[2]
+        assert f"read at 127.0.0.1:{redis_server.port}/0, and Redis stream mail is at {server}/" in str(error.value)
+        assert "\n" not in str(error.value)
+    moved = address.replace("127.0.0.1", "localhost")
+    batches, _, _ = rest(moved, of_any_server(position))
+    assert texts(batches) == ["d"]
+    assert batches[-1].position["server"] == f"localhost:{redis_server.port}/0"
+    # What older checkpoints have says nothing of a server.
+    assert of_any_server(position["id"]) == position["id"]
+    for here in (address, moved):
+        assert texts(rest(here, position["id"])[0]) == ["d"]
+
+
+def test_a_checkpoint_is_not_gone_on_from_at_another_server(address, redis_server, redis_client, tmp_path):
+    """Unless the operator says so; one that names no server is, and names it from then on."""
+    redis, checkpoint = pytest.importorskip("redis"), tmp_path / "model"
+
+    def run(address, *options):
+        command = [sys.executable, "-m", "stream_pegasos", "run", address, "--checkpoint", checkpoint, "--no-follow"]
+        done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=60, check=False)
+        assert "Traceback" not in done.stderr
+        return done
+
+    def learned():
+        model, progress = load_with_progress(checkpoint)
+        return model.n_iterations, progress["position"]["server"], progress["label_position"]["server"]
+
+    late = address.replace("mail", "labels")
+    entry = add(redis_client, "win", "see you", label="ham")[0]
+    redis_client.xadd("labels", {"id": "m7", "label": "ham"})
+    old = {"sources": ["Redis stream mail", "Redis stream labels"], "position": entry, "label_position": "1-1"}
+    PegasosTextClassifier().snapshot(old).write(checkpoint)
+    assert run(address, "--label-topic", late).returncode == 0
+    here, there = (f"{address.split('/')[2]}/{db}" for db in (0, 5))
+    assert learned() == (1, here, here)
+    with redis.Redis(port=redis_server.port, db=5, protocol=2) as client:
+        add(client, "later", label="ham")
+        client.xadd("labels", {"id": "m8", "label": "ham"})
+    for mail, labels, name in (("?db=5", "", "mail"), ("", "?db=5", "labels")):
+        done = run(address + mail, "--label-topic", late + labels)
+        assert done.returncode == 1
+        [line] = done.stderr.splitlines()[1:]
+        assert (
+            f"about Redis stream {name}: the position was read at {here}, and Redis stream {name} is at {there};"
+            in line
+        )
+        assert line.endswith("--moved")
+        assert learned() == (1, here, here)
+    assert run(address + "?db=5", "--label-topic", late + "?db=5", "--moved").returncode == 0
+    assert learned() == (2, there, there)
+    assert run(address + "?db=5", "--label-topic", late + "?db=5").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("address", "server"),
+    [
+        ("redis://Mail.Example/mail", "mail.example:6379/0"),
+        ("redis://mail.example:6379/mail?db=0&group=g", "mail.example:6379/0"),
+        ("redis://someone:secret@mail.example/mail?db=3", "mail.example:6379/3"),
+        ("redis://:secret@[::1]:7000/mail", "[::1]:7000/0"),
+    ],
+)
+def test_how_a_server_is_known(address, server):
+    pytest.importorskip("redis")
+    open_source(address, {"server": server, "id": "1-1"})
+    with pytest.raises(StreamError, match="was read at other:1/0, and Redis stream mail is at") as error:
+        open_source(address, {"server": "other:1/0", "id": "1-1"})
+    assert f"is at {server};" in str(error.value)
+    assert "secret" not in str(error.value)
 
 
 def test_following(address, redis_client, follow):
@@ -70,7 +155,7 @@ def test_groups(address, redis_client):
     ids = add(redis_client, "a", "b", "c")
     source = open_source(address + "?group=readers", follow=False)
     assert texts(source.batches()) == ["a", "b", "c"]
-    source.done(ids[1])
+    source.done({"server": f"{address.split('/')[2]}/0", "id": ids[1]})
     assert redis_client.xinfo_groups("mail")[0]["last-delivered-id"].decode() == ids[1]
     assert texts(rest(address + "?group=readers")[0]) == ["c"]
     # The checkpoint knows better than the group.
@@ -173,7 +258,8 @@ def test_bad_addresses(address, reason):
 
 def test_bad_arguments():
     pytest.importorskip("redis")
-    for position in (1, "", "x-1", {"0": 1}):
+    bad = ({"server": 3, "id": "1-1"}, {"server": "h:1/0", "id": None}, {"server": None, "id": "x"}, {"id": "1-1"})
+    for position in (1, "", "x-1", {"0": 1}, *bad):
         with pytest.raises(StreamError, match="is no position in a Redis stream"):
             open_source("redis://host/mail", position)
     with pytest.raises(StreamError, match="have fields"):
