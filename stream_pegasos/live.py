@@ -6,6 +6,7 @@ import itertools
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from time import sleep
 from typing import Any
 
@@ -145,7 +146,9 @@ class Live:
                 kept = "" if self._checkpoints is None else "; they are when the run goes on"
                 self._on_event(f"{len(self._unsent):,} answers were not sent{kept}")
             if self._checkpoints is not None:
-                self._checkpoints.close()
+                # There is no last one where messages were learned in part; what made it so is told, not that.
+                with suppress(OSError) if self._torn else nullcontext():
+                    self._checkpoints.close()
 
     def stop(self) -> None:
         """End soon, with what has been read; from any thread or from a signal handler."""

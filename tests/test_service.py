@@ -227,6 +227,33 @@ def test_the_newest_ids_are_remembered():
         assert ok(client.get("/learned"))["ids"] == []
 
 
+@pytest.mark.parametrize("kind", [RuntimeError, ValueError, MemoryError])
+def test_learning_that_fails_on_the_way(kind, monkeypatch, capsys):
+    """What was learned by then is known by its ids, and not learned again."""
+    service = Service(PegasosTextClassifier())
+    known = [{**message, "id": i} for i, message in enumerate(MESSAGES)]
+    learn = PegasosTextClassifier._predict_learn_many
+
+    def fail_on_the_way(model, x, y, w):
+        learn(model, x[:17], y[:17], w)
+        raise kind("the detector broke")
+
+    def fail(*_):
+        raise kind("the detector broke")
+
+    with serving(service, raise_server_exceptions=False) as client:
+        ok(client.post("/learn", json=known[:20]))
+        with monkeypatch.context() as patch:
+            patch.setattr(PegasosTextClassifier, "_predict_learn_many", fail_on_the_way)
+            patch.setattr(PegasosTextClassifier, "learn_one", fail)
+            refused(client.post("/learn", json=known[20:50]), 500, "internal error")
+        assert "the detector broke" in capsys.readouterr().err
+        assert ok(client.get("/learned"))["ids"] == [*range(37)]
+        answers = ok(client.post("/learn", json=known[20:60]))
+        assert [answer["learned"] for answer in answers] == [i >= 37 for i in range(20, 60)]
+    assert service.model.n_iterations == 60
+
+
 def test_a_request_that_fails_leaves_the_ids_as_they_were(client):
     ok(client.post("/learn", json=[{**GOOD, "id": 1}, {"text": "lunch", "label": "ham", "id": 2}]))
     refused(client.post("/learn", json=[{**GOOD, "id": 3}, {**GOOD, "label": "eggs", "id": 4}]), 422, "eggs")

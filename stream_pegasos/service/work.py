@@ -118,6 +118,8 @@ class Service:
         ------
         ValueError
             If a label is a third one; nothing is learned then.
+        RuntimeError
+            If learning failed on the way; `learned_ids` tells how far it came.
         """
         predictions: list[Prediction] = []
         async with self._learning:  # or labels could become known between the check and the learning
@@ -125,27 +127,38 @@ class Service:
             ids = [None] * len(examples) if ids is None else ids
             are_new = self._learned.are_new(ids)
             messages = list(zip(examples, ids, are_new, strict=True))
-            for part in _slices(messages, lambda message: len(message[0][0])):
-                with self._lock:
-                    for is_new, group in itertools.groupby(part, lambda message: message[2]):
-                        these, theirs, _ = zip(*group, strict=True)
-                        if is_new:
-                            predictions += self._learn(list(these), theirs)
-                        else:
-                            predictions += predict(self.model, [example[0] for example in these])
-                if len(predictions) < len(examples):
-                    await asyncio.sleep(0)
+            before = self.model.n_iterations
+            try:
+                for part in _slices(messages, lambda message: len(message[0][0])):
+                    with self._lock:
+                        for is_new, group in itertools.groupby(part, lambda message: message[2]):
+                            these, theirs, _ = zip(*group, strict=True)
+                            if is_new:
+                                predictions += self._learn(list(these), theirs)
+                            else:
+                                predictions += predict(self.model, [example[0] for example in these])
+                    if len(predictions) < len(examples):
+                        await asyncio.sleep(0)
+            except (TypeError, ValueError) as error:
+                if self.model.n_iterations == before:
+                    raise
+                raise RuntimeError(f"learned in part: {error}") from error
         return predictions, are_new
 
     def _learn(self, examples: list[Example], ids: Sequence[Id | None]) -> list[Prediction]:
         predictions: list[Prediction] = []
-        for answers, outcomes in predict_learn(self.model, examples):
-            done = len(predictions)
-            self.monitor.learned(examples[done : done + len(answers)], answers, outcomes)
-            predictions += answers
-        self._learned.add(ids)
-        if self.checkpoints is not None:
-            self.checkpoints.count(len(examples))
+        before = self.model.n_iterations
+        try:
+            for answers, outcomes in predict_learn(self.model, examples):
+                done = len(predictions)
+                self.monitor.learned(examples[done : done + len(answers)], answers, outcomes)
+                predictions += answers
+        finally:
+            # Where learning failed on the way, the model knows how far it came.
+            n = max(len(predictions), min(self.model.n_iterations - before, len(examples)))
+            self._learned.add(ids[:n])
+            if self.checkpoints is not None:
+                self.checkpoints.count(n)
         return predictions
 
     def learned_ids(self) -> list[Id]:
