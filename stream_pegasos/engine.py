@@ -44,8 +44,8 @@ def cause_and_cure(error: ImportError) -> str:
     if (package.parent / "pyproject.toml").exists():
         install = shlex.join([sys.executable, "-m", "pip", "install", "-e", str(package.parent)])
         return (
-            f"Python found the package in its source folder {package.parent}, where no engine was built; where there is "
-            f"a C compiler this builds it: {install}"
+            f"Python found the package in its source folder {package.parent}, where no engine was built; with a C "
+            f"compiler this builds it: {install}"
         )
     return (
         "the package was installed without a C compiler; install one, then the package again, by pip install "

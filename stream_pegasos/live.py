@@ -12,8 +12,9 @@ from typing import Any
 
 from stream_pegasos.checkpoints import Checkpoints
 from stream_pegasos.checks import LARGEST_COUNT, check_integer
+from stream_pegasos.labels import Label
 from stream_pegasos.persistence import Snapshot
-from stream_pegasos.prequential import ExampleError, predict, predict_learn
+from stream_pegasos.prequential import predict, predict_learn
 from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Source, StreamError
 
 __all__ = ["Live"]
@@ -50,8 +51,10 @@ class Live:
         What was kept beside the model the last time.
     moved
         Whether the sources may have other names than those that the progress is about.
+    label_fault
+        What is wrong with a label, so that its message is only answered; `None` where it is right.
     on_bad
-        Called with a message that the model refuses to learn, and the reason.
+        Called with a message that is not learned though it has a label, and the reason.
     on_event
         Called with a line of text about what an operator should know.
 
@@ -83,6 +86,7 @@ class Live:
         checkpoints: Checkpoints | None = None,
         progress: Any = None,
         moved: bool = False,
+        label_fault: Callable[[Label | None], str | None] = lambda label: None,
         on_bad: Callable[[Example, str], None],
         on_event: Callable[[str], None],
     ) -> None:
@@ -112,6 +116,7 @@ class Live:
                 raise StreamError(f"the checkpoint cannot be gone on from: {error}") from None
         self._send = send
         self._checkpoints = checkpoints
+        self._label_fault = label_fault
         self._on_bad = on_bad
         self._on_event = on_event
         self._rest = limit  # of the messages to be read
@@ -256,17 +261,21 @@ class Live:
     def _learn(self, examples: list[Example]) -> list[Answer]:
         """Predict each example, then learn it; one that the model refuses is passed over."""
         answers: list[Answer] = []
-        while len(answers) < len(examples):
-            try:
-                for predictions, _ in predict_learn(self.model, list(examples[len(answers) :])):
-                    self.n_learned += len(predictions)
-                    for label, probability, _ in predictions:
-                        answers.append(Answer(examples[len(answers)].id, label, probability))
-            except ExampleError as error:
-                refused = examples[len(answers)]
-                (prediction,) = predict(self.model, [refused.x])
-                answers.append(Answer(refused.id, prediction.label, prediction.probability))
-                self._on_bad(refused, str(error))
+
+        def refuse(example: Any, reason: str) -> None:
+            (prediction,) = predict(self.model, [example.x])
+            answers.append(Answer(example.id, prediction.label, prediction.probability))
+            self._on_bad(example, reason)
+
+        for fault, group in itertools.groupby(examples, lambda example: self._label_fault(example.y)):
+            if fault is not None:
+                for example in group:
+                    refuse(example, fault)
+                continue
+            for predictions, _ in predict_learn(self.model, list(group), refuse):
+                self.n_learned += len(predictions)
+                for label, probability, _ in predictions:
+                    answers.append(Answer(examples[len(answers)].id, label, probability))
         return answers
 
     def _deliver(self) -> None:

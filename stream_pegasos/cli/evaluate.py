@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stream_pegasos.cli.console import Failure, check_outputs, print_lines, printable, rate, writing
+from stream_pegasos.cli.console import check_outputs, print_lines, printable, rate, writing
 from stream_pegasos.cli.inputs import FileInput, Input, SyntheticInput, bad_lines, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import new_model, save_model
@@ -87,7 +87,7 @@ def evaluate(
             )
         source.report_rest()
         if not evaluation.score.n and interrupt.signal is None:
-            raise Failure(f"no message of {source.name} was learned")
+            raise source.nothing("learned")
         # Each is written even where another fails; the last one put in comes first.
         if save:
             end.callback(save_model, learner, save)

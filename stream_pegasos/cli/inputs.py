@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import typer
 
-from stream_pegasos.cli.console import note
+from stream_pegasos.cli.console import Failure, note
 from stream_pegasos.cli.options import StreamOptions
 
 if TYPE_CHECKING:
@@ -46,8 +46,11 @@ class Input:
     def report_rest(self) -> None:
         if self.n_bad > REPORTED_BAD_LINES:
             note(f"{self.n_bad - REPORTED_BAD_LINES:,} more bad lines skipped")
-        if self.n_bad and not self.n_good:
-            note("no line could be read; see --format, --text-field and --label-field")
+
+    def nothing(self, done: str) -> Failure:
+        """The end of a command that has done nothing."""
+        hint = "; see --format, --text-field and --label-field" if self.n_bad and not self.n_good else ""
+        return Failure(f"no message of {self.name} was {done}{hint}")
 
 
 class SyntheticInput(Input):

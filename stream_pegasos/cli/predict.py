@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stream_pegasos.cli.console import Failure, answer_line, note, print_lines
+from stream_pegasos.cli.console import answer_line, note, print_lines
 from stream_pegasos.cli.inputs import FileInput, bad_lines
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import load_model
@@ -45,7 +45,7 @@ def predict(
             note(f"interrupted after {n:,} messages, {bad_lines(source)}")
     source.report_rest()
     if source.n_bad and not n:
-        raise Failure(f"no message of {source.name} could be read")
+        raise source.nothing("read")
     exit_with_code(source, interrupt)
 
 

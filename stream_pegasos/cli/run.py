@@ -42,28 +42,47 @@ def run(
     save: Annotated[
         Path | None,
         result_option(
-            "--save", metavar="MODEL", help="Write the model here at the end, also after Ctrl-C and SIGTERM."
+            "--save",
+            metavar="MODEL",
+            help="Write the model here at the end, also after Ctrl-C and SIGTERM.",
+            default="nowhere",
         ),
     ] = None,
     predictions: Annotated[
         str,
-        result_option("--predictions", metavar="SINK", help="- for standard output, none, kafka://… or redis://…"),
+        result_option(
+            "--predictions",
+            metavar="SINK",
+            help="Where answers go: - for standard output, none, kafka://… or redis://….",
+            default="-",
+        ),
     ] = "-",
     label_topic: Annotated[
         str | None,
         stream_option(
-            "--label-topic", metavar="SOURCE", help="Labels that come later, under the ids of their messages."
+            "--label-topic",
+            metavar="SOURCE",
+            help="Labels that come later, under the ids of their messages.",
+            default="none",
         ),
     ] = None,
     label_window: Annotated[
-        int, stream_option("--label-window", min=1, metavar="N", help="How many messages wait for their labels.")
+        int,
+        stream_option(
+            "--label-window", min=1, metavar="N", help="How many messages wait for their labels.", default="10000"
+        ),
     ] = 10_000,
     follow: Annotated[
-        bool, stream_option("--follow/--no-follow", help="Wait for more at the end of what is there.")
+        bool,
+        stream_option("--follow/--no-follow", help="Wait for more at the end of what is there.", default="follow"),
     ] = True,
     moved: Annotated[
         bool,
-        stream_option("--moved", help="Go on from the checkpoint though the source has another name or server by now."),
+        stream_option(
+            "--moved",
+            help="Go on from the checkpoint though the source has another name or server by now.",
+            default="off",
+        ),
     ] = False,
     stream: StreamOptions,
     model: ModelOptions,
@@ -83,8 +102,8 @@ def run(
     unless --moved says that it is the same stream: it is then read on at the
     same place there.
 
+    \b
     Examples:
-
       tail -f mail.jsonl | stream-pegasos run --load mail.safetensors
       stream-pegasos run mail.jsonl --checkpoint mail.safetensors
       stream-pegasos run 'kafka://localhost/mail?group=spam' --checkpoint m.st
@@ -136,6 +155,7 @@ def run(
             checkpoints=checkpoints,
             progress=progress,
             moved=moved,
+            label_fault=source.label_fault,
             on_bad=lambda example, reason: source.report(_place(example), reason),
             on_event=note,
         )

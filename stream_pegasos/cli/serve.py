@@ -23,28 +23,52 @@ def serve(
     every: CheckpointEvery = 10_000,
     seconds: CheckpointSeconds = 10.0,
     load: LoadOption = None,
-    host: Annotated[str, service_option("--host", metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
+    host: Annotated[
+        str, service_option("--host", metavar="ADDRESS", help="Where to listen.", default="127.0.0.1")
+    ] = "127.0.0.1",
     port: Annotated[
-        int, service_option("--port", min=0, max=65535, metavar="N", help="0 for any that is free.")
+        int,
+        service_option(
+            "--port",
+            min=0,
+            max=65535,
+            metavar="N",
+            help="Where to listen; 0 for any port that is free.",
+            default="8000",
+        ),
     ] = 8000,
     token_file: Annotated[
         Path | None,
-        service_option("--token-file", metavar="FILE", help="Requests must carry the bearer token that stands here."),
+        service_option(
+            "--token-file",
+            metavar="FILE",
+            help="Requests must carry the bearer token that stands here.",
+            default="none",
+        ),
     ] = None,
-    max_body: Annotated[int, service_option("--max-body", min=1, metavar="BYTES", help="Largest body.")] = 8 << 20,
+    max_body: Annotated[
+        int, service_option("--max-body", min=1, metavar="BYTES", help="Largest body.", default="8388608")
+    ] = 8 << 20,
     max_text: Annotated[
-        int, service_option("--max-text", min=1, metavar="N", help="Longest text, in characters.")
+        int,
+        service_option("--max-text", min=1, metavar="N", help="Longest text, in characters.", default="1000000"),
     ] = 1_000_000,
     max_batch: Annotated[
-        int, service_option("--max-batch", min=1, metavar="N", help="Most messages in a request.")
+        int, service_option("--max-batch", min=1, metavar="N", help="Most messages in a request.", default="10000")
     ] = 10_000,
     max_concurrency: Annotated[
-        int, service_option("--max-concurrency", min=1, metavar="N", help="Most connections at a time.")
+        int,
+        service_option("--max-concurrency", min=1, metavar="N", help="Most connections at a time.", default="256"),
     ] = 256,
     id_window: Annotated[
         int,
         service_option(
-            "--id-window", min=0, max=100_000_000, metavar="N", help="How many ids are remembered of messages learned."
+            "--id-window",
+            min=0,
+            max=100_000_000,
+            metavar="N",
+            help="How many ids are remembered of messages learned.",
+            default="100000",
         ),
     ] = 100_000,
     model: ModelOptions,
@@ -58,8 +82,8 @@ def serve(
     this machine only; for others, give it a token and put a proxy with TLS
     before it.
 
+    \b
     Examples:
-
       stream-pegasos serve --checkpoint mail.safetensors
       curl -H 'Content-Type: application/json' -d '{"text": "win a prize"}' http://127.0.0.1:8000/predict
     """

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stream_pegasos.cli.console import Failure, check_outputs, print_lines, rate
+from stream_pegasos.cli.console import check_outputs, print_lines, rate
 from stream_pegasos.cli.inputs import FileInput, bad_lines, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_for, save_model
@@ -51,7 +51,7 @@ def train(
         seconds = perf_counter() - start
         source.report_rest()
         if not n and interrupt.signal is None:
-            raise Failure(f"no message of {source.name} was learned; {save} is not written")
+            raise source.nothing(f"learned, and {save} is not written")
         save_model(learner, save)
         print_lines(f"learned {n:,} messages{rate(n, seconds)}, {bad_lines(source)}; saved {save}")
     exit_with_code(source, interrupt)
