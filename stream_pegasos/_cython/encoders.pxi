@@ -3,27 +3,39 @@ cdef class Hand:
     """The example that a learner has in hand: its own, whatever becomes of the encoder's."""
 
     cdef Example example
-    cdef Py_ssize_t _hashes_capacity, _values_capacity
+    cdef Py_ssize_t _capacity
 
     def __dealloc__(self):
         free(self.example.hashes)
         free(self.example.values)
 
-    cdef int take(self, const Example* given) except -1:
-        """Copy an example, with room behind for the intercept."""
+    cdef int copy(self, const Example* given) except -1:
         cdef Example* e = &self.example
-        if given.n < MOST_KEPT:
-            release(<void**> &e.hashes, &self._hashes_capacity)
-            release(<void**> &e.values, &self._values_capacity)
-        if (
-            reserve(<void**> &e.hashes, &self._hashes_capacity, given.n + 1, sizeof(uint64_t)) < 0
-            or reserve(<void**> &e.values, &self._values_capacity, given.n + 1, sizeof(double)) < 0
-        ):
+        if reserve_example(&e.hashes, &e.values, &self._capacity, given.n) < 0:
             raise MemoryError
         e.n, e.factor = given.n, given.factor
         memcpy(e.hashes, given.hashes, given.n * sizeof(uint64_t))
         memcpy(e.values, given.values, given.n * sizeof(double))
         return 0
+
+
+cdef int reserve_example(uint64_t** hashes, double** values, Py_ssize_t* capacity, Py_ssize_t n) noexcept nogil:
+    """Room for `n` features and the intercept; what a huge example took is given back."""
+    cdef Py_ssize_t before
+    if capacity[0] > MOST_KEPT and n < MOST_KEPT:
+        free(hashes[0])
+        free(values[0])
+        hashes[0], values[0], capacity[0] = NULL, NULL, 0
+    if n < capacity[0]:
+        return 0
+    before = capacity[0]
+    if reserve(<void**> hashes, &before, n + 1, sizeof(uint64_t)) < 0:
+        return -1
+    before = capacity[0]
+    if reserve(<void**> values, &before, n + 1, sizeof(double)) < 0:
+        return -1
+    capacity[0] = before
+    return 0
 
 
 cdef class Encoder:
@@ -73,23 +85,22 @@ cdef class Encoder:
 
     cdef int _reserve(self, Py_ssize_t n) noexcept nogil:
         """Point the example to memory with room for `n` features and the intercept."""
-        cdef Py_ssize_t capacity = self._capacity
-        if n + 1 > capacity:
-            if reserve(<void**> &self._hashes, &capacity, n + 1, sizeof(uint64_t)) < 0:
-                return -1
-            capacity = self._capacity
-            if reserve(<void**> &self._values, &capacity, n + 1, sizeof(double)) < 0:
-                return -1
-            self._capacity = capacity
+        if reserve_example(&self._hashes, &self._values, &self._capacity, n) < 0:
+            return -1
         self._example.hashes, self._example.values = self._hashes, self._values
         return 0
 
     cdef int _release(self) except -1:
         """Let go of the last input."""
-        if self._capacity > MOST_KEPT:
-            free(self._hashes)
-            free(self._values)
-            self._hashes, self._values, self._capacity = NULL, NULL, 0
+        reserve_example(&self._hashes, &self._values, &self._capacity, 0)
+        return 0
+
+    cdef int _hand_over(self, Hand hand) except -1:
+        """Give the example away, memory and all, for that of the one before."""
+        cdef Example before = hand.example
+        cdef Py_ssize_t capacity = hand._capacity
+        hand.example, hand._capacity = self._example, self._capacity
+        self._hashes, self._values, self._capacity = before.hashes, before.values, capacity
         return 0
 
     cdef int _load(self, x, bint learning) except -1:
@@ -134,7 +145,7 @@ cdef Py_ssize_t load_one(Encoder encoder, Guard guard, Hand hand, x, bint learni
         before = encoder.size()
         encoder._load(x, learning)
     encoder._learned = False
-    hand.take(&encoder._example)
+    encoder._hand_over(hand)
     return before
 
 

@@ -278,7 +278,7 @@ cdef class Scanner(Encoder):
         if text is self._last and self._last_features is not None:
             return self._last_features.copy()
         self._load(text, False)
-        hand.take(&self._example)
+        hand.copy(&self._example)
         length = self._length
         features = {<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER): e.values[i] / length for i in range(e.n)}
         if text is self._last:  # and not one that another thread has brought meanwhile
@@ -342,6 +342,9 @@ cdef class Scanner(Encoder):
         if self._texts[0].length <= 65536 and type(x) is str:
             self._last = x
         return 1
+
+    cdef int _hand_over(self, Hand hand) except -1:
+        return hand.copy(&self._example)  # the same text may come again
 
     cdef Py_ssize_t _load_many(self, X, bint learning) except -1:
         cdef Py_ssize_t i, n
