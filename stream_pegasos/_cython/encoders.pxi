@@ -48,6 +48,7 @@ cdef class Encoder:
     cdef double* _values
     cdef Py_ssize_t _capacity
     cdef bint _learned  # whether the newest example was
+    cdef Py_ssize_t _n_before  # names before the newest example, or before the loop
     cdef Guard _guard
 
     def __cinit__(self):
@@ -57,21 +58,30 @@ cdef class Encoder:
         free(self._hashes)
         free(self._values)
 
+    # For a learner in Python.
+
     def row(self, x, bint learning):
         hand = Hand()
-        load_one(self, self._guard, hand, x, learning)
+        self._n_before = load_one(self, self._guard, hand, x, learning)
         return row_of(&hand.example)
 
     def rows(self, X, bint learning):
         cdef Py_ssize_t i, n
-        wait_for(self._guard, self._guard)
-        n = self._load_many(X, learning)
-        rows = []
-        for i in range(n):
-            if self._fetch(i) < 0:
-                raise MemoryError
-            rows.append(row_of(&self._example))
-        return rows
+        begin_loop(self._guard, self._guard)
+        try:
+            n = self._load_many(X, learning)
+            rows = []
+            for i in range(n):
+                if self._fetch(i) < 0:
+                    raise MemoryError
+                rows.append(row_of(&self._example))
+            return rows
+        finally:
+            self._release()
+            end_loop(self._guard, self._guard)
+
+    def forget_newest(self):
+        self.forget(self._n_before)
 
     def name(self, int64_t key):
         return key
@@ -167,7 +177,7 @@ cdef class Vocabulary(Encoder):
 
     cdef dict _keys
     cdef list _names  # all of them or, until one is asked for, fewer
-    cdef Py_ssize_t _n_before, _n_new, _n_kept  # names before the loop, new in it, and kept of these
+    cdef Py_ssize_t _n_new, _n_kept  # names new in a loop, and kept of these
     cdef bint _in_loop
     cdef Py_ssize_t* _kept  # which of the new ones were kept, in turn
     cdef Py_ssize_t* _places  # the place of each new one among these, −1 if it has none
@@ -204,6 +214,11 @@ cdef class Vocabulary(Encoder):
         if len(self._names) != len(self._keys):
             self._names += itertools.islice(self._keys, len(self._names), None)
         return self._names[i]
+
+    def rows(self, X, bint learning):
+        checked = [x if self._load(x, False) else self._plain(x) for x in X]
+        # One by one, since a name is numbered when it is learned.
+        return (self.row(x, learning) for x in checked)
 
     cdef int _load(self, x, bint learning) except -1:
         cdef Py_ssize_t before = len(self._keys)

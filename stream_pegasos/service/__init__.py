@@ -1,12 +1,14 @@
 """The service: a model that predicts and learns over HTTP, and a page that shows it at work."""
 
+from stream_pegasos.extras import missing
+
 try:
     import fastapi  # noqa: F401
     import httptools  # noqa: F401
     import prometheus_client  # noqa: F401
     import uvicorn  # noqa: F401
 except ImportError as error:
-    raise ImportError(f"{error.name} is missing: pip install 'stream-pegasos[service]'") from None
+    raise missing("the service", "service", error) from None
 
 from stream_pegasos.service.app import LOOPBACK, create_app
 from stream_pegasos.service.server import serve

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from stream_pegasos.extras import missing
 from stream_pegasos.streams.readers import Example, StreamError
 from stream_pegasos.streams.sources import (
     LARGEST_BATCH,
@@ -30,7 +31,7 @@ try:
         TopicPartition,
     )
 except ModuleNotFoundError as error:
-    raise ImportError("Kafka needs confluent-kafka: pip install 'stream-pegasos[kafka]'", name=error.name) from error
+    raise missing("a Kafka topic", "kafka", error) from error
 
 _WAIT = 0.2  # seconds that the wait for a message may hold up `close`
 _REQUEST_TIMEOUT = 0.5  # seconds for the few other questions to the broker; each is asked again

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
+from stream_pegasos.extras import missing
 from stream_pegasos.streams.readers import Example, StreamError, label_of, utf8_fault
 from stream_pegasos.streams.sources import (
     LARGEST_BATCH,
@@ -25,7 +26,7 @@ try:
     from redis.backoff import ExponentialBackoff, NoBackoff
     from redis.retry import Retry
 except ModuleNotFoundError as error:
-    raise ImportError("Redis needs redis-py: pip install 'stream-pegasos[redis]'", name=error.name) from error
+    raise missing("a Redis stream", "redis", error) from error
 
 _BLOCK = 250  # milliseconds that the wait for an entry may hold up `close`
 _TIMEOUT = 5.0  # seconds after which a server that does not answer is taken for down
