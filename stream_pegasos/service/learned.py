@@ -49,8 +49,10 @@ class LearnedIds:
         new: set[Id] = set()
         answers = []
         for id in ids:
-            answers.append(id is None or (id not in self._ids and id not in new))
-            if id is not None:
+            if id is None:
+                answers.append(True)
+            else:
+                answers.append(id not in self._ids and id not in new)
                 new.add(id)
         return answers
 

@@ -126,17 +126,17 @@ class Service:
             self.model.classifier._labels.with_labels([example[1] for example in examples])
             ids = [None] * len(examples) if ids is None else ids
             are_new = self._learned.are_new(ids)
-            messages = list(zip(examples, ids, are_new, strict=True))
             before = self.model.n_iterations
             try:
-                for part in _slices(messages, lambda message: len(message[0][0])):
+                for part in _slices(examples, lambda example: len(example[0])):
+                    end = len(predictions) + len(part)
                     with self._lock:
-                        for is_new, group in itertools.groupby(part, lambda message: message[2]):
-                            these, theirs, _ = zip(*group, strict=True)
+                        for is_new, group in itertools.groupby(are_new[len(predictions) : end]):
+                            these = slice(len(predictions), len(predictions) + len(list(group)))
                             if is_new:
-                                predictions += self._learn(list(these), theirs)
+                                predictions += self._learn(examples[these], ids[these])
                             else:
-                                predictions += predict(self.model, [example[0] for example in these])
+                                predictions += predict(self.model, [example[0] for example in examples[these]])
                     if len(predictions) < len(examples):
                         await asyncio.sleep(0)
             except (TypeError, ValueError) as error:
