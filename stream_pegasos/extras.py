@@ -15,4 +15,5 @@ def missing(what: str, extra: str, error: ImportError) -> ImportError:
     marker = f'extra == "{extra}"'
     needed = [line.partition(";")[0].strip() for line in requires("stream-pegasos") or () if marker in line]
     command = shlex.join([sys.executable, "-m", "pip", "install", *needed])
-    return ImportError(f"{what} needs {error.name}: {command}", name=error.name)
+    name = (error.name or "").partition(".")[0]
+    return ImportError(f"{what} needs {name}: {command}", name=name)

@@ -103,7 +103,7 @@ def _draw_reliability(axes: Axes, score: PrequentialScore) -> None:
 def save(
     curve: Sequence[Checkpoint], path: str | os.PathLike[str], title: str, score: PrequentialScore | None = None
 ) -> None:
-    """Draw the curve, and with a score the reliability diagram, into a .png, .svg or .pdf file.
+    """Draw the curve, and with a score the reliability diagram, into a .png, .svg or .pdf file; a PNG without an ending.
 
     Raises
     ------
@@ -114,6 +114,6 @@ def save(
 
     """
     extension = os.path.splitext(path)[1].lower()
-    if extension not in FILE_TYPES:
+    if extension and extension not in FILE_TYPES:
         raise ValueError(f"{os.fspath(path)} ends in none of {', '.join(FILE_TYPES)}")
-    draw(curve, title, score).savefig(path, format=extension[1:])
+    draw(curve, title, score).savefig(path, format=extension[1:] or "png")

@@ -56,11 +56,17 @@ def test_curves_with_nothing_to_show(rows, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "magic"),
-    [("a.png", b"\x89PNG"), ("a", b"\x89PNG"), ("a.xyz", b"\x89PNG"), ("a.SVG", b"<?xml"), ("a.pdf", b"%PDF")],
+    [("a.png", b"\x89PNG"), ("a", b"\x89PNG"), ("a.SVG", b"<?xml"), ("a.pdf", b"%PDF")],
 )
 def test_file_types(name, magic, tmp_path):
     save(curve, tmp_path / name, title="stream")
     assert (tmp_path / name).read_bytes().startswith(magic)
+
+
+def test_another_file_type_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"a\.xyz ends in none of \.png, \.svg, \.pdf"):
+        save(curve, tmp_path / "a.xyz", title="stream")
+    assert not (tmp_path / "a.xyz").exists()
 
 
 def test_without_matplotlib_the_message_tells_what_to_install():
@@ -71,4 +77,4 @@ def test_without_matplotlib_the_message_tells_what_to_install():
         capture_output=True,
         text=True,
     )
-    assert "ImportError: drawing needs matplotlib: pip install 'stream_pegasos[plot]'" in done.stderr
+    assert f"ImportError: drawing needs matplotlib: {sys.executable} -m pip install 'matplotlib>=" in done.stderr

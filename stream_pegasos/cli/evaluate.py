@@ -67,7 +67,7 @@ def evaluate(
     if plot:
         from stream_pegasos.plot import FILE_TYPES  # fail before the work if matplotlib is missing
 
-        if plot.suffix.lower() not in FILE_TYPES:
+        if plot.suffix and plot.suffix.lower() not in FILE_TYPES:
             raise typer.BadParameter(f"{plot} is none of {', '.join(FILE_TYPES)}", param_hint="--plot")
 
     from stream_pegasos.prequential import evaluate as evaluate_model

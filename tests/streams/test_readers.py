@@ -141,9 +141,9 @@ def test_jsonl_fields_are_options():
         (b'{"label": 1}', "no field 'text'"),
         (b'{"text": null, "label": 1}', "field 'text' is null, not a string"),
         (b'{"text": 5, "label": 1}', "field 'text' is a number, not a string"),
-        (b'{"text": "a"}', "no field 'label'"),
-        (b'{"text": "a", "label": null}', "no field 'label'"),
-        (b'{"text": "a", "label": ""}', "no field 'label'"),
+        (b'{"text": "a"}', "no label in the field 'label'"),
+        (b'{"text": "a", "label": null}', "no label in the field 'label'"),
+        (b'{"text": "a", "label": ""}', "no label in the field 'label'"),
         (b'{"text": "a", "label": 0.5}', "label 0.5 is not an integer"),
         (b'{"text": "a", "label": 1e300}', "label 1e\\+300 is not an integer"),
         (b'{"text": "a", "label": ["x"]}', "field 'label' is a list, not a label"),
@@ -181,7 +181,7 @@ def test_lone_surrogate():
 def test_unlabelled():
     data = b'{"text": "a"}\n{"text": "b", "label": "x"}\n'
     assert pairs(data, "jsonl", unlabelled=True) == [("a", None), ("b", "x")]
-    assert bad_lines(data, "jsonl") == [(1, "no field 'label'")]
+    assert bad_lines(data, "jsonl") == [(1, "no label in the field 'label'")]
 
 
 def test_without_a_callback_a_bad_line_raises():
@@ -250,7 +250,7 @@ def test_csv_bad_records():
     assert bad == [
         (2, "no field 'label'"),
         (3, "4 fields under a header of 3"),
-        (5, "no field 'label'"),
+        (5, "no label in the field 'label'"),
         (6, "not CSV (',' expected after '\"')"),
         (8, "not CSV (the quote is never closed)"),
     ]

@@ -93,7 +93,7 @@ def test_a_library_that_is_missing(monkeypatch, scheme, library):
 
     monkeypatch.setattr(builtins, "__import__", without)
     for opened in (open_source, open_sink):
-        with pytest.raises(ImportError, match=rf"pip install 'stream-pegasos\[{scheme}\]'"):
+        with pytest.raises(ImportError, match=rf"needs {library}: .* -m pip install '{library.replace('_', '-')}>="):
             opened(f"{scheme}://host/mail")
 
 
