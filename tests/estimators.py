@@ -182,7 +182,11 @@ CASES = [
     ),
     Case(
         "text in a field",
-        lambda: text(PegasosClassifier(l2=0.1, class_weight={"spam": 2.0}, t0=1.0), on="text", stop_words=("at",)),
+        lambda: text(
+            PegasosClassifier(l2=0.1, class_weight={"spam": 2.0}, t0=1.0),
+            on="text",
+            stop_words=frozenset(["at", "you", "x1"]),
+        ),
         of="fields",
     ),
     Case(

@@ -1,6 +1,5 @@
 """The learner behind `AdaptiveClassifier`, in both engines."""
 
-import itertools
 import math
 import pickle
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pairwise import pairwise
 from scipy import sparse, special
 
 from stream_pegasos import AdaptiveClassifier, _pure, engine, load
@@ -73,7 +73,14 @@ class DenseAdaptive:
         return any(abs(y * self.margin(x) - threshold) < 1e-9 for threshold in thresholds)
 
 
-OPTIONS = list(itertools.product((True, False), (0.5, 5.0, math.inf), (0.0, 0.5), (0.0, 1.0, 30.0), (0.0, 0.1, 1.0)))
+CHOICES = {
+    "hinge": (True, False),
+    "margin": (0.5, 5.0, math.inf),
+    "smoothing": (0.0, 0.5),
+    "half_life": (0.0, 1.0, 30.0),
+    "scaling": (0.0, 0.1, 1.0),
+}
+OPTIONS = [tuple(chosen.values()) for chosen in pairwise(**CHOICES)]
 
 
 def random_rows(generator, n, d):
@@ -118,7 +125,7 @@ def test_learning_is_the_algorithm(engine_in_test, options):
 
 
 @both_engines
-@pytest.mark.parametrize("options", OPTIONS[::7], ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 def test_learning_matrices_is_the_algorithm(engine_in_test, options, index):
     generator = np.random.default_rng(1)
@@ -234,7 +241,7 @@ def test_many_at_once_is_one_by_one(engine_in_test, half_life):
 
 
 @both_engines
-@pytest.mark.parametrize("options", OPTIONS[::5], ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_contributions_and_the_intercept_make_the_margin(engine_in_test, options):
     generator = np.random.default_rng(4)
     X, y, _ = random_rows(generator, 100, len(KEYS))
@@ -289,7 +296,7 @@ def test_margins_stay_when_the_evidence_is_written_down_anew(engine_in_test, smo
 
 
 @both_engines
-@pytest.mark.parametrize("options", OPTIONS[::5], ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_examples_right_by_the_margin_leave_no_feature(engine_in_test, options):
     learner, vocabulary = engine_in_test.AdaptiveLearner(10.0, *options), engine_in_test.Vocabulary()
     n_skipped = 0
@@ -330,7 +337,7 @@ def test_explicit_zeros_are_neither_stored_nor_counted(engine_in_test):
 
 
 @both_engines
-@pytest.mark.parametrize("options", OPTIONS[::5], ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("rate", [1e-30, 0.5, 1e30])
 def test_nothing_is_ever_infinite(engine_in_test, options, rate):
     generator = np.random.default_rng(8)
@@ -487,6 +494,7 @@ def test_a_table_of_many_features_keeps_them_all(engine_in_test):
 # --- threads ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(
     engine.NAME == "pure", reason="the pure engine is one step of Python after another, and locks nothing"
 )

@@ -12,26 +12,26 @@ import sys
 import threading
 
 import numpy as np
-import orjson
 import pandas as pd
 import pytest
 from estimators import CASES, COLUMNS, NAMES, ORDERED, SEVERAL, TWO, seen
+from forging import put_together, take_apart
 from interpreter import run
 from river import checks, compose, preprocessing
 from safetensors import safe_open
 from safetensors.numpy import save as safetensors_save
 from scipy import sparse
+from tables import TABLES, as_dicts
 
 import stream_pegasos
 from stream_pegasos import HashedBagOfWords, PegasosTextClassifier, engine
-from stream_pegasos.persistence import FORMAT, checksum
+from stream_pegasos.persistence import checksum
 from stream_pegasos.prequential import predict
 
 pure = engine.NAME == "pure"
 of_features = [case for case in CASES if case.of == "features"]
 of_texts = [case for case in CASES if case.of != "features"]
 saveable = [case for case in CASES if case.can_be_saved]
-kinds = [case for case in CASES if "," not in case.name]  # each estimator with few options or none
 
 
 def for_each(cases):
@@ -192,61 +192,6 @@ def test_many_at_once_give_the_same_bits(case):
         assert told.tolist() == [label for label, _ in before]
 
 
-def in_parts(X):
-    """A CSR matrix with its rows in disorder and each value in two parts."""
-    data, indices, indptr = [], [], [0]
-    generator = random.Random(1)
-    for row in X:
-        parts = [(j, v / 2) for j, v in enumerate(row) if v for _ in range(2)]
-        generator.shuffle(parts)
-        indices += [j for j, _ in parts]
-        data += [v for _, v in parts]
-        indptr.append(len(data))
-    return sparse.csr_matrix((data, indices, indptr), X.shape)
-
-
-def wide(X):
-    matrix = sparse.csr_matrix(X)
-    matrix.indices, matrix.indptr = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
-    return matrix
-
-
-def frozen(X):
-    matrix = sparse.csr_matrix(X)
-    for array in (matrix.data, matrix.indices, matrix.indptr):
-        array.flags.writeable = False
-    return matrix
-
-
-def as_dicts(X):
-    return [{j: v for j, v in enumerate(row) if v} for row in X.tolist()]
-
-
-def with_zeros(X):
-    n, d = X.shape
-    return sparse.csr_matrix((X.ravel(), np.tile(np.arange(d), n), np.arange(0, n * d + 1, d)), X.shape)
-
-
-INPUTS = {
-    "tuple": lambda X: tuple(as_dicts(X)),
-    "generator": lambda X: (x for x in as_dicts(X)),
-    "frame": pd.DataFrame,
-    "frame, strange index": lambda X: pd.DataFrame(X, index=[f"row {i % 7}" for i in range(len(X))]),
-    "sparse frame": lambda X: pd.DataFrame.sparse.from_spmatrix(sparse.csr_matrix(X)),
-    "csr": sparse.csr_matrix,
-    "csr array": sparse.csr_array,
-    "csr, int64": wide,
-    "csr, in parts": in_parts,
-    "csr, explicit zeros": with_zeros,
-    "csr, read-only": frozen,
-    "csc": sparse.csc_matrix,
-    "coo": sparse.coo_matrix,
-    "coo array": sparse.coo_array,
-    "lil": sparse.lil_matrix,
-    "sliced csr": lambda X: sparse.csr_matrix(np.vstack([X, X]))[: len(X)],
-}
-
-
 @for_each(of_features)
 def test_any_table_is_learned_as_its_rows(case, unchanged):
     dicts, y = case.columns(40, names=COLUMNS)
@@ -256,7 +201,7 @@ def test_any_table_is_learned_as_its_rows(case, unchanged):
     for x, label, weight in zip(as_dicts(X), y, w.tolist(), strict=True):
         before.append(one.decision_function_one(x))
         one.learn_one(x, label, weight)
-    for kind, given_as in INPUTS.items():
+    for kind, given_as in TABLES.items():
         many, given, labels = case.make(), given_as(X), np.array(y, dtype=object)
         keeps = unchanged(labels, w, *([given] if kind != "generator" else []))
         with keeps:
@@ -460,6 +405,11 @@ def test_bad_tables_leave_everything_as_it_was(case, unchanged):
             for column in (1 << 60, 1 << 62):  # beyond, columns would be taken for names
                 with pytest.raises(ValueError):
                     model.learn_many(sparse.csr_matrix(([1.0], [column], [0, 1]), shape=(1, column + 1)), [known])
+            for table in (sparse.eye(3, format="csr"), pd.DataFrame(np.eye(3))):
+                with pytest.raises(ValueError, match="labels for 3 examples"):
+                    model.learn_many(table, [known])
+                with pytest.raises(ValueError, match="weights for 3 examples"):
+                    model.predict_learn_many(table, y, [1.0, 1.0])
             with pytest.raises(TypeError, match="complex"):
                 model.learn_many(sparse.csr_matrix(np.array([[1 + 2j]])), [known])
             with pytest.raises(TypeError, match="dense array"):
@@ -553,8 +503,8 @@ def test_predicting_changes_nothing(case, unchanged):
 def test_learning_never_changes_its_input(case, unchanged):
     X, y = case.columns(30)
     w = [1.0] * 30
-    with unchanged(X, y, w):
-        model = case.make()
+    model = case.make()
+    with unchanged(X, y, w, getattr(getattr(model, "classifier", model), "class_weight", None)):
         model.learn_one(X[0], y[0])
         model.learn_many(X, y, w)
         model.predict_learn_many(X, y, w)
@@ -826,15 +776,12 @@ def test_forged_files_are_refused(case, tmp_path):
     """With a checksum to fit."""
     path = tmp_path / "model"
     case.trained(40).save(path)
-    with safe_open(path, "numpy") as file:
-        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        header = orjson.loads(file.metadata()[FORMAT])
+    arrays, header = take_apart(path)
     wrong = []
     for what, change in forgeries(arrays, header["state"]):
         changed, state = {name: array.copy() for name, array in arrays.items()}, copy.deepcopy(header["state"])
         change(changed, state)
-        forged = header | {"state": state, "checksum": checksum(changed, state)}
-        path.write_bytes(safetensors_save(changed, {FORMAT: orjson.dumps(forged).decode()}))
+        put_together(path, changed, header | {"state": state, "checksum": checksum(changed, state)})
         try:
             refuses(path)
         except BaseException as error:
