@@ -115,8 +115,10 @@ def labels_of(check):
         return set()
 
 
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.heavy)])
 @for_each(CASES)
-def test_rivers_checks(case, monkeypatch):
+def test_rivers_checks(case, every, monkeypatch):
+    """All of them for a case without options, otherwise one in four, other ones for the next case."""
     model, passed_over = case.make(), set()
     assert not model._unit_test_skips()  # as River calls it
     if case.of != "features":
@@ -125,8 +127,8 @@ def test_rivers_checks(case, monkeypatch):
     if case.option("max_features"):
         passed_over = passed_over | {"check_shuffle_features_no_impact"}  # of equal features the last are forgotten
     random.seed(0)  # which River shuffles with
-    n_passed = 0
-    for check in checks.yield_checks(model):
+    n_passed, all_checks = 0, list(checks.yield_checks(model))
+    for check in all_checks[CASES.index(case) % every :: every] if "," in case.name else all_checks:
         if check.__name__ in passed_over or (case.classes == ORDERED and str in labels_of(check)):
             continue
         try:
@@ -135,7 +137,7 @@ def test_rivers_checks(case, monkeypatch):
             error.add_note(f"in {check.__name__}")
             raise
         n_passed += 1
-    assert n_passed > 20
+    assert n_passed >= 4
 
 
 @for_each(of_features)
@@ -869,20 +871,20 @@ def test_the_engines_are_alike_and_models_move_between_them(tmp_path):
 
 
 def calls_of(case):
-    """Examples and labels of 40 calls, some of one example, some of many. The first label is 1, until 2 makes it the
+    """Examples and labels of 24 calls, some of one example, some of many. The first label is 1, until 2 makes it the
     negative one; half-way the labels swap.
     """
     first, second = case.labels if case.pos_label else (1, 2)
     words = [f"word{i}" for i in range(60)]
     generator = random.Random(3)
     calls = []
-    for i in range(40):
+    for i in range(24):
         X, y = [], []
         for _ in range(1 if i % 3 else generator.randrange(2, 12)):
             positive = generator.random() < 0.5
             likely = words[:30] if positive else words[30:]
             X.append(case.example([*generator.choices(likely, k=4), generator.choice(words)]))
-            y.append(second if i > 10 and positive != (i > 20) else first)
+            y.append(second if i > 7 and positive != (i > 15) else first)
         calls.append((X, y))
     return calls
 
@@ -969,7 +971,7 @@ def test_threads_see_the_model_between_two_calls(case, run_threads, restless):
     run_threads([learning], [looking(look, see) for look, see in looks_of(case, model).items()])
     for look, see in looks_of(case, model).items():
         assert see() == seen_by[look][-1]
-    assert len({repr(found) for found in seen_by["margins"]}) > 12  # there was something to see
+    assert len({repr(found) for found in seen_by["margins"]}) > 5  # there was something to see
 
 
 @for_each(CASES)
