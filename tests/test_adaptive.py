@@ -23,6 +23,7 @@ from stream_pegasos import (
     load,
 )
 from stream_pegasos.decisions import FalsePositiveControl
+from stream_pegasos.persistence import unpack
 from stream_pegasos.prequential import evaluate
 from stream_pegasos.streams import read
 
@@ -381,8 +382,8 @@ def test_predictions_that_python_has_to_look_at_do_not_disturb_learning(model, r
         expected.learn_many(X, [j % 2 == 0 for j in range(100)])
         expected.learn_one({f"new{i}": 1.0}, True)
     assert not failed
-    assert model._vocabulary.names == expected._vocabulary.names
-    assert model._learner.get_state()["keys"].tolist() == expected._learner.get_state()["keys"].tolist()
+    assert model.snapshot().values["names"] == expected.snapshot().values["names"]
+    assert model.snapshot().arrays["keys"].tolist() == expected.snapshot().arrays["keys"].tolist()
     assert model.decision_function_one(x) == expected.decision_function_one(x)
 
 
@@ -432,7 +433,7 @@ def test_those_that_the_fewest_examples_had_are_forgotten(of, max_features, half
         expected.learn(x)
         assert model.weights.keys() == expected.had_by.keys()
         assert len(model.weights) <= max_features
-        assert len(model._vocabulary.names) <= 2 * max_features
+        assert len(model.snapshot().values["names"]) <= 2 * max_features
 
 
 def test_what_was_forgotten_begins_afresh():
@@ -495,8 +496,8 @@ def test_with_forgetting_all_ways_to_learn_give_the_same_bits(options, tmp_path)
 
 
 def state_of(model):
-    arrays, values = model._to_state()
-    return {name: array.tolist() for name, array in arrays.items()}, values
+    snapshot = model.snapshot()
+    return {name: array.tolist() for name, array in snapshot.arrays.items()}, snapshot.values
 
 
 def test_names_are_forgotten_by_those_who_learn_many_as_well():
@@ -506,8 +507,8 @@ def test_names_are_forgotten_by_those_who_learn_many_as_well():
         one.learn_one(x, i % 2)
     many.learn_many(xs, [i % 2 for i in range(500)])
     assert many.weights == one.weights
-    assert set(many.weights) <= set(many._vocabulary.names)
-    assert len(many._vocabulary.names) <= 60
+    names = set(map(unpack, many.snapshot().values["names"]))
+    assert set(many.weights) <= names and len(names) <= 60
     assert many.predict_proba_many(xs[:50]).tolist() == one.predict_proba_many(xs[:50]).tolist()
 
 

@@ -21,6 +21,7 @@ from stream_pegasos import (
     PegasosTextClassifier,
     engine,
 )
+from stream_pegasos.persistence import unpack
 
 pure = engine.NAME == "pure"
 NAMES = ["a", "b", 3, -1, ("c", 1), 1 << 60]
@@ -461,7 +462,7 @@ def test_never_more_support_vectors_than_the_budget(kernel, budget, maintenance,
     model = KernelPegasosClassifier(l2=0.1, kernel=kernel, budget=budget, budget_maintenance=maintenance)
     for x, y, w in examples:
         model.learn_one(x, y, w)
-        assert len(model.support_vectors) == len(model.dual_coef) == len(model._learner) <= budget
+        assert len(model.support_vectors) == len(model.dual_coef) <= budget
         assert np.isfinite(model.dual_coef).all() and math.isfinite(model.decision_function_one(x))
     assert model.n_iterations == len(examples)
 
@@ -607,9 +608,9 @@ def test_threads_share_a_model(run_threads):
     learners, readers = [learn_bulks, learn_bulks, learn_singly], [look, predict, predict]
     run_threads(learners, readers)
     assert model.n_iterations == 2 + 20 * 2 * 300 + 2_000
-    names = set(model._vocabulary.names)
-    assert {f"name {i}" for i in range(2_000)} <= names and not names & {"unheard of", ("of", 1), "never"}
-    assert len(names) == len(model._vocabulary.names)
+    names = list(map(unpack, model.snapshot().values["names"]))
+    assert {f"name {i}" for i in range(2_000)} <= set(names) and not {"unheard of", ("of", 1), "never"} & set(names)
+    assert len(names) == len(set(names))
 
 
 def test_every_pair_of_kernels_is_told_apart():

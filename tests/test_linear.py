@@ -31,6 +31,7 @@ from tables import in_parts, wide
 
 from stream_pegasos import PegasosClassifier, engine, load
 from stream_pegasos.first_weights import FirstWeights
+from stream_pegasos.prequential import predict_learn
 
 pure = engine.NAME == "pure"
 NAMES = ["a", "b", 3, -1, ("c", 1), 1 << 60, ""]
@@ -532,7 +533,10 @@ def test_calibration_improves_on_the_plain_logistic(options):
     truth = 1.0 / (1.0 + np.exp(-X @ [2.0, -1.0, 0.5, 0.0]))
     y = generator.random(n) < truth
     model = PegasosClassifier(**options)
-    margins, probabilities, _ = model._predict_learn_many(sparse.csr_matrix(X), y)
+    chunk = list(zip(as_dicts(X), y.tolist(), strict=True))
+    predictions = [prediction for block, _ in predict_learn(model, chunk) for prediction in block]
+    margins = np.array([margin for _, _, margin in predictions])
+    probabilities = np.array([p if label else 1.0 - (p or 0.0) for label, p, _ in predictions])  # of True
     late = slice(n // 2, None)
     plain = np.clip(1.0 / (1.0 + np.exp(-np.clip(margins, -500, 500))), 1e-15, 1 - 1e-15)
     calibrated = log_loss(probabilities[late], y[late])
@@ -552,6 +556,12 @@ def test_clones_may_have_another_parameter():
     assert PegasosClassifier().clone({"l2": 0.25}).l2 == 0.25
     with pytest.raises(ValueError):
         PegasosClassifier().clone({"l2": -1.0})
+
+
+def state_of(model):
+    """All that is saved of a model, comparable."""
+    snapshot = model.snapshot()
+    return {name: array.tolist() for name, array in snapshot.arrays.items()}, snapshot.values
 
 
 def examples(n, seed=0):
@@ -753,9 +763,9 @@ def test_threads_share_a_model(batch_size, tmp_path, run_threads):
     ]
     run_threads(learners, readers)
     total = 2 + 2 * bulks * n + singles
-    assert model.n_iterations * batch_size + model._learner.n_buffered == total
+    assert model.n_iterations == total // batch_size
     assert all(map(math.isfinite, model.weights.values()))
-    assert len(model._vocabulary.names) == singles + 1
+    assert sum(isinstance(name, str) for name in model.weights) <= singles + 1
 
 
 # --- max_features -----------------------------------------------------------------------------------------------------
@@ -821,7 +831,6 @@ def test_of_equal_weights_those_with_larger_numbers_are_forgotten(names):
     model = PegasosClassifier(max_features=15)
     model.learn_one(dict.fromkeys(names, -1.0), True)
     assert list(model.weights) == [*(sorted(names) if isinstance(names, range) else names)][:11]
-    assert [name for name in model._vocabulary.names if name in model.weights] == model._vocabulary.names
 
 
 @pytest.mark.parametrize(
@@ -847,13 +856,8 @@ def test_with_forgetting_all_ways_to_learn_give_the_same_bits(options, tmp_path)
             loaded = pickle.loads(pickle.dumps(load(tmp_path / "model")))
     many.learn_many(*map(list, zip(*stream_of_names, strict=True)))
     assert 0 < len(one.weights) <= 12
-    assert len(one._vocabulary.names) <= 24
+    assert len(one.snapshot().values["names"]) <= 24
     for other in (many, loaded):
         assert other.weights == one.weights
         assert other.intercept == one.intercept
-        arrays, values = one._to_state()
-        other_arrays, other_values = other._to_state()
-        assert {name: array.tolist() for name, array in other_arrays.items()} == {
-            name: array.tolist() for name, array in arrays.items()
-        }
-        assert other_values == values
+        assert state_of(other) == state_of(one)

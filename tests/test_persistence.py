@@ -106,8 +106,8 @@ def path(tmp_path):
 
 def state_of(model):
     """All that a model has learned, and from what, comparable."""
-    arrays, values = model._to_state()
-    return {name: (array.dtype, array.tolist()) for name, array in arrays.items()}, values
+    snapshot = model.snapshot()
+    return {name: (array.dtype, array.tolist()) for name, array in snapshot.arrays.items()}, snapshot.values
 
 
 # --- round trips ------------------------------------------------------------------------------------------------------
@@ -331,7 +331,8 @@ FORGERIES = [
 @pytest.mark.parametrize("change", FORGERIES, ids=lambda change: change.__name__)
 def test_impossible_states_are_refused(change, path):
     model = classifier("batches", n=60)
-    assert model._learner.n_buffered == 4 and len(model._learner.get_state()["buffer_keys"])
+    snapshot = model.snapshot()
+    assert snapshot.values["learner"]["n_buffered"] == 4 and len(snapshot.arrays["buffer_keys"])
     model.save(path)
     forge(path, change)
     fails_in_one_line(path)
@@ -466,7 +467,7 @@ def test_impossible_states_of_other_kinds_are_refused(kind, change, path):
     if kind == "kernel":
         assert len(model.support_vectors) == 20
     elif kind != "adaptive":
-        state = model._learner.get_state()
+        state = model.snapshot().arrays
         assert state["n_buffered"].any() and len(state["buffer_keys"]) and len(state["scale"]) in (3, 4)
     model.save(path)
     forge(path, change)
