@@ -20,6 +20,8 @@ from sklearn.linear_model import SGDClassifier
 from stream_pegasos import HashedBagOfWords, PegasosClassifier, PegasosTextClassifier, prequential
 from stream_pegasos.streams import synthetic
 
+pytestmark = pytest.mark.heavy
+
 STREAM = list(synthetic(n=300, seed=1))
 
 

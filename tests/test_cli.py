@@ -225,7 +225,7 @@ def test_limit(main):
     assert "synthetic stream: 70 messages" in main("evaluate", "--limit", 70)[1]
 
 
-@pytest.mark.parametrize("data", [b"", gzip.compress(b""), b"\n\n"])
+@pytest.mark.parametrize("data", [b"", gzip.compress(b""), b"\n\n"], ids=["nothing", "gzip", "lines"])
 def test_empty_stream(main, here, data):
     (here / "e.jsonl").write_bytes(data)
     code, out, err = main("evaluate", "e.jsonl", "--curve", "c.csv", "--plot", "c.png", "--save", "m")

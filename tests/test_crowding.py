@@ -110,6 +110,7 @@ HANGS = """
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("classifier, binary", [("AdaptiveClassifier", True), ("PegasosClassifier", False)])
 @pytest.mark.parametrize("multiplier, shift", [(1, 16), (MULTIPLIER, 59)], ids=["in the text", "in the model"])
 def test_a_text_of_words_that_crowd_hangs_nobody(classifier, multiplier, shift, binary):

@@ -44,6 +44,7 @@ def test_sending_a_stream_goes_on_where_the_service_is(tmp_path: Path) -> None:
                 assert json.load(answer)["n"] == n
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda path: path.stem)
 def test_paper_runs(paper: Path, tmp_path: Path) -> None:
     printed = run(tmp_path, "-W", "error", paper, "--small")

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
+from forging import forge
 from river import optim
 
-from stream_pegasos import PegasosClassifier, PegasosTextClassifier
+from stream_pegasos import PegasosClassifier, PegasosTextClassifier, load
 from stream_pegasos.first_weights import FirstWeights
 
 
@@ -92,11 +93,16 @@ def test_other_initializers_are_refused(initializer, error):
         PegasosClassifier(initializer=initializer)
 
 
-def test_a_file_gives_no_seed_of_thousands_of_digits():
-    arrays, values = PegasosClassifier(initializer=optim.initializers.Normal(seed=3))._to_state()
-    values["first_weights_seed"] = {"int": "f" * 5_000}
+def test_a_file_gives_no_seed_of_thousands_of_digits(tmp_path):
+    PegasosClassifier(initializer=optim.initializers.Normal(seed=3)).save(tmp_path / "model")
+
+    def change(arrays, state, header):
+        assert "first_weights_seed" in state
+        state["first_weights_seed"] = {"int": "f" * 5_000}
+
+    forge(tmp_path / "model", change)
     with pytest.raises(ValueError):
-        PegasosClassifier._from_state(arrays, values)
+        load(tmp_path / "model")
 
 
 def test_predictions_come_before_first_weights():

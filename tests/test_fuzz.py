@@ -27,6 +27,7 @@ def run(*options):
     return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("target, n", [("scanner", 1000), ("readers", 2000), ("loader", 400), ("http", 400)])
 def test_few_inputs(target, n):
     if target == "http":

@@ -123,7 +123,7 @@ NO_LABELS = [
 ]
 
 
-@pytest.mark.parametrize("bad", NO_LABELS, ids=repr)
+@pytest.mark.parametrize("bad", NO_LABELS, ids=lambda bad: type(bad).__name__)
 def test_what_is_no_label(bad):
     with pytest.raises((TypeError, ValueError), match="label"):
         check_label(bad)
@@ -135,7 +135,7 @@ def test_what_is_no_label(bad):
         assert pickle.dumps(start) == before
 
 
-@pytest.mark.parametrize("bad", NO_LABELS, ids=repr)
+@pytest.mark.parametrize("bad", NO_LABELS, ids=lambda bad: type(bad).__name__)
 def test_a_classifier_names_what_is_no_label(bad, unchanged):
     for learned in ((), (1,), (1, 0), ("a", "b"), (True,)):
         model = PegasosClassifier(batch_size=2)
@@ -351,7 +351,7 @@ def test_classes_in_arrays_and_as_numpys_scalars():
         assert [expected.number(label) for label in (np.float64(2), np.uint8(1))] == [2, 1]
 
 
-@pytest.mark.parametrize("bad", NO_LABELS, ids=repr)
+@pytest.mark.parametrize("bad", NO_LABELS, ids=lambda bad: type(bad).__name__)
 def test_what_is_no_label_makes_no_class(bad):
     for start in (Classes(), Classes().with_labels(["a", 1])):
         before = pickle.dumps(start)

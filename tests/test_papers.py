@@ -18,6 +18,8 @@ from scipy.sparse import csr_array
 
 from stream_pegasos import PegasosClassifier
 
+pytestmark = pytest.mark.heavy
+
 # --- greenquist -------------------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ import textwrap
 import numpy as np
 import orjson
 import pytest
+from forging import forge, put_together, take_apart
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from river import drift, optim
@@ -105,61 +106,11 @@ def path(tmp_path):
 
 def state_of(model):
     """All that a model has learned, and from what, comparable."""
-    arrays, values = model._to_state()
-    return {name: (array.dtype, array.tolist()) for name, array in arrays.items()}, values
+    snapshot = model.snapshot()
+    return {name: (array.dtype, array.tolist()) for name, array in snapshot.arrays.items()}, snapshot.values
 
 
 # --- round trips ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n", [0, 1, 3, 60])
-@pytest.mark.parametrize("which", CLASSIFIERS)
-def test_a_classifier_goes_on_as_if_nothing_had_happened(which, n, path):
-    model = classifier(which, n=n)
-    model.save(path)
-    for loaded in (PegasosClassifier.load(path), stream_pegasos.load(str(path)), stream_pegasos.load(path)):
-        assert type(loaded) is PegasosClassifier
-        assert state_of(loaded) == state_of(model)
-        assert repr(loaded) == repr(model)
-        assert loaded.weights == model.weights and list(map(type, loaded.weights)) == list(map(type, model.weights))
-        assert (loaded.classes, loaded.n_iterations, loaded.intercept) == (
-            model.classes,
-            model.n_iterations,
-            model.intercept,
-        )
-    original = pickle.loads(pickle.dumps(model))
-    for x, y in stream(1):
-        assert loaded.decision_function_one(x) == original.decision_function_one(x)
-        assert loaded.predict_proba_one(x) == original.predict_proba_one(x)
-        loaded.learn_one(x, y)
-        original.learn_one(x, y)
-    for made in (loaded, original):
-        made.flush()
-    assert state_of(loaded) == state_of(original)
-
-
-@pytest.mark.parametrize("n", [0, 1, 3, 60])
-@pytest.mark.parametrize("which", TEXT_MODELS)
-def test_a_text_model_goes_on_as_if_nothing_had_happened(which, n, path):
-    model = text_model(which, n=n)
-    model.save(path)
-    loaded = PegasosTextClassifier.load(path)
-    assert state_of(loaded) == state_of(model)
-    assert loaded.features._get_params() == model.features._get_params()
-    assert loaded.classifier._get_params() == model.classifier._get_params()
-    for x, y in texts(1):
-        assert loaded.predict_proba_one(x) == model.predict_proba_one(x)
-        loaded.learn_one(x, y)
-        model.learn_one(x, y)
-    assert state_of(loaded) == state_of(model)
-
-
-def test_a_saved_model_is_the_same_file_each_time(path, tmp_path):
-    classifier("batches").save(path)
-    again = tmp_path / "again"
-    for _ in range(10):
-        stream_pegasos.load(path).save(again)
-        assert again.read_bytes() == path.read_bytes()
 
 
 def test_labels_keep_their_type(path):
@@ -262,15 +213,6 @@ def test_functions_cannot_be_saved(path):
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_the_class_that_loads_is_the_class_that_was_saved(path):
-    classifier("default").save(path)
-    with pytest.raises(ValueError, match="holds a PegasosClassifier, not a PegasosTextClassifier"):
-        PegasosTextClassifier.load(path)
-    text_model("default").save(path)
-    with pytest.raises(ValueError, match="holds a PegasosTextClassifier, not a PegasosClassifier"):
-        PegasosClassifier.load(path)
-
-
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(FileNotFoundError):
         stream_pegasos.load(tmp_path / "missing")
@@ -308,67 +250,6 @@ def test_random_bytes_are_no_model(tmp_path_factory, content):
         fails_in_one_line(path)
 
 
-@pytest.fixture(scope="module")
-def small_file(tmp_path_factory):
-    """A small model of each class, as bytes, with a state that a damaged file must reproduce if it loads at all."""
-    path = tmp_path_factory.mktemp("small") / "model"
-    models = []
-    for model in (classifier("weights", n=5), text_model("options", n=3)):
-        model.save(path)
-        models.append((path.read_bytes(), state_of(model)))
-    return models
-
-
-@pytest.mark.parametrize("which", [0, 1], ids=["classifier", "text"])
-@pytest.mark.parametrize("change", [0x01, 0x04, 0x10, 0x20, 0x80, 0xFF])
-def test_any_byte_changed_is_noticed(small_file, which, change, path):
-    content, state = small_file[which]
-    for i in range(len(content)):
-        path.write_bytes(content[:i] + bytes([content[i] ^ change]) + content[i + 1 :])
-        try:
-            loaded = stream_pegasos.load(path)
-        except ValueError as error:
-            assert "\n" not in str(error)
-        else:  # padding
-            assert state_of(loaded) == state, i
-
-
-@pytest.mark.parametrize("which", [0, 1], ids=["classifier", "text"])
-def test_any_truncation_and_any_addition_is_noticed(small_file, which, path):
-    content, _ = small_file[which]
-    for n in range(len(content)):
-        path.write_bytes(content[:n])
-        fails_in_one_line(path)
-    for more in (b"\0", b" ", b"x" * 8, content):
-        path.write_bytes(content + more)
-        fails_in_one_line(path)
-
-
-def take_apart(path):
-    """The arrays and the header of a saved model."""
-    with safe_open(path, framework="numpy") as file:
-        assert list(file.metadata()) == [persistence.FORMAT]
-        header = orjson.loads(file.metadata()[persistence.FORMAT])
-        return {name: file.get_tensor(name) for name in file.keys()}, header  # noqa: SIM118
-
-
-def put_together(path, arrays, header):
-    text = header if isinstance(header, str) else orjson.dumps(header).decode()
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    path.write_bytes(safetensors_save(arrays, {persistence.FORMAT: text}))
-
-
-def forge(path, change):
-    """Change a saved model's arrays and state, with a checksum to fit."""
-    arrays, header = take_apart(path)
-    assert header["checksum"] == persistence.checksum(arrays, header["state"])
-    replaced = change(arrays, header["state"], header)
-    if replaced is not None:
-        header["state"] = replaced
-    header["checksum"] = persistence.checksum(arrays, header["state"])
-    put_together(path, arrays, header)
-
-
 @pytest.mark.parametrize(
     "which, name, bad",
     [
@@ -382,13 +263,6 @@ def test_impossible_states_of_the_options_are_refused(which, name, bad, path):
     classifier(which).save(path)
     forge(path, lambda arrays, state, header: state["learner"].update({name: bad}))
     fails_in_one_line(path)
-
-
-def test_forging_nothing_changes_nothing(path):
-    model = classifier("batches")
-    model.save(path)
-    forge(path, lambda arrays, state, header: None)
-    assert state_of(stream_pegasos.load(path)) == state_of(model)
 
 
 def setting(*where, to):
@@ -410,85 +284,46 @@ def changing(name, function):
     return change
 
 
-NOT_COUNTS = [-1, 1.5, "3", None, (1 << 64) - 1, [], {}]
-NOT_NUMBERS = ["3", None, [], {}, {"str": "00"}]
+# What only some states cannot be; what none can be is in the contract of all estimators.
 FORGERIES = [
-    *(setting("learner", name, to=bad) for name in ("n_iterations", "n_buffered") for bad in NOT_COUNTS),
+    *(setting("learner", name, to=bad) for name in ("n_iterations", "n_buffered") for bad in (-1, 1.5, (1 << 64) - 1)),
     setting("learner", "n_buffered", to=7),  # the batch size
     setting("learner", "n_buffered", to=0),  # with features in the buffer
-    *(
-        setting("learner", name, to=bad)
-        for name in ("slope", "calibration_squares", "scale", "squares")
-        for bad in NOT_NUMBERS
-    ),
     setting("learner", "calibration_squares", to=-1.0),
-    setting("learner", "slope", to=1e300),
-    setting("learner", "slope", to=0.0),
-    setting("learner", "slope", to=-1.0),
-    setting("learner", "scale", to=0.0),
-    setting("learner", "scale", to=1e-300),
-    setting("learner", "scale", to=1e300),
+    *(setting("learner", "slope", to=bad) for bad in (1e300, 0.0, -1.0)),
+    *(setting("learner", "scale", to=bad) for bad in (0.0, 1e-300, 1e300)),
     setting("learner", to={}),
-    setting("learner", to=[]),
-    setting("learner", to=None),
     setting("parameters", "l2", to=-1.0),
     setting("parameters", "l2", to=None),
     setting("parameters", "l2", to={"tuple": [1.0]}),
     setting("parameters", "batch_size", to=0),
-    setting("parameters", "batch_size", to={"int": "zz"}),
     setting("parameters", "class_weight", to={"dict": [["a", -1.0]]}),
     setting("parameters", "class_weight", to={"dict": [[{"list": []}, 1.0]]}),
-    setting("parameters", "class_weight", to={"code": "1+1"}),
     setting("parameters", "pos_label", to=1.5),
     setting("parameters", "pos_label", to="another"),
-    setting("parameters", "unknown", to=1),
-    setting("parameters", to=[]),
     setting("parameters", to="l2"),
     setting("labels", to={}),
-    setting("labels", to=[]),
     setting("labels", "negative", to="pos"),
-    setting("labels", "negative", to=1.5),
-    setting("labels", "negative", to={"list": []}),
     setting("labels", "positive", to={"tuple": []}),
-    setting("labels", "met", to=None),
     setting("labels", "met", to="yes"),
     setting("labels", to={"negative": None, "positive": None, "met": True}),
     setting("names", to=[]),
-    setting("names", to=None),
-    setting("names", to=5),
     setting("names", 0, to={"tuple": []}),  # twice the same, with another one
-    setting("names", 1, to=1.5),
-    setting("names", 1, to=None),
-    setting("names", 1, to=7),
-    setting("names", 1, to={"list": []}),
-    setting("names", 1, to={"str": "0"}),
-    setting("names", 1, to={"str": "zz"}),
-    setting("names", 1, to={"a": 1, "b": 2}),
-    changing("keys", lambda a: a.view(np.float64)),
+    *(
+        setting("names", 1, to=bad)
+        for bad in (1.5, None, 7, {"list": []}, {"str": "0"}, {"str": "zz"}, {"a": 1, "b": 2})
+    ),
     changing("keys", lambda a: a.view(np.uint64)),
     changing("keys", lambda a: a.view(np.int32)),
     changing("keys", lambda a: a.astype(np.int32)),
-    changing("keys", lambda a: a[:-1]),
-    changing("keys", lambda a: a.reshape(1, -1)),
     changing("keys", lambda a: np.full_like(a, a[0])),
     changing("keys", lambda a: np.where(a == a[0], 1 << 54, a)),
     changing("keys", lambda a: np.where(a == a[0], (1 << 60) + 10_000, a)),
     changing("keys", lambda a: np.where(a == a[0], -(1 << 63), a)),
-    changing("values", lambda a: a[1:]),
     changing("values", lambda a: a.view(np.int64)),
-    changing("values", lambda a: a.astype(np.float32)),
-    changing("values", lambda a: np.full_like(a, np.nan)),
-    changing("values", lambda a: np.where(a == a[-1], -np.inf, a)),
-    changing("buffer_keys", lambda a: a[1:]),
-    changing("buffer_keys", lambda a: a.view(np.float64)),
     changing("buffer_keys", lambda a: a + (1 << 61)),
     changing("buffer_keys", lambda a: a.reshape(-1, 1)),
-    changing("buffer_values", lambda a: a * np.nan),
     changing("buffer_values", lambda a: a.astype(np.int8)),
-    *(
-        lambda arrays, state, header, name=name: arrays.pop(name) is None
-        for name in ("keys", "values", "buffer_keys", "buffer_values")
-    ),
     *(lambda arrays, state, header, to=to: to for to in ([], 5, "x", {})),
 ]
 
@@ -496,7 +331,8 @@ FORGERIES = [
 @pytest.mark.parametrize("change", FORGERIES, ids=lambda change: change.__name__)
 def test_impossible_states_are_refused(change, path):
     model = classifier("batches", n=60)
-    assert model._learner.n_buffered == 4 and len(model._learner.get_state()["buffer_keys"])
+    snapshot = model.snapshot()
+    assert snapshot.values["learner"]["n_buffered"] == 4 and len(snapshot.arrays["buffer_keys"])
     model.save(path)
     forge(path, change)
     fails_in_one_line(path)
@@ -536,17 +372,9 @@ COLUMNS = [
     *(at("n_buffered", 0, bad) for bad in (-1, 7, 2**62)),
     changing("n_buffered", np.zeros_like),  # with features in the buffer
     *(at("buffer_columns", 0, bad) for bad in (-1, 4, 2**62)),
-    changing("buffer_columns", lambda a: a[1:]),
     changing("buffer_columns", lambda a: a.astype(np.int32)),
-    changing("buffer_columns", lambda a: a.astype(np.float64)),
-    *(at("scale", 0, bad) for bad in (0.0, 1e-300, 2.0, np.nan)),
-    *(at("squares", 0, bad) for bad in (np.nan, np.inf, 1e308)),
-    *(at("values", (0, 0), bad) for bad in (np.nan, -np.inf)),
-    *(
-        changing(name, function)
-        for name in ("values", "scale", "squares", "n_iterations", "n_buffered", "keys", "buffer_keys")
-        for function in (lambda a: a[:-1], lambda a: a.reshape(1, *a.shape), lambda a: a.astype(np.float32))
-    ),
+    *(at("scale", 0, bad) for bad in (0.0, 1e-300, 2.0)),
+    at("squares", 0, 1e308),
     changing("values", lambda a: a[:, :-1]),
     changing("values", lambda a: np.hstack([a, a])),
     changing("keys", lambda a: np.full_like(a, a[0])),
@@ -555,15 +383,10 @@ COLUMNS = [
     setting("names", to=[]),
     setting("names", 0, to=1.5),
     setting("labels", to=[]),
-    setting("labels", to=None),
     setting("learner", "slope", to=0.0),
     setting("learner", "calibration_squares", to=-1.0),
     setting("learner", to={}),
     setting("parameters", "l2", to=0.0),
-    *(
-        lambda arrays, state, header, name=name: arrays.pop(name) is None
-        for name in ("keys", "values", "scale", "squares", "n_iterations", "n_buffered", "buffer_columns")
-    ),
 ]
 OF_CLASSES = [
     *(setting("labels", 0, to=bad) for bad in (1.5, None, {"tuple": []}, {"list": []}, 3, True)),  # 3 and 1 come later
@@ -588,17 +411,11 @@ OF_KERNELS = [
     *(at("indptr", 0, bad) for bad in (-1, 1)),
     *(at("indptr", 1, bad) for bad in (-1, 10**6, 2**62)),
     at("indptr", -1, 0),
-    *(at("coefficients", 0, bad) for bad in (np.nan, np.inf, 0.0, 1e300)),
-    *(at("values", 0, bad) for bad in (np.nan, np.inf, 1e46)),
+    *(at("coefficients", 0, bad) for bad in (0.0, 1e300)),
+    at("values", 0, 1e46),
     *(at("keys", 0, bad) for bad in (1 << 54, (1 << 60) + 10_000)),
     lambda arrays, state, header: arrays.update(keys=np.full_like(arrays["keys"], arrays["keys"][0])),
-    *(
-        changing(name, function)
-        for name in ("coefficients", "indptr", "keys", "values")
-        for function in (lambda a: a[:-1], lambda a: a.reshape(1, -1), lambda a: a.astype(np.float32))
-    ),
-    *(lambda arrays, state, header, name=name: arrays.pop(name) is None for name in ("coefficients", "indptr", "keys")),
-    *(setting("learner", "n_iterations", to=bad) for bad in (0, 19, -1, 1.5, "9", None, 1 << 63)),
+    *(setting("learner", "n_iterations", to=bad) for bad in (0, 19, -1, 1.5, 1 << 63)),
     setting("learner", "slope", to=1e300),
     setting("parameters", "budget", to=19),
     setting("parameters", "budget", to=0),
@@ -611,25 +428,15 @@ OF_KERNELS = [
     setting("names", to=[]),
 ]
 OF_ADAPTIVE = [
-    *(at(name, 0, np.nan) for name in ("values", "log_ratios", "gradient_squares", "positives", "negatives")),
     *(at(name, 0, -1.0) for name in ("gradient_squares", "positives", "negatives")),
     *(at(name, 0, 1e300) for name in ("values", "log_ratios", "positives", "negatives")),
     *(at("keys", 0, bad) for bad in (1 << 54, (1 << 60) + 10_000, -(1 << 60))),
     lambda arrays, state, header: arrays.update(keys=np.full_like(arrays["keys"], arrays["keys"][0])),
-    *(
-        changing(name, function)
-        for name in ("keys", "values", "log_ratios", "gradient_squares", "positives", "negatives")
-        for function in (lambda a: a[:-1], lambda a: a.reshape(1, -1), lambda a: a.astype(np.float32))
-    ),
-    *(
-        lambda arrays, state, header, name=name: arrays.pop(name) is None
-        for name in ("keys", "values", "log_ratios", "gradient_squares", "positives", "negatives")
-    ),
-    *(setting("learner", "evidence", to=bad) for bad in (0.5, 1e200, "1", None)),
-    *(setting("learner", "n_iterations", to=bad) for bad in (-1, 1.5, "9", None, 1 << 63)),
-    *(setting("learner", name, to=bad) for name in ("n_positives", "n_negatives") for bad in (0.0, -1.0, 1e300, None)),
-    *(setting("learner", name, to=bad) for name in ("intercept", "intercept_log_ratio") for bad in (1e300, "1", None)),
-    *(setting("learner", "intercept_squares", to=bad) for bad in (-1.0, 1e308, "1", None)),
+    *(setting("learner", "evidence", to=bad) for bad in (0.5, 1e200)),
+    *(setting("learner", "n_iterations", to=bad) for bad in (-1, 1.5, 1 << 63)),
+    *(setting("learner", name, to=bad) for name in ("n_positives", "n_negatives") for bad in (0.0, -1.0, 1e300)),
+    *(setting("learner", name, to=1e300) for name in ("intercept", "intercept_log_ratio")),
+    setting("learner", "intercept_squares", to=-1.0),
     setting("learner", "slope", to=0.0),
     setting("learner", "calibration_squares", to=-1.0),
     setting("learner", to={}),
@@ -660,49 +467,18 @@ def test_impossible_states_of_other_kinds_are_refused(kind, change, path):
     if kind == "kernel":
         assert len(model.support_vectors) == 20
     elif kind != "adaptive":
-        state = model._learner.get_state()
+        state = model.snapshot().arrays
         assert state["n_buffered"].any() and len(state["buffer_keys"]) and len(state["scale"]) in (3, 4)
     model.save(path)
     forge(path, change)
     fails_in_one_line(path)
 
 
-@pytest.mark.parametrize("n", [0, 1, 3, 60])
-@pytest.mark.parametrize("kind", OTHERS)
-def test_other_kinds_go_on_as_if_nothing_had_happened(kind, n, path, tmp_path):
-    model = other(kind, n)
-    model.save(path)
-    forge(path, lambda arrays, state, header: None)
-    loaded = stream_pegasos.load(path)
-    assert type(loaded) is type(model) and state_of(loaded) == state_of(model) and loaded.classes == model.classes
-    loaded.save(tmp_path / "again")
-    model.save(path)
-    assert (tmp_path / "again").read_bytes() == path.read_bytes()
-    for x, y in stream(1):
-        for made in (model, loaded):
-            made.learn_one(x, int(y == "pos"))
-    assert state_of(loaded) == state_of(model)
-    with pytest.raises(ValueError, match=f"holds a {type(model).__name__}, not a PegasosClassifier"):
-        PegasosClassifier.load(path)
-
-
-@pytest.mark.parametrize("kind", OTHERS)
-def test_text_models_of_other_kinds(kind, path):
-    model = PegasosTextClassifier(classifier=OTHERS[kind]())
-    for i, (text, y) in enumerate(texts(0)):
-        model.learn_one(text, y if kind in OF_TWO_CLASSES else i % 3)
-    model.save(path)
-    loaded = PegasosTextClassifier.load(path)
-    assert type(loaded.classifier) is type(model.classifier) and state_of(loaded) == state_of(model)
-    for text, y in texts(1):
-        assert loaded.predict_proba_one(text) == model.predict_proba_one(text)
-        for made in (model, loaded):
-            made.learn_one(text, y)
-    assert state_of(loaded) == state_of(model)
-    for bad in ("HashedBagOfWords", "PegasosTextClassifier", "Saveable", "object", None, [], {}):
-        model.save(path)
-        forge(path, setting("kind", to=bad))
-        fails_in_one_line(path)
+@pytest.mark.parametrize("bad", ["HashedBagOfWords", "PegasosTextClassifier", "Saveable", "object", None, [], {}])
+def test_text_models_of_no_kind_are_refused(bad, path):
+    text_model("default").save(path)
+    forge(path, setting("kind", to=bad))
+    fails_in_one_line(path)
 
 
 @pytest.mark.parametrize(
@@ -968,25 +744,19 @@ def test_names_of_files(tmp_path, monkeypatch):
     assert not [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
 
 
-def test_saving_changes_nothing(path, unchanged):
-    for model in (classifier("batches"), text_model("options")):
-        with unchanged(model):
-            model.save(path)
-
-
 METADATA = {'é\n"': "value\u2028 ünd \\ mehr"}
-OF_EVERY_KIND = {
-    **{f"pegasos, {which}": lambda which=which: classifier(which) for which in CLASSIFIERS},
-    **{f"text, {which}": lambda which=which: text_model(which) for which in TEXT_MODELS},
-    **{f"other, {kind}": lambda kind=kind: other(kind) for kind in OTHERS},
+OF_SOME_KINDS = {
+    "of two classes": lambda: classifier("batches"),
+    "text": lambda: text_model("options"),
+    **{kind: lambda kind=kind: other(kind) for kind in OTHERS},
     "new": AdaptiveClassifier,
 }
 
 
-@pytest.mark.parametrize("kind", OF_EVERY_KIND)
+@pytest.mark.parametrize("kind", OF_SOME_KINDS)
 def test_files_are_those_that_safetensors_writes(kind, path):
     """Byte for byte: so other programs read them as well."""
-    snapshot = OF_EVERY_KIND[kind]().snapshot()
+    snapshot = OF_SOME_KINDS[kind]().snapshot()
     for arrays in (snapshot.arrays, {**snapshot.arrays, "progress": np.arange(5, dtype=np.uint8)}, {}):
         with open(path, "wb") as file:
             persistence.write_safetensors(file, arrays, METADATA)
@@ -1011,15 +781,3 @@ def test_progress_stands_beside_the_model(progress, path):
     assert stream_pegasos.load(path).weights == model.weights
     model.save(path)
     assert persistence.load_with_progress(path)[1] is None
-
-
-def test_a_snapshot_stays_while_the_model_learns_on(path):
-    model = classifier("default")
-    for x, y in stream(1):
-        model.learn_one(x, y)
-    model.save(path)
-    before, snapshot = path.read_bytes(), model.snapshot()
-    for x, y in stream(2):
-        model.learn_one(x, y)
-    snapshot.write(path)
-    assert path.read_bytes() == before

@@ -1,0 +1,200 @@
+"""The registry of estimators: what the contract tests run over. A new learner needs a line here."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from river import drift, optim
+
+from stream_pegasos import (
+    AdaptiveClassifier,
+    HashedBagOfWords,
+    KernelPegasosClassifier,
+    MulticlassPegasosClassifier,
+    OrdinalPegasosClassifier,
+    PegasosClassifier,
+    PegasosTextClassifier,
+)
+
+TWO, SEVERAL, ORDERED = "two", "several", "ordered"
+LABELS = {TWO: ("ham", "spam"), SEVERAL: ("red", 7, "blue", ""), ORDERED: (2, 0, 3, 1)}
+NAMES = ["a", "b", 3, -1, ("c", 1), 1 << 60, "", "\ud800", 8]
+COLUMNS = list(range(9))
+WORDS = ["cheap", "pills", "see", "you", "at", "lunch", "é", "漢字", "x1", "İstanbul", "ΟΔΟΣ", "a!b"]
+
+
+def dot(x, other):
+    """A kernel as a function of two dicts."""
+    return sum(value * other.get(name, 0.0) for name, value in x.items())
+
+
+@dataclass(frozen=True)
+class Case:
+    """An estimator with options: what makes it, which labels it tells apart, and what its examples are."""
+
+    name: str
+    make: Callable[[], Any]
+    classes: str = TWO
+    of: str = "features"  # or "texts", or "fields": dicts that hold a text
+    has_weights: bool = True  # or else support vectors
+    can_be_saved: bool = True  # or else it holds a function
+    pos_label: str | None = None  # if it is given
+
+    @property
+    def labels(self):
+        return LABELS[self.classes]
+
+    def stream(self, n, seed=0, names=NAMES):
+        """Examples that tell their label, more or less. Labels come one after the other."""
+        generator = random.Random(seed)
+        for i in range(n):
+            number = generator.randrange(min(len(self.labels), 1 + i // 3))
+            parts = len(self.labels)
+            if self.of == "features":
+                chosen = [j for j in range(len(names)) if generator.random() < 0.6]
+                x = {names[j]: generator.gauss(1.0 if j % parts == number else -0.3, 1.0) for j in chosen}
+            else:
+                own = [word for j, word in enumerate(WORDS) if j % parts == number]
+                x = self.example([*generator.choices(own, k=3), *generator.choices(WORDS, k=generator.randrange(3))])
+            yield x, self.labels[number]
+
+    def columns(self, n, seed=0, names=NAMES):
+        """The examples of a stream, and their labels, as two lists."""
+        return [list(column) for column in zip(*self.stream(n, seed, names), strict=True)] or [[], []]
+
+    def example(self, words):
+        """An example of which there is nothing but these words."""
+        if self.of == "features":
+            return dict.fromkeys(words, 1.0)
+        text = " ".join(words)
+        return {"text": text} if self.of == "fields" else text
+
+    def option(self, name):
+        """An option of the estimator or, of a text model, of its classifier; None if there is no such option."""
+        model = self.make()
+        return getattr(getattr(model, "classifier", model), name, None)
+
+    def trained(self, n=40, seed=0):
+        model = self.make()
+        for x, y in self.stream(n, seed):
+            model.learn_one(x, y)
+        return model
+
+
+def seen(model):
+    """All that can be seen of a model without an example."""
+    learner = getattr(model, "classifier", model)
+    if isinstance(learner, KernelPegasosClassifier):
+        learned = learner.support_vectors, learner.dual_coef.tolist()
+    else:
+        learned = model.weights, model.intercept
+    return model.classes, list(map(type, model.classes)), model.n_iterations, learned
+
+
+def text(classifier=None, **features):
+    return PegasosTextClassifier(HashedBagOfWords(**features) if features else None, classifier)
+
+
+CASES = [
+    Case("pegasos", PegasosClassifier),
+    Case("pegasos, batches", lambda: PegasosClassifier(batch_size=7, t0=0.5, project=False, l2=0.01)),
+    Case("pegasos, intercept", lambda: PegasosClassifier(l2=0.1, fit_intercept=True, intercept_scaling=2.5)),
+    Case(
+        "pegasos, weights",
+        lambda: PegasosClassifier(
+            l2=0.1, class_weight={"spam": 3.0, "ham": 0.25}, pos_label="ham", batch_size=2, fit_intercept=True
+        ),
+        pos_label="ham",
+    ),
+    Case("pegasos, average", lambda: PegasosClassifier(average=5, l2=0.01, batch_size=3)),
+    Case(
+        "pegasos, weighted average",
+        lambda: PegasosClassifier(average="weighted", counter="violations", batch_size=3, l2=0.1),
+    ),
+    Case(
+        "pegasos, first weights",
+        lambda: PegasosClassifier(initializer=optim.initializers.Normal(sigma=2.0, seed=3), t0=20.0, average=True),
+    ),
+    Case(
+        "pegasos, balanced and forgetful",
+        lambda: PegasosClassifier(l2=1e-2, class_weight="balanced", max_features=6, batch_size=2),
+    ),
+    Case("adaptive", AdaptiveClassifier),
+    Case(
+        "adaptive, hinge",
+        lambda: AdaptiveClassifier(loss="hinge", naive_bayes=False, half_life=None, fit_intercept=False),
+    ),
+    Case(
+        "adaptive, careful",
+        lambda: AdaptiveClassifier(threshold=0.2, max_false_positive_rate=0.3, class_weight="balanced"),
+    ),
+    Case("adaptive, weights", lambda: AdaptiveClassifier(class_weight={"spam": 3.0}, half_life=30.0, margin=None)),
+    Case("adaptive, with a detector", lambda: AdaptiveClassifier(drift_detector=drift.binary.DDM(warm_start=5))),
+    Case("adaptive, forgetful", lambda: AdaptiveClassifier(max_features=6)),
+    Case("kernel", lambda: KernelPegasosClassifier(l2=1e-2, budget=20), has_weights=False),
+    Case("kernel, linear", lambda: KernelPegasosClassifier(l2=0.1, kernel="linear", t0=1.0), has_weights=False),
+    Case(
+        "kernel, polynomial",
+        lambda: KernelPegasosClassifier(l2=0.1, kernel="polynomial", class_weight="balanced", budget=9),
+        has_weights=False,
+    ),
+    Case(
+        "kernel, cosine",
+        lambda: KernelPegasosClassifier(l2=0.1, kernel="cosine", class_weight={"spam": 2.0}, budget=9),
+        has_weights=False,
+    ),
+    Case(
+        "kernel, in Python",
+        lambda: KernelPegasosClassifier(l2=1e-2, kernel=dot, budget=10),
+        has_weights=False,
+        can_be_saved=False,
+    ),
+    Case("several", MulticlassPegasosClassifier, SEVERAL),
+    Case(
+        "several, batches",
+        lambda: MulticlassPegasosClassifier(batch_size=7, t0=0.5, project=False, l2=0.01),
+        SEVERAL,
+    ),
+    Case(
+        "several, weights",
+        lambda: MulticlassPegasosClassifier(class_weight={"red": 3.0, 7: 0.0}, fit_intercept=True, l2=0.1),
+        SEVERAL,
+    ),
+    Case("several, balanced", lambda: MulticlassPegasosClassifier(class_weight="balanced", l2=0.01), SEVERAL),
+    Case("one against the rest", lambda: MulticlassPegasosClassifier("ovr", l2=1e-2), SEVERAL),
+    Case(
+        "one against the rest, batches",
+        lambda: MulticlassPegasosClassifier("ovr", batch_size=3, fit_intercept=True, intercept_scaling=2.0),
+        SEVERAL,
+    ),
+    Case("ordered", lambda: OrdinalPegasosClassifier(l2=1e-2), ORDERED),
+    Case(
+        "ordered, batches", lambda: OrdinalPegasosClassifier(l2=1e-2, batch_size=4, fit_intercept=True, t0=2.0), ORDERED
+    ),
+    Case("text", text, of="texts"),
+    Case("text, forgetful", lambda: text(AdaptiveClassifier(max_features=30)), of="texts"),
+    Case("text, as published", lambda: text(PegasosClassifier(l2=1e-2), lowercase=True), of="texts"),
+    Case(
+        "text, characters in batches",
+        lambda: text(PegasosClassifier(batch_size=3), analyzer="char_wb", ngram_range=(2, 3), n_features=1000),
+        of="texts",
+    ),
+    Case(
+        "text in a field",
+        lambda: text(
+            PegasosClassifier(l2=0.1, class_weight={"spam": 2.0}, t0=1.0),
+            on="text",
+            stop_words=frozenset(["at", "you", "x1"]),
+        ),
+        of="fields",
+    ),
+    Case(
+        "text, kernel",
+        lambda: text(KernelPegasosClassifier(l2=1e-2, budget=10), ngram_range=(1, 2)),
+        of="texts",
+        has_weights=False,
+    ),
+    Case("text, several", lambda: text(MulticlassPegasosClassifier(l2=1e-2)), SEVERAL, of="texts"),
+    Case("text, ordered", lambda: text(OrdinalPegasosClassifier(l2=1e-2, batch_size=2)), ORDERED, of="texts"),
+]
