@@ -152,20 +152,13 @@ class BinaryClassifier(Classifier):
 
     def _learn_rows(self, encoder: Encoder, rows: Any, signs: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
         """The margin of each row and its probability, before it was learned."""
-        # First all at once, since all are to be checked before any is learned. The engine stops after an example with
-        # which there are too many features, and before one that it cannot learn.
-        done, end, n = 0, len(signs), len(signs)
+        done, end, n = 0, len(signs), len(signs)  # first all at once, since all are to be checked before any is learned
         parts: list[tuple[Floats, Floats]] = []
         while not parts or done < n:
             these, block = some_rows(rows, done, end), slice(done, end)
             block_weights = None if weights is None else weights[block]
-            try:
-                parts.append(self._learner.predict_learn_many(encoder, these, signs[block], block_weights))
-            except Exception as error:
-                if not done:
-                    raise
-                outcomes = joined(parts)
-                raise PartlyLearnedError(done, Outcomes(*outcomes, self._positive_many(*outcomes)), error) from error
+            parts.append(self._learner.predict_learn_many(encoder, these, signs[block], block_weights))
+            # The engine stops after an example with which there are too many features, or names.
             if self.max_features is not None:
                 self._forget_least(self.max_features)
             if encoder.is_crowded(self._learner.n_held):
@@ -175,21 +168,22 @@ class BinaryClassifier(Classifier):
         return joined(parts)
 
     def _forget_least(self, max_features: int) -> None:
-        """Forget features, and their names, if there are more than that many."""
-        if len(self._learner) <= max_features:
+        """Forget features if there are more than that many, or names if there are twice as many."""
+        if len(self._learner) <= max_features and self._vocabulary.size() <= 2 * max_features:
             return
         state = self._learner.get_state()
-        importance = self._importance(state)
-        n_forgotten = len(self._learner) - max(1, max_features * 3 // 4)
-        most = np.partition(importance, n_forgotten - 1)[n_forgotten - 1]
-        kept = importance > most
-        equal = np.flatnonzero(importance == most)
-        equal = equal[np.argsort(state["keys"][equal])]
-        kept[equal[: len(importance) - n_forgotten - kept.sum()]] = True
-        for name in OF_FEATURES & state.keys():
-            state[name] = state[name][kept]
-        if "squares" in state:
-            state["squares"] = math.fsum((state["values"] ** 2).tolist())
+        if len(self._learner) > max_features:
+            importance = self._importance(state)
+            n_forgotten = len(self._learner) - max(1, max_features * 3 // 4)
+            most = np.partition(importance, n_forgotten - 1)[n_forgotten - 1]
+            kept = importance > most
+            equal = np.flatnonzero(importance == most)
+            equal = equal[np.argsort(state["keys"][equal])]
+            kept[equal[: len(importance) - n_forgotten - kept.sum()]] = True
+            for name in OF_FEATURES & state.keys():
+                state[name] = state[name][kept]
+            if "squares" in state:
+                state["squares"] = math.fsum((state["values"] ** 2).tolist())
         self._forget_names(state)
         self._learner.set_state(state)
 

@@ -46,7 +46,7 @@ class Outcomes(NamedTuple):
 
 
 class PartlyLearnedError(RuntimeError):
-    """Learning many examples failed in the middle, as where a drift detector raises: those before are learned.
+    """Learning many examples failed in the middle, where a drift detector raised: those before are learned.
 
     Attributes
     ----------
@@ -170,7 +170,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         TypeError, ValueError
             As `learn_one` does, and if there are not as many labels or weights as examples. Nothing is learned then.
         PartlyLearnedError
-            If learning fails after some examples, as where a drift detector or a kernel does. It says how many.
+            If a drift detector raises after some examples. It says how many were learned.
         """
         self._predict_learn_many(X, y, w)
 

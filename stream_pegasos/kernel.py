@@ -171,18 +171,20 @@ class KernelPegasosClassifier(BinaryClassifier):
 
     @property
     def dual_coef(self) -> NDArray[np.float64]:
-        return self._learner.get_state()["coefficients"]  # type: ignore[no-any-return]
+        with self._lock:
+            return self._learner.get_state()["coefficients"]  # type: ignore[no-any-return]
 
     def _learn_signs(
         self, encoder: Encoder, rows: Any, labels: Labels, signs: Floats, weights: Floats | None
     ) -> Outcomes:
         if self.kernel in ("linear", "rbf", "cosine"):
             return super()._learn_signs(encoder, rows, labels, signs, weights)
-        before = self._learner.get_state()
+        before, names = self._learner.get_state(), self._vocabulary.names
         try:
             return super()._learn_signs(encoder, rows, labels, signs, weights)
         except BaseException:  # perhaps of the kernel's, which may fail for an example in the middle
             self._learner.set_state(before)
+            self._vocabulary.set_names(names)
             raise
 
     def _check_state(self, state: Mapping[str, Any], names: list[Any]) -> None:

@@ -90,8 +90,9 @@ class Labels:
 
     def _meet(self, label: Label) -> bool:
         exchanged = False
-        if self.pos_label is not None and not self.met:
-            self.positive = written_like(self.pos_label, label)
+        is_given = self.pos_label is not None and not self.met
+        if is_given and not (isinstance(self.pos_label, bool) and truth_of(label) is None and label != -1):
+            self.positive = written_like(self.pos_label, label)  # type: ignore[arg-type]
             self.negative = not self.positive if isinstance(self.positive, bool) else None
         if label not in (self.negative, self.positive):
             if self.negative is not None and self.positive is not None:

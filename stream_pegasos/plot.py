@@ -103,7 +103,7 @@ def _draw_reliability(axes: Axes, score: PrequentialScore) -> None:
 def save(
     curve: Sequence[Checkpoint], path: str | os.PathLike[str], title: str, score: PrequentialScore | None = None
 ) -> None:
-    """Draw the curve, and with a score the reliability diagram, into a .png, .svg or .pdf file; a PNG without an ending.
+    """Draw the curve, and with a score the reliability diagram, into a .png, .svg or .pdf file; by default a PNG.
 
     Raises
     ------

@@ -127,7 +127,10 @@ CASES = [
     ),
     Case(
         "adaptive, careful",
-        lambda: AdaptiveClassifier(threshold=0.2, max_false_positive_rate=0.3, class_weight="balanced"),
+        lambda: AdaptiveClassifier(
+            pos_label="spam", threshold=0.2, max_false_positive_rate=0.3, class_weight="balanced"
+        ),
+        pos_label="spam",
     ),
     Case("adaptive, weights", lambda: AdaptiveClassifier(class_weight={"spam": 3.0}, half_life=30.0, margin=None)),
     Case("adaptive, with a detector", lambda: AdaptiveClassifier(drift_detector=drift.binary.DDM(warm_start=5))),

@@ -405,7 +405,9 @@ def seed_models():
     """A model of each kind with various options, fresh and after some examples."""
     classifiers = [
         AdaptiveClassifier(),
-        AdaptiveClassifier(half_life=30.0, max_features=10, max_false_positive_rate=0.1, class_weight="balanced"),
+        AdaptiveClassifier(
+            pos_label="b", half_life=30.0, max_features=10, max_false_positive_rate=0.1, class_weight="balanced"
+        ),
         AdaptiveClassifier(drift_detector=drift.ADWIN()),
         PegasosClassifier(),
         PegasosClassifier(batch_size=7, fit_intercept=True, average="weighted", class_weight={"b": 2.0}),
@@ -449,7 +451,8 @@ class LoaderTarget:
             snapshot.write(self._path)
             self._files.append(self._path.read_bytes())
             progress = None if snapshot.progress is None else orjson.dumps(persistence.pack(snapshot.progress))
-            self._parts.append((snapshot.kind, snapshot.arrays, orjson.dumps(snapshot.values), progress))
+            arrays = {**snapshot.arrays, **persistence.pack_names(snapshot.names)}
+            self._parts.append((snapshot.kind, arrays, orjson.dumps(snapshot.values), progress))
             check_model_file(self._files[-1], self._path)  # imports what loading imports
 
     def block(self, random):
@@ -487,18 +490,23 @@ class LoaderTarget:
             arrays[persistence.PROGRESS] = np.frombuffer(content, np.uint8)
         if random.random() < 0.05:
             kind = random.choice([*VALUES, *persistence.Saveable._kinds])
-        return model_file(kind, arrays, values)
+        return model_file(kind, arrays, values, first_version=random.random() < 0.2)
 
 
-def model_file(kind, arrays, values):
+def model_file(kind, arrays, values, first_version):
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    header = {"format_version": 1 if first_version else persistence.FORMAT_VERSION, "kind": kind}
     try:
-        checksum = persistence.checksum(arrays, values)
-        header = orjson.dumps({"format_version": 1, "kind": kind, "checksum": checksum, "state": values}).decode()
+        text = orjson.dumps(values)
+        header["checksum"] = persistence.checksum(arrays, values if first_version else kind)
     except TypeError:  # a lone surrogate, which JSON cannot hold
-        header = json.dumps({"format_version": 1, "kind": kind, "checksum": "", "state": values})
-    return safetensors_save(
-        {name: np.ascontiguousarray(array) for name, array in arrays.items()}, {persistence.FORMAT: header}
-    )
+        text, header["checksum"] = json.dumps(values).encode(), ""
+    if first_version:
+        header["state"] = values
+    else:
+        arrays[persistence.STATE] = np.frombuffer(text, np.uint8)
+        header["checksum"] = header["checksum"] and persistence.checksum(arrays, kind)
+    return safetensors_save(arrays, {persistence.FORMAT: json.dumps(header)})
 
 
 def change_array(random, arrays):

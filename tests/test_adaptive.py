@@ -23,7 +23,6 @@ from stream_pegasos import (
     load,
 )
 from stream_pegasos.decisions import FalsePositiveControl
-from stream_pegasos.persistence import unpack
 from stream_pegasos.prequential import evaluate
 from stream_pegasos.streams import read
 
@@ -116,7 +115,7 @@ def test_a_class_that_never_appears():
 @pytest.mark.parametrize("threshold", [0.01, 0.3, 0.5, 0.9])
 def test_threshold(threshold):
     X, y = columns(noisy_stream(300))
-    model = AdaptiveClassifier(threshold=threshold)
+    model = AdaptiveClassifier(pos_label="spam", threshold=threshold)
     model.learn_many(X, y)
     expected = ["spam" if model.predict_proba_one(x)["spam"] > threshold else "ham" for x in X]
     assert [model.predict_one(x) for x in X] == model.predict_many(X).tolist() == expected
@@ -126,7 +125,10 @@ def test_threshold(threshold):
 
 def test_threshold_does_not_touch_learning():
     X, y = columns(noisy_stream(300))
-    low, high = AdaptiveClassifier(threshold=0.05), AdaptiveClassifier(threshold=0.95)
+    low, high = (
+        AdaptiveClassifier(pos_label="spam", threshold=0.05),
+        AdaptiveClassifier(pos_label="spam", threshold=0.95),
+    )
     assert low.predict_learn_many(X, y).tolist() == high.predict_learn_many(X, y).tolist()
     assert sum(low.predict_many(X) == "spam") > sum(high.predict_many(X) == "spam")
 
@@ -173,7 +175,9 @@ def test_the_rate_holds_on_any_stream(labels, pos_label, rate, words):
     model = AdaptiveClassifier(max_false_positive_rate=rate, threshold=0.01, **options)
     X, y = [{word: 1.0} for word, _ in words], [labels[is_positive] for _, is_positive in words]
     if not pos_label and labels in (("ham", "spam"), (1, 2)):
-        X, y = [{}, *X], [negative, *y]  # the first label met is the negative one
+        with pytest.raises(ValueError, match="pos_label"):
+            prequential(model, [{}, {}], [negative, positive])
+        return
     predicted = prequential(model, X, y)
     negatives = flagged = 0
     for label, guess in zip(y, predicted, strict=True):
@@ -195,10 +199,10 @@ def test_a_rate_costs_few_positives():
 
 def test_both_rules_must_agree():
     X, y = columns(noisy_stream(1_000))
-    strict = AdaptiveClassifier(threshold=0.999, max_false_positive_rate=0.5)
+    strict = AdaptiveClassifier(pos_label="spam", threshold=0.999, max_false_positive_rate=0.5)
     strict.learn_many(X, y)
     assert "spam" not in strict.predict_many(X)
-    lax = AdaptiveClassifier(threshold=0.001, max_false_positive_rate=0.5)
+    lax = AdaptiveClassifier(pos_label="spam", threshold=0.001, max_false_positive_rate=0.5)
     lax.learn_many(X, y)
     assert "spam" in lax.predict_many(X)
 
@@ -216,7 +220,9 @@ def test_evaluate_counts_what_was_predicted(options, batch):
 def test_the_text_model_decides_as_its_classifier():
     texts, y = columns((" ".join(x), label) for x, label in noisy_stream(600))
     bag = HashedBagOfWords()
-    model = PegasosTextClassifier(bag, AdaptiveClassifier(max_false_positive_rate=0.1, drift_detector=drift.ADWIN()))
+    model = PegasosTextClassifier(
+        bag, AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.1, drift_detector=drift.ADWIN())
+    )
     parts = bag.clone() | model.classifier.clone()
     for text, label in zip(texts, y, strict=True):
         assert model.predict_one(text) == parts.predict_one(text)
@@ -313,7 +319,9 @@ def test_a_detector_of_ones_own_is_not_saved(tmp_path):
     ],
 )
 def test_a_forged_file(place, bad, tmp_path):
-    model = AdaptiveClassifier(max_false_positive_rate=0.1, class_weight="balanced", drift_detector=drift.ADWIN())
+    model = AdaptiveClassifier(
+        pos_label="spam", max_false_positive_rate=0.1, class_weight="balanced", drift_detector=drift.ADWIN()
+    )
     model.learn_many(*columns(noisy_stream(200)))
     path = tmp_path / "model"
     model.save(path)
@@ -382,7 +390,7 @@ def test_predictions_that_python_has_to_look_at_do_not_disturb_learning(model, r
         expected.learn_many(X, [j % 2 == 0 for j in range(100)])
         expected.learn_one({f"new{i}": 1.0}, True)
     assert not failed
-    assert model.snapshot().values["names"] == expected.snapshot().values["names"]
+    assert model.snapshot().names == expected.snapshot().names
     assert model.snapshot().arrays["keys"].tolist() == expected.snapshot().arrays["keys"].tolist()
     assert model.decision_function_one(x) == expected.decision_function_one(x)
 
@@ -433,7 +441,7 @@ def test_those_that_the_fewest_examples_had_are_forgotten(of, max_features, half
         expected.learn(x)
         assert model.weights.keys() == expected.had_by.keys()
         assert len(model.weights) <= max_features
-        assert len(model.snapshot().values["names"]) <= 2 * max_features
+        assert len(model.snapshot().names) <= 2 * max_features
 
 
 def test_what_was_forgotten_begins_afresh():
@@ -457,7 +465,7 @@ def test_what_was_forgotten_begins_afresh():
         {},
         {"margin": None},
         {"class_weight": "balanced"},
-        {"max_false_positive_rate": 0.2},
+        {"max_false_positive_rate": 0.2, "pos_label": 2},
         {"drift_detector": drift.binary.DDM(warm_start=5)},
         {"naive_bayes": False, "half_life": None, "loss": "hinge"},
     ],
@@ -507,7 +515,7 @@ def test_names_are_forgotten_by_those_who_learn_many_as_well():
         one.learn_one(x, i % 2)
     many.learn_many(xs, [i % 2 for i in range(500)])
     assert many.weights == one.weights
-    names = set(map(unpack, many.snapshot().values["names"]))
+    names = set(many.snapshot().names)
     assert set(many.weights) <= names and len(names) <= 60
     assert many.predict_proba_many(xs[:50]).tolist() == one.predict_proba_many(xs[:50]).tolist()
 

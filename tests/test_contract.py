@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from estimators import CASES, COLUMNS, NAMES, ORDERED, SEVERAL, TWO, seen
-from forging import put_together, take_apart
+from forging import innermost, put_together, take_apart
 from interpreter import run
 from river import checks, compose, preprocessing
 from safetensors import safe_open
@@ -25,7 +25,7 @@ from tables import TABLES, as_dicts
 
 import stream_pegasos
 from stream_pegasos import HashedBagOfWords, PegasosTextClassifier, engine
-from stream_pegasos.persistence import checksum
+from stream_pegasos.persistence import checksum, pack_names
 from stream_pegasos.prequential import predict
 
 pure = engine.NAME == "pure"
@@ -52,8 +52,11 @@ def bits(case, model):
     """The state that a model is saved with; all of it, where no file can hold it."""
     if not case.can_be_saved:
         return pickle.dumps(model)
-    snapshot = model.snapshot()
-    return checksum(snapshot.arrays, snapshot.values)
+    return bits_of(model.snapshot())
+
+
+def bits_of(snapshot):
+    return checksum({**snapshot.arrays, **pack_names(snapshot.names)}, snapshot.values)
 
 
 def close(value):
@@ -275,7 +278,7 @@ def test_before_anything_is_learned(case):
     assert model.predict_proba_many(many_of(case, [x, x])).shape == (2, len(probabilities))
     assert model.decision_function_one(x) == (0.0 if case.classes == TWO else {})
     assert model.n_iterations == 0 and not flat(seen(model)[-1])
-    assert [label for label in model.classes if label is not None] in ([], ["ham"])  # a pos_label
+    assert [label for label in model.classes if label is not None] == [case.pos_label] * bool(case.pos_label)
 
 
 @for_each([case for case in CASES if case.classes == TWO and not case.pos_label and not case.option("initializer")])
@@ -424,7 +427,7 @@ def test_bad_texts_leave_everything_as_it_was(case, unchanged):
     known, another = case.labels[:2]
     for model in after(case, *STATES):
         with unchanged(model):
-            for i, bad in enumerate([*BAD_TEXTS, *([{"text": None}, "text"] if case.of == "fields" else [])]):
+            for i, bad in enumerate([*BAD_TEXTS, *([{"text": None}, ["text"]] if case.of == "fields" else [])]):
                 for call in (model.predict_one, model.predict_proba_one, model.decision_function_one):
                     with pytest.raises(REFUSALS, match="text"):
                         call(bad)
@@ -683,10 +686,10 @@ def test_a_snapshot_stands_still_while_its_model_learns(case, tmp_path):
     for n, (X, y) in enumerate(calls[:-5]):
         learn(model, X, y)
         snapshot = model.snapshot()
-        before = checksum(snapshot.arrays, snapshot.values)
+        before = bits_of(snapshot)
         for more in calls[n + 1 : n + 6]:
             learn(model, *more)
-        assert checksum(snapshot.arrays, snapshot.values) == before
+        assert bits_of(snapshot) == before
 
 
 def refuses(path):
@@ -754,10 +757,6 @@ def forgeries(arrays, state):
         yield f"without {name}", lambda a, s, name=name: (s.pop(name, None), innermost(s).pop(name, None))
 
 
-def innermost(state):
-    return state.get("classifier", state)
-
-
 def places(state, at=()):
     """What stands in the state by name, and where."""
     for name, value in state.items():
@@ -783,7 +782,7 @@ def test_forged_files_are_refused(case, tmp_path):
     for what, change in forgeries(arrays, header["state"]):
         changed, state = {name: array.copy() for name, array in arrays.items()}, copy.deepcopy(header["state"])
         change(changed, state)
-        put_together(path, changed, header | {"state": state, "checksum": checksum(changed, state)})
+        put_together(path, changed, header | {"state": state})
         try:
             refuses(path)
         except BaseException as error:
@@ -909,12 +908,7 @@ def looks_of(case, model):
         "margins": lambda: model.decision_function_many(probes).tolist(),
     }
     if case.can_be_saved:
-
-        def state():
-            snapshot = model.snapshot()
-            return checksum(snapshot.arrays, snapshot.values)
-
-        looks["state"] = state
+        looks["state"] = lambda: bits_of(model.snapshot())
     if case.classes == TWO:
         looks["label, probability and margin"] = lambda: predict(model, probes)
     if case.has_weights:

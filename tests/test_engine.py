@@ -333,18 +333,18 @@ def test_only_some_names_are_names(engine_in_test, bad):
 def test_sparse_rows_are_taken_as_they_are(engine_in_test, dtype):
     indptr = np.array([0, 2, 2, 5], np.int64)
     indices, data = np.array([5, 3, 7, 7, 0], dtype), np.array([1.0, 2.0, 0.5, 0.25, -1.0])
-    rows = engine_in_test.Rows().rows((indptr, indices, data), False)
+    rows = engine_in_test.Rows(1 << 53).rows((indptr, indices, data), False)
     assert [as_dict(row) for row in rows] == [{5: 1.0, 3: 2.0}, {}, {7: 0.75, 0: -1.0}]
     for position, bad in itertools.product(range(5), (math.nan, math.inf, 1e300)):
         damaged = data.copy()
         damaged[position] = bad
         with pytest.raises(ValueError, match=f"column {indices[position]} "):
-            engine_in_test.Rows().rows((indptr, indices, damaged), False)
+            engine_in_test.Rows(1 << 53).rows((indptr, indices, damaged), False)
     for bad in (-1, -5, np.iinfo(dtype).min, *([1 << 60, (1 << 63) - 1] if dtype is np.int64 else [])):
         damaged = indices.copy()
         damaged[2] = bad
         with pytest.raises(ValueError, match="column"):
-            engine_in_test.Rows().rows((indptr, damaged, data), False)
+            engine_in_test.Rows(1 << 53).rows((indptr, damaged, data), False)
 
 
 # --- the scanner ------------------------------------------------------------------------------------------------------
@@ -629,7 +629,7 @@ def test_the_closed_form(engine_in_test):
     """With t0 = 0, k = 1 and no projection, w = (1/(λt)) · the sum of all c·y·x that violated the margin."""
     l2 = 0.02
     learner = engine_in_test.Learner(l2, 1, 0.0, False, 0.0)
-    encoder = engine_in_test.Rows()
+    encoder = engine_in_test.Rows(1 << 53)
     generator = np.random.default_rng(7)
     n, d = 20_000, 50
     X = generator.normal(size=(n, d)) * (generator.random((n, d)) < 0.2)

@@ -581,8 +581,9 @@ def test_on_takes_one_field():
     for bad in ({"title": "x"}, {}):
         with pytest.raises(ValueError, match="'body'"):
             bag.transform_one(bad)
+    assert bag.transform_one("one two") == plain.transform_one("one two")  # a text by itself is taken, too
     with pytest.raises(TypeError, match="'body'"):
-        bag.transform_one("text")
+        bag.transform_one(["text"])
     with pytest.raises(TypeError, match="str"):
         bag.transform_one({"body": None})
     with pytest.raises((KeyError, ValueError), match="body"):

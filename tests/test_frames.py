@@ -75,7 +75,7 @@ def test_values_of_one_column_in_one_row_are_added_up(dtype, index, believed):
         matrix.has_canonical_format = True
     dense = np.zeros((4, 5))
     np.add.at(dense, (np.repeat(np.arange(4), np.diff(indptr)), indices), data.astype(float))
-    arrays = frames.without_duplicates(frames.csr_arrays(matrix))
+    arrays = frames.without_duplicates(frames.csr_arrays(matrix), matrix.shape[1])
     assert [array.dtype for array in arrays] == [np.int64, arrays[1].dtype, np.float64]
     assert arrays[1].dtype in (np.int32, np.int64)
     assert arrays[0].tolist() == [0, 2, 2, 3, 4]
@@ -86,7 +86,7 @@ def test_values_of_one_column_in_one_row_are_added_up(dtype, index, believed):
 
 def test_no_copy_is_made_of_a_matrix_without_such_columns():
     matrix = sparse.random(20, 30, density=0.2, format="csr", rng=np.random.default_rng(0))
-    _, indices, data = frames.without_duplicates(frames.csr_arrays(matrix))
+    _, indices, data = frames.without_duplicates(frames.csr_arrays(matrix), matrix.shape[1])
     assert np.shares_memory(indices, matrix.indices) and np.shares_memory(data, matrix.data)
 
 

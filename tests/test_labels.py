@@ -283,17 +283,17 @@ def test_a_failing_call_does_not_exchange_the_classes(unchanged):
     "pos_label, met, label, probabilities",
     [
         (None, (), False, {False: 0.5, True: 0.5}),
-        ("spam", (), None, {}),
-        (1, (), None, {}),
+        ("spam", (), None, {None: 0.5, "spam": 0.5}),
+        (1, (), None, {None: 0.5, 1: 0.5}),
         (True, (), False, {False: 0.5, True: 0.5}),
         (False, (), True, {False: 0.5, True: 0.5}),
-        (None, ("ham",), "ham", {"ham": 1.0}),
-        (None, (1,), 1, {1: 1.0}),
-        (None, (0,), 0, {0: 1.0}),
+        (None, ("ham",), "ham", {"ham": 2 / 3, None: 1 / 3}),
+        (None, (1,) * 8, 1, {1: 9 / 10, None: 1 / 10}),
+        (None, (0,), 0, {0: 2 / 3, None: 1 / 3}),
         (None, (True,), False, {False: 0.5, True: 0.5}),
         (None, (False,), False, {False: 0.5, True: 0.5}),
         ("spam", ("ham",), "ham", {"ham": 0.5, "spam": 0.5}),
-        ("spam", ("spam",), "spam", {"spam": 1.0}),
+        ("spam", ("spam",), "spam", {"spam": 2 / 3, None: 1 / 3}),
     ],
 )
 def test_what_is_predicted_with_labels_missing(pos_label, met, label, probabilities, unchanged):
@@ -304,9 +304,10 @@ def test_what_is_predicted_with_labels_missing(pos_label, met, label, probabilit
     with unchanged(model):
         predicted = model.predict_one({"unknown": 1.0})
         assert predicted == label and type(predicted) is type(label)
-        assert model.predict_proba_one({"unknown": 1.0}) == probabilities
+        assert model.predict_proba_one({"unknown": 1.0}) == pytest.approx(probabilities)
         assert model.predict_many([{"unknown": 1.0}, {}]).tolist() == [label, label]
-        assert model.predict_proba_many([{"unknown": 1.0}, {}]).tolist() == [list(probabilities.values())] * 2
+        for each in model.predict_proba_many([{"unknown": 1.0}, {}]).tolist():
+            assert each == pytest.approx(list(probabilities.values()))
         assert model.predict_many([]).tolist() == []
         assert model.decision_function_one({"unknown": 1.0}) == 0.0
 

@@ -856,7 +856,7 @@ def test_with_forgetting_all_ways_to_learn_give_the_same_bits(options, tmp_path)
             loaded = pickle.loads(pickle.dumps(load(tmp_path / "model")))
     many.learn_many(*map(list, zip(*stream_of_names, strict=True)))
     assert 0 < len(one.weights) <= 12
-    assert len(one.snapshot().values["names"]) <= 24
+    assert len(one.snapshot().names) <= 24
     for other in (many, loaded):
         assert other.weights == one.weights
         assert other.intercept == one.intercept

@@ -324,7 +324,7 @@ def test_before_anything_is_learned():
         assert model.predict_many(frame).to_dict() == {"p": None, "q": None}
         assert model.predict_proba_many(frame).shape == (2, 0)
         model.learn_one(x, "only")
-        assert model.predict_one({}) == "only" and model.predict_proba_one(x) == {"only": 1.0}
+        assert model.predict_one({}) == "only" and model.predict_proba_one(x) == {"only": 2 / 3, None: 1 - 2 / 3}
 
 
 # --- probabilities ----------------------------------------------------------------------------------------------------

@@ -57,6 +57,9 @@ class DenseOrdinal:
         return min(self.labels, key=lambda label: (-counts[label], -self.frequencies[label], label), default=None)
 
     def probabilities(self, x):
+        if len(self.labels) == 1:  # Laplace's rule of succession
+            (label,), n = self.labels, int(sum(self.frequencies.values()))
+            return {label: (n + 1) / (n + 2), None: 1 / (n + 2)}
         counts = self.counts(x)
         total = sum(counts.values())
         return {label: counts[label] / total if total else 1 / len(self.labels) for label in self.labels}

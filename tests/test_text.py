@@ -362,8 +362,10 @@ def test_on_takes_one_field():
     assert isinstance(predicted, pd.Series) and isinstance(probabilities, pd.DataFrame)
     assert list(predicted.index) == list(probabilities.index) == list(frame.index)
     assert predicted.tolist() == plain.predict_many(list(frame["text"])).tolist()
-    assert probabilities[list(plain.classes)].to_numpy().tolist() == plain.predict_proba_many(frame["text"]).tolist()
-    for bad in ({"n": 1}, {}, {"text": None}, {"text": 5}, "text", None):
+    of_series = plain.predict_proba_many(frame["text"])
+    assert list(of_series.index) == list(plain.predict_many(frame["text"]).index) == list(frame.index)
+    assert probabilities[list(plain.classes)].to_numpy().tolist() == of_series.to_numpy().tolist()
+    for bad in ({"n": 1}, {}, {"text": None}, {"text": 5}, ["text"], None):
         before = pickle.dumps(model)
         with pytest.raises((TypeError, ValueError)):
             model.learn_one(bad, "spam")

@@ -142,7 +142,7 @@ cdef class KernelLearner:
             end_loop(encoder._guard, self._guard)
 
     cdef _predict_learn_many(self, Encoder encoder, X, y, weights):
-        cdef Py_ssize_t i, n, n_done
+        cdef Py_ssize_t i, n
         cdef bint learning = y is not None, weighted = weights is not None
         cdef const double[::1] labels, example_weights
         cdef double[::1] out_margins, out_probabilities
@@ -152,7 +152,7 @@ cdef class KernelLearner:
             labels = y
         if weighted:
             example_weights = weights
-        n = n_done = encoder._load_many(X, True)
+        n = encoder._load_many(X, True)
         margins, probabilities = np.empty(n), np.empty(n)
         out_margins, out_probabilities = margins, probabilities
         with nogil:
@@ -161,8 +161,6 @@ cdef class KernelLearner:
                 if status == 0:
                     status = self._find_similarities(e)
                 if status < 0:
-                    if i:  # what was learned so far is told first
-                        n_done, status = i, 0
                     break
                 out_margins[i] = self._margin()
                 out_probabilities[i] = probability_of(&self._calibration, out_margins[i])
@@ -171,7 +169,7 @@ cdef class KernelLearner:
                     if status < 0:
                         break
         check_status(status)
-        return margins[:n_done], probabilities[:n_done]
+        return margins, probabilities
 
     def flush(self):
         pass

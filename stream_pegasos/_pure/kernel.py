@@ -93,18 +93,11 @@ class KernelLearner:
         y: NDArray[np.float64] | None = None,
         weights: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Margin and probability of each example, in turn, before it is learned; without y nothing is learned. It ends
-        before an example that has no finite similarity, which raises where it is the first.
-        """
+        """Margin and probability of each example, in turn, before it is learned; without y nothing is learned."""
         margins: list[float] = []
         probabilities: list[float] = []
         for i, row in enumerate(encoder.rows(X, True)):
-            try:
-                vector, similarities = self._met(encoder, row)
-            except Exception:
-                if i == 0:
-                    raise
-                break
+            vector, similarities = self._met(encoder, row)
             margins.append(self._margin(similarities))
             probabilities.append(self.probability(margins[i]))
             weight = 1.0 if weights is None else float(weights[i])
