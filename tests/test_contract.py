@@ -322,6 +322,17 @@ def test_balanced(case, tmp_path):
         assert seen(model) == seen(expected)
 
 
+@for_each([case for case in weighting if isinstance(case.option("class_weight"), dict)])
+def test_a_class_weight_is_a_weight_of_its_examples(case):
+    weight_of, (X, y) = case.option("class_weight"), case.columns(60)
+    model, many, expected = case.make(), case.make(), case.make().clone({"class_weight": None})
+    for x, label in zip(X, y, strict=True):
+        model.learn_one(x, label, 2.0)
+        expected.learn_one(x, label, 2.0 * weight_of.get(label, 1.0))
+    many.learn_many(X, y, 2.0)
+    assert seen(model) == seen(many) == seen(expected)
+
+
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 

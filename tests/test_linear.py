@@ -29,7 +29,7 @@ from river import (
 from scipy import optimize, sparse
 from tables import in_parts, wide
 
-from stream_pegasos import PegasosClassifier, engine, load
+from stream_pegasos import AdaptiveClassifier, PegasosClassifier, engine, load
 from stream_pegasos.first_weights import FirstWeights
 from stream_pegasos.prequential import predict_learn
 
@@ -861,3 +861,25 @@ def test_with_forgetting_all_ways_to_learn_give_the_same_bits(options, tmp_path)
         assert other.weights == one.weights
         assert other.intercept == one.intercept
         assert state_of(other) == state_of(one)
+
+
+@pytest.mark.parametrize("kind", [PegasosClassifier, AdaptiveClassifier])
+@pytest.mark.parametrize("at_once", [False, True])
+def test_names_that_leave_no_weight_are_forgotten(kind, at_once):
+    """Examples that are right by far bring names and no features."""
+    model = kind(
+        max_features=5,
+        **({"margin": 0.5} if kind is AdaptiveClassifier else {"counter": "violations", "l2": 0.1, "project": False}),
+    )
+    for i in range(60):
+        model.learn_one({"a": 1.0}, i % 2 == 0)
+        model.learn_one({"b": 1.0}, False)
+        model.learn_one({"a": 1.0}, True)
+    rows = [{"b": 1.0, f"name {i}": 1e-9} for i in range(100)]
+    if at_once:
+        model.learn_many(rows, [False] * 100)
+    else:
+        for x in rows:
+            model.learn_one(x, False)
+    assert set(model.weights) == {"a", "b"}
+    assert len(model.snapshot().values["names"]) <= 10

@@ -358,3 +358,20 @@ def test_what_waits_too_long_is_forgotten():
 def test_progress_that_is_none(progress):
     with pytest.raises(StreamError, match="the checkpoint cannot be gone on from"):
         Run(Script([], [4]), labels=Script([], [4]), progress=progress)
+
+
+def test_a_snapshot_says_how_far_was_learned_and_not_how_far_was_read_ahead():
+    seen, source = [], Script([message(i) for i in range(40)])
+
+    def send(answers):
+        end = time.monotonic() + 20
+        while source.at < min(40, run.live.n_read + 9) and time.monotonic() < end:
+            time.sleep(0.001)  # the reader goes on by itself
+        progress = run.live.snapshot().progress
+        seen.append((progress["position"], progress["n_read"], source.at))
+
+    run = Run(source, send=send)
+    run.run()
+    assert [n_read for _, n_read, _ in seen] == [*range(3, 40, 3), 40]
+    assert all(position == n_read for position, n_read, _ in seen)
+    assert any(ahead > n_read for _, n_read, ahead in seen)
