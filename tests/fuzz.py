@@ -200,7 +200,7 @@ def check_learning(model, twin, texts, labels, weights):
 
 def check_works(model, examples):
     """A model is sound, and so is what it predicts."""
-    arrays, _ = model._to_state()
+    arrays = model.snapshot().arrays
     for array in arrays.values():
         assert np.isfinite(array).all()
     check_predicts(model, examples)
@@ -226,7 +226,8 @@ def check_size(model):
 
 
 def state_of(model):
-    arrays, values = model._to_state()
+    snapshot = model.snapshot()
+    arrays, values = snapshot.arrays, snapshot.values
     return {name: (array.dtype, array.tobytes()) for name, array in arrays.items()}, values
 
 

@@ -16,6 +16,7 @@ import sys
 import termios
 import time
 from array import array
+from pathlib import Path
 
 import pytest
 
@@ -228,12 +229,15 @@ def test_limit(main):
 @pytest.mark.parametrize("data", [b"", gzip.compress(b""), b"\n\n"], ids=["nothing", "gzip", "lines"])
 def test_empty_stream(main, here, data):
     (here / "e.jsonl").write_bytes(data)
-    code, out, err = main("evaluate", "e.jsonl", "--curve", "c.csv", "--plot", "c.png", "--save", "m")
-    assert (code, err) == (0, "")
-    assert out.startswith("e.jsonl: 0 messages, 0 bad lines")
-    code, out, _ = main("predict", "m", "mail.jsonl", "--limit", 2)
-    assert (code, out) == (0, "\t0.500000\n" * 2)
-    assert main("explain", "m")[0] == 0
+    for arguments in (["evaluate", "--curve", "c.csv", "--plot", "c.png", "--save", "m"], ["train", "--save", "m"]):
+        code, out, err = main(arguments[0], "e.jsonl", *arguments[1:])
+        assert (code, out) == (1, "")
+        assert error_line(err).startswith("stream-pegasos: error: no message of e.jsonl was learned")
+    assert not any((here / name).exists() for name in ("m", "c.csv", "c.png"))
+    PegasosTextClassifier().save("new")
+    assert main("predict", "new", "e.jsonl") == (0, "", "")  # there was nothing to be done
+    assert main("predict", "new", "mail.jsonl", "--limit", 2)[:2] == (0, "\t0.500000\n" * 2)
+    assert main("explain", "new")[0] == 0
 
 
 def test_standard_input():
@@ -269,10 +273,15 @@ def test_bad_lines_are_reported_counted_and_skipped(main, here):
 
 
 def test_a_stream_without_a_good_line_gets_a_hint(main):
-    code, _, err = main("evaluate", "mail.jsonl", "--label-field", "class")
-    assert code == 0
-    assert "no field 'class'" in err.splitlines()[0]
-    assert "--label-field" in err.splitlines()[-1]
+    PegasosTextClassifier().save("new")
+    for arguments in (["evaluate"], ["train", "--save", "m"]):
+        code, out, err = main(arguments[0], "mail.jsonl", "--label-field", "class", *arguments[1:])
+        assert (code, out) == (1, "")
+        assert "no label in the field 'class'" in err.splitlines()[0]
+        assert "--label-field" in err.splitlines()[-1]
+    code, out, err = main("predict", "new", "mail.jsonl", "--text-field", "body")
+    assert (code, out) == (1, "") and "--text-field" in err.splitlines()[-1]
+    assert not os.path.exists("m")
 
 
 def test_missing_file(main):
@@ -298,8 +307,15 @@ def test_unknown_extension(main, here):
 def test_truncated_gzip(main, here):
     data = gzip.compress((here / "mail.jsonl").read_bytes())
     (here / "t.jsonl.gz").write_bytes(data[:-20])
-    code, _, err = main("evaluate", "t.jsonl.gz")
-    assert code == 1
+    for strict in (0, 1):
+        code, out, err = main("evaluate", "t.jsonl.gz", *["--strict"] * strict)
+        assert code == strict and re.match(r"t\.jsonl\.gz: [4-6]\d\d messages .* 1 bad line\n", out)
+        assert err == "stream-pegasos: the rest skipped: t.jsonl.gz: the gzip data is truncated\n"
+        code, out, _ = main("train", "t.jsonl.gz", "--save", "m", *["--strict"] * strict)
+        assert code == strict and load("m").n_iterations == int(out.split()[1]) > 400
+    (here / "t.jsonl.gz").write_bytes(data[:30])  # nothing of it can be read
+    code, out, err = main("evaluate", "t.jsonl.gz")
+    assert (code, out) == (1, "")
     assert error_line(err) == "stream-pegasos: error: t.jsonl.gz: the gzip data is truncated"
 
 
@@ -335,14 +351,67 @@ def test_models_of_several_classes_and_kernels(main, here):
 
 
 def test_third_label(main):
+    """An odd label is passed over, and costs nothing of what came before or comes after."""
     write_jsonl("three.jsonl", [*stream, ("a", "eggs"), ("b", "ham")])
-    for arguments in (["evaluate"], ["evaluate", "--delay", 3], ["train", "--save", "m"]):
-        code, _, err = main(arguments[0], "three.jsonl", *arguments[1:])
-        assert code == 1
-        line = error_line(err)
-        assert "line 601: " in line
-        assert "'eggs'" in line
-        assert "MulticlassPegasosClassifier" in line
+    write_jsonl("two.jsonl", [*stream, ("b", "ham")])
+    for arguments in (["evaluate"], ["evaluate", "--delay", 3], ["train"]):
+        assert main(arguments[0], "two.jsonl", *arguments[1:], "--save", "expected")[0] == 0
+        for strict in (0, 1):
+            code, out, err = main(arguments[0], "three.jsonl", *arguments[1:], "--save", "m", *["--strict"] * strict)
+            assert code == strict and "1 bad line" in out and "601 messages" in out
+            (line,) = err.splitlines()
+            assert "line 601 skipped: " in line
+            assert "'eggs'" in line
+            assert "MulticlassPegasosClassifier" in line
+            assert (load("m").weights, load("m").n_iterations) == (load("expected").weights, 601)
+
+
+def test_labels_that_are_known_before(main):
+    """Whichever comes first, others are passed over; text and JSON alike."""
+    odd = [("win", "Spam"), *stream, ("hi", "eggs")]
+    write_jsonl("odd.jsonl", odd)
+    assert main("train", "mail.jsonl", "--save", "expected")[0] == 0
+    code, out, err = main("train", "odd.jsonl", "--labels", "ham,spam", "--save", "m")
+    assert code == 0 and out.startswith("learned 600 messages") and "2 bad lines" in out
+    assert "line 1 skipped: label Spam is none of ham, spam" in err
+    assert load("m").weights == load("expected").weights
+    done = process("run", "--labels", "ham, spam", "--save", "live", input=Path("odd.jsonl").read_bytes())
+    assert len(done.stdout.splitlines()) == 602 and load("live").weights == load("expected").weights
+    with open("bool.jsonl", "w") as file:
+        file.write('{"text": "yes", "label": true}\n{"text": "no", "label": "false"}\n{"text": "no", "label": 0}\n')
+    assert main("evaluate", "bool.jsonl", "--labels", "true,false")[1].startswith("bool.jsonl: 1 messages")
+    for bad in ("ham", "ham,ham", "ham,", "a,b,c", ""):
+        code, _, err = main("train", "odd.jsonl", "--labels", bad, "--save", "m")
+        assert code == 2 and "--labels" in err
+
+
+def test_which_label_is_positive_must_be_said_where_a_decision_rests_on_it(main):
+    """Whichever comes first: no line is learned, and no message is flagged as what it is not."""
+    write_jsonl("odd.jsonl", [("win", "spam"), *stream])
+    for option in (["--max-false-positive-rate", 0.01], ["--threshold", 0.9]):
+        for arguments in (["evaluate"], ["evaluate", "--delay", 2], ["train", "--save", "m"], ["run"]):
+            code, out, err = main(
+                arguments[0], "odd.jsonl", *arguments[1:], *option, *["--no-follow"] * (arguments == ["run"])
+            )
+            assert (code, out) == (1, "")
+            assert "line 1: is label 'spam' the positive one?" in error_line(err) and "--pos-label" in err
+        code, out, _ = main("evaluate", "odd.jsonl", *option, "--pos-label", "spam")
+        assert code == 0 and "F1 of spam" in out
+    assert not os.path.exists("m")
+
+
+@pytest.mark.parametrize("given", ["true", "false", "1", "0"])
+@pytest.mark.parametrize("labels", ["true false", '"true" "false"', "1 0", '"1" "0"', '"True" "False"'])
+@pytest.mark.parametrize("first", [0, 1])
+def test_positive_labels_that_are_true_or_1(main, given, labels, first):
+    """As JSON's bools and numbers, and as the text that they are written as."""
+    labels = labels.split()
+    with open("t.jsonl", "w") as file:
+        for i in range(6):
+            file.write(f'{{"text": "{"ab"[i % 2]}", "label": {labels[(i + first) % 2]}}}\n')
+    positive = labels[given in ("false", "0")].strip('"')
+    assert f"F1 of {positive} " in main("evaluate", "t.jsonl", "--pos-label", given)[1]
+    assert f"F1 of {labels[0].strip(chr(34))} " in main("evaluate", "t.jsonl")[1]
 
 
 @pytest.mark.parametrize(
@@ -402,7 +471,7 @@ def test_training_in_two_runs_is_training_in_one(main):
 def test_one_label_learned(main):
     write_jsonl("ham.jsonl", [("a", "ham"), ("b", "ham")])
     assert main("train", "ham.jsonl", "--save", "m")[0] == 0
-    assert main("predict", "m", "ham.jsonl")[1] == "ham\t1.000000\n" * 2
+    assert main("predict", "m", "ham.jsonl")[1] == "ham\t0.750000\n" * 2  # Laplace's rule of succession
     assert "for ham" in main("explain", "m")[1]
 
 
@@ -558,7 +627,7 @@ def test_run_answers_each_line_before_it_learns_it(here):
 def test_run_from_nothing_in_each_format(here):
     done = process("run", "--format", "labelled-text", input=b"first\nspam\twin\nspam\twin\nham\thi\n\tlast\n")
     lines = done.stdout.decode().splitlines()
-    assert lines[:3] == ["\t0.500000", "\t0.500000", "spam\t1.000000"]
+    assert lines[:3] == ["\t0.500000", "\t0.500000", "spam\t0.666667"]
     assert len(lines) == 5
     done = process("run", "--format", "vw", input=b"| a\n1 | a\n-1 | b\n| a b\n")
     assert len(done.stdout.splitlines()) == 4
@@ -707,7 +776,7 @@ def test_plot_without_matplotlib(here):
         text=True,
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert "pip install 'stream_pegasos[plot]'" in error_line(done.stderr)
+    assert f"{sys.executable} -m pip install 'matplotlib>=" in error_line(done.stderr)
 
 
 def test_progress_on_a_terminal_only(here):

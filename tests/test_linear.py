@@ -882,4 +882,4 @@ def test_names_that_leave_no_weight_are_forgotten(kind, at_once):
         for x in rows:
             model.learn_one(x, False)
     assert set(model.weights) == {"a", "b"}
-    assert len(model.snapshot().values["names"]) <= 10
+    assert len(model.snapshot().names) <= 10
