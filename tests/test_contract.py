@@ -12,12 +12,13 @@ import sys
 import threading
 
 import numpy as np
+import orjson
 import pandas as pd
 import pytest
 from estimators import CASES, COLUMNS, NAMES, ORDERED, SEVERAL, TWO, seen
 from forging import innermost, put_together, take_apart
 from interpreter import run
-from river import checks, compose, preprocessing
+from river import active, checks, compose, preprocessing
 from safetensors import safe_open
 from safetensors.numpy import save as safetensors_save
 from scipy import sparse
@@ -362,6 +363,65 @@ def refused(model, X, y, w=1.0, match=None):
 
 
 @for_each(of_features)
+def test_names_of_what_is_not_kept_are_forgotten(case):
+    """An example that teaches nothing brings a new name each time, one by one and at once."""
+    known, another = case.labels[:2]
+    one, many = case.make(), case.make()
+    for model in (one, many):
+        for _ in range(40):
+            model.learn_one({"a": 1.0, "b": -1.0}, known)
+            model.learn_one({"a": -1.0, "b": 1.0}, another)
+    rows = [{"a": 1.0, f"new {i}": 1e-9} for i in range(3_000)]
+    for x in rows:
+        one.learn_one(x, known)
+    many.learn_many(rows, [known] * len(rows))
+    for model in (one, many):
+        snapshot = model.snapshot() if case.can_be_saved else None
+        n_features = len({*snapshot.arrays["keys"].tolist()}) if snapshot else len(model.support_vectors)
+        if snapshot and n_features < 100:  # or else the names stand for what was learned
+            exact = isinstance(model, stream_pegasos.AdaptiveClassifier)
+            assert len(snapshot.names) <= (n_features if exact else 4 * n_features + 1_000)
+    assert bits(case, one) == bits(case, many) or not case.can_be_saved
+
+
+@for_each(CASES)
+def test_one_label_leaves_room_for_others(case):
+    """Laplace's rule of succession: after n examples of one label, n + 1 in n + 2."""
+    if case.pos_label not in (None, case.labels[0]):
+        return  # the other label is known
+    model, x = case.make(), case.example(["a"])
+    for n in range(1, 8):
+        model.learn_one(x, case.labels[0])
+        probabilities = model.predict_proba_one(case.example(["b"]))
+        assert list(probabilities) == [case.labels[0], None]
+        assert sum(probabilities.values()) == pytest.approx(1.0) and 0.5 <= probabilities[case.labels[0]] < 1.0
+        if case.option("batch_size") in (None, 1):
+            assert probabilities[case.labels[0]] == pytest.approx((n + 1) / (n + 2))
+        many = model.predict_proba_many(many_of(case, [x, x]))
+        assert np.asarray(many).tolist() == [pytest.approx(list(probabilities.values()))] * 2
+        assert model.predict_one(x) in (case.labels[0], None)
+
+
+@for_each([case for case in CASES if case.classes == TWO])
+def test_a_sampler_asks_for_labels_of_any_kind(case):
+    """It asks for no fewer where they are text than where they are bools, more or less."""
+    asked = []
+    for labels in ((False, True), case.labels):
+        model = case.make()
+        if case.pos_label:
+            model = model.clone({"pos_label": labels[case.labels.index(case.pos_label)]})
+        sampler, n = active.EntropySampler(model, discount_factor=1, seed=1), 0
+        for x, y in case.stream(200):
+            _, ask = sampler.predict_one(x)
+            if ask:
+                sampler.learn_one(x, labels[case.labels.index(y)])
+                n += 1
+        asked.append(n)
+        assert set(model.classes) == set(labels)
+    assert asked[1] > 5 and asked[1] >= 0.75 * asked[0] - 5
+
+
+@for_each(of_features)
 def test_bad_examples_leave_everything_as_it_was(case, unchanged):
     named = [("today" if isinstance(bad, Weird) else "bad", bad) for bad in BAD_VALUES]
     bad_ones = [({"new": 1.0, "bad": bad, "newer": 2.0}, match) for match, bad in named]
@@ -409,6 +469,7 @@ def test_bad_tables_leave_everything_as_it_was(case, unchanged):
                 ("indptr", [1, 1, 2, 3]),
                 ("indptr", [0, -5, 2, 3]),
                 ("indices", [0, -5, 2]),
+                ("indices", [0, 3, 2]),  # beyond the last column
                 ("indices", [0, 1]),
                 ("data", [1.0, 2.0]),
             ):
@@ -418,9 +479,14 @@ def test_bad_tables_leave_everything_as_it_was(case, unchanged):
                     model.learn_many(matrix, y)
                 with pytest.raises(ValueError):
                     model.predict_many(matrix)
-            for column in (1 << 60, 1 << 62):  # beyond, columns would be taken for names
+            # Beyond, columns would be taken for names, and the first of these for an empty place in a table.
+            for column in (1018231460777725123, 1 << 60, 1 << 62):
                 with pytest.raises(ValueError):
                     model.learn_many(sparse.csr_matrix(([1.0], [column], [0, 1]), shape=(1, column + 1)), [known])
+                matrix = sparse.csr_matrix(([1.0], [0], [0, 1]), shape=(1, 1 << 53))
+                matrix.indices = np.array([column])
+                with pytest.raises(ValueError, match="columns"):
+                    model.learn_many(matrix, [known])
             for table in (sparse.eye(3, format="csr"), pd.DataFrame(np.eye(3))):
                 with pytest.raises(ValueError, match="labels for 3 examples"):
                     model.learn_many(table, [known])
@@ -701,6 +767,34 @@ def test_a_snapshot_stands_still_while_its_model_learns(case, tmp_path):
         for more in calls[n + 1 : n + 6]:
             learn(model, *more)
         assert bits_of(snapshot) == before
+
+
+@for_each(saveable)
+def test_files_of_version_1_are_read(case, tmp_path):
+    """They had the state and the names of features in the header."""
+    model = case.trained(40)
+    model.save(tmp_path / "new")
+    arrays, header = take_apart(tmp_path / "new")
+    header |= {"format_version": 1, "checksum": checksum(arrays, header["state"])}
+    metadata = {"stream_pegasos": orjson.dumps(header).decode()}
+    (tmp_path / "old").write_bytes(safetensors_save(arrays, metadata))
+    loaded = stream_pegasos.load(tmp_path / "old")
+    assert bits(case, loaded) == bits(case, model)
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "new").read_bytes()
+
+
+@for_each(saveable)
+def test_the_header_of_a_file_does_not_grow(case, tmp_path):
+    """It may have 100 MB, beyond which a file can be written and never read."""
+    model, path = case.make(), tmp_path / "model"
+    sizes = []
+    for i in (0, 1000):
+        X = [case.example([f"word {i + j} {'long ' * 20}" for j in range(1 + i)]) for _ in range(3)]
+        model.learn_many(many_of(case, X), case.labels[:3] if case.classes != TWO else [*case.labels, case.labels[0]])
+        model.save(path)
+        sizes.append(int.from_bytes(path.read_bytes()[:8], "little"))
+    assert sizes[1] <= sizes[0] + 200 < 4_000  # the digits of sizes and places
 
 
 def refuses(path):

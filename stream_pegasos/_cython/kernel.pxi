@@ -142,7 +142,7 @@ cdef class KernelLearner:
             end_loop(encoder._guard, self._guard)
 
     cdef _predict_learn_many(self, Encoder encoder, X, y, weights):
-        cdef Py_ssize_t i, n
+        cdef Py_ssize_t i, n, n_done
         cdef bint learning = y is not None, weighted = weights is not None
         cdef const double[::1] labels, example_weights
         cdef double[::1] out_margins, out_probabilities
@@ -152,7 +152,7 @@ cdef class KernelLearner:
             labels = y
         if weighted:
             example_weights = weights
-        n = encoder._load_many(X, True)
+        n = n_done = encoder._load_many(X, True)
         margins, probabilities = np.empty(n), np.empty(n)
         out_margins, out_probabilities = margins, probabilities
         with nogil:
@@ -168,8 +168,11 @@ cdef class KernelLearner:
                     status = self._learn(encoder, e, out_margins[i], labels[i], example_weights[i] if weighted else 1.0)
                     if status < 0:
                         break
+                    if encoder._is_crowded(self._table.n):
+                        n_done = i + 1
+                        break
         check_status(status)
-        return margins, probabilities
+        return margins[:n_done], probabilities[:n_done]
 
     def flush(self):
         pass

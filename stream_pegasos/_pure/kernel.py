@@ -93,7 +93,9 @@ class KernelLearner:
         y: NDArray[np.float64] | None = None,
         weights: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Margin and probability of each example, in turn, before it is learned; without y nothing is learned."""
+        """Margin and probability of each example, in turn, before it is learned; without y nothing is learned. It ends
+        with an example with which names are to be forgotten.
+        """
         margins: list[float] = []
         probabilities: list[float] = []
         for i, row in enumerate(encoder.rows(X, True)):
@@ -103,6 +105,8 @@ class KernelLearner:
             weight = 1.0 if weights is None else float(weights[i])
             if y is None or not self._learn(vector, similarities, float(y[i]), weight):
                 encoder.forget_newest()
+            if y is not None and encoder.is_crowded(self.n_held):
+                break
         return np.array(margins), np.array(probabilities)
 
     def flush(self) -> None:
