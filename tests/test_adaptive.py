@@ -22,8 +22,9 @@ from stream_pegasos import (
     engine,
     load,
 )
+from stream_pegasos.classifier import PartlyLearnedError
 from stream_pegasos.decisions import FalsePositiveControl
-from stream_pegasos.prequential import evaluate
+from stream_pegasos.prequential import evaluate, learn, predict_learn
 from stream_pegasos.streams import read
 
 pure = engine.NAME == "pure"
@@ -552,3 +553,67 @@ def test_a_file_with_more_features_than_the_bound_is_refused(tmp_path):
     model.save(tmp_path / "model")
     with pytest.raises(ValueError, match="3 features, more than max_features=2"):
         load(tmp_path / "model")
+
+
+# --- detectors that raise ---------------------------------------------------------------------------------------------
+
+
+class Failing(drift.ADWIN):
+    """Raises when it is told of the n-th prediction."""
+
+    def __init__(self, n=5, error=ValueError):
+        super().__init__()
+        self.n, self.error = n, error
+        self.calls = 0
+
+    def update(self, x):
+        self.calls += 1
+        if self.calls == self.n:
+            raise self.error("the detector is ill")
+        super().update(x)
+
+
+@pytest.mark.parametrize("error", [ValueError, RuntimeError])
+@pytest.mark.parametrize("labels", [("ham", "spam"), (1, 2)])
+def test_a_detector_that_raises_leaves_learned_what_is_told(error, labels):
+    """With labels 1 and 2 the classes are exchanged when the 2 comes, which here is after the failure."""
+    X = [{f"word {i % 3}": 1.0} for i in range(12)]
+    y = [labels[i >= 9] for i in range(12)] if labels == (1, 2) else [labels[i % 2] for i in range(12)]
+    options = {"class_weight": "balanced", "drift_detector": Failing(5, error)}
+    if labels == (1, 2):
+        options |= {"pos_label": 2}
+    model, expected = AdaptiveClassifier(**options), AdaptiveClassifier(**{**options, "drift_detector": None})
+    with pytest.raises(PartlyLearnedError, match="the detector is ill") as raised:
+        model.learn_many(X, y)
+    n = raised.value.n_learned
+    assert 0 < n < 12 and model.n_iterations == n and type(raised.value.__cause__) is error
+    margins = expected.predict_learn_many(X[:n], y[:n])
+    assert raised.value.outcomes.decided_on == pytest.approx(margins)
+    assert model.classes == expected.classes and model.weights == pytest.approx(expected.weights)
+    model.learn_many(X[n:], y[n:])
+    expected.learn_many(X[n:], y[n:])
+    assert model.classes == expected.classes and model.weights == pytest.approx(expected.weights)
+
+
+def test_on_a_stream_each_example_is_learned_once_though_a_detector_raises():
+    stream = list(noisy_stream(50))
+    model, refused = AdaptiveClassifier(drift_detector=Failing(13)), []
+    blocks = list(predict_learn(model, stream, lambda example, reason: refused.append((example, reason))))
+    n = sum(len(predictions) for predictions, _ in blocks)
+    assert (n, model.n_iterations, len(refused)) == (49, 49, 1)
+    assert refused[0][0] in stream and "the detector is ill" in refused[0][1]
+    model = AdaptiveClassifier(drift_detector=Failing(13))
+    assert learn(model, stream, lambda *_: None) == model.n_iterations == 50  # it is well again when asked once more
+    model = AdaptiveClassifier(drift_detector=Failing(13, RuntimeError))
+    with pytest.raises(PartlyLearnedError) as raised:
+        learn(model, stream, lambda *_: None)
+    assert raised.value.n_learned == model.n_iterations
+
+
+def test_a_detector_that_raises_for_one_example_leaves_the_model_as_it_was(unchanged):
+    model = AdaptiveClassifier(drift_detector=Failing(1), max_false_positive_rate=0.5, pos_label="spam")
+    model.learn_one({"a": 1.0}, "ham")
+    weights, n, classes = model.weights, model.n_iterations, model.classes
+    with pytest.raises(ValueError, match="the detector is ill"):
+        model.learn_one({"a": 1.0}, "spam")
+    assert (model.weights, model.n_iterations, model.classes) == (weights, n, classes)

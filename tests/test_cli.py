@@ -1,8 +1,10 @@
 import contextlib
 import csv
+import dataclasses
 import errno
 import fcntl
 import gzip
+import inspect
 import io
 import json
 import os
@@ -31,6 +33,7 @@ from stream_pegasos import (
     engine,
     load,
 )
+from stream_pegasos.cli.options import ModelOptions, with_options
 from stream_pegasos.persistence import load_with_progress
 from stream_pegasos.prequential import evaluate
 from stream_pegasos.streams import synthetic
@@ -811,7 +814,51 @@ def test_version(main):
     assert out.split()[1][0].isdigit()
 
 
-@pytest.mark.parametrize("name", ["evaluate", "train", "predict", "run", "explain"])
+COMMANDS = ["evaluate", "train", "predict", "run", "serve", "explain"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("columns", ["60", "80", "200"])
+def test_help_has_whole_names_and_every_default(main, name, columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
+    text = main(name, "--help")[1]
+    n_options = 0
+    for parameter in inspect.signature(with_options(getattr(cli, name))).parameters.values():
+        (option,) = parameter.annotation.__metadata__
+        if option.rich_help_panel is None:
+            continue  # an argument
+        n_options += 1
+        for whole in "/".join([option.default, *option.param_decls]).split("/"):
+            assert whole in text.split()
+        said = re.search(r" \[default: (.*)\]$", option.help)[1]
+        assert f"[default: {' '.join(said.split())}]" in " ".join(text.split())
+        if parameter.default not in (None, False, True, inspect.Parameter.empty):
+            assert said == str(parameter.default)
+    assert n_options > 5
+
+
+def test_defaults_of_the_model_in_the_help_are_those_of_the_model():
+    model = PegasosTextClassifier()
+    pegasos = PegasosClassifier()
+    for field in dataclasses.fields(ModelOptions):
+        (option,) = field.type.__metadata__
+        said = re.search(r" \[default: (.*)\]$", option.help)[1]
+        parts = [model.features, model.classifier, pegasos]
+        (value, *_) = [getattr(part, field.name) for part in parts if hasattr(part, field.name)] or [None]
+        if isinstance(value, bool):
+            on, _, off = option.default.partition("/")
+            assert said.startswith((on if value else off).removeprefix("--"))
+        elif isinstance(value, tuple):
+            assert said == ",".join(map(str, value))
+        elif isinstance(value, (int, float)):
+            assert float(said) == value
+        elif isinstance(value, str):
+            assert said == value
+        else:
+            assert value is None and said.split()[0] in ("no", "none", "off", "1,", "adaptive,")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_help_teaches(main, name):
     code, out, err = main(name, "--help")
     assert (code, err) == (0, "")
@@ -1072,3 +1119,17 @@ def test_messages_that_nobody_can_take_stop_nothing(errors, tmp_path):
         process.terminate()
         rest, _ = process.communicate(timeout=20)
     assert rest == b""
+
+
+def test_a_model_whose_texts_stand_in_a_field_takes_them_as_they_are(main):
+    model, plain = (PegasosTextClassifier().clone({"features": {"on": on}}) for on in ("body", None))
+    model.learn_many([{"body": text} for text, _ in stream[:300]], [label for _, label in stream[:300]])
+    plain.learn_many(*zip(*stream[:300], strict=True))
+    model.save("on")
+    plain.save("off")
+    for command in ("predict", "explain"):
+        assert main(command, "on", "mail.jsonl") == main(command, "off", "mail.jsonl")
+    for name in ("on", "off"):
+        assert main("train", "mail.jsonl", "--load", name, "--save", f"{name}.new")[0] == 0
+    assert load("on.new").weights == load("off.new").weights
+    assert main("explain", "on", "--text", "win a prize")[0] == 0

@@ -1,9 +1,15 @@
 import copy
 import itertools
 import math
+import os
 import pickle
 import random
+import shutil
+import subprocess
 import sys
+import sysconfig
+import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +26,7 @@ from hypothesis.stateful import (
 from interpreter import run
 from pairwise import pairwise
 
+import stream_pegasos
 from stream_pegasos import _pure, engine
 from stream_pegasos._pure import Row
 from stream_pegasos._pure.kernel import best_mixture, look_up_loss, value_of_mixture
@@ -1005,6 +1012,39 @@ def test_without_a_compiled_engine_the_pure_one_says_so_once():
     assert run(WITHOUT_COMPILED, STREAM_PEGASOS_ENGINE="pure") == ["pure", []]
     name, said = run(WITHOUT_COMPILED, STREAM_PEGASOS_ENGINE="compiled")
     assert "compiler" in name and said == []
+
+
+@pytest.mark.parametrize("where", ["source folder", "installed", "for another Python"])
+def test_the_warning_tells_the_true_cause_and_cure(where, tmp_path):
+    source = Path(stream_pegasos.__file__).parent
+    shutil.copytree(source, tmp_path / "stream_pegasos", ignore=shutil.ignore_patterns("*.so", "*.c", "__pycache__"))
+    if where == "source folder":
+        (tmp_path / "pyproject.toml").touch()
+    if where == "for another Python":
+        (tmp_path / "stream_pegasos" / f"_compiled{sysconfig.get_config_var('EXT_SUFFIX')}").write_bytes(b"other")
+    code = """
+        import sys
+
+        # An editable install finds modules that a copy lacks.
+        sys.meta_path = [finder for finder in sys.meta_path if "editable" not in repr(finder)]
+        import stream_pegasos; print(stream_pegasos.__file__)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        cwd=tmp_path,
+        env={**os.environ, "STREAM_PEGASOS_ENGINE": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith(str(tmp_path))
+    assert {
+        "source folder": f"source folder {tmp_path}, where no engine was built",
+        "installed": "installed without a C compiler",
+        "for another Python": "the compiled one cannot be loaded (",
+    }[where] in done.stderr
+    cure = f"{sys.executable} -m pip install -e {tmp_path}"
+    assert (cure in done.stderr) == (where == "source folder")
 
 
 def test_importing_pulls_in_nothing_optional():

@@ -1,14 +1,15 @@
 import itertools
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_pegasos import MulticlassPegasosClassifier, OrdinalPegasosClassifier, PegasosClassifier
-from stream_pegasos.labels import Classes, Labels, check_label, label_array, label_list
+from stream_pegasos import AdaptiveClassifier, MulticlassPegasosClassifier, OrdinalPegasosClassifier, PegasosClassifier
+from stream_pegasos.labels import Classes, Labels, are_clear, check_label, label_array, label_list
 
 
 def after(*met, pos_label=None):
@@ -389,3 +390,49 @@ def test_a_single_label_is_not_many(kind, y, unchanged):
     model = kind()
     with unchanged(model), pytest.raises(TypeError, match="y must be a sequence of labels, not a single"):
         model.learn_many([{"a": 1.0}] * 4, y)
+
+
+# --- which label is the positive one, where a decision rests on it ----------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{"threshold": 0.9}, {"max_false_positive_rate": 0.1}])
+@pytest.mark.parametrize("pair", [("ham", "spam"), (1, 2), (0, 2), (0, -1), ("0", "1"), ("no", "yes")])
+def test_it_must_be_said_before_anything_is_learned(options, pair, unchanged):
+    """Whichever label comes first, alone or in the middle of others."""
+    for first, second in (pair, pair[::-1]):
+        model = AdaptiveClassifier(**options)
+        refused = [[first, second]] if are_clear([first]) else [[first], [first, second], [second, first]]
+        with unchanged(model):
+            for y in refused:
+                with pytest.raises(ValueError, match="pos_label"):
+                    model.learn_many([{"x": 1.0}] * len(y), y)
+            if len(refused) > 1:
+                with pytest.raises(ValueError, match=re.escape(repr(first))):
+                    model.learn_one({"x": 1.0}, first)
+        given = AdaptiveClassifier(**options, pos_label=second)
+        given.learn_many([{"x": 1.0}, {"z": 1.0}], [first, second])
+        assert given.classes == (first, second)
+
+
+@pytest.mark.parametrize(
+    "pair", [(False, True), (0, 1), (-1, 1), ("false", "true"), ("False", "True"), ("FALSE", "TRUE")]
+)
+def test_labels_that_say_themselves_which_is_positive(pair):
+    """Whichever comes first, and with a decision or without."""
+    for options, order in itertools.product(({}, {"threshold": 0.9}), (pair, pair[::-1])):
+        model = AdaptiveClassifier(**options)
+        for label in order:
+            model.learn_one({"x": 1.0}, label)
+        assert model.classes == pair and list(map(type, model.classes)) == list(map(type, pair))
+
+
+@pytest.mark.parametrize("given", [True, False, 1, 0, "true", "false", "True", "1", "0"])
+@pytest.mark.parametrize("pair", [(False, True), (0, 1), ("false", "true"), ("False", "True"), ("FALSE", "TRUE")])
+def test_a_bool_and_0_and_1_stand_for_their_texts(given, pair):
+    positive = pair[str(given).lower() in ("true", "1")]
+    for order in (pair, pair[::-1]):
+        model = PegasosClassifier(pos_label=given)
+        for label in order:
+            model.learn_one({"x": 1.0}, label)
+        assert model.classes[1] == positive and type(model.classes[1]) is type(positive)
+        assert model.classes[0] in pair and type(model.classes[0]) is type(positive)

@@ -5,8 +5,14 @@ import pickle
 import threading
 
 import pytest
+from interpreter import run
 
 from stream_pegasos import (
+    AdaptiveClassifier,
+    HashedBagOfWords,
+    KernelPegasosClassifier,
+    MulticlassPegasosClassifier,
+    PegasosClassifier,
     PegasosTextClassifier,
 )
 from stream_pegasos.locks import Lock
@@ -44,3 +50,114 @@ def test_the_parts_of_a_text_model_share_a_lock_and_copies_share_none():
 
 
 # --- stress -----------------------------------------------------------------------------------------------------------
+
+
+SHARED = """
+    import json, sys, threading
+    from river import optim
+    from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, KernelPegasosClassifier, PegasosClassifier
+    from stream_pegasos import PegasosTextClassifier
+
+    sys.setswitchinterval(1e-5)
+    bag = HashedBagOfWords()
+    texts = [" ".join(f"w{j}" for j in range(i, i + 1 + i * 37 % 100)) for i in range(40)]
+    labels = [i % 2 == 0 for i in range(40)]
+
+    def classifiers():
+        yield PegasosClassifier(initializer=optim.initializers.Normal(seed=1), t0=10.0)
+        yield PegasosClassifier(initializer=optim.initializers.Normal(seed=1), t0=10.0, batch_size=3, average=True)
+        yield AdaptiveClassifier()
+        yield KernelPegasosClassifier(kernel=lambda x, z: float(len(x.keys() & z.keys())), budget=5)
+
+    def learned(bag):
+        models = [PegasosTextClassifier(bag, classifier) for classifier in classifiers()]
+        for model in models:
+            for text, label in zip(texts, labels):
+                model.learn_one(text, label)
+        return [model.decision_function_many(texts).tolist() for model in models]
+
+    done = threading.Event()
+
+    def use():
+        other, i = PegasosTextClassifier(bag), 0
+        while not done.is_set():
+            bag.transform_one(texts[i % 40])
+            other.predict_one(texts[-1 - i % 40])
+            i += 1
+
+    threads = [threading.Thread(target=use) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    shared = learned(bag)
+    done.set()
+    for thread in threads:
+        thread.join()
+    print(json.dumps(shared == learned(HashedBagOfWords())))
+"""
+
+
+def test_an_example_is_not_replaced_by_who_shares_the_features():
+    """Python runs in the middle of a step where there is an initializer, or a kernel that is a function."""
+    assert run(SHARED, timeout=100) is True
+
+
+class Odd:
+    """A number that does something else when it is read."""
+
+    def __init__(self, value, also):
+        self.value, self.also = value, also
+
+    def __float__(self):
+        self.also()
+        return self.value
+
+
+@pytest.mark.parametrize(
+    "make", [PegasosClassifier, AdaptiveClassifier, MulticlassPegasosClassifier, KernelPegasosClassifier]
+)
+def test_a_value_that_uses_the_model_when_it_is_read_hangs_nobody(make):
+    """It finds the model as it is before the call, or is told that this is in the middle of one."""
+    model, expected, seen = make(), make(), []
+    for learner in (model, expected):
+        learner.learn_many([{"a": 1.0}, {"b": 1.0}], [True, False])
+
+    def also():
+        seen.append(model.predict_one({"a": 1.0}))
+        model.learn_one({"c": 1.0}, True)
+
+    work = threading.Thread(target=lambda: model.learn_one({"a": Odd(2.0, also), "new": 1.0}, True), daemon=True)
+    work.start()
+    work.join(20)
+    assert not work.is_alive()
+    for _ in seen[: model.n_iterations > expected.n_iterations]:
+        expected.learn_one({"c": 1.0}, True)
+    try:
+        model.learn_many([{"d": 1.0}, {"a": Odd(2.0, also)}], [False, True])
+    except RuntimeError as error:
+        assert "of this very thread" in str(error)
+    model.learn_one({"e": 1.0}, False)
+    assert model.predict_one({"b": 1.0}) is False
+
+
+class Liar(str):
+    """A text whose methods say what is not true."""
+
+    def lower(self):
+        return 5
+
+    def __contains__(self, other):
+        return True
+
+    def __str__(self):
+        return "not this"
+
+    def __len__(self):
+        return 3
+
+
+def test_a_text_whose_methods_lie_is_the_text_that_it_is():
+    text = "\u03a3\u0399\u03a3 Two WORDS \u0130"
+    for options in ({}, {"analyzer": "char"}, {"token_pattern": r"[a-z]+"}, {"strip_accents": "unicode"}):
+        bag, other = HashedBagOfWords(**options), HashedBagOfWords(**options)
+        assert bag.transform_one(Liar(text)) == other.transform_one(text)
+        assert (bag.transform_many([Liar(text)]) != other.transform_many([text])).nnz == 0

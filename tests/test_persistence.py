@@ -11,7 +11,7 @@ import textwrap
 import numpy as np
 import orjson
 import pytest
-from forging import forge, put_together, take_apart
+from forging import forge, put_together, state_arrays, take_apart
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from river import drift, optim
@@ -29,7 +29,7 @@ from stream_pegasos import (
     PegasosTextClassifier,
     persistence,
 )
-from stream_pegasos.persistence import pack, unpack
+from stream_pegasos.persistence import load_with_progress, pack, unpack
 
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="this is about POSIX files")
 
@@ -782,3 +782,63 @@ def test_progress_stands_beside_the_model(progress, path):
     assert stream_pegasos.load(path).weights == model.weights
     model.save(path)
     assert persistence.load_with_progress(path)[1] is None
+
+
+def test_what_is_saved_is_loaded_however_much_it_is(path):
+    """Names of features, stop words and progress of more than the 100 MB that a header may have."""
+    model = PegasosClassifier()
+    names = [f"{i} {'long' * 30_000}" for i in range(900)]
+    model.learn_one(dict.fromkeys(names, 1.0), 1)
+    model.snapshot(progress=["x" * 110_000_000]).write(path)
+    loaded, progress = load_with_progress(path)
+    assert loaded.weights == model.weights and len(progress[0]) == 110_000_000
+    text_model = PegasosTextClassifier(HashedBagOfWords(stop_words=names))
+    text_model.save(path)
+    assert set(stream_pegasos.load(path).features.stop_words) == set(names)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda texts, ends: (texts, ends[:-1]),
+        lambda texts, ends: (texts, ends[1:]),
+        lambda texts, ends: (texts, ends[:0]),
+        lambda texts, ends: (texts, ends + 1),
+        lambda texts, ends: (texts, ends * -1),
+        lambda texts, ends: (texts, np.where(ends == ends[1], ends[-1] + 5, ends)),
+        lambda texts, ends: (texts, np.where(ends == ends[2], 0, ends)),
+        lambda texts, ends: (texts, ends.astype(np.float64)),
+        lambda texts, ends: (texts, ends.reshape(1, -1)),
+        lambda texts, ends: (texts[:-1], ends),
+        lambda texts, ends: (texts.view(np.int8), ends),
+        lambda texts, ends: (np.where(texts == ord('"'), 0xFF, texts).astype(np.uint8), ends),
+        lambda texts, ends: (np.where(texts == ord('"'), ord("["), texts).astype(np.uint8), ends),
+        lambda texts, ends: (np.concatenate([texts, texts]), np.concatenate([ends, ends[-1] + ends[1:]])),
+    ],
+    ids=range(14),
+)
+def test_names_that_cannot_be_are_refused(change, path):
+    classifier("default").save(path)
+    arrays, header = take_apart(path)
+    texts = state_arrays(header["state"])
+    arrays["names"], arrays["name_offsets"] = change(texts["names"], texts["name_offsets"])
+    put_together(path, arrays, header)
+    fails_in_one_line(path)
+
+
+def test_names_nested_deeper_than_files_hold_are_refused_when_they_are_learned(unchanged):
+    model, name = PegasosClassifier(), "x"
+    for _ in range(32):
+        name = (name,)
+    model.learn_one({name: 1.0}, True)
+    with unchanged(model):
+        for deeper in ((name,), ((("a", (name, 1)), 2),)):
+            with pytest.raises(ValueError, match="nested more than 32 deep"):
+                model.learn_one({deeper: 1.0}, True)
+            with pytest.raises(ValueError, match="nested more than 32 deep"):
+                model.learn_many([{"new": 1.0}, {deeper: 1.0}], [True, False])
+
+
+def test_what_is_no_regular_file_is_no_model():
+    with pytest.raises(ValueError, match=r"^/dev/null is no model: it is no regular file$"):
+        stream_pegasos.load("/dev/null")

@@ -1027,3 +1027,31 @@ def test_a_token_from_a_file(serve, tmp_path):
     served = serve("--token-file", tmp_path / "token")
     refused(served.client.post("/learn", json=GOOD), 401, "token")
     ok(served.client.post("/learn", json=GOOD, headers={"authorization": "Bearer secret"}))
+
+
+def test_a_model_whose_texts_stand_in_a_field_takes_them_as_they_are():
+    model = PegasosTextClassifier().clone({"features": {"on": "body"}})
+    plain = PegasosTextClassifier()
+    with serving(Service(model)) as client, serving(Service(plain)) as other:
+        for path in ("/learn", "/predict"):
+            body = MESSAGES[:40] if path == "/learn" else [{"text": message["text"]} for message in MESSAGES[:40]]
+            assert ok(client.post(path, json=body)) == ok(other.post(path, json=body))
+        text = {"text": MESSAGES[0]["text"]}
+        assert ok(client.post("/explain", json=text)) == ok(other.post("/explain", json=text))
+        assert ok(client.get("/monitor"))["words"] == ok(other.get("/monitor"))["words"]
+
+
+def test_one_label_leaves_room_for_others(client):
+    (answer,) = ok(client.post("/learn", json=[{"text": "win a prize", "label": "spam"}]))
+    assert (answer["label"], answer["probability"]) == (None, None)
+    answer = ok(client.post("/predict", json={"text": "lunch at noon?"}))
+    assert (answer["label"], answer["probability"]) == ("spam", pytest.approx(2 / 3))
+
+
+def test_which_label_is_positive_must_be_said_where_a_decision_rests_on_it():
+    model = PegasosTextClassifier(classifier=AdaptiveClassifier(max_false_positive_rate=0.1))
+    with serving(Service(model)) as client:
+        response = client.post("/learn", json=[{"text": "a", "label": "spam"}, {"text": "b", "label": "ham"}])
+        assert response.status_code == 422 and "pos_label" in response.json()["detail"]
+        assert ok(client.get("/monitor"))["n"] == 0 and model.n_iterations == 0
+        ok(client.post("/learn", json=[{"text": "a", "label": True}, {"text": "b", "label": False}]))

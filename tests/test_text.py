@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from river import bandit, compose, drift, evaluate, metrics, model_selection, multiclass, optim, stream
+from river import bandit, compose, drift, evaluate, metrics, model_selection, multiclass, optim, stream, utils
 
 from stream_pegasos import (
     AdaptiveClassifier,
@@ -640,3 +640,49 @@ def test_few_features_and_many_texts_in_one_call(classifier, max_features):
         twin.learn_one(text, label)
         assert len(twin.weights) <= max_features
     assert model.weights == twin.weights and len(model.weights) <= max_features
+
+
+# --- parts and parameters ---------------------------------------------------------------------------------------------
+
+
+def test_parameters_of_a_part_are_changed_in_a_clone():
+    model = PegasosTextClassifier()
+    model.learn_one("cheap pills", "spam")
+    clone = model.clone({"classifier": {"learning_rate": 2.0}, "features": {"on": "body"}})
+    assert (clone.classifier.learning_rate, clone.classifier.margin) == (2.0, 5.0)
+    assert (clone.features.on, clone.features.prefix_length) == ("body", 4)
+    assert clone.n_iterations == 0 and model.classifier.learning_rate == 0.5 and model.features.on is None
+    assert type(model.clone({"classifier": PegasosClassifier(l2=0.5)}).classifier) is PegasosClassifier
+    grid = {"classifier": {"learning_rate": [0.1, 1.0], "half_life": [None, 100]}, "features": {"binary": [False]}}
+    models = utils.expand_param_grid(model, grid)
+    options = [(each.classifier.learning_rate, each.classifier.half_life) for each in models]
+    assert options == [(0.1, None), (0.1, 100), (1.0, None), (1.0, 100)]
+    assert all((each.features.binary, each.features.prefix_length) == (False, 4) for each in models)
+    chosen = model_selection.BanditClassifier(
+        models, metric=metrics.Accuracy(), policy=bandit.EpsilonGreedy(0.1, seed=1)
+    )
+    for text, label in messages(60):
+        chosen.predict_one(text)
+        chosen.learn_one(text, label)
+    assert max(each.n_iterations for each in chosen) > 0
+
+
+def test_a_series_of_texts_gives_a_series_of_labels():
+    model = PegasosTextClassifier()
+    texts, y = map(list, zip(*messages(40), strict=True))
+    series = pd.Series(texts, index=[f"row {i}" for i in range(40)])
+    model.learn_many(series, pd.Series(y))
+    labels, probabilities = model.predict_many(series), model.predict_proba_many(series)
+    assert isinstance(labels, pd.Series) and labels.to_list() == model.predict_many(texts).tolist()
+    assert probabilities.to_numpy().tolist() == model.predict_proba_many(texts).tolist()
+    assert list(labels.index) == list(probabilities.index) == list(series.index)
+
+
+@pytest.mark.parametrize("X", [pd.DataFrame({"text": ["a"]}), {"text": "a"}, [{"text": "a"}]], ids=range(3))
+def test_what_has_its_text_in_a_field_says_how_to_name_the_field(X):
+    model = PegasosTextClassifier()
+    for call in (model.predict_many, lambda X: model.learn_many(X, ["ham"])):
+        with pytest.raises(TypeError, match=r"on=|a sequence of texts, not a single dict"):
+            call(X)
+    with pytest.raises(TypeError, match="on='NAME'"):
+        model.learn_one({"text": "a"}, "ham")

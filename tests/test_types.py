@@ -1,0 +1,54 @@
+"""What a type checker says of code that uses the package."""
+
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import stream_pegasos
+
+RIGHT = """
+from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, PegasosTextClassifier
+from stream_pegasos import __version__, load
+from stream_pegasos.classifier import Classifier
+
+classifier = PegasosClassifier(average="weighted", class_weight="balanced")
+model = PegasosTextClassifier(HashedBagOfWords(norm=None), classifier)
+again: PegasosTextClassifier = PegasosTextClassifier.load("model")
+any_model: Classifier = load("model")
+text: str = __version__
+changed: PegasosTextClassifier = model.clone({"classifier": {"l2": 1.0}})
+"""
+WRONG = [
+    "PegasosTextClassifier(classifier=42)",
+    "PegasosTextClassifier(features='words')",
+    "AdaptiveClassifier(loss='foo')",
+    "AdaptiveClassifier(class_weight='balance')",
+    "PegasosClassifier(average='weights')",
+    "PegasosClassifier(counter='some')",
+    "HashedBagOfWords(analyzer='words')",
+    "HashedBagOfWords(norm='l3')",
+    "load('model') + 1",
+]
+
+
+def test_the_version_is_that_of_the_distribution():
+    assert stream_pegasos.__version__ == version("stream-pegasos")
+
+
+@pytest.mark.heavy
+def test_what_is_wrong_is_found_and_what_is_right_is_not(tmp_path):
+    lines = [*RIGHT.splitlines(), *WRONG]
+    (tmp_path / "use.py").write_text("\n".join(lines))
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "use.py"],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(Path(stream_pegasos.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+    )
+    found = {int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error:" in line}
+    assert found == {lines.index(wrong) + 1 for wrong in WRONG}, done.stdout
