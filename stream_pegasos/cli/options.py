@@ -254,6 +254,9 @@ CheckpointSeconds = Annotated[
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that --save wrote.", show_default=False)]
 
 
+NO_BREAK = "\u2011"  # a hyphen at which no line ends
+
+
 class Command(TyperCommand):
     """A command whose help has its options in groups, with whole names."""
 
@@ -262,11 +265,14 @@ class Command(TyperCommand):
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:
+                name, text = record
                 other = "Arguments" if parameter.param_type_name == "argument" else "Options"
-                groups.setdefault(getattr(parameter, "rich_help_panel", None) or other, []).append(record)
-        for name, records in groups.items():
-            with formatter.section(name):
+                group = groups.setdefault(getattr(parameter, "rich_help_panel", None) or other, [])
+                group.append((name, text.replace("-", NO_BREAK)))  # or lines would end within names of options
+        for title, records in groups.items():
+            with formatter.section(title):
                 formatter.write_dl(records)
+        formatter.buffer = [part.replace(NO_BREAK, "-") for part in formatter.buffer]
 
 
 def with_options(function: Callable[..., None]) -> Callable[..., None]:
