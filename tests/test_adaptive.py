@@ -601,13 +601,24 @@ def test_on_a_stream_each_example_is_learned_once_though_a_detector_raises():
     blocks = list(predict_learn(model, stream, lambda example, reason: refused.append((example, reason))))
     n = sum(len(predictions) for predictions, _ in blocks)
     assert (n, model.n_iterations, len(refused)) == (49, 49, 1)
-    assert refused[0][0] in stream and "the detector is ill" in refused[0][1]
+    assert "the detector is ill" in refused[0][1]
+    expected = AdaptiveClassifier()
+    expected.learn_many(*columns(example for example in stream if example is not refused[0][0]))
+    assert model.weights == pytest.approx(expected.weights)
     model = AdaptiveClassifier(drift_detector=Failing(13))
     assert learn(model, stream, lambda *_: None) == model.n_iterations == 50  # it is well again when asked once more
     model = AdaptiveClassifier(drift_detector=Failing(13, RuntimeError))
     with pytest.raises(PartlyLearnedError) as raised:
         learn(model, stream, lambda *_: None)
     assert raised.value.n_learned == model.n_iterations
+
+
+def test_a_detector_that_detects_nothing_changes_no_decision():
+    stream = list(noisy_stream(400))
+    options = {"pos_label": "spam", "max_false_positive_rate": 0.1}
+    models = [AdaptiveClassifier(**options), AdaptiveClassifier(**options, drift_detector=drift.NoDrift())]
+    assert "spam" in prequential(models[0], *columns(stream)) == prequential(models[1], *columns(stream))
+    assert models[0].weights == models[1].weights
 
 
 def test_a_detector_that_raises_for_one_example_leaves_the_model_as_it_was(unchanged):
