@@ -91,6 +91,7 @@ class Checkpoints:
         self._is_whole = False  # whether the file at `path` is worth keeping when a newer one comes
         self._n_new = 0
         self._closing = False
+        self._last = True  # whether there is to be a last checkpoint
         self._due = threading.Event()
         self._thread: threading.Thread | None = None
         self._lock: int | None = None  # the file that keeps other processes off
@@ -172,8 +173,13 @@ class Checkpoints:
         if self._n_new >= self.every:
             self._due.set()
 
-    def close(self) -> None:
+    def close(self, last: bool = True) -> None:
         """Write a last checkpoint, if `start` was called, and let others on.
+
+        Parameters
+        ----------
+        last
+            Whether to write it.
 
         Raises
         ------
@@ -181,7 +187,7 @@ class Checkpoints:
             If it could not be written.
         """
         if self._thread is not None:
-            self._closing = True
+            self._closing, self._last = True, last
             self._due.set()
             self._thread.join()
             self._thread = None
@@ -203,8 +209,8 @@ class Checkpoints:
             self._due.wait(self.seconds)
             self._due.clear()
             last = self._closing
-            # The last one is written in any case: so there is a file also where nothing came.
-            if self._n_new or last:
+            # The last one is written in any case, if it is wanted: so there is a file also where nothing came.
+            if self._last if last else self._n_new:
                 self._write()
 
     def _write(self) -> None:

@@ -57,9 +57,12 @@ class PartlyLearnedError(RuntimeError):
     """
 
     def __init__(self, n_learned: int, outcomes: Outcomes, reason: Exception) -> None:
-        super().__init__(f"example {n_learned} cannot be learned, those before it are learned: {reason}")
+        super().__init__(n_learned, outcomes, reason)
         self.n_learned = n_learned
         self.outcomes = outcomes
+
+    def __str__(self) -> str:
+        return f"an example cannot be learned, though {self.n_learned} before it in the call are: {self.args[2]}"
 
 
 class Classifier(Saveable, base.MiniBatchClassifier):
@@ -348,6 +351,14 @@ class Classifier(Saveable, base.MiniBatchClassifier):
     @property
     def n_iterations(self) -> int:
         raise NotImplementedError
+
+    @property
+    def weights(self) -> Any:
+        raise AttributeError(f"{type(self).__name__} has no weights")
+
+    @property
+    def intercept(self) -> Any:
+        raise AttributeError(f"{type(self).__name__} has no intercept")
 
     def _probabilities_of_only(self, label: Label | None) -> dict[Any, float]:
         """While one label at most has been met: what is left is for those to come."""

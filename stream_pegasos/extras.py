@@ -10,10 +10,12 @@ __all__ = ["missing"]
 
 def missing(what: str, extra: str, error: ImportError) -> ImportError:
     """An error that says what is missing, with a command that installs it where this Python looks for it."""
-    from importlib.metadata import requires
+    from importlib.metadata import PackageNotFoundError, requires
 
-    marker = f'extra == "{extra}"'
-    needed = [line.partition(";")[0].strip() for line in requires("stream-pegasos") or () if marker in line]
+    marker, name = f'extra == "{extra}"', (error.name or "").partition(".")[0]
+    try:
+        needed = [line.partition(";")[0].strip() for line in requires("stream-pegasos") or () if marker in line]
+    except PackageNotFoundError:  # it runs from its source folder
+        needed = [name.replace("_", "-")]
     command = shlex.join([sys.executable, "-m", "pip", "install", *needed])
-    name = (error.name or "").partition(".")[0]
     return ImportError(f"{what} needs {name}: {command}", name=name)

@@ -150,7 +150,7 @@ def written_like(label: Label, other: Label | None) -> Label:
         return label if truth is None else truth
     if isinstance(other, int):
         return int(truth)
-    return next((pair[truth] for pair in TRUTHS if other in pair), label)
+    return next((pair[truth] for pair in (*TRUTHS, ("0", "1")) if other in pair), label)
 
 
 # The texts of false and true.

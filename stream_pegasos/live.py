@@ -6,7 +6,6 @@ import itertools
 import queue
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
 from time import sleep
 from typing import Any
 
@@ -14,8 +13,8 @@ from stream_pegasos.checkpoints import Checkpoints
 from stream_pegasos.checks import LARGEST_COUNT, check_integer
 from stream_pegasos.labels import Label
 from stream_pegasos.persistence import Snapshot
-from stream_pegasos.prequential import predict, predict_learn
-from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Source, StreamError
+from stream_pegasos.prequential import predict_accepted, predict_learn
+from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Source, StreamError, of_any_server
 
 __all__ = ["Live"]
 
@@ -107,7 +106,8 @@ class Live:
         self.n_read = progress.get("n_read", 0)
         self.n_learned = progress.get("n_learned", 0)
         self._sources = [source] if labels is None else [source, labels]
-        self._positions = [progress.get("position"), progress.get("label_position")]
+        positions = [progress.get("position"), progress.get("label_position")]
+        self._positions = [of_any_server(position) if moved else position for position in positions]
         self._join = None if labels is None else LabelJoin(window)
         if self._join is not None and "join" in progress:
             try:
@@ -151,9 +151,7 @@ class Live:
                 kept = "" if self._checkpoints is None else "; they are when the run goes on"
                 self._on_event(f"{len(self._unsent):,} answers were not sent{kept}")
             if self._checkpoints is not None:
-                # There is no last one where messages were learned in part; what made it so is told, not that.
-                with suppress(OSError) if self._torn else nullcontext():
-                    self._checkpoints.close()
+                self._checkpoints.close(last=not self._torn)  # none of what was learned in part
 
     def stop(self) -> None:
         """End soon, with what has been read; from any thread or from a signal handler."""
@@ -251,20 +249,31 @@ class Live:
             early = None if self._join is None else self._join.add_message(example)
             if early is not None or end == len(examples):
                 these, begin = examples[begin:end], end
-                predictions = predict(self.model, [each.x for each in these])
-                pairs = zip(these, predictions, strict=True)
-                answers += [Answer(each.id, said.label, said.probability) for each, said in pairs]
+                answers += self._predict(these, told=True)
             if early is not None:
                 self._learn([early])
         return answers
+
+    def _predict(self, examples: list[Example], told: bool) -> list[Answer]:
+        """The answer to each; an empty one where the model refuses it, which is told unless it has been."""
+
+        def refuse(number: int, reason: str) -> None:
+            if told:
+                self._on_bad(examples[number], reason)
+
+        predictions = predict_accepted(self.model, [example.x for example in examples], refuse)
+        pairs = zip(examples, predictions, strict=True)
+        return [
+            Answer(each.id, None, None) if said is None else Answer(each.id, said.label, said.probability)
+            for each, said in pairs
+        ]
 
     def _learn(self, examples: list[Example]) -> list[Answer]:
         """Predict each example, then learn it; one that the model refuses is passed over."""
         answers: list[Answer] = []
 
         def refuse(example: Any, reason: str) -> None:
-            (prediction,) = predict(self.model, [example.x])
-            answers.append(Answer(example.id, prediction.label, prediction.probability))
+            answers.extend(self._predict([example], told=False))
             self._on_bad(example, reason)
 
         for fault, group in itertools.groupby(examples, lambda example: self._label_fault(example.y)):

@@ -337,8 +337,11 @@ class ExampleError(ValueError):
     """
 
     def __init__(self, message: str, example: Example) -> None:
-        super().__init__(message)
+        super().__init__(message, example)
         self.example = example
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 @dataclass(slots=True)
@@ -400,8 +403,8 @@ def evaluate(
     Raises
     ------
     ExampleError
-        If the model refuses an example and there is no `on_refused`, or the first one since no `pos_label` says which
-        label is the positive one; all examples before it are learned.
+        If the model refuses an example and there is no `on_refused`, or since no `pos_label` says which label is the
+        positive one; all examples before it are learned.
     ValueError
         If `delay` is negative, `batch` is below 1, or the model is one of several classes.
 
@@ -497,11 +500,15 @@ def _late(model: Any, chunks: Iterable[list[Example]], delay: int, on_refused: O
         try:
             outcomes.append(_learn_one(model, *waiting.popleft()))
         except ExampleError as error:
-            _pass_over(model, error, on_refused)
+            _pass_over(error, on_refused)
 
     for chunk in chunks:
         for example in chunk:
-            waiting.append((example, _predict_one(model, example)))
+            try:
+                waiting.append((example, _predict_one(model, example)))
+            except ExampleError as error:
+                _pass_over(error, on_refused)
+                continue
             if len(waiting) > delay:
                 known = None not in model.classes
                 learn_next()
@@ -524,6 +531,21 @@ class Prediction(NamedTuple):
     label: Any
     probability: float | None
     margin: float
+
+
+def predict_accepted(model: Any, X: list[Any], on_refused: Callable[[int, str], None]) -> list[Prediction | None]:
+    """A prediction for each example, `None` for those that the model refuses, which are told by their numbers."""
+    try:
+        return list(predict(model, X))
+    except REFUSALS:
+        predictions: list[Prediction | None] = []
+        for number, x in enumerate(X):
+            try:
+                predictions += predict(model, [x])
+            except REFUSALS as error:
+                on_refused(number, str(error))
+                predictions.append(None)
+        return predictions
 
 
 def predict(model: Any, X: list[Any]) -> list[Prediction]:
@@ -562,13 +584,13 @@ def predict_learn(
                 done += len(block[0])
                 yield block
         except ExampleError as error:
-            _pass_over(model, error, on_refused)
+            _pass_over(error, on_refused)
             done += 1
 
 
-def _pass_over(model: Any, error: ExampleError, on_refused: OnRefused | None) -> None:
-    """Tell of an example that is refused; where the first one is for want of `pos_label`, all others would be, too."""
-    if on_refused is None or (isinstance(error.__cause__, PositiveLabelError) and model.classes == (None, None)):
+def _pass_over(error: ExampleError, on_refused: OnRefused | None) -> None:
+    """Tell of an example that is refused; not where `pos_label` is missing, as others would be refused, too."""
+    if on_refused is None or isinstance(error.__cause__, PositiveLabelError):
         raise error
     on_refused(error.example, str(error))
 
@@ -605,7 +627,10 @@ def _block(model: Any, labels: list[Any], outcomes: Any) -> tuple[list[Predictio
 
 
 def _predict_learn_one(model: Any, example: Example) -> tuple[list[Prediction], Outcomes]:
-    predictions = predict(model, [example[0]])
+    try:
+        predictions = predict(model, [example[0]])
+    except REFUSALS as error:
+        raise ExampleError(str(error), example) from error
     return predictions, _outcomes([_learn_one(model, example, _predict_one(model, example))])
 
 
@@ -618,8 +643,11 @@ class _Prediction(NamedTuple):
 
 def _predict_one(model: Any, example: Example) -> _Prediction:
     x = example[0]
-    label, margin, positive = model.predict_one(x), model.decision_function_one(x), model.classes[1]
-    probability = 0.5 if None in model.classes else model.predict_proba_one(x)[positive]
+    try:
+        label, margin, positive = model.predict_one(x), model.decision_function_one(x), model.classes[1]
+        probability = 0.5 if None in model.classes else model.predict_proba_one(x)[positive]
+    except REFUSALS as error:
+        raise ExampleError(str(error), example) from error
     return _Prediction(label, margin, probability, positive)
 
 
@@ -644,23 +672,25 @@ def learn(model: Any, chunk: list[Example], on_refused: OnRefused | None = None)
         If the model refuses an example; all examples before it are learned.
 
     """
-    n_learned = 0
     try:
         model.learn_many(*_columns(chunk))
         return len(chunk)
     except PartlyLearnedError as error:
         if not isinstance(error.__cause__, REFUSALS):
             raise
-        n_learned = error.n_learned
+        n = error.n_learned
+        _pass_over(ExampleError(str(error.__cause__), chunk[n]), on_refused)
+        return n + learn(model, chunk[n + 1 :], on_refused)
     except REFUSALS:
         pass  # nothing was learned
-    for example in chunk[n_learned:]:
+    n = 0
+    for example in chunk:
         try:
             _learn(model, example)
-            n_learned += 1
+            n += 1
         except ExampleError as error:
-            _pass_over(model, error, on_refused)
-    return n_learned
+            _pass_over(error, on_refused)
+    return n
 
 
 def _learn(model: Any, example: Example) -> None:

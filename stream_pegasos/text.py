@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from numpy.typing import NDArray
 
@@ -109,11 +109,11 @@ class PegasosTextClassifier(Classifier):
 
     @property
     def weights(self) -> dict[Any, Any]:
-        return cast(Any, self.classifier).weights  # type: ignore[no-any-return]
+        return self.classifier.weights  # type: ignore[no-any-return]
 
     @property
     def intercept(self) -> Any:
-        return cast(Any, self.classifier).intercept
+        return self.classifier.intercept
 
     def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
         """A fresh model with the same parameters, but for new ones.
@@ -126,7 +126,7 @@ class PegasosTextClassifier(Classifier):
             Whether what is no parameter is copied, too.
         """
         params = {
-            name: getattr(self, name).clone(value) if isinstance(value, dict) else value
+            name: getattr(self, name).clone(value) if isinstance(value, dict) and hasattr(self, name) else value
             for name, value in (new_params or {}).items()
         }
         return super().clone(params, include_attributes)

@@ -587,6 +587,7 @@ def test_a_detector_that_raises_leaves_learned_what_is_told(error, labels):
         model.learn_many(X, y)
     n = raised.value.n_learned
     assert 0 < n < 12 and model.n_iterations == n and type(raised.value.__cause__) is error
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
     margins = expected.predict_learn_many(X[:n], y[:n])
     assert raised.value.outcomes.decided_on == pytest.approx(margins)
     assert model.classes == expected.classes and model.weights == pytest.approx(expected.weights)
@@ -606,7 +607,9 @@ def test_on_a_stream_each_example_is_learned_once_though_a_detector_raises():
     expected.learn_many(*columns(example for example in stream if example is not refused[0][0]))
     assert model.weights == pytest.approx(expected.weights)
     model = AdaptiveClassifier(drift_detector=Failing(13))
-    assert learn(model, stream, lambda *_: None) == model.n_iterations == 50  # it is well again when asked once more
+    told = []
+    assert learn(model, stream, lambda example, _: told.append(example)) == model.n_iterations == 49
+    assert told == [refused[0][0]]
     model = AdaptiveClassifier(drift_detector=Failing(13, RuntimeError))
     with pytest.raises(PartlyLearnedError) as raised:
         learn(model, stream, lambda *_: None)

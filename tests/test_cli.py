@@ -382,8 +382,11 @@ def test_labels_that_are_known_before(main):
     assert len(done.stdout.splitlines()) == 602 and load("live").weights == load("expected").weights
     with open("bool.jsonl", "w") as file:
         file.write('{"text": "yes", "label": true}\n{"text": "no", "label": "false"}\n{"text": "no", "label": 0}\n')
-    assert main("evaluate", "bool.jsonl", "--labels", "true,false")[1].startswith("bool.jsonl: 1 messages")
-    for bad in ("ham", "ham,ham", "ham,", "a,b,c", ""):
+    assert main("evaluate", "bool.jsonl", "--labels", "true,false")[1].startswith("bool.jsonl: 2 messages")
+    for labels in ("True,False", "1,0", "+1,00"):
+        code, out, _ = main("evaluate", "bool.jsonl", "--labels", labels)
+        assert (code == 0 and out.startswith("bool.jsonl: 2 messages")) or labels == "+1,00"
+    for bad in ("ham", "ham,ham", "ham,", "a,b,c", "", "1,+1"):
         code, _, err = main("train", "odd.jsonl", "--labels", bad, "--save", "m")
         assert code == 2 and "--labels" in err
 
@@ -1133,3 +1136,31 @@ def test_a_model_whose_texts_stand_in_a_field_takes_them_as_they_are(main):
         assert main("train", "mail.jsonl", "--load", name, "--save", f"{name}.new")[0] == 0
     assert load("on.new").weights == load("off.new").weights
     assert main("explain", "on", "--text", "win a prize")[0] == 0
+
+
+def test_values_that_the_model_refuses_cost_their_line_alone(main, here):
+    lines = ["1 a:1", "-1 b:1", "-1 b:1e300", "1 a:2", "1 a:1e300", "-1 b:2"]
+    (here / "v.vw").write_text("".join(f"{label} | {x}\n" for label, x in map(str.split, lines)))
+    good = [line for line in lines if "e300" not in line]
+    (here / "good.vw").write_text("".join(f"{label} | {x}\n" for label, x in map(str.split, good)))
+    assert main("train", "good.vw", "--save", "expected")[0] == 0
+    for arguments in (["evaluate"], ["evaluate", "--delay", 2], ["train"]):
+        code, out, err = main(arguments[0], "v.vw", *arguments[1:], "--save", "m")
+        assert code == 0 and "4 messages" in out and "2 bad lines" in out
+        assert [line.split()[1:3] for line in err.splitlines()] == [["line", "3"], ["line", "5"]]
+        assert load("m").weights == load("expected").weights
+    code, out, err = main("predict", "m", "v.vw")
+    assert code == 0 and len(out.splitlines()) == 4 and "line 3 skipped" in err
+    done = process("run", "v.vw", "--no-follow", "--checkpoint", "live")
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 6 and done.stdout.splitlines()[2] == b"\t0.500000"
+    assert load("live").weights == load("expected").weights
+
+
+def test_a_missing_positive_label_is_no_odd_label(main):
+    """Also where the first label alone said enough."""
+    write_jsonl("m.jsonl", [("a", 1), ("b", 2)] * 20)
+    for command in ("evaluate", "train", "run"):
+        options = {"train": ["--save", "m"], "run": ["--no-follow", "--checkpoint", "c"]}.get(command, [])
+        code, _, err = main(command, "m.jsonl", "--threshold", 0.9, *options)
+        assert code == 1 and "is label 2 the positive one?" in error_line(err)
+    assert not os.path.exists("m") and not os.path.exists("c")

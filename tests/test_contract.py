@@ -1145,3 +1145,21 @@ def test_in_the_text_model_it_is_the_pipeline_of_the_parts(case, features, tmp_p
         assert each.predict_proba_many(X) == pytest.approx(expected.predict_proba_many(matrix), **near)
         if case.has_weights:
             assert flat(each.weights) == pytest.approx(flat(expected.weights), rel=1e-6, abs=1e-7)
+
+
+@for_each([case for case in of_features if case.classes == TWO])
+def test_a_name_that_comes_again_with_nothing_is_no_feature(case):
+    """Each example but the first few is right by far, so that names come and go."""
+    known, another = case.labels
+    rows = [{"a": 1.0, "w": 0.01}, {"a": 1.0, "b": 1.0, "w": 0.0}, {"b": 1.0, "v": 0.0, "u": 1e-9}] * 3
+    labels = [known, another, another] * 3
+    one, many = case.make(), case.make()
+    for model in (one, many):
+        for _ in range(30):
+            model.learn_one({"a": 1.0}, known)
+            model.learn_one({"b": 1.0}, another)
+    for x, y in zip(rows, labels, strict=True):
+        one.learn_one(x, y)
+    many.learn_many(rows, labels)
+    if case.can_be_saved:
+        assert bits(case, one) == bits(case, many)

@@ -427,7 +427,9 @@ def test_labels_that_say_themselves_which_is_positive(pair):
 
 
 @pytest.mark.parametrize("given", [True, False, 1, 0, "true", "false", "True", "1", "0"])
-@pytest.mark.parametrize("pair", [(False, True), (0, 1), ("false", "true"), ("False", "True"), ("FALSE", "TRUE")])
+@pytest.mark.parametrize(
+    "pair", [(False, True), (0, 1), ("false", "true"), ("False", "True"), ("FALSE", "TRUE"), ("0", "1")]
+)
 def test_a_bool_and_0_and_1_stand_for_their_texts(given, pair):
     positive = pair[str(given).lower() in ("true", "1")]
     for order in (pair, pair[::-1]):

@@ -161,3 +161,21 @@ def test_a_text_whose_methods_lie_is_the_text_that_it_is():
         bag, other = HashedBagOfWords(**options), HashedBagOfWords(**options)
         assert bag.transform_one(Liar(text)) == other.transform_one(text)
         assert (bag.transform_many([Liar(text)]) != other.transform_many([text])).nnz == 0
+
+
+def test_a_kernel_that_uses_its_model_is_told():
+    def kernel(x, z):
+        if inside:
+            with pytest.raises(RuntimeError, match="of this very thread"):
+                model.learn_one({"other": 1.0}, True)
+            told.append(True)
+        return float(len(x.keys() & z.keys()))
+
+    inside, told = False, []
+    model = KernelPegasosClassifier(kernel=kernel)
+    model.learn_many([{"a": 1.0}, {"b": 1.0}], [True, False])
+    inside = True
+    model.predict_one({"x": 1.0})
+    model.learn_one({"y": 1.0}, True)
+    model.predict_many([{"x": 1.0}])
+    assert told and model.n_iterations == 3 and model.support_vectors == [{"a": 1.0}, {"b": 1.0}, {"y": 1.0}]

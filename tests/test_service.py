@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -223,8 +223,9 @@ def test_the_newest_ids_are_remembered():
         assert ok(client.post("/learn", json={**GOOD, "id": 6}))["learned"] is True
         answers = ok(client.post("/learn", json=[{**GOOD, "id": i} for i in [*range(100, 110), 100]]))
         assert [answer["learned"] for answer in answers] == [True] * 10 + [False]
-        ok(client.post("/learn", json={**GOOD, "id": "x" * 100_000}))  # so long that nothing is remembered
-        assert ok(client.get("/learned"))["ids"] == []
+        ok(client.post("/learn", json={**GOOD, "id": "x" * 100_000}))  # so long that nothing else is remembered
+        assert ok(client.get("/learned"))["ids"] == ["x" * 100_000]
+        assert ok(client.post("/learn", json={**GOOD, "id": "x" * 100_000}))["learned"] is False
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, ValueError, MemoryError])
@@ -782,6 +783,26 @@ def test_too_many_at_a_time(serve):
     finally:
         for connection in connections:
             connection.close()
+
+
+def test_bodies_that_come_slowly_give_way(serve):
+    served = serve("--max-concurrency", 3)
+    host, port = served.url.removeprefix("http://").split(":")
+    head = b"POST /learn HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n"
+    with ExitStack() as stack:
+        slow = [stack.enter_context(socket.create_connection((host, int(port)), 20)) for _ in range(3)]
+        for connection in slow:
+            connection.sendall(head)
+
+        def ask():
+            for connection in slow:
+                with suppress(OSError):
+                    connection.sendall(b" ")
+            return httpx.get(f"{served.url}/healthz").status_code
+
+        start = time.monotonic()
+        wait(lambda: ask() == 200)
+        assert time.monotonic() - start < 10  # of the 30 seconds that a body may take
 
 
 # What a client sends at first, and then again and again; `None` where it says that nothing more comes.

@@ -120,7 +120,7 @@ cdef class Encoder:
     cdef _plain(self, x):
         return x
 
-    cdef Py_ssize_t _load_many(self, X, bint learning) except -1:
+    cdef Py_ssize_t _load_many(self, X, bint learning, bint tentative=False) except -1:
         raise NotImplementedError
 
     cdef int _fetch(self, Py_ssize_t i) noexcept nogil:
@@ -171,14 +171,18 @@ cdef bint is_plain(name, int depth=0):
 
 @cython.final
 cdef class Vocabulary(Encoder):
-    """In a loop names that are new are numbered for the time being, from TEMPORARY on; those that are kept then get the
-    numbers that they get one at a time, and the others are forgotten.
+    """In a loop names that are new get their numbers as they are read. Or, where that is `tentative`, numbers for the time
+    being, from TEMPORARY on; those that are kept then get the numbers that they get one at a time, and the others are
+    forgotten.
     """
 
     cdef dict _keys
     cdef list _names  # all of them or, until one is asked for, fewer
+    cdef bint _in_loop, _tentative
     cdef Py_ssize_t _n_new, _n_kept  # names new in a loop, and kept of these
-    cdef bint _in_loop
+    cdef Py_ssize_t _row  # the newest example of the loop
+    cdef Py_ssize_t* _n_names  # names after each example of the loop
+    cdef Py_ssize_t _n_names_capacity
     cdef Py_ssize_t* _kept  # which of the new ones were kept, in turn
     cdef Py_ssize_t* _places  # the place of each new one among these, −1 if it has none
     cdef Py_ssize_t _kept_capacity, _places_capacity
@@ -200,20 +204,24 @@ cdef class Vocabulary(Encoder):
         free(self._ends)
         free(self._kept)
         free(self._places)
+        free(self._n_names)
 
     @property
     def names(self):
         return list(self._keys)
 
     def name(self, int64_t key):
-        cdef Py_ssize_t i = key - FIRST_NAME
         if key < FIRST_NAME:
             return key
-        if self._in_loop and i >= self._n_before:
-            i = self._n_before + self._kept[i - self._n_before]
         if len(self._names) != len(self._keys):
-            self._names += itertools.islice(self._keys, len(self._names), None)
-        return self._names[i]
+            self._names += self._newest(len(self._keys) - len(self._names))
+        return self._names[key - FIRST_NAME]
+
+    cdef list _newest(self, Py_ssize_t n):
+        """The n names that came last; in no time that depends on those before."""
+        names = list(itertools.islice(reversed(self._keys), n))
+        names.reverse()
+        return names
 
     def rows(self, X, bint learning):
         checked = [x if self._load(x, False) else self._plain(x) for x in X]
@@ -280,7 +288,7 @@ cdef class Vocabulary(Encoder):
                     if not learning or value == 0.0:
                         continue
                     number = FIRST_NAME + len(self._keys)
-                    if self._in_loop:
+                    if self._tentative:
                         number += TEMPORARY - FIRST_NAME - self._n_before
                     self._keys[name] = number
                 key = number
@@ -294,6 +302,7 @@ cdef class Vocabulary(Encoder):
         self._settle()
         release(<void**> &self._kept, &self._kept_capacity)
         release(<void**> &self._places, &self._places_capacity)
+        release(<void**> &self._n_names, &self._n_names_capacity)
         release(<void**> &self._flat_hashes, &self._flat_hashes_capacity)
         release(<void**> &self._flat_values, &self._flat_values_capacity)
         release(<void**> &self._ends, &self._ends_capacity)
@@ -303,7 +312,8 @@ cdef class Vocabulary(Encoder):
         return len(self._keys)
 
     cdef bint _is_crowded(self, Py_ssize_t n_held) noexcept nogil:
-        return self._n_before + self._n_kept > NAMES_HELD * n_held + SPARE_NAMES
+        cdef Py_ssize_t n = self._n_before + self._n_kept if self._tentative else self._n_names[self._row]
+        return n > NAMES_HELD * n_held + SPARE_NAMES
 
     cpdef bint is_crowded(self, Py_ssize_t n_held):
         return len(self._keys) > NAMES_HELD * n_held + SPARE_NAMES
@@ -314,12 +324,13 @@ cdef class Vocabulary(Encoder):
             while len(self._keys) > size:
                 self._keys.popitem()
 
-    cdef Py_ssize_t _load_many(self, X, bint learning) except -1:
+    cdef Py_ssize_t _load_many(self, X, bint learning, bint tentative=False) except -1:
         cdef Py_ssize_t before = len(self._keys), i = 0, n
         cdef Example* e = &self._example
         self._n_flat = 0
-        self._n_before, self._in_loop = before, True
+        self._n_before, self._in_loop, self._tentative = before, True, tentative
         self._n_new = self._n_kept = 0
+        self._row = -1
         try:
             for x in X:
                 if not self._load(x, learning):
@@ -329,13 +340,15 @@ cdef class Vocabulary(Encoder):
                     reserve(<void**> &self._flat_hashes, &self._flat_hashes_capacity, n + 1, sizeof(uint64_t)) < 0
                     or reserve(<void**> &self._flat_values, &self._flat_values_capacity, n + 1, sizeof(double)) < 0
                     or reserve(<void**> &self._ends, &self._ends_capacity, i + 1, sizeof(Py_ssize_t)) < 0
+                    or reserve(<void**> &self._n_names, &self._n_names_capacity, i + 1, sizeof(Py_ssize_t)) < 0
                 ):
                     raise MemoryError
                 memcpy(self._flat_hashes + self._n_flat, e.hashes, e.n * sizeof(uint64_t))
                 memcpy(self._flat_values + self._n_flat, e.values, e.n * sizeof(double))
                 self._ends[i] = self._n_flat = n
+                self._n_names[i] = len(self._keys)
                 i += 1
-            self._n_new = len(self._keys) - before
+            self._n_new = len(self._keys) - before if tentative else 0
             if (
                 reserve(<void**> &self._kept, &self._kept_capacity, self._n_new, sizeof(Py_ssize_t)) < 0
                 or reserve(<void**> &self._places, &self._places_capacity, self._n_new, sizeof(Py_ssize_t)) < 0
@@ -350,13 +363,20 @@ cdef class Vocabulary(Encoder):
 
     cdef int _settle(self) except -1:
         """At the end of a loop: forget the new names that were not kept, and number the others for good."""
-        cdef Py_ssize_t i
-        if self._in_loop and len(self._keys) > self._n_before:
-            new = list(itertools.islice(self._keys, self._n_before, None))
-            self.forget(self._n_before)
-            for i in range(self._n_kept):
+        cdef Py_ssize_t i, n_same = 0
+        cdef list new
+        if self._n_new:
+            new = self._newest(self._n_new)
+            while n_same < self._n_kept and self._kept[n_same] == n_same:
+                self._keys[new[n_same]] = FIRST_NAME + self._n_before + n_same
+                n_same += 1
+            self.forget(self._n_before + n_same)
+            for i in range(n_same, self._n_kept):
                 self._keys[new[self._kept[i]]] = FIRST_NAME + self._n_before + i
-        self._in_loop = False
+            self._n_new = self._n_kept = 0
+        elif self._in_loop:
+            self.forget(self._n_before if self._row < 0 else self._n_names[self._row])
+        self._in_loop = self._tentative = False
         return 0
 
     cdef void _keep(self, Example* e) noexcept nogil:
@@ -364,7 +384,7 @@ cdef class Vocabulary(Encoder):
         self._learned = True
         for i in range(e.n if self._n_kept < self._n_new else 0):
             new = <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER) - TEMPORARY
-            if 0 <= new < self._n_new:
+            if 0 <= new < self._n_new and e.values[i] != 0.0:
                 self._places[new] = self._n_kept
                 self._kept[self._n_kept] = new
                 self._n_kept += 1
@@ -376,7 +396,7 @@ cdef class Vocabulary(Encoder):
     cdef int _fetch(self, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t begin = self._ends[i - 1] if i else 0, new
         cdef Example* e = &self._example
-        self._learned = False
+        self._learned, self._row = False, i
         e.n, e.factor = self._ends[i] - begin, 1.0
         if self._reserve(e.n) < 0:
             return -1
@@ -402,7 +422,7 @@ cdef class Rows(Encoder):
     def __init__(self, Py_ssize_t n_columns):
         self._n_columns = n_columns
 
-    cdef Py_ssize_t _load_many(self, X, bint learning) except -1:
+    cdef Py_ssize_t _load_many(self, X, bint learning, bint tentative=False) except -1:
         cdef Py_ssize_t i, n
         cdef int32_t least32 = 0, most32 = -1
         cdef int64_t least = 0, most = -1

@@ -152,7 +152,7 @@ cdef class KernelLearner:
             labels = y
         if weighted:
             example_weights = weights
-        n = n_done = encoder._load_many(X, True)
+        n = n_done = encoder._load_many(X, True, True)
         margins, probabilities = np.empty(n), np.empty(n)
         out_margins, out_probabilities = margins, probabilities
         with nogil:

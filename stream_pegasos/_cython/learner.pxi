@@ -191,8 +191,6 @@ cdef class Learner:
                 margin = self._margin(e)
                 out_margins[i] = self._predict(e, margin)
                 out_probabilities[i] = probability_of(&self._calibration, out_margins[i])
-                if learning:  # which gives names their numbers, whose order that of sums follows
-                    encoder._keep(e)
                 if initializing:
                     with gil:
                         margin = self._initialize(encoder)

@@ -157,7 +157,6 @@ cdef class MultiLearner:
                     out_margins[i, c] = self._margins[c]
                 out_slopes[i] = self._calibration.slope
                 if learning:
-                    encoder._keep(e)
                     if separate:
                         own = &given[classes[i], 0] if given.shape[1] else self._own_signs
                     status = self._learn(e, classes[i], example_weights[i] if weighted else 1.0, own)

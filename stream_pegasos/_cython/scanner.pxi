@@ -346,7 +346,7 @@ cdef class Scanner(Encoder):
     cdef int _hand_over(self, Hand hand) except -1:
         return hand.copy(&self._example)  # the same text may come again
 
-    cdef Py_ssize_t _load_many(self, X, bint learning) except -1:
+    cdef Py_ssize_t _load_many(self, X, bint learning, bint tentative=False) except -1:
         cdef Py_ssize_t i, n
         cdef Text* text
         self._release()

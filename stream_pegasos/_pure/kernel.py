@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,6 +61,18 @@ class KernelLearner:
         self._vectors: list[SupportVector] = []
         self._coefficients: list[float] = []  # the β
         self._calibration = Calibration()
+        self._is_busy = False
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """A kernel is Python, and must not come back to where it came from."""
+        if self._is_busy:
+            raise RuntimeError("the model is in the middle of a call of this very thread")
+        self._is_busy = True
+        try:
+            yield
+        finally:
+            self._is_busy = False
 
     def __len__(self) -> int:
         return len(self._vectors)
@@ -71,9 +84,10 @@ class KernelLearner:
 
     def margin(self, encoder: Encoder, x: Any) -> float:
         """⟨w, φ(x)⟩"""
-        _, similarities = self._met(encoder, encoder.row(x, True))
-        encoder.forget_newest()
-        return self._margin(similarities)
+        with self._alone():
+            _, similarities = self._met(encoder, encoder.row(x, True))
+            encoder.forget_newest()
+            return self._margin(similarities)
 
     def probability(self, margin: float) -> float:
         """The probability of the positive class; above one half exactly where the margin is above 0."""
@@ -81,10 +95,11 @@ class KernelLearner:
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> bool:
         """Take the step with one example of label y = ±1; whether names are to be forgotten."""
-        vector, similarities = self._met(encoder, encoder.row(x, True))
-        if not self._learn(vector, similarities, y, weight):
-            encoder.forget_newest()
-        return encoder.is_crowded(self.n_held)
+        with self._alone():
+            vector, similarities = self._met(encoder, encoder.row(x, True))
+            if not self._learn(vector, similarities, y, weight):
+                encoder.forget_newest()
+            return encoder.is_crowded(self.n_held)
 
     def predict_learn_many(
         self,
@@ -98,15 +113,16 @@ class KernelLearner:
         """
         margins: list[float] = []
         probabilities: list[float] = []
-        for i, row in enumerate(encoder.rows(X, True)):
-            vector, similarities = self._met(encoder, row)
-            margins.append(self._margin(similarities))
-            probabilities.append(self.probability(margins[i]))
-            weight = 1.0 if weights is None else float(weights[i])
-            if y is None or not self._learn(vector, similarities, float(y[i]), weight):
-                encoder.forget_newest()
-            if y is not None and encoder.is_crowded(self.n_held):
-                break
+        with self._alone():
+            for i, row in enumerate(encoder.rows(X, True)):
+                vector, similarities = self._met(encoder, row)
+                margins.append(self._margin(similarities))
+                probabilities.append(self.probability(margins[i]))
+                weight = 1.0 if weights is None else float(weights[i])
+                if y is None or not self._learn(vector, similarities, float(y[i]), weight):
+                    encoder.forget_newest()
+                if y is not None and encoder.is_crowded(self.n_held):
+                    break
         return np.array(margins), np.array(probabilities)
 
     def flush(self) -> None:

@@ -88,16 +88,20 @@ class _ChosenInput(Input):
 
     def label_fault(self, label: "Label | None") -> str | None:
         """What is wrong with a label, if anything."""
-        from stream_pegasos.labels import spelled
+        from stream_pegasos.labels import spelled, written_like
 
-        if label is None or self._labels is None or spelled(label) in self._labels:
+        if label is None or self._labels is None or any(written_like(known, label) == label for known in self._labels):
             return None
-        return f"label {spelled(label)} is none of {', '.join(self._labels)}"
+        return f"label {spelled(label)} is none of {', '.join(map(spelled, self._labels))}"
 
 
-def _labels(text: str | None) -> tuple[str, ...] | None:
-    labels = None if text is None else tuple(label.strip() for label in text.split(","))
-    if labels is not None and (len(set(labels)) != 2 or "" in labels):
+def _labels(text: str | None) -> "tuple[Label, ...] | None":
+    from stream_pegasos.streams import label_of
+
+    if text is None:
+        return None
+    labels = tuple(label for part in text.split(",") if (label := label_of(part)) is not None)
+    if len(set(labels)) != 2 or text.count(",") != 1:
         raise typer.BadParameter(f"{text!r} is not two labels, as in ham,spam", param_hint="--labels")
     return labels
 
@@ -157,9 +161,7 @@ class FileInput(_ChosenInput):
                 on_bad_line=lambda line, reason: self.report(f"line {line}", reason),
             )
             try:
-                for example in islice(self._with_known_labels(examples), self._options.limit):
-                    self.n_good += 1
-                    yield example
+                yield from islice(self._with_known_labels(examples), self._options.limit)
             except StreamError as error:
                 if not self.n_good:
                     raise
@@ -167,6 +169,7 @@ class FileInput(_ChosenInput):
 
     def _with_known_labels(self, examples: "Iterable[Example]") -> "Iterator[Example]":
         for example in examples:
+            self.n_good += 1
             fault = None if self._unlabelled else self.label_fault(example.y)
             if fault is None:
                 yield example

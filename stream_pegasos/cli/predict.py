@@ -39,8 +39,7 @@ def predict(
     with Interrupt() as interrupt:
         try:
             for chunk in chunks(interrupt.guard(source)):
-                interrupt.wait(_print_answers, learner, [example[0] for example in chunk])
-                n += len(chunk)
+                n += interrupt.wait(_print_answers, learner, chunk, source)
         except KeyboardInterrupt:
             note(f"interrupted after {n:,} messages, {bad_lines(source)}")
     source.report_rest()
@@ -49,7 +48,15 @@ def predict(
     exit_with_code(source, interrupt)
 
 
-def _print_answers(model: Any, X: list[Any]) -> None:
-    from stream_pegasos.prequential import predict
+def _print_answers(model: Any, chunk: list[Any], source: FileInput) -> int:
+    """How many there were."""
+    from stream_pegasos.prequential import predict_accepted
 
-    print_lines("\n".join(answer_line(label, probability) for label, probability, _ in predict(model, X)))
+    def refuse(number: int, reason: str) -> None:
+        source.refuse(chunk[number], reason)
+
+    predictions = predict_accepted(model, [example.x for example in chunk], refuse)
+    lines = [answer_line(said.label, said.probability) for said in predictions if said is not None]
+    if lines:
+        print_lines("\n".join(lines))
+    return len(lines)

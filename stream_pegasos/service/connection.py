@@ -14,6 +14,7 @@ from stream_pegasos.service.work import Limits
 
 LARGEST_HEAD = 64 << 10  # bytes
 LINGER = 1.0  # seconds in which a client that is still sending may read its answer
+PATIENCE = 2.0  # seconds in which a body is to come where others want the connection
 UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 turns = itertools.count(1)  # the time is the same for all that comes at once
@@ -42,6 +43,7 @@ class Connection(HttpToolsProtocol):
         self._socket: Transport
         self._timer: TimerHandle | None = None
         self._turn = 0  # when it began to wait for its client
+        self._body_due = 0.0
         self._in_head = True  # or before it
         self._n_bytes = 0  # that came without an end of the head, or without anything of the body
         self._keeps_alive = False
@@ -76,7 +78,9 @@ class Connection(HttpToolsProtocol):
         super().shutdown()
 
     def _is_waiting(self) -> bool:
-        return self._is_ending or self.cycle is None or self.cycle.response_complete or self.flow.write_paused
+        if self._is_ending or self.cycle is None or self.cycle.response_complete or self.flow.write_paused:
+            return True
+        return not self._in_head and self.loop.time() > self._body_due
 
     def _give_way(self) -> None:
         self.connections.discard(self)
@@ -140,6 +144,7 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._n_bytes = 0
+        self._turn, self._body_due = next(turns), self.loop.time() + PATIENCE
         if not self.flow.write_paused:
             self._cancel()
         super().on_headers_complete()

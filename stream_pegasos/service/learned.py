@@ -61,7 +61,7 @@ class LearnedIds:
             if id is not None and id not in self._ids:
                 self._ids[id] = None
                 self._size += _size(id)
-        while len(self._ids) > self._window or self._size > self._window * _CHARACTERS_AN_ID:
+        while len(self._ids) > self._window or (self._size > self._window * _CHARACTERS_AN_ID and len(self._ids) > 1):
             oldest = next(iter(self._ids))
             del self._ids[oldest]
             self._size -= _size(oldest)
