@@ -84,8 +84,9 @@ class KernelLearner:
 
     def margin(self, encoder: Encoder, x: Any) -> float:
         """⟨w, φ(x)⟩"""
+        row = encoder.row(x, True)
         with self._alone():
-            _, similarities = self._met(encoder, encoder.row(x, True))
+            _, similarities = self._met(encoder, row)
             encoder.forget_newest()
             return self._margin(similarities)
 
@@ -95,8 +96,9 @@ class KernelLearner:
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> bool:
         """Take the step with one example of label y = ±1; whether names are to be forgotten."""
+        row = encoder.row(x, True)
         with self._alone():
-            vector, similarities = self._met(encoder, encoder.row(x, True))
+            vector, similarities = self._met(encoder, row)
             if not self._learn(vector, similarities, y, weight):
                 encoder.forget_newest()
             return encoder.is_crowded(self.n_held)
@@ -113,8 +115,9 @@ class KernelLearner:
         """
         margins: list[float] = []
         probabilities: list[float] = []
+        rows = encoder.rows(X, True)
         with self._alone():
-            for i, row in enumerate(encoder.rows(X, True)):
+            for i, row in enumerate(rows):
                 vector, similarities = self._met(encoder, row)
                 margins.append(self._margin(similarities))
                 probabilities.append(self.probability(margins[i]))
