@@ -66,6 +66,7 @@ cdef extern from "_cython/simd.h" nogil:
     uint32_t sp_murmur3(const uint8_t*, uint32_t)
     double sp_take(double, uint64_t)
     bint sp_all_within(const double*, size_t, double)
+    uint32_t sp_largest(const uint32_t*, size_t)
     double sp_dot(const double*, const double*, size_t)
     void sp_add_scaled(double*, const double* const*, const double*, size_t, size_t)
     void sp_exp(double*, size_t)

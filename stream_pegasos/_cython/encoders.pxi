@@ -417,15 +417,14 @@ cdef class Rows(Encoder):
     cdef const double[::1] _data
     cdef bint _wide, _spread, _in_place  # in place where no intercept is to stand behind the values
     cdef Py_ssize_t _n_columns
-    cdef int64_t _most  # the last column that has a value
+    cdef Py_ssize_t _most  # the last column that has a value
 
     def __init__(self, Py_ssize_t n_columns):
         self._n_columns = n_columns
 
     cdef Py_ssize_t _load_many(self, X, bint learning, bint tentative=False) except -1:
         cdef Py_ssize_t i, n
-        cdef int32_t least32 = 0, most32 = -1
-        cdef int64_t least = 0, most = -1
+        cdef uint64_t most = 0  # of numbers without a sign, so that a negative column is a huge one
         cdef bint fine = True
         indptr, indices, data = X
         self._indptr, self._data = indptr, data
@@ -438,15 +437,14 @@ cdef class Rows(Encoder):
         with nogil:
             if self._wide:
                 for i in range(n):
-                    least, most = min(least, self._indices64[i]), max(most, self._indices64[i])
-            else:
-                for i in range(n):
-                    least32, most32 = min(least32, self._indices32[i]), max(most32, self._indices32[i])
-                least, most = least32, most32
+                    most = max(most, <uint64_t> self._indices64[i])
+            elif n:
+                most = sp_largest(<const uint32_t*> &self._indices32[0], n)
             if n:
                 fine = sp_all_within(&self._data[0], n, VALUE_LIMIT)
-        if least < 0 or most >= self._n_columns:
-            raise ValueError(f"X has {self._n_columns} columns, and a value in column {least if least < 0 else most}")
+        if n and most >= <uint64_t> (self._n_columns if self._wide else min(self._n_columns, 1 << 31)):
+            wrong = indices.min() if indices.min() < 0 else indices.max()
+            raise ValueError(f"X has {self._n_columns} columns, and a value in column {wrong}")
         if not fine:
             for i in range(n):
                 if not fabs(self._data[i]) <= VALUE_LIMIT:

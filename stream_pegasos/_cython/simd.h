@@ -496,6 +496,19 @@ static void (*sp_hash)(const uint8_t *, const uint32_t *, const uint32_t *, size
 static void (*sp_add_scaled)(double *, const double *const *, const double *, size_t, size_t) = sp_add_scaled_portable;
 static void (*sp_exp)(double *, size_t) = sp_exp_portable;
 
+/* The largest of n numbers, 0 for none. The compiler makes several at a time of it, where it may. */
+static inline __attribute__((always_inline)) uint32_t sp_largest_by(const uint32_t *x, size_t n) {
+    uint32_t largest = 0;
+    for (size_t i = 0; i < n; i++) largest = x[i] > largest ? x[i] : largest;
+    return largest;
+}
+
+static uint32_t sp_largest_portable(const uint32_t *x, size_t n) { return sp_largest_by(x, n); }
+static uint32_t (*sp_largest)(const uint32_t *, size_t) = sp_largest_portable;
+#if defined(SP_AVX2)
+static SP_TARGET_AVX2 uint32_t sp_largest_avx2(const uint32_t *x, size_t n) { return sp_largest_by(x, n); }
+#endif
+
 static void sp_choose_instructions(void) {
 #if defined(SP_AVX2)
     __builtin_cpu_init();
@@ -505,6 +518,7 @@ static void sp_choose_instructions(void) {
         sp_hash = sp_hash_avx2;
         sp_add_scaled = sp_add_scaled_avx2;
         sp_exp = sp_exp_avx2;
+        sp_largest = sp_largest_avx2;
     }
 #endif
 }
