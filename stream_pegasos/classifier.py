@@ -360,10 +360,10 @@ class Classifier(Saveable, base.MiniBatchClassifier):
     def intercept(self) -> Any:
         raise AttributeError(f"{type(self).__name__} has no intercept")
 
-    def _probabilities_of_only(self, label: Label | None) -> dict[Any, float]:
-        """While one label at most has been met: what is left is for those to come."""
+    def _probabilities_of_only(self, label: Label) -> dict[Any, float]:
+        """While one label has been met: what is left is for those to come."""
         known = rule_of_succession(self._n_learned)
-        return {None: 1.0} if label is None else {label: known, None: 1.0 - known}
+        return {label: known, None: 1.0 - known}
 
     @property
     def _n_learned(self) -> int:

@@ -157,11 +157,6 @@ def written_like(label: Label, other: Label | None) -> Label:
 TRUTHS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
 
 
-def spelled(label: Label) -> str:
-    """A label as text: true and false as in JSON."""
-    return str(label).lower() if isinstance(label, bool) else str(label)
-
-
 def rule_of_succession(n: int) -> float:
     """The probability of a label that all of n examples had; it leaves room for one that has not come (Laplace)."""
     return (n + 1) / (n + 2)

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import typer
 
-from stream_pegasos.cli.console import Failure, note
+from stream_pegasos.cli.console import Failure, note, printable
 from stream_pegasos.cli.options import StreamOptions
 
 if TYPE_CHECKING:
@@ -88,11 +88,11 @@ class _ChosenInput(Input):
 
     def label_fault(self, label: "Label | None") -> str | None:
         """What is wrong with a label, if anything."""
-        from stream_pegasos.labels import spelled, written_like
+        from stream_pegasos.labels import written_like
 
         if label is None or self._labels is None or any(written_like(known, label) == label for known in self._labels):
             return None
-        return f"label {spelled(label)} is none of {', '.join(map(spelled, self._labels))}"
+        return f"label {printable(label)} is none of {', '.join(map(printable, self._labels))}"
 
 
 def _labels(text: str | None) -> "tuple[Label, ...] | None":

@@ -7,7 +7,6 @@ import gc
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+from stream_pegasos import __version__
 from stream_pegasos.prequential import Example
 from stream_pegasos.service.guard import Guard, Metrics
 from stream_pegasos.service.messages import (
@@ -75,7 +75,7 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
     app = FastAPI(
         title="stream_pegasos",
         description="A text classifier that learns from every message as it comes.",
-        version=version("stream-pegasos"),
+        version=__version__,
         docs_url=None,  # they load scripts from other hosts
         redoc_url=None,
         redirect_slashes=False,  # to an address that the request's own Host header says

@@ -8,10 +8,10 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from time import monotonic
 from typing import Any
 
+from stream_pegasos import __version__
 from stream_pegasos.checkpoints import Checkpoints
 from stream_pegasos.monitor import Monitor
 from stream_pegasos.persistence import Snapshot, pack_parameters
@@ -188,7 +188,7 @@ class Service:
             described = self.monitor.view()["model"]
         parts = {"features": self.model.features, "classifier": self.model.classifier}
         parameters = {name: pack_parameters(part) for name, part in parts.items()}
-        return {**described, "parameters": parameters, "version": version("stream-pegasos")}
+        return {**described, "parameters": parameters, "version": __version__}
 
     def _checkpoint(self) -> dict[str, Any] | None:
         checkpoints = self.checkpoints
