@@ -7,7 +7,7 @@ from river import evaluate, metrics, multiclass
 from stream_pegasos import (
     MulticlassPegasosClassifier,
     OrdinalPegasosClassifier,
-    PegasosTextClassifier,
+    TextClassifier,
 )
 
 SUBJECTS = {
@@ -31,10 +31,10 @@ def messages(words_of: dict, n: int, seed: int):
 
 
 for name, model in {
-    "Crammer and Singer": PegasosTextClassifier(classifier=MulticlassPegasosClassifier()),
-    "one against the rest": PegasosTextClassifier(classifier=MulticlassPegasosClassifier("ovr")),
+    "Crammer and Singer": TextClassifier(classifier=MulticlassPegasosClassifier()),
+    "one against the rest": TextClassifier(classifier=MulticlassPegasosClassifier("ovr")),
     # River wraps any classifier; here all three pairs of subjects get a text model each.
-    "one against one": multiclass.OneVsOneClassifier(PegasosTextClassifier()),
+    "one against one": multiclass.OneVsOneClassifier(TextClassifier()),
 }.items():
     accuracy = evaluate.progressive_val_score(messages(SUBJECTS, 3_000, seed=1), model, metrics.Accuracy())
     print(f"{name:<22} {accuracy}")
@@ -46,7 +46,7 @@ for name, classifier in {
     "as classes": MulticlassPegasosClassifier(l2=1e-3, t0=1e3),
     "in order": OrdinalPegasosClassifier(l2=1e-3, t0=1e3),
 }.items():
-    model, error = PegasosTextClassifier(classifier=classifier), metrics.MAE()
+    model, error = TextClassifier(classifier=classifier), metrics.MAE()
     for text, star in messages(stars, 3_000, seed=2):
         error.update(star, model.predict_one(text) or 0)
         model.learn_one(text, star)

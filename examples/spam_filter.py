@@ -5,11 +5,11 @@ from pathlib import Path
 
 from river import metrics
 
-from stream_pegasos import PegasosTextClassifier
+from stream_pegasos import TextClassifier
 from stream_pegasos.streams import synthetic
 
 stream = synthetic(n=10_000, seed=7)
-model = PegasosTextClassifier()
+model = TextClassifier()
 accuracy = metrics.Accuracy()
 
 for n, (text, label) in enumerate(stream, start=1):
@@ -22,7 +22,7 @@ for n, (text, label) in enumerate(stream, start=1):
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "filter.safetensors"
     model.save(path)
-    again = PegasosTextClassifier.load(path)
+    again = TextClassifier.load(path)
 
 text = "Claim your free prize now"
 probability = again.predict_proba_one(text)

@@ -1,13 +1,13 @@
 """An online learner for text: a linear SVM trained by Pegasos, one message at a time, that plugs into River."""
 
-from stream_pegasos.adaptive import AdaptiveClassifier
-from stream_pegasos.features import HashedBagOfWords
-from stream_pegasos.kernel import KernelPegasosClassifier
-from stream_pegasos.linear import PegasosClassifier
-from stream_pegasos.multiclass import MulticlassPegasosClassifier
-from stream_pegasos.ordinal import OrdinalPegasosClassifier
-from stream_pegasos.persistence import load
-from stream_pegasos.text import PegasosTextClassifier
+from stream_pegasos.features.hashing import HashedBagOfWords
+from stream_pegasos.learners.adaptive import AdaptiveClassifier
+from stream_pegasos.learners.kernel import KernelPegasosClassifier
+from stream_pegasos.learners.multiclass import MulticlassPegasosClassifier
+from stream_pegasos.learners.ordinal import OrdinalPegasosClassifier
+from stream_pegasos.learners.pegasos import PegasosClassifier
+from stream_pegasos.learners.persistence import load
+from stream_pegasos.learners.text import TextClassifier
 
 __version__ = "0.1.0"
 
@@ -18,7 +18,7 @@ __all__ = [
     "MulticlassPegasosClassifier",
     "OrdinalPegasosClassifier",
     "PegasosClassifier",
-    "PegasosTextClassifier",
+    "TextClassifier",
     "__version__",
     "load",
 ]

@@ -14,7 +14,7 @@ from stream_pegasos import (
     MulticlassPegasosClassifier,
     OrdinalPegasosClassifier,
     PegasosClassifier,
-    PegasosTextClassifier,
+    TextClassifier,
 )
 
 TWO, SEVERAL, ORDERED = "two", "several", "ordered"
@@ -93,7 +93,7 @@ def seen(model):
 
 
 def text(classifier=None, **features):
-    return PegasosTextClassifier(HashedBagOfWords(**features) if features else None, classifier)
+    return TextClassifier(HashedBagOfWords(**features) if features else None, classifier)
 
 
 CASES = [

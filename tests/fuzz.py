@@ -42,10 +42,10 @@ from stream_pegasos import (
     MulticlassPegasosClassifier,
     OrdinalPegasosClassifier,
     PegasosClassifier,
-    PegasosTextClassifier,
-    _pure,
-    persistence,
+    TextClassifier,
 )
+from stream_pegasos.engine import pure as pure_engine
+from stream_pegasos.learners import persistence
 from stream_pegasos.streams import StreamError, read
 from stream_pegasos.streams.readers import FORMATS, Example
 
@@ -177,7 +177,7 @@ def check_bag(bag, texts, n_pure):
     if bag.norm is not None:
         sizes = abs(matrix).sum(axis=1) if bag.norm == "l1" else matrix.multiply(matrix).sum(axis=1)
         assert np.allclose(sizes[sizes != 0], 1.0, rtol=1e-9, atol=0.0)
-    scanner = _pure.Scanner(*bag._scanner.arguments)
+    scanner = pure_engine.Scanner(*bag._scanner.arguments)
     for i in range(len(texts) - n_pure, len(texts)):
         expected = scanner.transform_one(bag._prepare(texts[i]))
         row = slice(matrix.indptr[i], matrix.indptr[i + 1])
@@ -245,8 +245,8 @@ class ScannerTarget:
         check_bag(bag, texts, len(texts) // 50)
         labels = [below(random, 2) for _ in texts]
         weights = [random.choice([1.0, 1.0, 0.0, 1e-300, 0.3, 1e30]) for _ in texts]
-        twin = PegasosTextClassifier(bag, make(Random(seed))) if random.random() < 0.1 else None
-        check_learning(PegasosTextClassifier(bag, make(Random(seed))), twin, texts, labels, weights)
+        twin = TextClassifier(bag, make(Random(seed))) if random.random() < 0.1 else None
+        check_learning(TextClassifier(bag, make(Random(seed))), twin, texts, labels, weights)
 
 
 # The readers ----------------------------------------------------------------------------------------------------------
@@ -418,14 +418,12 @@ def seed_models():
         MulticlassPegasosClassifier("ovr", batch_size=7),
         OrdinalPegasosClassifier(batch_size=7),
         KernelPegasosClassifier(l2=0.1, budget=20),
-        PegasosTextClassifier(),
-        PegasosTextClassifier(
+        TextClassifier(),
+        TextClassifier(
             HashedBagOfWords(1000, (1, 2), stop_words=["the", "\ud800"], norm=None, strip_accents="unicode"),
             MulticlassPegasosClassifier(),
         ),
-        PegasosTextClassifier(
-            HashedBagOfWords(analyzer="char_wb", ngram_range=(2, 3)), PegasosClassifier(batch_size=3)
-        ),
+        TextClassifier(HashedBagOfWords(analyzer="char_wb", ngram_range=(2, 3)), PegasosClassifier(batch_size=3)),
     ]
     random = Random(0)
     names = ["a", "é", "\ud800", ("b", -3), 0, -1, 2**60, True]
@@ -433,7 +431,7 @@ def seed_models():
         yield model
         learned = model.clone()
         for i in range(25):
-            x = random.choice(TEXTS) if isinstance(model, PegasosTextClassifier) else {random.choice(names): i / 7}
+            x = random.choice(TEXTS) if isinstance(model, TextClassifier) else {random.choice(names): i / 7}
             learned.learn_one(x, i % 2 if type(model) is OrdinalPegasosClassifier else "ab"[i % 2])
         yield learned
 
@@ -588,7 +586,7 @@ def check_model_file(content, path):
 
 def check_loaded(model, path):
     """A model from a forged file works; its weights may be larger than any that were learned, up to infinity."""
-    if isinstance(model, PegasosTextClassifier):
+    if isinstance(model, TextClassifier):
         texts = ["win a prize", "", "\ud800é 42"]
         examples = texts if model.features.on is None else [{model.features.on: text} for text in texts]
     else:
@@ -755,7 +753,7 @@ class HttpTarget:
         from stream_pegasos.service import Limits, Service, create_app
 
         limits = Limits(body=4000, text=1000, batch=20, seconds=0.01)
-        model = PegasosTextClassifier(classifier=AdaptiveClassifier(max_features=200))
+        model = TextClassifier(classifier=AdaptiveClassifier(max_features=200))
         service = Service(model, limits=limits, token=random.choice([None, TOKEN]))
         app = create_app(service, random.choice([("*",), ("localhost", "127.0.0.1")]))
 

@@ -18,13 +18,13 @@ from stream_pegasos import (
     HashedBagOfWords,
     KernelPegasosClassifier,
     PegasosClassifier,
-    PegasosTextClassifier,
+    TextClassifier,
     engine,
     load,
 )
-from stream_pegasos.classifier import PartlyLearnedError
-from stream_pegasos.decisions import FalsePositiveControl
-from stream_pegasos.prequential import evaluate, learn, predict_learn
+from stream_pegasos.evaluation.prequential import evaluate, learn, predict_learn
+from stream_pegasos.learners.classifier import PartlyLearnedError
+from stream_pegasos.learners.decisions import FalsePositiveControl
 from stream_pegasos.streams import read
 
 pure = engine.NAME == "pure"
@@ -221,7 +221,7 @@ def test_evaluate_counts_what_was_predicted(options, batch):
 def test_the_text_model_decides_as_its_classifier():
     texts, y = columns((" ".join(x), label) for x, label in noisy_stream(600))
     bag = HashedBagOfWords()
-    model = PegasosTextClassifier(
+    model = TextClassifier(
         bag, AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.1, drift_detector=drift.ADWIN())
     )
     parts = bag.clone() | model.classifier.clone()
@@ -533,7 +533,7 @@ def test_texts_are_forgotten_too(data_folder):
     stream = list(read(data_folder / "enron_1to3.jsonl.gz"))[: 1_500 if pure else None]
     scores = []
     for max_features in (None, 20_000 if pure else 100_000):
-        model = PegasosTextClassifier(classifier=AdaptiveClassifier(max_features=max_features))
+        model = TextClassifier(classifier=AdaptiveClassifier(max_features=max_features))
         scores.append(evaluate(model, stream).score)
         assert max_features is None or len(model.weights) <= max_features
     assert abs(scores[0].accuracy - scores[1].accuracy) < 0.01

@@ -10,17 +10,19 @@ from hypothesis import strategies as st
 from pairwise import pairwise
 from scipy import sparse, special
 
-from stream_pegasos import AdaptiveClassifier, _pure, engine, load
-from stream_pegasos._pure.weights import FIRST_NAME
+from stream_pegasos import AdaptiveClassifier, engine, load
+from stream_pegasos.engine import pure as pure_engine
+from stream_pegasos.engine.pure.weights import FIRST_NAME
 
 try:
-    from stream_pegasos import _compiled
+    from stream_pegasos.engine import compiled as compiled_engine
 except ImportError:
-    _compiled = None
+    compiled_engine = None
 
-needs_compiled = pytest.mark.skipif(_compiled is None, reason="the compiled engine was not built")
+needs_compiled = pytest.mark.skipif(compiled_engine is None, reason="the compiled engine was not built")
 both_engines = pytest.mark.parametrize(
-    "engine_in_test", [pytest.param(_pure, id="pure"), pytest.param(_compiled, id="compiled", marks=needs_compiled)]
+    "engine_in_test",
+    [pytest.param(pure_engine, id="pure"), pytest.param(compiled_engine, id="compiled", marks=needs_compiled)],
 )
 KEYS = [0, 1, 7, -3, FIRST_NAME, FIRST_NAME + 1]
 NAMES = ["a", ("b", 1)]  # of the last two keys
@@ -450,7 +452,7 @@ def perform(action, argument, learners, options):
     looked_at=st.dictionaries(st.sampled_from(FEATURES), values, max_size=5),
 )
 def test_the_engines_agree(options, history, looked_at):
-    learners = [(e.AdaptiveLearner(0.5, *options), e.Vocabulary(NAMES)) for e in (_pure, _compiled)]
+    learners = [(e.AdaptiveLearner(0.5, *options), e.Vocabulary(NAMES)) for e in (pure_engine, compiled_engine)]
     for action, argument in history:
         perform(action, argument, learners, options)
         assert_agree(*(learner for learner, _ in learners))

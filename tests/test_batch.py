@@ -11,9 +11,9 @@ from stream_pegasos import (
     KernelPegasosClassifier,
     MulticlassPegasosClassifier,
     PegasosClassifier,
-    PegasosTextClassifier,
+    TextClassifier,
 )
-from stream_pegasos.batch import newton, objective, subgradient_descent
+from stream_pegasos.learners.batch import newton, objective, subgradient_descent
 
 
 def examples(n=200, n_columns=30, seed=0, density=0.3):
@@ -182,7 +182,7 @@ def test_objective_of_a_model_is_that_of_its_weights(labels, pos_label, fit_inte
 
 def test_objective_of_a_text_classifier_is_that_of_its_two_parts():
     texts, y = ["see you at lunch", "cheap pills", "lunch?", "pills for you"], ["ham", "spam", "ham", "spam"]
-    model = PegasosTextClassifier(HashedBagOfWords(n_features=64), PegasosClassifier(l2=0.1))
+    model = TextClassifier(HashedBagOfWords(n_features=64), PegasosClassifier(l2=0.1))
     model.learn_many(texts, y)
     parts = PegasosClassifier(l2=0.1)
     X = HashedBagOfWords(n_features=64).transform_many(texts)

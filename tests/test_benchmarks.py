@@ -17,7 +17,7 @@ from river import evaluate, feature_extraction, linear_model, metrics
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import SGDClassifier
 
-from stream_pegasos import HashedBagOfWords, PegasosClassifier, PegasosTextClassifier, prequential
+from stream_pegasos import HashedBagOfWords, PegasosClassifier, TextClassifier, prequential
 from stream_pegasos.streams import synthetic
 
 pytestmark = pytest.mark.heavy
@@ -223,7 +223,7 @@ def test_drift_prints_tables_and_draws(tmp_path, monkeypatch, capsys):
         _, texts, truth, _ = stream(RECORDS)
         expected = {
             "the label of the message before": np.append(False, truth[:-1]),
-            "ours": PegasosTextClassifier().predict_learn_many(texts, truth) > 0.0,
+            "ours": TextClassifier().predict_learn_many(texts, truth) > 0.0,
             "River: MultinomialNB": labels.river(texts, truth, 0) > 0.0,
         }
         for name, *row in table:
@@ -241,11 +241,11 @@ def test_drift_prints_tables_and_draws(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("delay", [0, 7, 120])
 def test_late_labels_are_those_of_the_package(delay):
     margins = labels.ours(TEXTS, IS_SPAM, delay)
-    expected = prequential.evaluate(PegasosTextClassifier(), zip(TEXTS, IS_SPAM.tolist(), strict=True), delay=delay)
+    expected = prequential.evaluate(TextClassifier(), zip(TEXTS, IS_SPAM.tolist(), strict=True), delay=delay)
     assert auc(IS_SPAM, margins) == pytest.approx(expected.score.roc_auc)
     assert not margins[: delay + 1].any()
     if delay == 0:
-        np.testing.assert_array_equal(margins, PegasosTextClassifier().predict_learn_many(TEXTS, IS_SPAM))
+        np.testing.assert_array_equal(margins, TextClassifier().predict_learn_many(TEXTS, IS_SPAM))
 
 
 @pytest.mark.parametrize("answer", [labels.ours, labels.vowpal_wabbit, labels.river])
@@ -273,10 +273,10 @@ def test_vowpal_wabbit_asked_first_says_what_it_does_while_learning():
 
 def test_labels_asked_for_are_those_learned():
     for name, asker in labels.askers(0.5):
-        model = PegasosTextClassifier()
+        model = TextClassifier()
         margins, learned = labels.learn_asked(model, asker(model, 1), TEXTS, IS_SPAM)
         assert model.n_iterations == learned.sum()
-        other = PegasosTextClassifier()
+        other = TextClassifier()
         for i, text in enumerate(TEXTS):
             assert margins[i] == other.decision_function_one(text)
             if learned[i]:
@@ -293,7 +293,7 @@ def test_labels_prints_tables(monkeypatch, capsys):
     labels.main()
     lines = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     table = {name: cells for name, *cells in lines}
-    margins = PegasosTextClassifier().predict_learn_many(TEXTS, IS_SPAM)[50:]
+    margins = TextClassifier().predict_learn_many(TEXTS, IS_SPAM)[50:]
     share, error = map(float, table["ours"][0].split(", "))
     assert share == pytest.approx(np.mean((margins > 0.0) == IS_SPAM[50:]), abs=1e-4)
     assert error == pytest.approx(100.0 * (1.0 - auc(IS_SPAM[50:], margins)), abs=1e-3)

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 
-from stream_pegasos import PegasosTextClassifier, load
-from stream_pegasos.checkpoints import Checkpoints
-from stream_pegasos.persistence import load_with_progress
+from stream_pegasos import TextClassifier, load
+from stream_pegasos.learners.persistence import load_with_progress
+from stream_pegasos.operation.checkpoints import Checkpoints
 
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="this is about POSIX files")
 
@@ -28,7 +28,7 @@ class Keeper:
         self.events, self.written = [], []
         options = {"every": 1, "seconds": 1_000.0, **options}
         self.checkpoints = Checkpoints(path, on_event=self.events.append, **options)
-        self.model = PegasosTextClassifier() if model is None else model
+        self.model = TextClassifier() if model is None else model
         self.n = n
 
     def resume(self):
@@ -193,9 +193,9 @@ def test_what_killed_writers_left_is_removed_and_nothing_else(path):
     two_checkpoints(path).checkpoints.close()
     code = f"""
         import os
-        from stream_pegasos import PegasosTextClassifier
+        from stream_pegasos import TextClassifier
         os.fsync = lambda file: os.kill(os.getpid(), 9)
-        PegasosTextClassifier().save({str(path)!r})
+        TextClassifier().save({str(path)!r})
     """
     child(code)
     others = {".other.tmp", "mail.safetensors.tmp", "mail.safetensors.previous", path.name}
@@ -286,11 +286,15 @@ def no_memory(*_, **__):
 
 
 FAILURES = {
-    "a full disk, in writing": ("stream_pegasos.persistence.write_safetensors", no_space, "No space left on device"),
+    "a full disk, in writing": (
+        "stream_pegasos.learners.persistence.write_safetensors",
+        no_space,
+        "No space left on device",
+    ),
     "a full disk, in fsync": ("os.fsync", no_space, "No space left on device"),
     "a full disk, in rename": ("os.replace", no_space, "No space left on device"),
-    "a folder that may only be read": ("stream_pegasos.persistence.open", read_only, "Permission denied"),
-    "too little memory": ("stream_pegasos.persistence.checksum", no_memory, "out of memory"),
+    "a folder that may only be read": ("stream_pegasos.learners.persistence.open", read_only, "Permission denied"),
+    "too little memory": ("stream_pegasos.learners.persistence.checksum", no_memory, "out of memory"),
 }
 
 
@@ -355,7 +359,7 @@ def test_a_disk_that_is_really_full(path):
     two_checkpoints(path).checkpoints.close()
     code = f"""
         import resource, signal
-        from stream_pegasos.checkpoints import Checkpoints
+        from stream_pegasos.operation.checkpoints import Checkpoints
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, resource.RLIM_INFINITY))
         checkpoints = Checkpoints({str(path)!r}, every=1, seconds=0.01, on_event=print)
@@ -417,7 +421,7 @@ def test_a_crash_at_any_step_leaves_a_whole_checkpoint(links, path, tmp_path_fac
     with monkeypatch.context() as patch:
         for name, call in calls.items():
             patch.setattr(os, name, watched(name, no_links if name == "link" and not links else call))
-        patch.setattr("stream_pegasos.persistence.open", watched("open", open), raising=False)
+        patch.setattr("stream_pegasos.learners.persistence.open", watched("open", open), raising=False)
         snapshot.write(path, keep=path.with_name(path.name + ".previous"))
     progresses = []
     for _, folder in [*steps, ("end", path.parent)]:
@@ -435,10 +439,10 @@ def test_a_crash_at_any_step_leaves_a_whole_checkpoint(links, path, tmp_path_fac
 @needs_posix
 def test_kill_at_any_moment_leaves_a_whole_checkpoint(path):
     code = f"""
-        from stream_pegasos.checkpoints import Checkpoints
-        from stream_pegasos import PegasosTextClassifier
+        from stream_pegasos.operation.checkpoints import Checkpoints
+        from stream_pegasos import TextClassifier
         checkpoints = Checkpoints({str(path)!r}, every=1)
-        model, progress = checkpoints.resume() or (PegasosTextClassifier(), {{"n": 0}})
+        model, progress = checkpoints.resume() or (TextClassifier(), {{"n": 0}})
         n = progress["n"]
         print(n, flush=True)
         while True:

@@ -28,14 +28,14 @@ from stream_pegasos import (
     KernelPegasosClassifier,
     MulticlassPegasosClassifier,
     PegasosClassifier,
-    PegasosTextClassifier,
+    TextClassifier,
     cli,
     engine,
     load,
 )
 from stream_pegasos.cli.options import ModelOptions, with_options
-from stream_pegasos.persistence import load_with_progress
-from stream_pegasos.prequential import evaluate
+from stream_pegasos.evaluation.prequential import evaluate
+from stream_pegasos.learners.persistence import load_with_progress
 from stream_pegasos.streams import synthetic
 
 pure = engine.NAME == "pure"
@@ -108,7 +108,7 @@ def error_line(err):
 def test_evaluate_needs_no_file(main):
     code, out, err = main("evaluate")
     assert (code, err) == (0, "")
-    score = evaluate(PegasosTextClassifier(), synthetic()).score
+    score = evaluate(TextClassifier(), synthetic()).score
     assert out.startswith("synthetic stream: 20,000 messages in ")
     assert ", 0 bad lines" in out.splitlines()[0]
     expected = {
@@ -141,7 +141,7 @@ def test_evaluate_writes_what_it_is_told_to(main):
     }
     with open("p.png", "rb") as file:
         assert file.read(4) == b"\x89PNG"
-    reference = PegasosTextClassifier()
+    reference = TextClassifier()
     reference.learn_many(*zip(*stream, strict=True))
     assert load("m").weights == reference.weights
 
@@ -154,7 +154,7 @@ def test_evaluate_with_options_of_the_model(main):
         *("--delay", 5, "--save", "m"),
     )
     assert code == 0
-    model = PegasosTextClassifier(
+    model = TextClassifier(
         HashedBagOfWords(
             n_features=5000,
             ngram_range=(1, 2),
@@ -174,7 +174,7 @@ def test_evaluate_with_options_of_the_model(main):
 
 def test_what_is_not_given_is_left_to_the_model(main):
     assert main("train", "mail.jsonl", "--save", "m", "--analyzer", "char", "--ngrams", 3)[0] == 0
-    default = PegasosTextClassifier()
+    default = TextClassifier()
     expected = {**default.features._get_params(), "analyzer": "char", "ngram_range": (3, 3)}
     expected |= {"prefix_length": 0, "boundaries": False}  # which are for words only
     assert load("m").features._get_params() == expected
@@ -237,7 +237,7 @@ def test_empty_stream(main, here, data):
         assert (code, out) == (1, "")
         assert error_line(err).startswith("stream-pegasos: error: no message of e.jsonl was learned")
     assert not any((here / name).exists() for name in ("m", "c.csv", "c.png"))
-    PegasosTextClassifier().save("new")
+    TextClassifier().save("new")
     assert main("predict", "new", "e.jsonl") == (0, "", "")  # there was nothing to be done
     assert main("predict", "new", "mail.jsonl", "--limit", 2)[:2] == (0, "\t0.500000\n" * 2)
     assert main("explain", "new")[0] == 0
@@ -276,7 +276,7 @@ def test_bad_lines_are_reported_counted_and_skipped(main, here):
 
 
 def test_a_stream_without_a_good_line_gets_a_hint(main):
-    PegasosTextClassifier().save("new")
+    TextClassifier().save("new")
     for arguments in (["evaluate"], ["train", "--save", "m"]):
         code, out, err = main(arguments[0], "mail.jsonl", "--label-field", "class", *arguments[1:])
         assert (code, out) == (1, "")
@@ -339,8 +339,8 @@ def test_damaged_model(main, here, data):
 
 
 def test_models_of_several_classes_and_kernels(main, here):
-    several = PegasosTextClassifier(classifier=MulticlassPegasosClassifier())
-    kernel = PegasosTextClassifier(classifier=KernelPegasosClassifier(budget=50))
+    several = TextClassifier(classifier=MulticlassPegasosClassifier())
+    kernel = TextClassifier(classifier=KernelPegasosClassifier(budget=50))
     for model in (several, kernel):
         model.learn_many(*zip(*stream, strict=True))
         model.save(f"{type(model.classifier).__name__}.safetensors")
@@ -558,7 +558,7 @@ def test_thresholds_and_limits_decide_what_is_answered(main):
 def test_explain_a_text_needs_a_linear_model_of_texts(main, here):
     (here / "a.vw").write_text("1 | a\n-1 | b\n")
     assert main("train", "a.vw", "--save", "dicts")[0] == 0
-    kernel = PegasosTextClassifier(classifier=KernelPegasosClassifier(budget=50))
+    kernel = TextClassifier(classifier=KernelPegasosClassifier(budget=50))
     kernel.learn_many(["a", "b"], [True, False])
     kernel.save("kernel")
     for model, message in (("dicts", "a model of features"), ("kernel", "linear")):
@@ -609,7 +609,7 @@ def line_of(text, label=None):
 
 
 def test_run_answers_each_line_before_it_learns_it(here):
-    model = PegasosTextClassifier()
+    model = TextClassifier()
     with started("run", "--save", "m") as run:
         for i, (text, label) in enumerate(stream[:40]):
             known = label if i % 3 else None
@@ -651,7 +651,7 @@ def test_run_saves_when_it_is_told_to_end(here, number, code):
         out, err = run.communicate(timeout=20)
     assert (run.returncode, out) == (code, b"")
     assert err == b"stream-pegasos: read 20 messages, learned 20, 0 bad lines\n"
-    reference = PegasosTextClassifier()
+    reference = TextClassifier()
     reference.learn_many(*zip(*stream[:20], strict=True))
     assert load("m").weights == reference.weights
 
@@ -705,7 +705,7 @@ def test_run_passes_over_a_third_label(here):
     assert done.returncode == 1
     assert "line 31 skipped: label 'eggs'" in done.stderr.decode()
     assert len(done.stdout.splitlines()) == 51
-    reference = PegasosTextClassifier()
+    reference = TextClassifier()
     reference.learn_many(*zip(*stream[:50], strict=True))
     assert load("m").weights == reference.weights
 
@@ -734,7 +734,7 @@ def test_ctrl_c_ends_with_what_was_done(here, arguments):
     assert (running.returncode, err) == (130, b"")
     assert b"200 messages in " in out
     assert (b"interrupted" in out) == (arguments[0] == "evaluate")
-    reference = PegasosTextClassifier()
+    reference = TextClassifier()
     reference.learn_many(*zip(*stream[:200], strict=True))
     assert load("m").weights == pytest.approx(reference.weights)
 
@@ -841,7 +841,7 @@ def test_help_has_whole_names_and_every_default(main, name, columns, monkeypatch
 
 
 def test_defaults_of_the_model_in_the_help_are_those_of_the_model():
-    model = PegasosTextClassifier()
+    model = TextClassifier()
     pegasos = PegasosClassifier()
     for field in dataclasses.fields(ModelOptions):
         (option,) = field.type.__metadata__
@@ -879,7 +879,13 @@ def test_help_imports_nothing_heavy():
     )
     imported = set(done.stdout.split())
     assert "typer" in imported
-    assert not imported & {"matplotlib", "scipy.stats", "scipy.sparse", "sklearn", "stream_pegasos.prequential"}
+    assert not imported & {
+        "matplotlib",
+        "scipy.stats",
+        "scipy.sparse",
+        "sklearn",
+        "stream_pegasos.evaluation.prequential",
+    }
 
 
 # real streams
@@ -905,7 +911,7 @@ def append(path, examples):
 
 
 def reference_of(examples):
-    model = PegasosTextClassifier()
+    model = TextClassifier()
     for text, label in examples:
         model.learn_one(text, label)
     return model
@@ -1015,7 +1021,7 @@ def test_serve_and_run_keep_checkpoints_apart(here, main):
     code, _, err = main("serve", "--port", "0", "--checkpoint", "m")
     assert code == 1
     assert f"m is about {here / 'mail.jsonl'}, which run reads; --load takes the model alone" in err
-    PegasosTextClassifier().snapshot({"monitor": {}}).write(here / "web")
+    TextClassifier().snapshot({"monitor": {}}).write(here / "web")
     code, _, err = main("run", "mail.jsonl", "--checkpoint", "web")
     assert code == 1
     assert "web is what serve keeps; --load takes the model alone" in err
@@ -1086,7 +1092,7 @@ def test_answers_go_on_where_the_disk_was_full(here, monkeypatch):
     def make_room(seconds):
         disk.room += 100
 
-    monkeypatch.setattr("stream_pegasos.live.sleep", make_room)
+    monkeypatch.setattr("stream_pegasos.operation.live.sleep", make_room)
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == 0
@@ -1125,7 +1131,7 @@ def test_messages_that_nobody_can_take_stop_nothing(errors, tmp_path):
 
 
 def test_a_model_whose_texts_stand_in_a_field_takes_them_as_they_are(main):
-    model, plain = (PegasosTextClassifier().clone({"features": {"on": on}}) for on in ("body", None))
+    model, plain = (TextClassifier().clone({"features": {"on": on}}) for on in ("body", None))
     model.learn_many([{"body": text} for text, _ in stream[:300]], [label for _, label in stream[:300]])
     plain.learn_many(*zip(*stream[:300], strict=True))
     model.save("on")

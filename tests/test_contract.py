@@ -25,9 +25,9 @@ from scipy import sparse
 from tables import TABLES, as_dicts
 
 import stream_pegasos
-from stream_pegasos import HashedBagOfWords, PegasosTextClassifier, engine
-from stream_pegasos.persistence import checksum, pack_names
-from stream_pegasos.prequential import predict
+from stream_pegasos import HashedBagOfWords, TextClassifier, engine
+from stream_pegasos.evaluation.prequential import predict
+from stream_pegasos.learners.persistence import checksum, pack_names
 
 pure = engine.NAME == "pure"
 of_features = [case for case in CASES if case.of == "features"]
@@ -944,7 +944,7 @@ ON_THE_OTHER_ENGINE = """
 
 def has_compiled():
     try:
-        import stream_pegasos._compiled  # noqa: F401
+        import stream_pegasos.engine.compiled  # noqa: F401
     except ImportError:
         return False
     return True
@@ -1121,7 +1121,7 @@ def test_threads_that_learn_lose_nothing(case, run_threads, tmp_path):
 @pytest.mark.parametrize("features", [{}, {"n_features": 5, "norm": None}], ids=repr)
 def test_in_the_text_model_it_is_the_pipeline_of_the_parts(case, features, tmp_path):
     texts = next(other for other in CASES if (other.of, other.classes) == ("texts", case.classes))
-    model, bag = PegasosTextClassifier(HashedBagOfWords(**features), case.make()), HashedBagOfWords(**features)
+    model, bag = TextClassifier(HashedBagOfWords(**features), case.make()), HashedBagOfWords(**features)
     expected = case.make()
     near = {"rel": 1e-7, "abs": 1e-7}
     for i, (text, y) in enumerate(texts.stream(60)):

@@ -13,8 +13,8 @@ from stream_pegasos import (
     PegasosClassifier,
     engine,
 )
-from stream_pegasos._pure import Row
-from stream_pegasos._pure.weights import MULTIPLIER
+from stream_pegasos.engine.pure import Row
+from stream_pegasos.engine.pure.weights import MULTIPLIER
 
 # Keys stand in the order of their products with MULTIPLIER, modulo 2⁶⁴, and with a Fibonacci number that is hardly
 # anything: its multiples all belong in one place.
@@ -87,7 +87,7 @@ HANGS = """
     import json
     import numpy as np
     from sklearn.utils import murmurhash3_32
-    from stream_pegasos import {classifier}, HashedBagOfWords, PegasosTextClassifier
+    from stream_pegasos import {classifier}, HashedBagOfWords, TextClassifier
 
     # All words of four letters or digits, and of those one in 32: whose columns agree in the bits that decide.
     letters = np.frombuffer(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz", np.uint8)
@@ -102,7 +102,7 @@ HANGS = """
     )
     found = features.transform_one(text)
     expected = dict(zip(*(array.tolist() for array in np.unique(columns, return_counts=True))))
-    model = PegasosTextClassifier(features, {classifier}())
+    model = TextClassifier(features, {classifier}())
     for label in (False, True, False):
         model.learn_one(text, label)
     right = found == (dict.fromkeys(expected, 1.0) if {binary} else expected)

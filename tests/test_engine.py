@@ -27,24 +27,25 @@ from interpreter import run
 from pairwise import pairwise
 
 import stream_pegasos
-from stream_pegasos import _pure, engine
-from stream_pegasos._pure import Row
-from stream_pegasos._pure.kernel import best_mixture, look_up_loss, value_of_mixture
-from stream_pegasos._pure.scanner import TOKEN_PATTERNS
-from stream_pegasos._pure.weights import FIRST_NAME, INTERCEPT
+from stream_pegasos import engine
+from stream_pegasos.engine import pure as pure_engine
+from stream_pegasos.engine.pure import Row
+from stream_pegasos.engine.pure.kernel import best_mixture, look_up_loss, value_of_mixture
+from stream_pegasos.engine.pure.scanner import TOKEN_PATTERNS
+from stream_pegasos.engine.pure.weights import FIRST_NAME, INTERCEPT
 
 try:
-    from stream_pegasos import _compiled
+    from stream_pegasos.engine import compiled as compiled_engine
 except ImportError:
-    _compiled = None
+    compiled_engine = None
 
 MISSING = "the compiled engine was not built"
 ENGINES = [
-    pytest.param(_pure, id="pure"),
-    pytest.param(_compiled, id="compiled", marks=pytest.mark.skipif(_compiled is None, reason=MISSING)),
+    pytest.param(pure_engine, id="pure"),
+    pytest.param(compiled_engine, id="compiled", marks=pytest.mark.skipif(compiled_engine is None, reason=MISSING)),
 ]
 both_engines = pytest.mark.parametrize("engine_in_test", ENGINES)
-needs_compiled = pytest.mark.skipif(_compiled is None, reason=MISSING)
+needs_compiled = pytest.mark.skipif(compiled_engine is None, reason=MISSING)
 
 # The compiled table orders keys by their product with this number: its inverse makes keys that crowd or collide there.
 INVERSE = pow(0x9E3779B97F4A7C15, -1, 1 << 64)
@@ -77,7 +78,7 @@ powers_of_two = st.sampled_from([1.0, -1.0, 0.5, 2.0, 0.25, -(2.0**-10), 2.0**-2
 class WeightMachine(RuleBasedStateMachine):
     """A `WeightDict` beside a plain dict of weights."""
 
-    engine_in_test = _pure
+    engine_in_test = pure_engine
 
     @initialize()
     def start(self):
@@ -179,7 +180,7 @@ def test_weights_grow(engine_in_test, pattern):
         some = all_keys[begin : begin + step]
         weights.add(Row(some, [float(i + 1) for i in range(begin, begin + step)]), 1.0)
         assert len(weights) == begin + step
-        if engine_in_test is _compiled and len(weights) >= 1000:
+        if engine_in_test is compiled_engine and len(weights) >= 1000:
             assert sys.getsizeof(weights) / len(weights) <= 32
     assert pairs(weights) == {key: i + 1.0 for i, key in enumerate(all_keys)}
     assert all(weights.get(key) == i + 1.0 for i, key in enumerate(all_keys))
@@ -195,7 +196,7 @@ def test_keys_that_crowd_cost_no_more_memory(engine_in_test, where):
         f"""
         import json, random, resource, sys
         import stream_pegasos.{engine_in_test.__name__.split(".")[1]} as engine
-        from stream_pegasos._pure import Row
+        from stream_pegasos.engine.pure import Row
 
         resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
         n = 5_000
@@ -267,7 +268,7 @@ feature_dicts = st.dictionaries(names, numbers, max_size=8)
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(feature_dicts, st.booleans()), max_size=6), st.lists(feature_dicts, max_size=4))
 def test_feature_dicts_become_the_same_rows_on_both_engines(dicts, more):
-    pure, compiled = _pure.Vocabulary(["a", (1, "b")]), _compiled.Vocabulary(["a", (1, "b")])
+    pure, compiled = pure_engine.Vocabulary(["a", (1, "b")]), compiled_engine.Vocabulary(["a", (1, "b")])
     for x, learning in dicts:
         before = dict(x)
         assert as_dict(compiled.row(x, learning)) == as_dict(pure.row(x, learning))
@@ -392,7 +393,7 @@ scanner_options = st.fixed_dictionaries(
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(scanner_options, st.lists(texts, min_size=1, max_size=2))
 def test_scanners_agree(options, some):
-    pure, compiled = _pure.Scanner(**options), _compiled.Scanner(**options)
+    pure, compiled = pure_engine.Scanner(**options), compiled_engine.Scanner(**options)
     for text in some:
         one = pure.transform_one(text)
         assert compiled.transform_one(text) == one
@@ -431,7 +432,7 @@ def word_scanner(engine_in_test, token_pattern=r"\b\w\w+\b", **changes):
 @pytest.mark.parametrize("pattern", TOKEN_PATTERNS)
 @pytest.mark.parametrize("changes", [{}, {"ngram_range": (1, 2)}, {"analyzer": "char_wb", "ngram_range": (2, 4)}])
 def test_scanners_agree_wherever_blocks_and_segments_end(pattern, changes):
-    pure, compiled = word_scanner(_pure, pattern, **changes), word_scanner(_compiled, pattern, **changes)
+    pure, compiled = word_scanner(pure_engine, pattern, **changes), word_scanner(compiled_engine, pattern, **changes)
     ends = [*range(61, 68), *range(126, 130), *range(4093, 4099), *range(8190, 8194)]
     for end in ends:
         for filler in ("ab ", "é. ", "漢!", "\U0001d400 "):
@@ -448,7 +449,7 @@ def test_one_token_of_any_length(letter):
     for n in (1, 2, 3, 4, 5, 11, 12, 13, 16, 17, 63, 64, 65, 4095, 4096, 4097, 8192, 12288, 100_000):
         for text in (letter * n, f" {letter * n} ", "x" * 37 + " " + letter * n + "."):
             for changes in ({}, {"ngram_range": (1, 2)}, {"stop_words": frozenset([letter * n])}):
-                scanners = word_scanner(_pure, **changes), word_scanner(_compiled, **changes)
+                scanners = word_scanner(pure_engine, **changes), word_scanner(compiled_engine, **changes)
                 assert scanners[0].transform_one(text) == scanners[1].transform_one(text), n
 
 
@@ -460,7 +461,7 @@ def test_ready_made_ngrams_are_hashed_as_they_are(engine_in_test):
         scanner = word_scanner(engine_in_test, analyzer="ngrams", lowercase=lowercase)
         expected = {}
         for ngram in ngrams:
-            index, sign = _pure.Scanner(*scanner.arguments).index(ngram)
+            index, sign = pure_engine.Scanner(*scanner.arguments).index(ngram)
             expected[index] = expected.get(index, 0.0) + sign
         assert scanner.transform_one(ngrams) == expected
         assert scanner.transform_one([]) == {}
@@ -776,10 +777,10 @@ def test_engines_agree_and_pass_their_state_on(options):
         ({generator.choice(NAMES): generator.gauss(0, 1) for _ in range(4)}, generator.choice([-1.0, 1.0]))
         for _ in range(200)
     ]
-    alone = [(e.Learner(1e-2, *options), e.Vocabulary()) for e in (_pure, _compiled)]
-    handed = (_pure.Learner(1e-2, *options), _pure.Vocabulary())
+    alone = [(e.Learner(1e-2, *options), e.Vocabulary()) for e in (pure_engine, compiled_engine)]
+    handed = (pure_engine.Learner(1e-2, *options), pure_engine.Vocabulary())
     for i, (x, y) in enumerate(stream):
-        e = (_pure, _compiled)[i % 2]
+        e = (pure_engine, compiled_engine)[i % 2]
         learner = e.Learner(*handed[0].arguments)
         learner.set_state(handed[0].get_state())
         handed = learner, e.Vocabulary(handed[1].names)
@@ -847,7 +848,7 @@ def test_engines_agree_on_several_columns_and_pass_their_state_on(chosen):
         [numbers.setdefault(int(c), len(numbers)) for c in np.minimum(generator.integers(0, 7, n), np.arange(n) // 9)]
     )
     w = generator.random(n)
-    made = [(e.MultiLearner(0.05, *options), e.Vocabulary()) for e in (_pure, _compiled)]
+    made = [(e.MultiLearner(0.05, *options), e.Vocabulary()) for e in (pure_engine, compiled_engine)]
     for i in range(100):
         for learner, vocabulary in made:
             learner.learn(vocabulary, X[i], int(y[i]), float(w[i]))
@@ -857,7 +858,7 @@ def test_engines_agree_on_several_columns_and_pass_their_state_on(chosen):
     assert margins == pytest.approx(others, rel=1e-9, abs=1e-9)
     assert slopes == pytest.approx(other_slopes, rel=1e-9)
     exchanged = []
-    for (learner, _), e in zip(made, (_compiled, _pure), strict=True):
+    for (learner, _), e in zip(made, (compiled_engine, pure_engine), strict=True):
         exchanged.append((e.MultiLearner(0.05, *options), e.Vocabulary()))
         exchanged[-1][0].set_state(learner.get_state())
     for learner, vocabulary in made + exchanged:
@@ -904,7 +905,7 @@ def test_engines_agree_on_kernels_and_pass_their_state_on(kernel, budget, merge)
     y = np.array([1.0 if x.get(0, 0.0) + x.get(1, 0.0) * x.get(2, 0.0) > 0.0 else -1.0 for x in X])
     X, y = X + X[:50], np.concatenate([y, -y[:50]])  # some come again, with the other label
     arguments = (0.01, 1.0, kernel, 0.7, 1.0, 2, budget, merge)
-    made = [(e.KernelLearner(*arguments), e.Vocabulary()) for e in (_pure, _compiled)]
+    made = [(e.KernelLearner(*arguments), e.Vocabulary()) for e in (pure_engine, compiled_engine)]
     for i in range(100):
         for learner, vocabulary in made:
             learner.learn(vocabulary, X[i], float(y[i]), 1.0)
@@ -913,7 +914,7 @@ def test_engines_agree_on_kernels_and_pass_their_state_on(kernel, budget, merge)
     states = [learner.get_state() for learner, _ in made]
     for name in ("coefficients", "indptr", "keys", "values"):
         assert states[0][name] == pytest.approx(states[1][name], rel=1e-8)
-    for e, state in ((_compiled, states[1]), (_pure, states[0])):
+    for e, state in ((compiled_engine, states[1]), (pure_engine, states[0])):
         again = e.KernelLearner(*arguments)
         again.set_state(state)
         back = again.get_state()
@@ -965,10 +966,10 @@ def test_copies_are_equal_and_independent(duplicate):
 
 def test_the_engine_is_chosen_by_the_environment():
     code = "import json, stream_pegasos.engine as e; print(json.dumps([e.NAME, e.Learner.__module__]))"
-    assert run(code, STREAM_PEGASOS_ENGINE="pure") == ["pure", "stream_pegasos._pure.learner"]
-    if _compiled is not None:
-        assert run(code, STREAM_PEGASOS_ENGINE="") == ["compiled", "stream_pegasos._compiled"]
-        assert run(code, STREAM_PEGASOS_ENGINE="compiled") == ["compiled", "stream_pegasos._compiled"]
+    assert run(code, STREAM_PEGASOS_ENGINE="pure") == ["pure", "stream_pegasos.engine.pure.learner"]
+    if compiled_engine is not None:
+        assert run(code, STREAM_PEGASOS_ENGINE="") == ["compiled", "stream_pegasos.engine.compiled"]
+        assert run(code, STREAM_PEGASOS_ENGINE="compiled") == ["compiled", "stream_pegasos.engine.compiled"]
 
 
 def test_an_unknown_engine_is_an_error_that_names_it():
@@ -990,14 +991,14 @@ import json, sys, warnings
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name == "stream_pegasos._compiled":
+        if name == "stream_pegasos.engine.compiled":
             raise ModuleNotFoundError(name)
 
 sys.meta_path.insert(0, Missing())
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     try:
-        import stream_pegasos, stream_pegasos.engine, stream_pegasos.text
+        import stream_pegasos, stream_pegasos.engine, stream_pegasos.learners.text
         name = stream_pegasos.engine.NAME
     except ImportError as error:
         name = str(error)
@@ -1021,7 +1022,7 @@ def test_the_warning_tells_the_true_cause_and_cure(where, tmp_path):
     if where == "source folder":
         (tmp_path / "pyproject.toml").touch()
     if where == "for another Python":
-        (tmp_path / "stream_pegasos" / f"_compiled{sysconfig.get_config_var('EXT_SUFFIX')}").write_bytes(b"other")
+        (tmp_path / "stream_pegasos" / f"compiled_engine{sysconfig.get_config_var('EXT_SUFFIX')}").write_bytes(b"other")
     code = """
         import sys
 

@@ -3,8 +3,8 @@ import pytest
 from forging import forge
 from river import optim
 
-from stream_pegasos import PegasosClassifier, PegasosTextClassifier, load
-from stream_pegasos.first_weights import FirstWeights
+from stream_pegasos import PegasosClassifier, TextClassifier, load
+from stream_pegasos.learners.first_weights import FirstWeights
 
 
 def weights_of(examples, **options):
@@ -70,7 +70,7 @@ def test_without_a_seed_models_differ_but_a_copy_goes_on_alike(tmp_path):
 
 def test_texts_begin_with_them_too():
     classifier = PegasosClassifier(l2=1e-6, t0=1e6, initializer=optim.initializers.Normal(seed=4))
-    model = PegasosTextClassifier(classifier=classifier)
+    model = TextClassifier(classifier=classifier)
     model.learn_many(["some words", "other words"], ["ham", "spam"], w=0.0)
     drawn = FirstWeights(optim.initializers.Normal(seed=4))
     left = 1e6 / (1e6 + 2)

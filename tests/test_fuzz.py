@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 fuzz = pytest.importorskip("fuzz", reason="alarms and limits of memory need POSIX", exc_type=ImportError)
 
-from stream_pegasos import PegasosTextClassifier  # noqa: E402
+from stream_pegasos import TextClassifier  # noqa: E402
 from stream_pegasos.streams import readers  # noqa: E402
 
 SCRIPT = Path(__file__).parent / "fuzz.py"
@@ -44,7 +44,7 @@ def test_any_texts(texts, seed):
     random = Random(seed)
     bag, make = fuzz.bag_of(random), random.choice(fuzz.CLASSIFIERS)
     fuzz.check_bag(bag, texts, len(texts))
-    model, twin = (PegasosTextClassifier(bag, make(Random(seed))) for _ in range(2))
+    model, twin = (TextClassifier(bag, make(Random(seed))) for _ in range(2))
     fuzz.check_learning(model, twin, texts, [i % 2 for i in range(len(texts))], [1.0] * len(texts))
 
 
@@ -89,7 +89,7 @@ def test_a_failure_is_told_with_its_input(monkeypatch, capsys):
 )
 def test_requests_that_once_failed(path, headers, end, status, capsys):
     service = pytest.importorskip("stream_pegasos.service", exc_type=ImportError)
-    app = service.create_app(service.Service(PegasosTextClassifier()))
+    app = service.create_app(service.Service(TextClassifier()))
     one = ("POST", path, b"", [fuzz.HEADERS[0], *headers], [b'{"text": "x",', b' "label": 1}'], end)
     answered, _, body = asyncio.run(fuzz.answer_to(app, one))
     assert answered == status and b"internal" not in body

@@ -18,7 +18,7 @@ from stream_pegasos import (
     HashedBagOfWords,
     KernelPegasosClassifier,
     PegasosClassifier,
-    PegasosTextClassifier,
+    TextClassifier,
     engine,
 )
 
@@ -558,8 +558,8 @@ def texts(n, seed=0):
 def test_a_text_that_was_just_seen_is_as_it_was(kernel):
     """The features that are kept of the last text are those of the text, whatever the kernel did with them."""
     features = HashedBagOfWords()
-    model = PegasosTextClassifier(features, KernelPegasosClassifier(kernel=kernel, l2=0.1))
-    other = PegasosTextClassifier(features, PegasosClassifier(l2=0.1, fit_intercept=True))
+    model = TextClassifier(features, KernelPegasosClassifier(kernel=kernel, l2=0.1))
+    other = TextClassifier(features, PegasosClassifier(l2=0.1, fit_intercept=True))
     alone = PegasosClassifier(l2=0.1, fit_intercept=True)
     for text, y in texts(40):
         x = HashedBagOfWords().transform_one("".join(list(text)))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_pegasos import AdaptiveClassifier, MulticlassPegasosClassifier, OrdinalPegasosClassifier, PegasosClassifier
-from stream_pegasos.labels import Classes, Labels, are_clear, check_label, label_array, label_list
+from stream_pegasos.learners.labels import Classes, Labels, are_clear, check_label, label_array, label_list
 
 
 def after(*met, pos_label=None):

@@ -30,8 +30,8 @@ from scipy import optimize, sparse
 from tables import in_parts, wide
 
 from stream_pegasos import AdaptiveClassifier, PegasosClassifier, engine, load
-from stream_pegasos.first_weights import FirstWeights
-from stream_pegasos.prequential import predict_learn
+from stream_pegasos.evaluation.prequential import predict_learn
+from stream_pegasos.learners.first_weights import FirstWeights
 
 pure = engine.NAME == "pure"
 NAMES = ["a", "b", 3, -1, ("c", 1), 1 << 60, ""]

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_pegasos import PegasosTextClassifier
-from stream_pegasos.checkpoints import Checkpoints
-from stream_pegasos.live import Live
-from stream_pegasos.persistence import load_with_progress
-from stream_pegasos.prequential import predict
+from stream_pegasos import TextClassifier
+from stream_pegasos.evaluation.prequential import predict
+from stream_pegasos.learners.persistence import load_with_progress
+from stream_pegasos.operation.checkpoints import Checkpoints
+from stream_pegasos.operation.live import Live
 from stream_pegasos.streams import Batch, Example, StreamError
 
 WORDS = ["the", "cheap", "pills", "see", "you", "at", "lunch", "noon", "free", "prize"]
@@ -55,7 +55,7 @@ class Run:
 
     def __init__(self, source, model=None, send=None, **options):
         self.answers, self.bad, self.events = [], [], []
-        self.model = PegasosTextClassifier() if model is None else model
+        self.model = TextClassifier() if model is None else model
         self.source = source
         self.live = Live(
             self.model,
@@ -77,7 +77,7 @@ def bits(model):
 
 
 def learned(examples):
-    model = PegasosTextClassifier()
+    model = TextClassifier()
     for example in examples:
         model.learn_one(example.x, example.y)
     return model
@@ -94,7 +94,7 @@ def wait(condition):
 def test_each_message_is_answered_then_learned(size):
     examples = [message(i, labelled=i % 3 != 1) for i in range(60)]
     run = Run(Script(examples, [size])).run()
-    alone = PegasosTextClassifier()
+    alone = TextClassifier()
     for example, answer in zip(examples, run.answers, strict=True):
         (expected,) = predict(alone, [example.x])
         assert answer == (example.id, expected.label, expected.probability)
@@ -178,7 +178,7 @@ def test_checkpoints_hold_what_is_learned_and_sources_are_told(tmp_path):
 
 
 def test_answers_that_cannot_be_sent_are_sent_later(monkeypatch):
-    monkeypatch.setattr("stream_pegasos.live.sleep", lambda seconds: None)
+    monkeypatch.setattr("stream_pegasos.operation.live.sleep", lambda seconds: None)
     examples = [message(i) for i in range(20)]
     sent, n_failures = [], 0
 
@@ -196,7 +196,7 @@ def test_answers_that_cannot_be_sent_are_sent_later(monkeypatch):
 
 
 def test_stopped_while_nobody_takes_the_answers(monkeypatch, tmp_path):
-    monkeypatch.setattr("stream_pegasos.live.sleep", lambda seconds: time.sleep(0.01))
+    monkeypatch.setattr("stream_pegasos.operation.live.sleep", lambda seconds: time.sleep(0.01))
     examples = [message(i) for i in range(6)]
 
     def send(answers):
@@ -316,7 +316,7 @@ def test_late_labels_are_learned_when_the_later_of_both_comes(order, cut):
     """Also where the run is resumed in between."""
     messages = [message(int(name[1:]), labelled=False) for name in order if name[0] == "m"]
     labels = [message(int(name[1:])) for name in order if name[0] == "l"]
-    expected, seen = PegasosTextClassifier(), set()
+    expected, seen = TextClassifier(), set()
     for name in order:
         i = int(name[1:])
         if i in seen:

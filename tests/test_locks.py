@@ -13,9 +13,9 @@ from stream_pegasos import (
     KernelPegasosClassifier,
     MulticlassPegasosClassifier,
     PegasosClassifier,
-    PegasosTextClassifier,
+    TextClassifier,
 )
-from stream_pegasos.locks import Lock
+from stream_pegasos.common.locks import Lock
 
 
 def test_a_lock_may_be_taken_twice_by_its_thread_and_by_no_other():
@@ -42,7 +42,7 @@ def test_a_copy_of_a_locked_lock_is_free(copied):
 
 
 def test_the_parts_of_a_text_model_share_a_lock_and_copies_share_none():
-    model = PegasosTextClassifier()
+    model = TextClassifier()
     other = copy.deepcopy(model)
     assert model._lock is model.classifier._lock
     assert other._lock is other.classifier._lock
@@ -56,7 +56,7 @@ SHARED = """
     import json, sys, threading
     from river import optim
     from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, KernelPegasosClassifier, PegasosClassifier
-    from stream_pegasos import PegasosTextClassifier
+    from stream_pegasos import TextClassifier
 
     sys.setswitchinterval(1e-5)
     bag = HashedBagOfWords()
@@ -70,7 +70,7 @@ SHARED = """
         yield KernelPegasosClassifier(kernel=lambda x, z: float(len(x.keys() & z.keys())), budget=5)
 
     def learned(bag):
-        models = [PegasosTextClassifier(bag, classifier) for classifier in classifiers()]
+        models = [TextClassifier(bag, classifier) for classifier in classifiers()]
         for model in models:
             for text, label in zip(texts, labels):
                 model.learn_one(text, label)
@@ -79,7 +79,7 @@ SHARED = """
     done = threading.Event()
 
     def use():
-        other, i = PegasosTextClassifier(bag), 0
+        other, i = TextClassifier(bag), 0
         while not done.is_set():
             bag.transform_one(texts[i % 40])
             other.predict_one(texts[-1 - i % 40])

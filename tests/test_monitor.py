@@ -7,22 +7,22 @@ import pytest
 from river import drift
 from sklearn.metrics import roc_auc_score
 
-from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, PegasosTextClassifier, engine
+from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, TextClassifier, engine
 from stream_pegasos import monitor as monitor_module
-from stream_pegasos.monitor import Monitor
-from stream_pegasos.persistence import load_with_progress
-from stream_pegasos.prequential import Prediction, evaluate, predict, predict_learn
+from stream_pegasos.evaluation.prequential import Prediction, evaluate, predict, predict_learn
+from stream_pegasos.learners.persistence import load_with_progress
+from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.streams import synthetic
 
 STREAM = list(synthetic(n=1_100 if engine.NAME == "pure" else 2_500, seed=5))
 
 MODELS = {
-    "default": PegasosTextClassifier,
-    "as published": lambda: PegasosTextClassifier(classifier=PegasosClassifier(l2=1e-3)),
-    "with a detector": lambda: PegasosTextClassifier(
+    "default": TextClassifier,
+    "as published": lambda: TextClassifier(classifier=PegasosClassifier(l2=1e-3)),
+    "with a detector": lambda: TextClassifier(
         classifier=AdaptiveClassifier(drift_detector=drift.binary.HDDMW(drift_confidence=0.05))
     ),
-    "careful": lambda: PegasosTextClassifier(
+    "careful": lambda: TextClassifier(
         classifier=AdaptiveClassifier(max_false_positive_rate=0.05, pos_label="spam", max_features=2_000)
     ),
 }
@@ -60,7 +60,7 @@ def clock(monkeypatch):
 
 
 def test_before_anything_is_learned():
-    seen = view(Monitor(PegasosTextClassifier()))
+    seen = view(Monitor(TextClassifier()))
     assert seen["n"] == seen["n_predictions"] == seen["n_failed"] == seen["window"]["n"] == 0
     scores = ("accuracy", "roc_auc", "log_loss", "expected_calibration_error")
     assert [seen[name] for name in scores] == [None] * 4
@@ -94,8 +94,8 @@ def test_scores_are_those_of_evaluate(which, size):
 
 
 def test_the_window_is_what_scikit_learn_says_of_the_newest():
-    monitor = Monitor(PegasosTextClassifier(), window=150)
-    model, truth, margins, right = PegasosTextClassifier(), [], [], []
+    monitor = Monitor(TextClassifier(), window=150)
+    model, truth, margins, right = TextClassifier(), [], [], []
     for text, label in STREAM[:800]:
         margins.append(model.decision_function_one(text))
         truth.append(label == "spam")
@@ -109,15 +109,15 @@ def test_the_window_is_what_scikit_learn_says_of_the_newest():
 
 
 def test_rows_of_the_curve_are_the_scores_at_their_time():
-    seen = view(follow(Monitor(PegasosTextClassifier(), window=100), STREAM, 64))
+    seen = view(follow(Monitor(TextClassifier(), window=100), STREAM, 64))
     ns = [row[0] for row in seen["curve"]]
     assert ns[-1] == len(STREAM)
     assert len(set(np.diff(ns[:-1]))) == 1  # evenly spaced
     for n, accuracy, roc_auc, window_accuracy, window_roc_auc in seen["curve"][:: len(ns) // 5]:
-        score = evaluate(PegasosTextClassifier(), STREAM[:n]).score
+        score = evaluate(TextClassifier(), STREAM[:n]).score
         assert accuracy == score.accuracy
         assert roc_auc == pytest.approx(score.roc_auc, abs=2e-3)
-        one = view(follow(Monitor(PegasosTextClassifier(), window=100), STREAM[:n], 50))
+        one = view(follow(Monitor(TextClassifier(), window=100), STREAM[:n], 50))
         assert [window_accuracy, window_roc_auc] == [one["window"]["accuracy"], one["window"]["roc_auc"]]
 
 
@@ -127,8 +127,8 @@ def test_labels_that_turn_out_to_be_the_other_way_round():
     stream = [(f"one a{generator.randrange(9)}", 1) for _ in range(25)]
     stream += [(f"{('one', 'two')[y]} a{generator.randrange(9)}", y + 1) for y in generator.choices((0, 1), k=300)]
     for size in (10, 40):
-        monitor = follow(Monitor(PegasosTextClassifier()), stream, size)
-        expected = evaluate(PegasosTextClassifier(), stream).score
+        monitor = follow(Monitor(TextClassifier()), stream, size)
+        expected = evaluate(TextClassifier(), stream).score
         seen = view(monitor)
         assert seen["model"]["classes"] == [1, 2]
         assert seen["confusion_matrix"] == expected.confusion_matrix.tolist()
@@ -139,7 +139,7 @@ def test_labels_that_turn_out_to_be_the_other_way_round():
 
 
 def test_one_label_only():
-    seen = view(follow(Monitor(PegasosTextClassifier()), [(f"text {i}", "ham") for i in range(30)]))
+    seen = view(follow(Monitor(TextClassifier()), [(f"text {i}", "ham") for i in range(30)]))
     assert seen["accuracy"] == pytest.approx(29 / 30)
     assert seen["roc_auc"] is seen["window"]["roc_auc"] is None
     assert [row[:3] for row in seen["curve"]] == [[n, pytest.approx((n - 1) / n), None] for n in (10, 20, 30)]
@@ -154,7 +154,7 @@ def test_all_is_bounded_on_a_long_stream(monkeypatch):
 
     monkeypatch.setattr(monitor_module, "SHARE_FOR_NAMES", math.inf)
     monkeypatch.setattr(monitor_module, "MOST_NAMES", 500)
-    model = PegasosTextClassifier(classifier=Classifier())
+    model = TextClassifier(classifier=Classifier())
     monitor = Monitor(model)
     generator = np.random.default_rng(0)
     sizes = []
@@ -207,7 +207,7 @@ def test_a_state_stands_still_while_its_monitor_goes_on():
 
 
 def test_the_newest_come_first_with_what_was_predicted():
-    model, other = PegasosTextClassifier(), PegasosTextClassifier()
+    model, other = TextClassifier(), TextClassifier()
     monitor = follow(Monitor(model), STREAM[:50])
     other.learn_many(*map(list, zip(*STREAM[:49], strict=True)))
     text, label = STREAM[49]
@@ -236,7 +236,7 @@ def test_the_newest_come_first_with_what_was_predicted():
 def test_words_are_those_that_weigh_most(signed, monkeypatch):
     monkeypatch.setattr(monitor_module, "SHARE_FOR_NAMES", math.inf)
     features = HashedBagOfWords(n_features=2**20, alternate_sign=signed)
-    model = PegasosTextClassifier(features, PegasosClassifier(l2=1e-3))
+    model = TextClassifier(features, PegasosClassifier(l2=1e-3))
     words = follow(Monitor(model), STREAM[:400], 1).view()["words"]
     weights = model.weights
     known = {}
@@ -254,7 +254,7 @@ def test_words_are_those_that_weigh_most(signed, monkeypatch):
 def test_finding_names_takes_a_small_share_of_the_time(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(monitor_module, "perf_counter", lambda: clock[0])
-    model, looked = PegasosTextClassifier(), []
+    model, looked = TextClassifier(), []
     tokens = model.features.tokens
 
     def slow(text):
@@ -271,7 +271,7 @@ def test_finding_names_takes_a_small_share_of_the_time(monkeypatch):
 
 
 def test_docs_per_second(clock):
-    monitor = Monitor(PegasosTextClassifier())
+    monitor = Monitor(TextClassifier())
     assert monitor.view()["docs_per_second"] == 0.0
     for _ in range(20):
         follow(monitor, STREAM[:7])
@@ -311,7 +311,7 @@ def test_it_goes_on_after_a_restart_as_if_nothing_had_happened(which, n, tmp_pat
 
 def test_it_goes_on_after_one_label_only(tmp_path):
     """What is not known yet is no number, and JSON has none for it."""
-    monitor = follow(Monitor(PegasosTextClassifier()), [(f"text {i}", 1) for i in range(25)])
+    monitor = follow(Monitor(TextClassifier()), [(f"text {i}", 1) for i in range(25)])
     monitor.model.snapshot(monitor.get_state()).write(tmp_path / "model")
     model, state = load_with_progress(tmp_path / "model")
     restored = Monitor(model)
@@ -323,7 +323,7 @@ def test_it_goes_on_after_one_label_only(tmp_path):
 
 
 def test_no_message_is_in_the_state():
-    monitor = follow(Monitor(PegasosTextClassifier()), [("first second third", "ham"), ("fourth fifth sixth", "spam")])
+    monitor = follow(Monitor(TextClassifier()), [("first second third", "ham"), ("fourth fifth sixth", "spam")])
     state = json.dumps(monitor.get_state())
     assert "second third" in state  # a name of a feature
     assert "first second third" not in state
@@ -343,22 +343,22 @@ def test_no_message_is_in_the_state():
     ],
 )
 def test_states_that_are_none(change):
-    state = Monitor(PegasosTextClassifier()).get_state()
-    Monitor(PegasosTextClassifier()).set_state(state)
+    state = Monitor(TextClassifier()).get_state()
+    Monitor(TextClassifier()).set_state(state)
     with pytest.raises(ValueError, match="no state of a Monitor"):
-        Monitor(PegasosTextClassifier()).set_state({**state, **change})
+        Monitor(TextClassifier()).set_state({**state, **change})
 
 
 def test_margins_of_a_bin_that_is_none():
-    state = Monitor(PegasosTextClassifier()).get_state()
+    state = Monitor(TextClassifier()).get_state()
     state["score"]["margin_counts"] = [[1 << 40, 1, 1]]
     with pytest.raises(ValueError, match="no state of a Monitor"):
-        Monitor(PegasosTextClassifier()).set_state(state)
+        Monitor(TextClassifier()).set_state(state)
 
 
 def test_strange_texts(tmp_path):
     texts = ["\ud800", "", "\x00", "é" * 400, "<script>", "a\u202eb", " " * 1_000]
-    monitor = follow(Monitor(PegasosTextClassifier()), [(text, i % 2 == 0) for i, text in enumerate(texts)], 1)
+    monitor = follow(Monitor(TextClassifier()), [(text, i % 2 == 0) for i, text in enumerate(texts)], 1)
     assert json.loads(json.dumps(monitor.view()))["newest"][-1]["text"] == "\ud800"
     monitor.model.snapshot(monitor.get_state()).write(tmp_path / "model")
     restored = Monitor(load_with_progress(tmp_path / "model")[0])

@@ -16,7 +16,7 @@ from scipy import optimize, sparse
 from stream_pegasos import (
     MulticlassPegasosClassifier,
     PegasosClassifier,
-    PegasosTextClassifier,
+    TextClassifier,
     engine,
 )
 
@@ -441,7 +441,7 @@ def test_rivers_one_vs_one_learns_every_pair():
 
 
 def test_rivers_one_vs_one_takes_the_text_model():
-    model = multiclass.OneVsOneClassifier(PegasosTextClassifier())
+    model = multiclass.OneVsOneClassifier(TextClassifier())
     for text, y in texts(150):
         model.learn_one(text, y)
     assert len(model.classifiers) == 6
@@ -450,7 +450,7 @@ def test_rivers_one_vs_one_takes_the_text_model():
 
 @pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
 def test_topics_are_told_apart(multi_class):
-    model = PegasosTextClassifier(classifier=MulticlassPegasosClassifier(multi_class, l2=1e-3, t0=1e3))
+    model = TextClassifier(classifier=MulticlassPegasosClassifier(multi_class, l2=1e-3, t0=1e3))
     model.learn_many(*zip(*texts(200), strict=True))
     X, y = zip(*texts(100, seed=5), strict=True)
     assert np.mean(model.predict_many(X) == np.array(y)) > 0.95

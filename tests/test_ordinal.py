@@ -15,7 +15,7 @@ from stream_pegasos import (
     HashedBagOfWords,
     OrdinalPegasosClassifier,
     PegasosClassifier,
-    PegasosTextClassifier,
+    TextClassifier,
     engine,
     load,
 )
@@ -349,7 +349,7 @@ def reviews(n, seed=0):
 
 
 def test_in_the_text_model_it_is_the_pipeline_of_the_parts(tmp_path):
-    model = PegasosTextClassifier(HashedBagOfWords(), OrdinalPegasosClassifier(l2=0.01, fit_intercept=True))
+    model = TextClassifier(HashedBagOfWords(), OrdinalPegasosClassifier(l2=0.01, fit_intercept=True))
     bag, expected = HashedBagOfWords(), OrdinalPegasosClassifier(l2=0.01, fit_intercept=True)
     for text, y in reviews(80):
         x = bag.transform_one(text)

@@ -26,10 +26,10 @@ from stream_pegasos import (
     MulticlassPegasosClassifier,
     OrdinalPegasosClassifier,
     PegasosClassifier,
-    PegasosTextClassifier,
+    TextClassifier,
     persistence,
 )
-from stream_pegasos.persistence import load_with_progress, pack, unpack
+from stream_pegasos.learners.persistence import load_with_progress, pack, unpack
 
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="this is about POSIX files")
 
@@ -91,7 +91,7 @@ def classifier(which, seed=0, n=60):
 
 def text_model(which, seed=0, n=60):
     parts = TEXT_MODELS[which]
-    model = PegasosTextClassifier(
+    model = TextClassifier(
         HashedBagOfWords(**parts.get("features", {})), PegasosClassifier(**parts.get("classifier", {}))
     )
     for x, y in texts(seed, n):
@@ -208,7 +208,7 @@ def test_functions_cannot_be_saved(path):
         HashedBagOfWords(strip_accents=str.upper),
     ):
         with pytest.raises(ValueError, match="cannot be saved"):
-            PegasosTextClassifier(features).save(path)
+            TextClassifier(features).save(path)
     assert path.read_bytes() == b"old"
     assert os.listdir(path.parent) == [path.name]
 
@@ -474,7 +474,7 @@ def test_impossible_states_of_other_kinds_are_refused(kind, change, path):
     fails_in_one_line(path)
 
 
-@pytest.mark.parametrize("bad", ["HashedBagOfWords", "PegasosTextClassifier", "Saveable", "object", None, [], {}])
+@pytest.mark.parametrize("bad", ["HashedBagOfWords", "TextClassifier", "Saveable", "object", None, [], {}])
 def test_text_models_of_no_kind_are_refused(bad, path):
     text_model("default").save(path)
     forge(path, setting("kind", to=bad))
@@ -531,9 +531,7 @@ def test_other_versions_are_named(version, path):
     fails_in_one_line(path, match="version")
 
 
-@pytest.mark.parametrize(
-    "kind", ["", "Saveable", "Classifier", "PegasosTextClassifier", "object", "os.system", None, [], {}]
-)
+@pytest.mark.parametrize("kind", ["", "Saveable", "Classifier", "TextClassifier", "object", "os.system", None, [], {}])
 def test_other_classes_are_refused(kind, path):
     classifier("default").save(path)
     forge(path, lambda arrays, state, header: header.update(kind=kind))
@@ -792,7 +790,7 @@ def test_what_is_saved_is_loaded_however_much_it_is(path):
     model.snapshot(progress=["x" * 110_000_000]).write(path)
     loaded, progress = load_with_progress(path)
     assert loaded.weights == model.weights and len(progress[0]) == 110_000_000
-    text_model = PegasosTextClassifier(HashedBagOfWords(stop_words=names))
+    text_model = TextClassifier(HashedBagOfWords(stop_words=names))
     text_model.save(path)
     assert set(stream_pegasos.load(path).features.stop_words) == set(names)
 

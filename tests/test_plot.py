@@ -4,11 +4,11 @@ import sys
 
 import pytest
 
-from stream_pegasos.prequential import Checkpoint, PrequentialScore
+from stream_pegasos.evaluation.prequential import Checkpoint, PrequentialScore
 
 pytest.importorskip("matplotlib")
 
-from stream_pegasos.plot import draw, save
+from stream_pegasos.evaluation.plot import draw, save
 
 curve = [Checkpoint(n, 0.9, 0.8, 0.7, 0.95, 0.2, 1 - 1 / n, 0.1) for n in range(50, 5_001, 50)]
 
@@ -70,7 +70,7 @@ def test_another_file_type_is_refused(tmp_path):
 
 
 def test_without_matplotlib_the_message_tells_what_to_install():
-    script = "import sys; sys.modules['matplotlib'] = None; import stream_pegasos.plot"
+    script = "import sys; sys.modules['matplotlib'] = None; import stream_pegasos.evaluation.plot"
     done = subprocess.run(
         [sys.executable, "-c", script],
         env={"PYTHONPATH": ":".join(filter(None, sys.path))},

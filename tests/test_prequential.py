@@ -14,9 +14,9 @@ from stream_pegasos import (
     KernelPegasosClassifier,
     MulticlassPegasosClassifier,
     PegasosClassifier,
-    PegasosTextClassifier,
+    TextClassifier,
 )
-from stream_pegasos.prequential import (
+from stream_pegasos.evaluation.prequential import (
     Checkpoint,
     ExampleError,
     PrequentialScore,
@@ -164,13 +164,13 @@ def dicts(stream):
 
 
 streams = {
-    "text": (PegasosTextClassifier, list(synthetic(n=1_500, seed=2))),
-    "spam first": (PegasosTextClassifier, list(synthetic(n=800, seed=3))[::-1]),
+    "text": (TextClassifier, list(synthetic(n=1_500, seed=2))),
+    "spam first": (TextClassifier, list(synthetic(n=800, seed=3))[::-1]),
     "late second label": (
-        PegasosTextClassifier,
+        TextClassifier,
         sorted(synthetic(n=300, seed=4), key=lambda example: example[1]),
     ),
-    "one label": (PegasosTextClassifier, [(text, "ham") for text, _ in synthetic(n=100)]),
+    "one label": (TextClassifier, [(text, "ham") for text, _ in synthetic(n=100)]),
     "dicts of 0 and 1": (PegasosClassifier, [(x, int(y == "spam")) for x, y in dicts(synthetic(n=600))]),
     "1 turns out negative": (
         lambda: PegasosClassifier(fit_intercept=True),
@@ -178,18 +178,18 @@ streams = {
     ),
     "bool": (PegasosClassifier, [(x, y == "spam") for x, y in dicts(synthetic(n=300))]),
     "positive label given": (
-        lambda: PegasosTextClassifier(classifier=PegasosClassifier(pos_label="ham")),
+        lambda: TextClassifier(classifier=PegasosClassifier(pos_label="ham")),
         list(synthetic(n=300)),
     ),
     "weights": (
-        PegasosTextClassifier,
+        TextClassifier,
         [(x, y, [0.5, 1.0, 3.0][len(x) % 3]) for x, y in synthetic(n=1_000)],
     ),
     "mini-batches": (
-        lambda: PegasosTextClassifier(classifier=PegasosClassifier(batch_size=7)),
+        lambda: TextClassifier(classifier=PegasosClassifier(batch_size=7)),
         list(synthetic(n=300)),
     ),
-    "nothing": (PegasosTextClassifier, []),
+    "nothing": (TextClassifier, []),
 }
 
 
@@ -211,17 +211,15 @@ def test_evaluate_is_predicting_then_learning_one_by_one(name, delay, batch):
 def test_evaluate_agrees_with_river(delay):
     """There, a label with delay d is known to the d-th next prediction; here, to the one after."""
     stream = list(synthetic(n=1_000, seed=9))
-    metric = river_evaluate.progressive_val_score(
-        stream, PegasosTextClassifier(), river_metrics.Accuracy(), delay=delay + 1
-    )
-    score = evaluate(PegasosTextClassifier(), stream, delay=delay).score
+    metric = river_evaluate.progressive_val_score(stream, TextClassifier(), river_metrics.Accuracy(), delay=delay + 1)
+    score = evaluate(TextClassifier(), stream, delay=delay).score
     assert score.accuracy == pytest.approx(metric.get(), abs=1e-12)
 
 
 def test_curve():
     stream = list(synthetic(n=23_456))
     seen = []
-    evaluation = evaluate(PegasosTextClassifier(), stream, on_checkpoint=seen.append)
+    evaluation = evaluate(TextClassifier(), stream, on_checkpoint=seen.append)
     curve = evaluation.curve
     assert [row.n for row in curve] == [*range(200, 23_456, 200), 23_456]
     assert set(curve[:-1]) <= set(seen)
@@ -230,28 +228,28 @@ def test_curve():
     assert sorted(row.seconds for row in curve) == [row.seconds for row in curve]
     # A row is what an evaluation of that many examples gives.
     row = curve[10]
-    shorter = evaluate(PegasosTextClassifier(), stream[: row.n])
+    shorter = evaluate(TextClassifier(), stream[: row.n])
     same(row[:-1], shorter.score.checkpoint()[:-1])
-    assert evaluate(PegasosTextClassifier(), stream[:100]).curve[-1].n == 100
-    assert [row.n for row in evaluate(PegasosTextClassifier(), stream[:120]).curve] == [50, 100, 120]
-    assert evaluate(PegasosTextClassifier(), []).curve == []
+    assert evaluate(TextClassifier(), stream[:100]).curve[-1].n == 100
+    assert [row.n for row in evaluate(TextClassifier(), stream[:120]).curve] == [50, 100, 120]
+    assert evaluate(TextClassifier(), []).curve == []
 
 
 @pytest.mark.parametrize("delay", [0, 3])
 def test_third_label_is_an_error_that_carries_its_example(delay):
     stream = list(synthetic(n=700, seed=1))
     stream[650] = ("odd one", "eggs", 1.0, 651)
-    model = PegasosTextClassifier()
+    model = TextClassifier()
     with pytest.raises(ExampleError, match="eggs") as error:
         evaluate(model, stream, delay=delay)
     assert error.value.example == stream[650]
-    reference = PegasosTextClassifier()
+    reference = TextClassifier()
     reference.learn_many(*zip(*stream[:650], strict=True))
     assert model.weights == pytest.approx(reference.weights)
 
 
 def test_learn_finds_the_example_that_is_refused():
-    model = PegasosTextClassifier()
+    model = TextClassifier()
     with pytest.raises(ExampleError, match="eggs") as error:
         learn(model, [("a", "ham"), ("b", "spam"), ("c", "eggs"), ("d", "ham")])
     assert error.value.example[0] == "c"
@@ -259,7 +257,7 @@ def test_learn_finds_the_example_that_is_refused():
 
 
 def test_learn_takes_weights():
-    model, reference = PegasosTextClassifier(), PegasosTextClassifier()
+    model, reference = TextClassifier(), TextClassifier()
     stream = [(x, y, 0.5 + len(x) % 2) for x, y in synthetic(n=100)]
     learn(model, stream)
     for x, y, w in stream:
@@ -275,12 +273,12 @@ def test_interrupted(n):
         yield from stream[:n]
         raise KeyboardInterrupt
 
-    evaluation = evaluate(PegasosTextClassifier(), examples())
+    evaluation = evaluate(TextClassifier(), examples())
     assert evaluation.interrupted
     assert evaluation.score.n == n
     same(
         evaluation.score.checkpoint()[:-1],
-        evaluate(PegasosTextClassifier(), stream[:n]).score.checkpoint()[:-1],
+        evaluate(TextClassifier(), stream[:n]).score.checkpoint()[:-1],
     )
 
 
@@ -292,9 +290,9 @@ def test_long_texts_make_shorter_chunks():
 
 def test_impossible_parameters():
     with pytest.raises(ValueError, match="delay is -1"):
-        evaluate(PegasosTextClassifier(), [], delay=-1)
+        evaluate(TextClassifier(), [], delay=-1)
     with pytest.raises(ValueError, match="batch is 0"):
-        evaluate(PegasosTextClassifier(), [], batch=0)
+        evaluate(TextClassifier(), [], batch=0)
     with pytest.raises(ValueError, match="MulticlassPegasosClassifier is a model of several classes"):
         evaluate(MulticlassPegasosClassifier(), [])
 
@@ -316,7 +314,7 @@ def test_any_two_integers(stream, delay, batch):
 def test_real_stream(data_folder):
     from stream_pegasos.streams import read
 
-    model = PegasosTextClassifier()
+    model = TextClassifier()
     evaluation = evaluate(model, read(data_folder / "sms_spam.jsonl.gz"))
     assert model.classes == ("ham", "spam")
     assert evaluation.score.n == 5_574
@@ -326,7 +324,7 @@ def test_real_stream(data_folder):
 
 def test_kernels_are_evaluated_as_one_by_one():
     examples = list(synthetic(n=300, seed=2))
-    model, other = (PegasosTextClassifier(classifier=KernelPegasosClassifier(budget=30)) for _ in range(2))
+    model, other = (TextClassifier(classifier=KernelPegasosClassifier(budget=30)) for _ in range(2))
     evaluation = evaluate(model, examples, batch=64)
     accuracy = river_evaluate.progressive_val_score(examples, other, river_metrics.Accuracy())
     # River counts predictions from the first on, and so does this.
@@ -357,7 +355,7 @@ def test_reliability_is_what_scikit_learn_says():
 
 @pytest.mark.parametrize("label", [False, 0, 1, "spam", 7])
 def test_predict_says_nothing_until_it_can(label):
-    model = PegasosTextClassifier()
+    model = TextClassifier()
     assert predict(model, ["a", "b"]) == [(None, None, 0.0)] * 2
     assert predict(model, []) == []
     model.learn_one("a", label)
@@ -370,7 +368,7 @@ def test_predict_says_nothing_until_it_can(label):
 
 
 def test_predict_is_what_the_model_says_one_by_one():
-    model = PegasosTextClassifier()
+    model = TextClassifier()
     model.learn_many(*map(list, zip(*synthetic(n=200, seed=1), strict=True)))
     texts = [text for text, _ in synthetic(n=50, seed=2)]
     for text, (label, probability, margin) in zip(texts, predict(model, texts), strict=True):
@@ -382,7 +380,7 @@ def test_predict_is_what_the_model_says_one_by_one():
 @pytest.mark.parametrize("size", [1, 7, 300])
 def test_predict_learn_gives_blocks_that_make_up_the_chunk(size):
     stream = list(synthetic(n=300, seed=3))
-    model, alone, predictions, outcomes = PegasosTextClassifier(), PegasosTextClassifier(), [], []
+    model, alone, predictions, outcomes = TextClassifier(), TextClassifier(), [], []
     for begin in range(0, 300, size):
         for some, of_them in predict_learn(model, stream[begin : begin + size]):
             assert len(some) == len(of_them[0])
@@ -401,7 +399,7 @@ def test_predict_learn_gives_blocks_that_make_up_the_chunk(size):
 
 def test_predict_learn_has_learned_all_before_the_example_that_is_refused():
     stream = [*synthetic(n=20, seed=4), ("third", "eggs"), ("ham", "ham")]
-    model, n = PegasosTextClassifier(), 0
+    model, n = TextClassifier(), 0
     with pytest.raises(ExampleError, match="'eggs' is a third one") as error:
         for predictions, _ in predict_learn(model, stream):
             n += len(predictions)

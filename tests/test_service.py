@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, PegasosClassifier, PegasosTextClassifier, load
-from stream_pegasos.checkpoints import Checkpoints
-from stream_pegasos.persistence import load_with_progress
-from stream_pegasos.prequential import evaluate, predict
+from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, PegasosClassifier, TextClassifier, load
+from stream_pegasos.evaluation.prequential import evaluate, predict
+from stream_pegasos.learners.persistence import load_with_progress
+from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.streams import synthetic
 
 httpx = pytest.importorskip("httpx")
@@ -40,7 +40,7 @@ def serving(service, **options):
 
 @pytest.fixture
 def client():
-    with serving(Service(PegasosTextClassifier())) as client:
+    with serving(Service(TextClassifier())) as client:
         yield client
 
 
@@ -63,7 +63,7 @@ def refused(response, status, word):
 
 
 def learned():
-    model = PegasosTextClassifier()
+    model = TextClassifier()
     model.learn_many(*map(list, zip(*STREAM, strict=True)))
     return model
 
@@ -72,7 +72,7 @@ def learned():
 
 
 def test_it_learns_and_predicts_as_the_model_does(client):
-    alone = PegasosTextClassifier()
+    alone = TextClassifier()
     for i, message in enumerate(MESSAGES[:60]):
         (expected,) = predict(alone, [message["text"]])
         assert ok(client.post("/predict", json={"text": message["text"]})) == expected._asdict()
@@ -88,10 +88,10 @@ def test_it_learns_and_predicts_as_the_model_does(client):
     texts = [text for text, _ in synthetic(n=20, seed=9)]
     answers = ok(client.post("/predict", json=[{"text": text} for text in texts]))
     assert answers == [prediction._asdict() for prediction in predict(alone, texts)]
-    assert ok(client.get("/monitor"))["accuracy"] == evaluate(PegasosTextClassifier(), STREAM).score.accuracy
+    assert ok(client.get("/monitor"))["accuracy"] == evaluate(TextClassifier(), STREAM).score.accuracy
 
 
-@pytest.mark.parametrize("make", [PegasosTextClassifier, lambda: PegasosTextClassifier(classifier=PegasosClassifier())])
+@pytest.mark.parametrize("make", [TextClassifier, lambda: TextClassifier(classifier=PegasosClassifier())])
 def test_the_model_is_that_of_the_same_stream_bit_for_bit(make):
     service = Service(make())
     with serving(service) as client:
@@ -142,7 +142,7 @@ def test_labels_are_those_of_the_readers(client, sent, classes):
 
 
 def test_weights_count(client):
-    alone = PegasosTextClassifier()
+    alone = TextClassifier()
     messages = [{**message, "weight": i % 3 + 0.5} for i, message in enumerate(MESSAGES[:50])]
     ok(client.post("/learn", json=messages))
     alone.learn_many(
@@ -154,7 +154,7 @@ def test_weights_count(client):
 
 @pytest.mark.parametrize("text", ["", "\ud800", "\udfff\ud800x", "\x00", "😀 e\u0301 \u202e", "a\nb", "x" * 100_000])
 def test_any_text_is_a_text(client, text):
-    alone = PegasosTextClassifier()
+    alone = TextClassifier()
     for y, word in (("ham", "lunch"), ("spam", "pills")):
         body = json.dumps({"text": f"{text} {word}", "label": y, "id": text[:10] + y})
         answer = ok(client.post("/learn", content=body, headers={"content-type": "application/json"}))
@@ -184,8 +184,8 @@ def test_explanations_add_up():
 
 
 def test_a_message_is_learned_once():
-    service = Service(PegasosTextClassifier())
-    alone = PegasosTextClassifier()
+    service = Service(TextClassifier())
+    alone = TextClassifier()
     with serving(service) as client:
         first = [{**message, "id": f"a:{i}"} for i, message in enumerate(MESSAGES[:60])]
         again = [{**message, "id": f"a:{i}", "label": "ham"} for i, message in enumerate(MESSAGES[:90])]
@@ -214,7 +214,7 @@ def test_which_ids_are_the_same(client):
 
 
 def test_the_newest_ids_are_remembered():
-    service = Service(PegasosTextClassifier(), id_window=5)
+    service = Service(TextClassifier(), id_window=5)
     with serving(service) as client:
         for i in range(12):
             ok(client.post("/learn", json={**GOOD, "id": i}))
@@ -231,9 +231,9 @@ def test_the_newest_ids_are_remembered():
 @pytest.mark.parametrize("kind", [RuntimeError, ValueError, MemoryError])
 def test_learning_that_fails_on_the_way(kind, monkeypatch, capsys):
     """What was learned by then is known by its ids, and not learned again."""
-    service = Service(PegasosTextClassifier())
+    service = Service(TextClassifier())
     known = [{**message, "id": i} for i, message in enumerate(MESSAGES)]
-    learn = PegasosTextClassifier._predict_learn_many
+    learn = TextClassifier._predict_learn_many
 
     def fail_on_the_way(model, x, y, w):
         learn(model, x[:17], y[:17], w)
@@ -245,8 +245,8 @@ def test_learning_that_fails_on_the_way(kind, monkeypatch, capsys):
     with serving(service, raise_server_exceptions=False) as client:
         ok(client.post("/learn", json=known[:20]))
         with monkeypatch.context() as patch:
-            patch.setattr(PegasosTextClassifier, "_predict_learn_many", fail_on_the_way)
-            patch.setattr(PegasosTextClassifier, "learn_one", fail)
+            patch.setattr(TextClassifier, "_predict_learn_many", fail_on_the_way)
+            patch.setattr(TextClassifier, "learn_one", fail)
             refused(client.post("/learn", json=known[20:50]), 500, "internal error")
         assert "the detector broke" in capsys.readouterr().err
         assert ok(client.get("/learned"))["ids"] == [*range(37)]
@@ -300,7 +300,7 @@ def test_a_request_that_fails_learns_nothing(which):
 
 
 def test_two_third_labels_of_a_model_that_knows_none_yet():
-    service = Service(PegasosTextClassifier())
+    service = Service(TextClassifier())
     before = bits(service.model)
     with serving(service) as client:
         messages = [{"text": "x" * 40_000, "label": label} for label in ("a", "b", "a", "c")]  # in several slices
@@ -327,7 +327,7 @@ def test_two_third_labels_of_a_model_that_knows_none_yet():
     ],
 )
 def test_a_body_that_is_no_message(content, word):
-    service = Service(PegasosTextClassifier())
+    service = Service(TextClassifier())
     before = bits(service.model)
     with serving(service) as client:
         response = client.post("/learn", content=content, headers={"content-type": "application/json"})
@@ -348,7 +348,7 @@ def test_json_is_json(client, kind):
 
 
 def test_limits():
-    service = Service(PegasosTextClassifier(), limits=Limits(body=1_000, text=100, batch=5))
+    service = Service(TextClassifier(), limits=Limits(body=1_000, text=100, batch=5))
     with serving(service) as client:
         ok(client.post("/predict", json=[{"text": "x" * 100}] * 5))
         refused(client.post("/predict", json=[{"text": "x"}] * 6), 413, "6 messages; a request may have 5")
@@ -362,7 +362,7 @@ def test_limits():
 
 
 def test_bodies_are_counted_until_they_are_answered():
-    service = Service(PegasosTextClassifier(), limits=Limits(body=1_000))
+    service = Service(TextClassifier(), limits=Limits(body=1_000))
     with serving(service) as client:
         ok(client.post("/predict", json={"text": "x" * 900}))
         refused(client.post("/predict", json={"text": 3}), 422, "text")
@@ -375,7 +375,7 @@ def test_bodies_are_counted_until_they_are_answered():
 
 
 def test_a_body_that_does_not_come():
-    service = Service(PegasosTextClassifier(), limits=Limits(seconds=0.05))
+    service = Service(TextClassifier(), limits=Limits(seconds=0.05))
 
     sent = []
     scope = {
@@ -405,7 +405,7 @@ def test_paths_that_are_none(client):
 
 
 def test_foreign_names_are_refused():
-    app = create_app(Service(PegasosTextClassifier()), ("localhost", "127.0.0.1"))
+    app = create_app(Service(TextClassifier()), ("localhost", "127.0.0.1"))
     with testclient.TestClient(app, base_url="http://localhost") as client:
         ok(client.post("/predict", json={"text": "a"}))
         ok(client.post("/predict", json={"text": "a"}, headers={"host": "127.0.0.1:8000"}))
@@ -419,7 +419,7 @@ def test_foreign_names_are_refused():
     "given", [None, "", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "é"]
 )
 def test_a_wrong_token(given):
-    with serving(Service(PegasosTextClassifier(), token="secret")) as client:
+    with serving(Service(TextClassifier(), token="secret")) as client:
         headers = {} if given is None else {"authorization": given.encode()}
         for method, path in (
             ("POST", "/learn"),
@@ -445,7 +445,7 @@ def test_a_wrong_token(given):
 
 
 def test_a_fault_of_ours_tells_strangers_nothing(monkeypatch, capsys):
-    service = Service(PegasosTextClassifier())
+    service = Service(TextClassifier())
 
     def fail(*_):
         raise RuntimeError("private words")
@@ -524,11 +524,11 @@ def test_metrics_are_those_of_the_monitor(client):
 
 
 def test_a_model_is_described():
-    model = PegasosTextClassifier(classifier=AdaptiveClassifier(max_features=50, drift_detector=None))
+    model = TextClassifier(classifier=AdaptiveClassifier(max_features=50, drift_detector=None))
     with serving(Service(model)) as client:
         ok(client.post("/learn", json=MESSAGES[:50]))
         described = ok(client.get("/model"))
-    assert described["kind"] == "PegasosTextClassifier"
+    assert described["kind"] == "TextClassifier"
     assert described["classifier"] == "AdaptiveClassifier"
     assert described["n_features"] == len(model.weights) <= 50
     assert described["parameters"]["classifier"]["max_features"] == 50
@@ -539,7 +539,7 @@ def test_a_model_is_described():
 
 
 def test_predictions_go_on_between_the_slices_of_a_large_request():
-    service = Service(PegasosTextClassifier())
+    service = Service(TextClassifier())
     app = create_app(service)
     large = [{**message, "text": message["text"] + " " + "x" * 2_000} for message in MESSAGES]
 
@@ -562,7 +562,7 @@ def test_predictions_go_on_between_the_slices_of_a_large_request():
 
 def test_requests_to_learn_take_turns():
     """The labels of one are checked when those of the other are known."""
-    service = Service(PegasosTextClassifier())
+    service = Service(TextClassifier())
     long = "x" * 30_000
 
     async def both():
@@ -583,7 +583,7 @@ def test_requests_to_learn_take_turns():
 
 def resumed(path, **options):
     checkpoints = Checkpoints(path, **options)
-    model, progress = checkpoints.resume() or (PegasosTextClassifier(), None)
+    model, progress = checkpoints.resume() or (TextClassifier(), None)
     return Service(model, checkpoints, progress)
 
 
@@ -603,7 +603,7 @@ def test_it_goes_on_where_it_was(tmp_path):
         with serving(resumed(path)) as client:
             assert figures(ok(client.get("/monitor"))) == figures(before)
     assert before["n"] == 300
-    assert before["accuracy"] == evaluate(PegasosTextClassifier(), STREAM).score.accuracy
+    assert before["accuracy"] == evaluate(TextClassifier(), STREAM).score.accuracy
     assert bits(load(path)) == bits(learned())
 
 
@@ -649,7 +649,7 @@ def test_a_checkpoint_that_knows_no_ids(tmp_path):
 @pytest.mark.parametrize("ids", [3, None, "", "[", "{}", "[1.5]", "[true]", "[null]", "[[1]]"])
 def test_ids_that_are_none(ids):
     with pytest.raises(ValueError, match="no list of ids"):
-        Service(PegasosTextClassifier(), progress={"ids": ids})
+        Service(TextClassifier(), progress={"ids": ids})
 
 
 def test_checkpoints_that_fail_are_seen(tmp_path, monkeypatch):
@@ -735,7 +735,7 @@ def test_a_signal_leaves_a_last_checkpoint(serve, number, tmp_path):
     again = serve("--checkpoint", path)
     assert figures(ok(again.client.get("/monitor"))) == figures(before)
     ok(again.client.post("/learn", json=MESSAGES[200:]))
-    assert ok(again.client.get("/monitor"))["accuracy"] == evaluate(PegasosTextClassifier(), STREAM).score.accuracy
+    assert ok(again.client.get("/monitor"))["accuracy"] == evaluate(TextClassifier(), STREAM).score.accuracy
     again.end()
     assert bits(load(path)) == bits(learned())
 
@@ -751,7 +751,7 @@ def test_kill_loses_no_more_than_what_came_after_the_last_checkpoint(serve, tmp_
     again = serve("--checkpoint", path)
     seen = ok(again.client.get("/monitor"))
     assert seen["n"] == 100
-    assert seen["accuracy"] == evaluate(PegasosTextClassifier(), STREAM[:100]).score.accuracy
+    assert seen["accuracy"] == evaluate(TextClassifier(), STREAM[:100]).score.accuracy
 
 
 def test_too_many_at_a_time(serve):
@@ -833,12 +833,12 @@ HOSTILE = {
 }
 FOR_SHORT = """
 import sys
-from stream_pegasos import PegasosTextClassifier
+from stream_pegasos import TextClassifier
 from stream_pegasos.service import Limits, Service, connection, create_app, serve
 
 connection.LINGER = 0.2
 limits = Limits(concurrency=3, seconds=float(sys.argv[2]))
-service = Service(PegasosTextClassifier(), limits=limits, token=sys.argv[1] or None)
+service = Service(TextClassifier(), limits=limits, token=sys.argv[1] or None)
 serve(create_app(service), "127.0.0.1", 0, limits, lambda url: print("listening on", url, file=sys.stderr, flush=True))
 """
 
@@ -1012,7 +1012,7 @@ def test_a_sender_beside_another_client_and_a_service_that_is_killed(serve, tmp_
     assert [id for id in ids if id.startswith("stream")] == [f"stream.jsonl:{i}" for i in range(1, 1_001)]
     model = load(checkpoint)
     assert model.n_iterations == len(messages)
-    alone = PegasosTextClassifier()
+    alone = TextClassifier()
     alone.learn_many(*map(list, zip(*(messages[id] for id in ids), strict=True)))
     assert bits(model) == bits(alone)
 
@@ -1025,7 +1025,7 @@ def fails(*options):
 
 def test_what_the_command_refuses(tmp_path):
     path = tmp_path / "model"
-    PegasosTextClassifier(classifier=KernelPegasosClassifier()).save(path)
+    TextClassifier(classifier=KernelPegasosClassifier()).save(path)
     code, err = fails("--load", path)
     assert code == 1
     assert f"{path} has a kernel" in err
@@ -1051,8 +1051,8 @@ def test_a_token_from_a_file(serve, tmp_path):
 
 
 def test_a_model_whose_texts_stand_in_a_field_takes_them_as_they_are():
-    model = PegasosTextClassifier().clone({"features": {"on": "body"}})
-    plain = PegasosTextClassifier()
+    model = TextClassifier().clone({"features": {"on": "body"}})
+    plain = TextClassifier()
     with serving(Service(model)) as client, serving(Service(plain)) as other:
         for path in ("/learn", "/predict"):
             body = MESSAGES[:40] if path == "/learn" else [{"text": message["text"]} for message in MESSAGES[:40]]
@@ -1070,7 +1070,7 @@ def test_one_label_leaves_room_for_others(client):
 
 
 def test_which_label_is_positive_must_be_said_where_a_decision_rests_on_it():
-    model = PegasosTextClassifier(classifier=AdaptiveClassifier(max_false_positive_rate=0.1))
+    model = TextClassifier(classifier=AdaptiveClassifier(max_false_positive_rate=0.1))
     with serving(Service(model)) as client:
         response = client.post("/learn", json=[{"text": "a", "label": "spam"}, {"text": "b", "label": "ham"}])
         assert response.status_code == 422 and "pos_label" in response.json()["detail"]

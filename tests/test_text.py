@@ -19,7 +19,7 @@ from stream_pegasos import (
     MulticlassPegasosClassifier,
     OrdinalPegasosClassifier,
     PegasosClassifier,
-    PegasosTextClassifier,
+    TextClassifier,
     engine,
     load,
 )
@@ -74,7 +74,7 @@ CLASSIFIERS = {  # more stand in the registry
 
 def both(features, classifier):
     """The model, and its two parts on their own."""
-    model = PegasosTextClassifier(HashedBagOfWords(**FEATURES[features]), PegasosClassifier(**CLASSIFIERS[classifier]))
+    model = TextClassifier(HashedBagOfWords(**FEATURES[features]), PegasosClassifier(**CLASSIFIERS[classifier]))
     return model, HashedBagOfWords(**FEATURES[features]), PegasosClassifier(**CLASSIFIERS[classifier])
 
 
@@ -131,7 +131,7 @@ def test_it_is_the_pipeline_of_its_parts_many_at_once(features, classifier):
 
 
 def test_river_pipelines_of_the_parts_agree():
-    model = PegasosTextClassifier(HashedBagOfWords(), PegasosClassifier(fit_intercept=True))
+    model = TextClassifier(HashedBagOfWords(), PegasosClassifier(fit_intercept=True))
     pipeline = HashedBagOfWords() | PegasosClassifier(fit_intercept=True)
     X, y = zip(*messages(200), strict=True)
     for text, label in zip(X[:100], y, strict=False):
@@ -167,7 +167,7 @@ def test_models_that_share_features_and_see_texts_again(options, sequence):
     """In any order of calls each does what its parts do that share nothing and remember nothing."""
     features = HashedBagOfWords(**options)
     settings_of = [{"l2": 0.1}, {"l2": 0.01, "fit_intercept": True, "batch_size": 2}]
-    models = [PegasosTextClassifier(features, PegasosClassifier(**it)) for it in settings_of]
+    models = [TextClassifier(features, PegasosClassifier(**it)) for it in settings_of]
     expected = [PegasosClassifier(**it) for it in settings_of]
     transform = HashedBagOfWords(**{name: value for name, value in options.items() if name != "on"}).transform_one
     wrap = (lambda text: {"text": text}) if options.get("on") else (lambda text: text)
@@ -226,7 +226,7 @@ def test_texts_without_words_are_legal():
 
 
 def test_lone_surrogates_and_nul():
-    model = PegasosTextClassifier(HashedBagOfWords(analyzer="char"))
+    model = TextClassifier(HashedBagOfWords(analyzer="char"))
     model.learn_many(["\ud800", "\x00", "\udfff"], ["a", "b", "a"])
     model.learn_one("\ud800", "a")
     assert model.predict_many(["\ud800", "\x00", "\udfff"]).tolist() == ["a", "b", "a"]
@@ -235,7 +235,7 @@ def test_lone_surrogates_and_nul():
 @pytest.mark.skipif(pure, reason="the pure engine takes a minute for it")
 def test_a_line_of_100_megabytes(unchanged):
     line = "cheap pills for you, " * (100_000_000 // 21)
-    model = PegasosTextClassifier()
+    model = TextClassifier()
     assert (
         model.predict_learn_many([line, "see you", line], ["spam", "ham", "spam"])[2] < 0
     )  # for spam, the first label
@@ -253,7 +253,7 @@ def test_a_line_of_100_megabytes(unchanged):
 @pytest.mark.parametrize("features", [None, *FEATURES])
 def test_contributions_of_ngrams_add_up_to_the_margin(features, classifier):
     bag = None if features is None else HashedBagOfWords(**FEATURES[features])
-    model = PegasosTextClassifier(bag, classifier.clone())
+    model = TextClassifier(bag, classifier.clone())
     assert model.explain_one("cheap") == {}
     model.learn_many(*zip(*messages(100), strict=True))
     for text in (
@@ -272,7 +272,7 @@ def test_contributions_of_ngrams_add_up_to_the_margin(features, classifier):
 
 def test_what_an_ngram_adds_is_what_the_margin_loses_without_it():
     """Where the values are not divided by a norm."""
-    model = PegasosTextClassifier(HashedBagOfWords(norm=None), PegasosClassifier(l2=0.1))
+    model = TextClassifier(HashedBagOfWords(norm=None), PegasosClassifier(l2=0.1))
     model.learn_many(*zip(*messages(100), strict=True))
     without = model.decision_function_one("pills at lunch")
     assert model.explain_one("cheap pills at lunch")["cheap"] == pytest.approx(
@@ -285,12 +285,12 @@ def test_what_an_ngram_adds_is_what_the_margin_loses_without_it():
 )
 def test_only_linear_models_of_two_classes_explain(classifier):
     with pytest.raises(TypeError, match=type(classifier).__name__):
-        PegasosTextClassifier(classifier=classifier).explain_one("text")
+        TextClassifier(classifier=classifier).explain_one("text")
 
 
 @pytest.mark.skipif(pure, reason="the pure engine takes a minute for it")
 def test_a_text_of_a_million_distinct_words():
-    model, long = PegasosTextClassifier(), " ".join(f"w{chr(97 + i % 26)}{i:x}z" for i in range(1_000_000))
+    model, long = TextClassifier(), " ".join(f"w{chr(97 + i % 26)}{i:x}z" for i in range(1_000_000))
     for text, y in (*messages(20), (long, "spam"), (long[::-1], "ham"), *messages(20, seed=1)):
         assert math.isfinite(model.decision_function_one(text))
         model.learn_one(text, y)
@@ -313,7 +313,7 @@ def fail_on_bad(text):
 
 def test_functions_that_fail_leave_everything_as_it_was(unchanged):
     for options in ({"tokenizer": fail_on_bad}, {"preprocessor": lambda text: " ".join(fail_on_bad(text))}):
-        model = PegasosTextClassifier(HashedBagOfWords(**options), PegasosClassifier(batch_size=2))
+        model = TextClassifier(HashedBagOfWords(**options), PegasosClassifier(batch_size=2))
         for text, y in messages(5):
             model.learn_one(text, y)
         with unchanged(model.classifier):
@@ -339,14 +339,14 @@ def test_parts_of_another_class_are_refused():
         {"features": PegasosClassifier(), "classifier": HashedBagOfWords()},
     ):
         with pytest.raises(TypeError, match="not a "):
-            PegasosTextClassifier(**arguments)
+            TextClassifier(**arguments)
 
 
 # --- examples in fields -----------------------------------------------------------------------------------------------
 
 
 def test_on_takes_one_field():
-    model, plain = PegasosTextClassifier(HashedBagOfWords(on="text")), PegasosTextClassifier(HashedBagOfWords())
+    model, plain = TextClassifier(HashedBagOfWords(on="text")), TextClassifier(HashedBagOfWords())
     rows = [({"text": text, "n": i}, y) for i, (text, y) in enumerate(messages(60))]
     for x, y in rows[:30]:
         before = dict(x)
@@ -394,7 +394,7 @@ def test_copies_find_the_same_features(features, copied, tmp_path):
         model.learn_one(text, y)
     if copied == "file":
         model.save(tmp_path / "model")
-        other = PegasosTextClassifier.load(tmp_path / "model")
+        other = TextClassifier.load(tmp_path / "model")
     else:
         other = COPIES[copied](model)
     assert other.features._get_params() == model.features._get_params()
@@ -430,11 +430,11 @@ def test_clones_with_attributes_know_all():
         model.learn_one(text, y)
     part = model.classifier.clone(include_attributes=True)
     assert pickle.dumps(part) == pickle.dumps(model.classifier)
-    assert PegasosTextClassifier(model.features.clone(), part).weights == model.weights
+    assert TextClassifier(model.features.clone(), part).weights == model.weights
 
 
 def test_memory_grows_with_the_table():
-    model = PegasosTextClassifier()
+    model = TextClassifier()
     empty = model._raw_memory_usage
     n = 20_000 if pure else 200_000
     model.learn_many(
@@ -451,9 +451,9 @@ def test_memory_grows_with_the_table():
 
 
 RIVER_MODELS = [
-    PegasosTextClassifier(),
-    PegasosTextClassifier(HashedBagOfWords(on="text")),
-    PegasosTextClassifier(
+    TextClassifier(),
+    TextClassifier(HashedBagOfWords(on="text")),
+    TextClassifier(
         HashedBagOfWords(on="text", ngram_range=(1, 2), n_features=1000, stop_words=("at",)),
         PegasosClassifier(l2=0.01, batch_size=3, fit_intercept=True, class_weight={True: 2.0}, t0=1.0),
     ),
@@ -493,7 +493,7 @@ def accuracy(model, rows, **options):
 
 def test_in_evaluation_with_and_without_delay():
     rows = list(messages(1000))
-    model = PegasosTextClassifier(classifier=PegasosClassifier(l2=1e-2, t0=100.0, fit_intercept=True))
+    model = TextClassifier(classifier=PegasosClassifier(l2=1e-2, t0=100.0, fit_intercept=True))
     assert accuracy(model, rows) > 0.8
     assert accuracy(model.clone(), rows, delay=20) > 0.8
     by_hand, hits = model.clone(), 0
@@ -524,7 +524,7 @@ def test_several_classes_through_river(wrapper):
         y = generator.choice(["sport", "food", "music"])
         own = {"sport": ["goal", "team"], "food": ["salt", "oven"], "music": ["song", "band"]}[y]
         rows.append((" ".join([generator.choice(own), *generator.choices(WORDS, k=4)]), y))
-    model = wrapper(PegasosTextClassifier())
+    model = wrapper(TextClassifier())
     assert accuracy(model, rows) > 0.8
     assert pickle.loads(pickle.dumps(model)).predict_one("goal") == "sport"
 
@@ -534,14 +534,14 @@ def test_drift_and_model_selection():
         for i, (text, y) in enumerate(messages(n)):
             yield text, (y == "spam") == (i < n // 2)
 
-    wrapped = drift.DriftRetrainingClassifier(PegasosTextClassifier(), drift.binary.DDM())
+    wrapped = drift.DriftRetrainingClassifier(TextClassifier(), drift.binary.DDM())
     late = metrics.Accuracy()
     for i, (text, y) in enumerate(turning(3000)):
         if i > 2200:
             late.update(y, wrapped.predict_one(text))
         wrapped.learn_one(text, y)
     assert late.get() > 0.75
-    candidates = [PegasosTextClassifier(classifier=PegasosClassifier(l2=l2)) for l2 in (1e3, 1e-3)]
+    candidates = [TextClassifier(classifier=PegasosClassifier(l2=l2)) for l2 in (1e3, 1e-3)]
     rows = list(messages(800))
     for selector in (
         model_selection.BanditClassifier(candidates, metrics.Accuracy(), bandit.EpsilonGreedy(0.1, 0.01, seed=1)),
@@ -556,7 +556,7 @@ def test_files_through_river(tmp_path):
     path = tmp_path / "stream.csv"
     rows = list(messages(50))
     pd.DataFrame(rows, columns=["text", "label"]).to_csv(path, index=False)
-    model, expected = PegasosTextClassifier(HashedBagOfWords(on="text")), PegasosTextClassifier(HashedBagOfWords())
+    model, expected = TextClassifier(HashedBagOfWords(on="text")), TextClassifier(HashedBagOfWords())
     for x, y in stream.iter_csv(path, target="label"):
         model.learn_one(x, y)
     expected.learn_many(*zip(*rows, strict=True))
@@ -568,7 +568,7 @@ def test_a_real_stream(data_folder):
     with gzip.open(data_folder / "sms_spam.jsonl.gz") as file:
         rows = [orjson.loads(line) for line in file]
     X, y = [row["text"] for row in rows], [row["label"] for row in rows]
-    model = PegasosTextClassifier(HashedBagOfWords(), PegasosClassifier(pos_label="spam"))
+    model = TextClassifier(HashedBagOfWords(), PegasosClassifier(pos_label="spam"))
     margins = model.predict_learn_many(X, y)
     assert ((margins > 0) == (np.array(y) == "spam")).mean() > 0.92
     parts = PegasosClassifier(pos_label="spam")
@@ -586,8 +586,8 @@ def test_threads_share_a_model(tmp_path, run_threads):
     texts = [" ".join(f"w{generator.randrange(10**6)}" for _ in range(100)) for _ in range(1000)]
     y = [i % 2 == 0 for i in range(1000)]
     features = HashedBagOfWords()
-    model = PegasosTextClassifier(features, PegasosClassifier(batch_size=2))
-    other = PegasosTextClassifier(features)  # shares the features
+    model = TextClassifier(features, PegasosClassifier(batch_size=2))
+    other = TextClassifier(features)  # shares the features
     bulks, singles = (1, 50) if pure else (3, 50)
     expected = HashedBagOfWords().transform_one("see you at lunch")
 
@@ -634,7 +634,7 @@ def test_few_features_and_many_texts_in_one_call(classifier, max_features):
     """Nearly every text brings more than there may be, many more times than Python nests calls."""
     texts = [f"word{i} and {i % 7}" for i in range(300 if pure else 2_500)]
     labels = [i % 2 for i in range(len(texts))]
-    model, twin = (PegasosTextClassifier(classifier=classifier(max_features=max_features)) for _ in range(2))
+    model, twin = (TextClassifier(classifier=classifier(max_features=max_features)) for _ in range(2))
     model.learn_many(texts, labels)
     for text, label in zip(texts, labels, strict=True):
         twin.learn_one(text, label)
@@ -646,7 +646,7 @@ def test_few_features_and_many_texts_in_one_call(classifier, max_features):
 
 
 def test_parameters_of_a_part_are_changed_in_a_clone():
-    model = PegasosTextClassifier()
+    model = TextClassifier()
     model.learn_one("cheap pills", "spam")
     clone = model.clone({"classifier": {"learning_rate": 2.0}, "features": {"on": "body"}})
     assert (clone.classifier.learning_rate, clone.classifier.margin) == (2.0, 5.0)
@@ -668,7 +668,7 @@ def test_parameters_of_a_part_are_changed_in_a_clone():
 
 
 def test_a_series_of_texts_gives_a_series_of_labels():
-    model = PegasosTextClassifier()
+    model = TextClassifier()
     texts, y = map(list, zip(*messages(40), strict=True))
     series = pd.Series(texts, index=[f"row {i}" for i in range(40)])
     model.learn_many(series, pd.Series(y))
@@ -680,7 +680,7 @@ def test_a_series_of_texts_gives_a_series_of_labels():
 
 @pytest.mark.parametrize("X", [pd.DataFrame({"text": ["a"]}), {"text": "a"}, [{"text": "a"}]], ids=range(3))
 def test_what_has_its_text_in_a_field_says_how_to_name_the_field(X):
-    model = PegasosTextClassifier()
+    model = TextClassifier()
     for call in (model.predict_many, lambda X: model.learn_many(X, ["ham"])):
         with pytest.raises(TypeError, match=r"on=|a sequence of texts, not a single dict"):
             call(X)

@@ -11,20 +11,20 @@ import pytest
 import stream_pegasos
 
 RIGHT = """
-from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, PegasosTextClassifier
+from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, TextClassifier
 from stream_pegasos import __version__, load
-from stream_pegasos.classifier import Classifier
+from stream_pegasos.learners.classifier import Classifier
 
 classifier = PegasosClassifier(average="weighted", class_weight="balanced")
-model = PegasosTextClassifier(HashedBagOfWords(norm=None), classifier)
-again: PegasosTextClassifier = PegasosTextClassifier.load("model")
+model = TextClassifier(HashedBagOfWords(norm=None), classifier)
+again: TextClassifier = TextClassifier.load("model")
 any_model: Classifier = load("model")
 text: str = __version__
-changed: PegasosTextClassifier = model.clone({"classifier": {"l2": 1.0}})
+changed: TextClassifier = model.clone({"classifier": {"l2": 1.0}})
 """
 WRONG = [
-    "PegasosTextClassifier(classifier=42)",
-    "PegasosTextClassifier(features='words')",
+    "TextClassifier(classifier=42)",
+    "TextClassifier(features='words')",
     "AdaptiveClassifier(loss='foo')",
     "AdaptiveClassifier(class_weight='balance')",
     "PegasosClassifier(average='weights')",

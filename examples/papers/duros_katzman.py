@@ -23,7 +23,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GroupKFold, KFold
 
 from stream_pegasos import OrdinalPegasosClassifier, PegasosClassifier
-from stream_pegasos.batch import newton, subgradient_descent
+from stream_pegasos.learners.batch import newton, subgradient_descent
 
 L2 = 1e-4
 N_FOLDS = 10

@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 from sklearn.svm import LinearSVC
 
 from stream_pegasos import PegasosClassifier
-from stream_pegasos.batch import newton, objective, subgradient_descent
+from stream_pegasos.learners.batch import newton, objective, subgradient_descent
 
 L2 = 1e-4
 N_TRAIN, N_TEST, N_COLUMNS, N_WORDS = 781_265, 23_149, 47_236, 78

@@ -22,7 +22,7 @@ from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
 from stream_pegasos import HashedBagOfWords, PegasosClassifier
-from stream_pegasos.batch import objective
+from stream_pegasos.learners.batch import objective
 
 L2 = 1e-3
 SEEDS = range(5)

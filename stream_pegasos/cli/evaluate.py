@@ -15,7 +15,7 @@ from stream_pegasos.cli.models import new_model, save_model
 from stream_pegasos.cli.options import ModelOptions, SaveOption, StreamOptions, result_option, stream_option
 
 if TYPE_CHECKING:
-    from stream_pegasos.prequential import Evaluation
+    from stream_pegasos.evaluation.prequential import Evaluation
 
 
 def evaluate(
@@ -65,12 +65,12 @@ def evaluate(
     """
     check_outputs(curve, plot, save)
     if plot:
-        from stream_pegasos.plot import FILE_TYPES  # fail before the work if matplotlib is missing
+        from stream_pegasos.evaluation.plot import FILE_TYPES  # fail before the work if matplotlib is missing
 
         if plot.suffix and plot.suffix.lower() not in FILE_TYPES:
             raise typer.BadParameter(f"{plot} is none of {', '.join(FILE_TYPES)}", param_hint="--plot")
 
-    from stream_pegasos.prequential import evaluate as evaluate_model
+    from stream_pegasos.evaluation.prequential import evaluate as evaluate_model
 
     source = SyntheticInput(stream) if file is None else FileInput(file, stream)
     learner = new_model(model, source)
@@ -134,7 +134,7 @@ def _save_curve(evaluation: "Evaluation", path: Path) -> None:
 
 
 def _save_plot(evaluation: "Evaluation", path: Path, name: str) -> None:
-    from stream_pegasos.plot import save
+    from stream_pegasos.evaluation.plot import save
 
     with writing(path):
         save(evaluation.curve, path, os.path.basename(name), evaluation.score)

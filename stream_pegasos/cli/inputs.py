@@ -14,7 +14,7 @@ from stream_pegasos.cli.console import Failure, note, printable
 from stream_pegasos.cli.options import StreamOptions
 
 if TYPE_CHECKING:
-    from stream_pegasos.labels import Label
+    from stream_pegasos.learners.labels import Label
     from stream_pegasos.streams import Example
 
 DICT_FORMATS = ("vw", "svmlight")
@@ -88,7 +88,7 @@ class _ChosenInput(Input):
 
     def label_fault(self, label: "Label | None") -> str | None:
         """What is wrong with a label, if anything."""
-        from stream_pegasos.labels import written_like
+        from stream_pegasos.learners.labels import written_like
 
         if label is None or self._labels is None or any(written_like(known, label) == label for known in self._labels):
             return None

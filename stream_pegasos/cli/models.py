@@ -14,9 +14,9 @@ from stream_pegasos.cli.options import ModelOptions
 
 
 def takes_text(model: Any) -> bool:
-    from stream_pegasos import PegasosTextClassifier
+    from stream_pegasos import TextClassifier
 
-    return isinstance(model, PegasosTextClassifier)
+    return isinstance(model, TextClassifier)
 
 
 def model_for(source: Input | None, load: Path | None, options: ModelOptions) -> Any:
@@ -28,7 +28,7 @@ def model_for(source: Input | None, load: Path | None, options: ModelOptions) ->
 
 
 def new_model(options: ModelOptions, source: Input | None) -> Any:
-    from stream_pegasos import PegasosTextClassifier
+    from stream_pegasos import TextClassifier
 
     features, classifier = options.given()
     try:
@@ -41,7 +41,7 @@ def new_model(options: ModelOptions, source: Input | None) -> Any:
             return _new_classifier(**classifier)
         if features.get("analyzer", "word") != "word":
             features = {"prefix_length": 0, "boundaries": False, **features}
-        return PegasosTextClassifier(PegasosTextClassifier().features.clone(features), _new_classifier(**classifier))
+        return TextClassifier(TextClassifier().features.clone(features), _new_classifier(**classifier))
     except (ValueError, TypeError) as error:
         raise typer.BadParameter(str(error)) from None
 
@@ -74,7 +74,7 @@ def resuming(
     source: Input | None,
 ) -> Iterator[tuple[Any, Any, Any]]:
     """The checkpoints, the model in the newest of them or else a new one or the loaded one, and the progress."""
-    from stream_pegasos.checkpoints import Checkpoints
+    from stream_pegasos.operation.checkpoints import Checkpoints
 
     if checkpoint is None:
         yield None, model_for(source, load, options), None
@@ -106,7 +106,7 @@ def _resumed(
 
 def _made_with(model: Any) -> list[tuple[str, dict[str, Any]]]:
     """The parts of a model and their parameters."""
-    from stream_pegasos.persistence import pack_parameters
+    from stream_pegasos.learners.persistence import pack_parameters
 
     parts = [model.features, model.classifier] if takes_text(model) else [model]
     return [(type(part).__name__, pack_parameters(part)) for part in parts]

@@ -31,7 +31,7 @@ def predict(
       stream-pegasos predict mail.safetensors new.jsonl
       cut -f 2 x.tsv | stream-pegasos predict m.safetensors --format labelled-text
     """
-    from stream_pegasos.prequential import chunks
+    from stream_pegasos.evaluation.prequential import chunks
 
     source = FileInput(file, stream, unlabelled=True)
     learner = load_model(model, source)
@@ -50,7 +50,7 @@ def predict(
 
 def _print_answers(model: Any, chunk: list[Any], source: FileInput) -> int:
     """How many there were."""
-    from stream_pegasos.prequential import predict_accepted
+    from stream_pegasos.evaluation.prequential import predict_accepted
 
     def refuse(number: int, reason: str) -> None:
         source.refuse(chunk[number], reason)

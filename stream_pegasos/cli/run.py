@@ -109,7 +109,7 @@ def run(
       stream-pegasos run 'kafka://localhost/mail?group=spam' --checkpoint m.st
       printf 'spam\\twin\\nwin?\\n' | stream-pegasos run --format labelled-text
     """
-    from stream_pegasos.live import Live
+    from stream_pegasos.operation.live import Live
     from stream_pegasos.streams import StreamError, of_any_server, open_sink
 
     check_outputs(checkpoint, save)

@@ -38,7 +38,7 @@ def train(
       stream-pegasos train new.jsonl --load old.safetensors --save new.safetensors
     """
     check_outputs(save)
-    from stream_pegasos.prequential import chunks, learn
+    from stream_pegasos.evaluation.prequential import chunks, learn
 
     source = FileInput(file, stream)
     learner = model_for(source, load, model)

@@ -1,6 +1,6 @@
 """The service: a model that predicts and learns over HTTP, and a page that shows it at work."""
 
-from stream_pegasos.extras import missing
+from stream_pegasos.common.extras import missing
 
 try:
     import fastapi  # noqa: F401

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from stream_pegasos import __version__
-from stream_pegasos.prequential import Example
+from stream_pegasos.evaluation.prequential import Example
 from stream_pegasos.service.guard import Guard, Metrics
 from stream_pegasos.service.messages import (
     LEARNED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from stream_pegasos.checks import check_integer
+from stream_pegasos.common.checks import check_integer
 
 Id = int | str
 

@@ -12,7 +12,7 @@ from pydantic import FailFast, Field, TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect
 from typing_extensions import TypedDict  # which pydantic asks for below Python 3.12
 
-from stream_pegasos.prequential import Prediction
+from stream_pegasos.evaluation.prequential import Prediction
 from stream_pegasos.service.work import Service
 from stream_pegasos.streams import label_of
 

@@ -12,10 +12,10 @@ from time import monotonic
 from typing import Any
 
 from stream_pegasos import __version__
-from stream_pegasos.checkpoints import Checkpoints
-from stream_pegasos.monitor import Monitor
-from stream_pegasos.persistence import Snapshot, pack_parameters
-from stream_pegasos.prequential import Example, Prediction, predict, predict_learn
+from stream_pegasos.evaluation.prequential import Example, Prediction, predict, predict_learn
+from stream_pegasos.learners.persistence import Snapshot, pack_parameters
+from stream_pegasos.operation.checkpoints import Checkpoints
+from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.service.learned import Id, LearnedIds
 
 # Work on many messages gives way to other requests after about so many characters.
@@ -55,7 +55,7 @@ class Service:
     Parameters
     ----------
     model
-        A `PegasosTextClassifier` of two classes.
+        A `TextClassifier` of two classes.
     checkpoints
         Where it is kept; `None` for nowhere.
     progress

@@ -6,8 +6,8 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
-from stream_pegasos.checks import LARGEST_COUNT, LARGEST_WEIGHT, check_integer, check_number
-from stream_pegasos.labels import Label
+from stream_pegasos.common.checks import LARGEST_COUNT, LARGEST_WEIGHT, check_integer, check_number
+from stream_pegasos.learners.labels import Label
 from stream_pegasos.streams.readers import Example
 
 _LARGEST_TEXT = 1 << 26  # characters that all messages, and all labels, may have together

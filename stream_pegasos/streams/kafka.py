@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from stream_pegasos.extras import missing
+from stream_pegasos.common.extras import missing
 from stream_pegasos.streams.readers import Example, StreamError
 from stream_pegasos.streams.sources import (
     LARGEST_BATCH,

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import orjson
 
-from stream_pegasos.labels import Label
+from stream_pegasos.learners.labels import Label
 
 Source = str | os.PathLike[str] | BinaryIO
 OnBadLine = Callable[[int, str], None]

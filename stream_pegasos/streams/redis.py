@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
-from stream_pegasos.extras import missing
+from stream_pegasos.common.extras import missing
 from stream_pegasos.streams.readers import Example, StreamError, label_of, utf8_fault
 from stream_pegasos.streams.sources import (
     LARGEST_BATCH,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from stream_pegasos.labels import Label
+from stream_pegasos.learners.labels import Label
 from stream_pegasos.streams.readers import (
     Example,
     StreamError,

@@ -31,19 +31,19 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.naive_bayes import ComplementNB, MultinomialNB
 
-from stream_pegasos import HashedBagOfWords, PegasosClassifier, PegasosTextClassifier
+from stream_pegasos import HashedBagOfWords, PegasosClassifier, TextClassifier
 from stream_pegasos.streams import StreamError, read
 
 
-def recipe(features: dict[str, Any], classifier: dict[str, Any]) -> PegasosTextClassifier:
+def recipe(features: dict[str, Any], classifier: dict[str, Any]) -> TextClassifier:
     """The default text model with other values for some parameters of its parts."""
-    default = PegasosTextClassifier()
-    return PegasosTextClassifier(default.features.clone(features), default.classifier.clone(classifier))
+    default = TextClassifier()
+    return TextClassifier(default.features.clone(features), default.classifier.clone(classifier))
 
 
 # The recipe, then the same with one part left out or changed.
-VARIANTS: dict[str, Callable[[], PegasosTextClassifier]] = {
-    "PegasosTextClassifier()": PegasosTextClassifier,
+VARIANTS: dict[str, Callable[[], TextClassifier]] = {
+    "TextClassifier()": TextClassifier,
     **{
         name: partial(recipe, features, classifier)
         for name, features, classifier in [
@@ -66,9 +66,9 @@ VARIANTS: dict[str, Callable[[], PegasosTextClassifier]] = {
             ("learning rate 1", {}, {"learning_rate": 1.0}),
         ]
     },
-    "Pegasos, t0 = 1/l2": lambda: PegasosTextClassifier(classifier=PegasosClassifier(t0=1e4)),
-    "Pegasos, t0 = 1/l2, words": lambda: PegasosTextClassifier(HashedBagOfWords(), PegasosClassifier(t0=1e4)),
-    "Pegasos as published, words": lambda: PegasosTextClassifier(HashedBagOfWords(), PegasosClassifier()),
+    "Pegasos, t0 = 1/l2": lambda: TextClassifier(classifier=PegasosClassifier(t0=1e4)),
+    "Pegasos, t0 = 1/l2, words": lambda: TextClassifier(HashedBagOfWords(), PegasosClassifier(t0=1e4)),
+    "Pegasos as published, words": lambda: TextClassifier(HashedBagOfWords(), PegasosClassifier()),
 }
 VOWPAL_WABBIT = {
     "hinge": ["--loss_function", "hinge", "-b", "18"],

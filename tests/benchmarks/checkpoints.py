@@ -17,12 +17,12 @@ from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
-from stream_pegasos import PegasosTextClassifier, load
-from stream_pegasos.checkpoints import Checkpoints
+from stream_pegasos import TextClassifier, load
+from stream_pegasos.operation.checkpoints import Checkpoints
 
 
-def model_with(n_features: int, rng: random.Random) -> PegasosTextClassifier:
-    model = PegasosTextClassifier()
+def model_with(n_features: int, rng: random.Random) -> TextClassifier:
+    model = TextClassifier()
     while len(model.classifier._learner) < n_features:
         model.learn_many([text(rng) for _ in range(100)], [rng.choice(["ham", "spam"]) for _ in range(100)])
     return model

@@ -25,7 +25,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter, StrMethodFormatter
 from peers import has_vowpal_wabbit, late_vowpal_wabbit, read_records
 from river import drift, feature_extraction, linear_model, naive_bayes
 
-from stream_pegasos import AdaptiveClassifier, PegasosTextClassifier
+from stream_pegasos import AdaptiveClassifier, TextClassifier
 
 NEWEST = 500  # the messages that tell how a model does now
 AS_BEFORE = 0.02  # a model has recovered where its accuracy is at most this far below what it was
@@ -163,7 +163,7 @@ def models() -> Iterator[tuple[str, Predict]]:
 
 
 def ours(options: dict[str, Any], texts: list[str], labels: Bools) -> Bools:
-    model = PegasosTextClassifier(classifier=AdaptiveClassifier(**options))
+    model = TextClassifier(classifier=AdaptiveClassifier(**options))
     return model.predict_learn_many(texts, labels) > 0.0
 
 

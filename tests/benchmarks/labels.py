@@ -20,7 +20,7 @@ from peers import has_vowpal_wabbit, late_vowpal_wabbit
 from river import active, feature_extraction, naive_bayes
 from sklearn.metrics import roc_auc_score
 
-from stream_pegasos import PegasosTextClassifier
+from stream_pegasos import TextClassifier
 
 DELAYS = (0, 100, 1_000)
 SETTLED = max(DELAYS)  # before the first label all models guess: they are compared on the messages that follow
@@ -75,7 +75,7 @@ def models() -> Iterator[tuple[str, Callable[[list[str], Bools, int], Floats]]]:
 
 
 def ours(texts: list[str], labels: Bools, delay: int) -> Floats:
-    return one_by_one(PegasosTextClassifier(), PegasosTextClassifier.decision_function_one, texts, labels, delay)
+    return one_by_one(TextClassifier(), TextClassifier.decision_function_one, texts, labels, delay)
 
 
 def vowpal_wabbit(texts: list[str], labels: Bools, delay: int) -> Floats:
@@ -115,7 +115,7 @@ def asked(stream: Stream, markdown: bool) -> None:
     for name, asker in askers(DISCOUNT_FACTORS[stream.name]):
         rows = []
         for seed in SEEDS:
-            model = PegasosTextClassifier()
+            model = TextClassifier()
             margins, learned = learn_asked(model, asker(model, seed), stream.texts, stream.labels)
             rows.append((learned.mean(), *figures(margins, stream.labels)))
         shares, accuracies, errors = np.transpose(rows)

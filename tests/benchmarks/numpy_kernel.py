@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from stream_pegasos._pure.kernel import best_mixture, loss_table, value_of_mixture
+from stream_pegasos.engine.pure.kernel import best_mixture, loss_table, value_of_mixture
 
 
 class NumpyKernelPegasos:

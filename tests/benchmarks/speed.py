@@ -32,7 +32,7 @@ from stream_pegasos import (
     KernelPegasosClassifier,
     MulticlassPegasosClassifier,
     PegasosClassifier,
-    PegasosTextClassifier,
+    TextClassifier,
     engine,
 )
 
@@ -106,9 +106,9 @@ def copies(texts: list[str], times: int) -> list[str]:
     return [text.encode().decode() for _ in range(times) for text in texts]
 
 
-def plain() -> PegasosTextClassifier:
+def plain() -> TextClassifier:
     """Pegasos as published, on words."""
-    return PegasosTextClassifier(HashedBagOfWords(), PegasosClassifier())
+    return TextClassifier(HashedBagOfWords(), PegasosClassifier())
 
 
 def learn_texts(texts: list[str], labels: list[bool]) -> None:
@@ -119,8 +119,8 @@ def recipe(runs: int) -> None:
     for name, texts, labels in streams():
         for loss in ("hinge", "logistic"):
             compare_with_vowpal_wabbit(
-                f"{name}: PegasosTextClassifier() | Vowpal Wabbit, {loss}, --ngram 2",
-                lambda texts, labels: PegasosTextClassifier().predict_learn_many(texts, labels),
+                f"{name}: TextClassifier() | Vowpal Wabbit, {loss}, --ngram 2",
+                lambda texts, labels: TextClassifier().predict_learn_many(texts, labels),
                 copies(texts, STREAMS[name]),
                 labels * STREAMS[name],
                 {True: 1, False: -1},
@@ -211,7 +211,7 @@ def river(runs: int) -> None:
             evaluate.progressive_val_score(stream, make(), metrics.Accuracy())
 
         for title, ours, target in (
-            ("PegasosTextClassifier in progressive_val_score", plain, targets[name][0]),
+            ("TextClassifier in progressive_val_score", plain, targets[name][0]),
             ("HashedBagOfWords | PegasosClassifier in the same", pipeline, targets[name][1]),
         ):
             compare(
@@ -260,7 +260,7 @@ def several_classes(runs: int) -> None:
         return feature_extraction.BagOfWords() | multiclass.OneVsRestClassifier(linear_model.LogisticRegression())
 
     def learn(texts: list[str], labels: list[str], multi_class: str) -> None:
-        model = PegasosTextClassifier(HashedBagOfWords(), MulticlassPegasosClassifier(multi_class))
+        model = TextClassifier(HashedBagOfWords(), MulticlassPegasosClassifier(multi_class))
         model.predict_learn_many(texts, labels)
 
     for multi_class in ("crammer_singer", "ovr"):
@@ -317,7 +317,7 @@ def averaging(runs: int) -> None:
         many, many_labels = copies(texts, STREAMS[name]), labels * STREAMS[name]
 
         def learn(average: bool | str, many: list[str] = many, many_labels: list[bool] = many_labels) -> None:
-            model = PegasosTextClassifier(HashedBagOfWords(), PegasosClassifier(average=average))
+            model = TextClassifier(HashedBagOfWords(), PegasosClassifier(average=average))
             model.learn_many(many, many_labels)
 
         for average in (True, "weighted"):

@@ -4,8 +4,8 @@ import sys
 import pytest
 from reading import rest, texts
 
-from stream_pegasos import PegasosTextClassifier
-from stream_pegasos.persistence import load_with_progress
+from stream_pegasos import TextClassifier
+from stream_pegasos.learners.persistence import load_with_progress
 from stream_pegasos.streams import Answer, StreamError, of_any_server, open_sink, open_source
 
 
@@ -80,7 +80,7 @@ def test_a_checkpoint_is_not_gone_on_from_at_another_server(address, redis_serve
     entry = add(redis_client, "win", "see you", label="ham")[0]
     redis_client.xadd("labels", {"id": "m7", "label": "ham"})
     old = {"sources": ["Redis stream mail", "Redis stream labels"], "position": entry, "label_position": "1-1"}
-    PegasosTextClassifier().snapshot(old).write(checkpoint)
+    TextClassifier().snapshot(old).write(checkpoint)
     assert run(address, "--label-topic", late).returncode == 0
     here, there = (f"{address.split('/')[2]}/{db}" for db in (0, 5))
     assert learned() == (1, here, here)

@@ -1,0 +1,108 @@
+"""The engine in use: compiled where it was built, pure Python elsewhere; chosen once, when the package is imported.
+
+The environment variable `STREAM_PEGASOS_ENGINE` forces `compiled` or `pure`.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import importlib
+import os
+import shlex
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stream_pegasos.engine import pure
+
+__all__ = [
+    "NAME",
+    "AdaptiveLearner",
+    "Encoder",
+    "KernelLearner",
+    "Learner",
+    "MultiLearner",
+    "Rows",
+    "Scanner",
+    "Vocabulary",
+    "WeightDict",
+    "kernel_learner",
+    "signs_of",
+]
+
+NAME = os.environ.get("STREAM_PEGASOS_ENGINE", "")
+if NAME not in ("", "compiled", "pure"):
+    raise ImportError(f"STREAM_PEGASOS_ENGINE is {NAME!r}; it may be 'compiled' or 'pure'")
+
+
+def cause_and_cure(error: ImportError) -> str:
+    """Why there is no compiled engine, and what helps."""
+    if not isinstance(error, ModuleNotFoundError):
+        return f"the compiled one cannot be loaded ({error})"
+    package = Path(__file__).parents[1]
+    if (package.parent / "pyproject.toml").exists():
+        install = shlex.join([sys.executable, "-m", "pip", "install", "-e", str(package.parent)])
+        return (
+            f"Python found the package in its source folder {package.parent}, where no engine was built; with a C "
+            f"compiler this builds it: {install}"
+        )
+    return (
+        "the package was installed without a C compiler; install one, then the package again, by pip install "
+        "--force-reinstall --no-deps --no-cache-dir"
+    )
+
+
+if TYPE_CHECKING:
+    from stream_pegasos.engine.pure import (
+        AdaptiveLearner,
+        Encoder,
+        KernelLearner,
+        Learner,
+        MultiLearner,
+        Rows,
+        Scanner,
+        Vocabulary,
+        WeightDict,
+        signs_of,
+    )
+else:
+    chosen = pure
+    if NAME != "pure":
+        try:
+            chosen = importlib.import_module("stream_pegasos.engine.compiled")
+        except ImportError as error:
+            if NAME == "compiled":
+                raise ImportError(f"there is no compiled engine: {cause_and_cure(error)}") from error
+            warnings.warn(
+                f"stream_pegasos runs on its pure Python engine, which is slow: {cause_and_cure(error)} "
+                "(STREAM_PEGASOS_ENGINE=pure says that this is intended)",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+    NAME = "pure" if chosen is pure else "compiled"
+    for name in pure.__all__:
+        globals()[name] = getattr(chosen, name)
+
+
+def kernel_learner(l2: float, t0: float, kernel: Any, *others: Any) -> KernelLearner:
+    """A learner with that kernel; one that is a function is called from Python."""
+    return (pure.KernelLearner if callable(kernel) else KernelLearner)(l2, t0, kernel, *others)
+
+
+def restore(kind: str, arguments: tuple[Any, ...], state: dict[str, Any] | None) -> Any:
+    """Make an engine object anew, on the engine in use, whichever it was pickled on."""
+    made = globals()[kind](*arguments)
+    if state is not None:
+        made.set_state(state)
+    return made
+
+
+copyreg.pickle(AdaptiveLearner, lambda it: (restore, ("AdaptiveLearner", it.arguments, it.get_state())))
+copyreg.pickle(Learner, lambda it: (restore, ("Learner", it.arguments, it.get_state())))
+copyreg.pickle(MultiLearner, lambda it: (restore, ("MultiLearner", it.arguments, it.get_state())))
+for kind in {KernelLearner, pure.KernelLearner}:
+    copyreg.pickle(kind, lambda it: (restore, ("kernel_learner", it.arguments, it.get_state())))
+copyreg.pickle(Scanner, lambda it: (restore, ("Scanner", it.arguments, None)))
+copyreg.pickle(Vocabulary, lambda it: (restore, ("Vocabulary", (it.names,), None)))
+copyreg.pickle(WeightDict, lambda it: (restore, ("WeightDict", (it.average,), it.get_state())))

@@ -1,0 +1,198 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The compiled engine. `pure` is its specification: the same names, arguments and, to rounding, results."""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.math cimport copysign, exp, fabs, log, sqrt
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, qsort, realloc
+from libc.string cimport memcmp, memcpy, memmove, memset
+
+import itertools
+from os import urandom
+
+import numpy as np
+
+from stream_pegasos.engine.pure import Row, adaptive, encoders, kernel, learner, scanner, weights
+from stream_pegasos.engine.pure.encoders import check_value, plain_name
+
+cdef extern from "Python.h":
+    ctypedef struct PyObject
+    int PyUnicode_KIND(object)
+    bint PyUnicode_IS_ASCII(object)
+    object PyUnicode_FromObject(object)
+    void* PyUnicode_DATA(object)
+    Py_ssize_t PyUnicode_GET_LENGTH(object)
+    uint32_t PyUnicode_READ(int, const void*, Py_ssize_t) nogil
+    bint PyLong_CheckExact(object)
+    bint PyFloat_Check(object)
+    bint PyBool_Check(object)
+    Py_ssize_t PyDict_Size(object)
+    PyObject* PyList_GET_ITEM(object, Py_ssize_t)
+    double PyFloat_AS_DOUBLE(object)
+    long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
+    unsigned long PyThread_get_thread_ident()
+    # Look-ups in constant tables, safe without the GIL.
+    bint Py_UNICODE_ISALNUM(uint32_t) nogil
+    bint Py_UNICODE_ISDECIMAL(uint32_t) nogil
+    bint Py_UNICODE_ISSPACE(uint32_t) nogil
+    uint32_t Py_UNICODE_TOLOWER(uint32_t) nogil
+
+cdef extern from "cython/simd.h" nogil:
+    enum:
+        SP_LOWER
+        SP_MASK_DIGITS
+        SP_SEGMENT
+        SP_LONG_WORDS
+        SP_WORDS
+        SP_WORDS_AND_MARKS
+        SP_NONSPACE
+    ctypedef struct sp_classes:
+        uint64_t* word
+        uint64_t* space
+        uint64_t* rest
+    ctypedef struct sp_edges:
+        uint32_t* starts
+        uint32_t* ends
+        uint32_t n_starts, n_ends
+        uint64_t in_token, after_mark, after_word
+    void SP_PREFETCH(const void*)
+    void* sp_allocate(size_t)
+    uint64_t sp_high_product(uint64_t, uint64_t)
+    void sp_choose_instructions()
+    void sp_classify(const uint8_t*, uint8_t*, size_t, int, sp_classes*)
+    void sp_find_edges(const sp_classes*, uint32_t, uint32_t, int, int, sp_edges*)
+    void sp_hash(const uint8_t*, const uint32_t*, const uint32_t*, size_t, uint32_t*)
+    uint32_t sp_murmur3(const uint8_t*, uint32_t)
+    double sp_take(double, uint64_t)
+    bint sp_all_within(const double*, size_t, double)
+    uint32_t sp_largest(const uint32_t*, size_t)
+    double sp_dot(const double*, const double*, size_t)
+    void sp_add_scaled(double*, const double* const*, const double*, size_t, size_t)
+    void sp_exp(double*, size_t)
+
+sp_choose_instructions()
+
+cdef int64_t DIRECT_LIMIT = weights.DIRECT_LIMIT
+cdef int64_t FIRST_NAME = weights.FIRST_NAME
+cdef int DEEPEST_NAME = encoders.DEEPEST_NAME
+cdef Py_ssize_t NAMES_HELD = encoders.NAMES_HELD
+cdef Py_ssize_t SPARE_NAMES = encoders.SPARE_NAMES
+cdef double VALUE_LIMIT = weights.VALUE_LIMIT
+cdef double FOLD_BELOW = weights.FOLD_BELOW
+cdef double FOLD_AVERAGED_BELOW = weights.FOLD_AVERAGED_BELOW
+cdef double CALIBRATION_RATE = learner.CALIBRATION_RATE
+cdef double CALIBRATION_MEMORY = learner.CALIBRATION_MEMORY
+cdef double LEAST_SCALE = adaptive.LEAST_SCALE
+cdef double LARGEST_EVIDENCE = adaptive.LARGEST_EVIDENCE
+cdef double SMALLEST_GRADIENT = learner.SMALLEST_GRADIENT
+cdef double LARGEST_GRADIENT = learner.LARGEST_GRADIENT
+cdef double SMALLEST_SLOPE = learner.SMALLEST_SLOPE
+cdef double LARGEST_SLOPE = learner.LARGEST_SLOPE
+
+# Fibonacci hashing: an odd multiplier is a bijection of the 64-bit integers, so the table can hold the hash alone.
+cdef extern from *:
+    """
+    #define MULTIPLIER 0x9E3779B97F4A7C15ULL
+    #define INVERSE_MULTIPLIER 0xF1DE83E19937733DULL
+    #define ALL_BITS 0xFFFFFFFFFFFFFFFFULL
+    #define EMPTY 0xFFFFFFFFFFFFFFFFULL /* the hash of a key that no encoder gives out */
+    """
+    const uint64_t MULTIPLIER, INVERSE_MULTIPLIER, ALL_BITS, EMPTY
+
+cdef int64_t TEMPORARY = 1 << 61  # keys from here on are those of names that may yet be forgotten
+
+
+cdef extern from *:
+    """
+    /* Ints of a single digit, as nearly all are, can be read without a call. */
+    #if PY_VERSION_HEX >= 0x030C0000
+    #define IS_SMALL_INT(x) PyUnstable_Long_IsCompact((PyLongObject *)(x))
+    #define SMALL_INT_VALUE(x) PyUnstable_Long_CompactValue((PyLongObject *)(x))
+    #else
+    #define IS_SMALL_INT(x) (Py_SIZE(x) == 1)
+    #define SMALL_INT_VALUE(x) ((PyLongObject *)(x))->ob_digit[0]
+    #endif
+
+    /* Read a dict whose names are all ints and whose values are all floats, without counting references; -1 for any other
+       dict. The objects lie scattered in memory, so that all are asked for before the first is waited for. */
+    static Py_ssize_t read_usual_items(PyObject *x, int64_t limit, int64_t *keys, double *values) {
+        PyObject *names[32], *numbers[32];
+        Py_ssize_t position = 0, n = 0, size;
+        do {
+            for (size = 0; size < 32 && PyDict_Next(x, &position, &names[size], &numbers[size]); size++) {
+                SP_PREFETCH(names[size]);
+                SP_PREFETCH(numbers[size]);
+            }
+            for (Py_ssize_t i = 0; i < size; i++, n++) {
+                if (!PyLong_CheckExact(names[i]) || !PyFloat_Check(numbers[i])) return -1;
+                values[n] = PyFloat_AS_DOUBLE(numbers[i]);
+                if (IS_SMALL_INT(names[i])) {
+                    keys[n] = SMALL_INT_VALUE(names[i]);
+                } else {
+                    int overflow;
+                    keys[n] = PyLong_AsLongLongAndOverflow(names[i], &overflow);
+                    if (overflow || keys[n] <= -limit || keys[n] >= limit) return -1;
+                }
+            }
+        } while (size == 32);
+        return n;
+    }
+    """
+    Py_ssize_t read_usual_items(object, int64_t, int64_t*, double*)
+
+
+cdef inline uint64_t hash_key(int64_t key) noexcept nogil:
+    return <uint64_t> key * MULTIPLIER
+
+
+# Strangers write the words. This number, which each process draws for itself, keeps them from choosing such as would crowd.
+cdef uint64_t SECRET = int.from_bytes(urandom(8), "little") | 1
+
+cdef uint64_t INTERCEPT_HASH = hash_key(weights.INTERCEPT)
+
+
+cdef struct Example:  # x = factor · {hash: value}, as in pure.Row
+    uint64_t* hashes
+    double* values
+    Py_ssize_t n
+    double factor
+
+
+cdef enum:
+    MOST_KEPT = 1 << 20  # items that a buffer may have room for between calls
+
+
+cdef int reserve(void** memory, Py_ssize_t* capacity, Py_ssize_t needed, size_t item) noexcept nogil:
+    """Make room for `needed` items, at least half as many again as before; -1 if there is no memory."""
+    cdef Py_ssize_t grown
+    cdef void* moved
+    if needed <= capacity[0]:
+        return 0
+    grown = max(needed, capacity[0] + (capacity[0] >> 1), 64)
+    moved = realloc(memory[0], grown * item)
+    if moved == NULL:
+        return -1
+    memory[0] = moved
+    capacity[0] = grown
+    return 0
+
+
+cdef void release(void** memory, Py_ssize_t* capacity) noexcept nogil:
+    """Give back what a huge input made a buffer grow to."""
+    if capacity[0] > MOST_KEPT:
+        free(memory[0])
+        memory[0] = NULL
+        capacity[0] = 0
+
+
+# One module, so that each part can be inlined in the others.
+include "cython/guard.pxi"
+include "cython/table.pxi"
+include "cython/weights.pxi"
+include "cython/encoders.pxi"
+include "cython/scanner.pxi"
+include "cython/learner.pxi"
+include "cython/adaptive.pxi"
+include "cython/multi.pxi"
+include "cython/kernel.pxi"

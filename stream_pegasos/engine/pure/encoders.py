@@ -1,0 +1,185 @@
+"""What comes in, turned into rows of 64-bit keys and float values."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, FIRST_NAME, VALUE_LIMIT, Row
+
+
+class Encoder:
+    """Turns one kind of input into rows. All inputs of a call are checked before the first row is handed out."""
+
+    def row(self, x: Any, learning: bool) -> Row:
+        raise NotImplementedError
+
+    def rows(self, X: Any, learning: bool) -> Iterable[Row]:
+        return [self.row(x, learning) for x in X]
+
+    def name(self, key: int) -> Any:
+        """The name of the feature with that key."""
+        return key
+
+    def size(self) -> int:
+        """How many names have been numbered."""
+        return 0
+
+    def forget_newest(self) -> None:
+        """Forget the names that the newest row brought in, as it was not learned."""
+
+    def is_crowded(self, n_held: int) -> bool:
+        """Whether there are many more names than a learner holds features, so that some are to be forgotten."""
+        return False
+
+
+# Names are many more if there are so many for each feature, and some to spare.
+NAMES_HELD, SPARE_NAMES = 4, 1_000
+# Tuples in tuples, so that files can hold every name.
+DEEPEST_NAME = 32
+
+
+class Vocabulary(Encoder):
+    """Feature dicts to rows. Integers stand for themselves; other names are numbered as they are first learned."""
+
+    def __init__(self, names: Iterable[Any] = ()) -> None:
+        self.set_names(names)
+
+    def set_names(self, names: Iterable[Any]) -> None:
+        """Number these names, and forget all others."""
+        self._keys = {name: FIRST_NAME + i for i, name in enumerate(names)}
+        self._names = list(self._keys)  # all of them or, until one is asked for, fewer
+        self._n_before = len(self._keys)  # the newest row
+
+    @property
+    def names(self) -> list[Any]:
+        """The names that are not their own keys, in the order of their keys."""
+        return list(self._keys)
+
+    def name(self, key: int) -> Any:
+        if key < FIRST_NAME:
+            return key
+        if len(self._names) != len(self._keys):
+            self._names += itertools.islice(self._keys, len(self._names), None)
+        return self._names[key - FIRST_NAME]
+
+    def row(self, x: dict[Any, Any], learning: bool) -> Row:
+        return self._row(plain_items(x), learning)
+
+    def rows(self, X: Iterable[dict[Any, Any]], learning: bool) -> Iterable[Row]:
+        checked = [plain_items(x) for x in X]
+        # One by one, since a name is numbered when it is learned.
+        return (self._row(items, learning) for items in checked)
+
+    def _row(self, items: list[tuple[Any, float]], learning: bool) -> Row:
+        self._n_before = len(self._keys)
+        keys, values = [], []
+        for name, value in items:
+            if isinstance(name, int) and -DIRECT_LIMIT < name < DIRECT_LIMIT:
+                key: int | None = name
+            elif learning and value != 0.0:
+                key = self._keys.setdefault(name, FIRST_NAME + len(self._keys))
+            else:
+                key = self._keys.get(name)
+            if key is not None:
+                keys.append(key)
+                values.append(value)
+        return Row(keys, values)
+
+    def size(self) -> int:
+        return len(self._keys)
+
+    def is_crowded(self, n_held: int) -> bool:
+        return self.size() > NAMES_HELD * n_held + SPARE_NAMES
+
+    def forget_newest(self) -> None:
+        del self._names[self._n_before :]
+        while len(self._keys) > self._n_before:
+            self._keys.popitem()
+
+
+def plain_items(x: Any) -> list[tuple[Any, float]]:
+    """The features of a dict, checked.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `plain_name` and `check_value` do, and if it is no dict.
+    """
+    if not isinstance(x, dict):
+        raise TypeError(f"features must be a dict, not {type(x).__name__}")
+    return [(plain_name(name), check_value(name, value)) for name, value in x.items()]
+
+
+def check_value(name: Any, value: Any) -> float:
+    """The value of a feature as a float.
+
+    Raises
+    ------
+    TypeError
+        If it is no number.
+    ValueError
+        If it is NaN, infinite or larger in size than `VALUE_LIMIT`.
+    """
+    try:
+        if isinstance(value, (str, bytes, np.complexfloating)):
+            raise TypeError
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    except TypeError:
+        raise TypeError(
+            f"feature {name!r} has the value {value!r}, which is no number; encode it as one first"
+        ) from None
+    if not abs(number) <= VALUE_LIMIT:
+        raise ValueError(
+            f"feature {name!r} has the value {value!r}; values must be finite and at most {VALUE_LIMIT:g} in size"
+        )
+    return number
+
+
+def plain_name(name: Any, depth: int = 0) -> int | str | tuple[Any, ...]:
+    """A feature name as an int, a str or a tuple of those; what compares equal is the same feature.
+
+    Raises
+    ------
+    TypeError
+        If it is none of these, nor a bool.
+    ValueError
+        If tuples stand in one another deeper than `DEEPEST_NAME`.
+    """
+    if isinstance(name, (int, np.bool_, np.integer)):
+        return int(name)
+    if isinstance(name, str):
+        return str(name)
+    if isinstance(name, tuple):
+        if depth == DEEPEST_NAME and name:
+            raise ValueError(f"a feature name is a tuple nested more than {DEEPEST_NAME} deep")
+        return tuple(plain_name(part, depth + 1) for part in name)
+    raise TypeError(
+        f"feature name {name!r} is a {type(name).__name__}; names must be int, str, bool or tuples of those"
+    )
+
+
+class Rows(Encoder):
+    """The rows of a CSR matrix, given as (indptr, indices, data); their columns are the keys."""
+
+    def __init__(self, n_columns: int) -> None:
+        self._n_columns = n_columns
+
+    def rows(self, X: Any, learning: bool) -> Iterable[Row]:
+        indptr, indices, data = (array.tolist() for array in X)
+        least, most = min(indices, default=0), max(indices, default=-1)
+        if least < 0 or most >= self._n_columns:
+            raise ValueError(f"X has {self._n_columns} columns, and a value in column {least if least < 0 else most}")
+        for position, value in enumerate(data):
+            if not abs(value) <= VALUE_LIMIT:
+                raise ValueError(
+                    f"column {indices[position]} holds the value {value!r}; "
+                    f"values must be finite and at most {VALUE_LIMIT:g} in size"
+                )
+        return [Row(indices[begin:end], data[begin:end]) for begin, end in itertools.pairwise(indptr)]

@@ -1,0 +1,201 @@
+"""Texts, turned into rows of hashed n-grams."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from stream_pegasos.engine.pure.encoders import Encoder
+from stream_pegasos.engine.pure.weights import Row
+
+
+class Scanner(Encoder):
+    """Texts to rows of hashed n-grams.
+
+    `analyzer` is "word", "char", "char_wb", or "ngrams" where each text comes as the list of its n-grams;
+    `token_pattern` is one of `TOKEN_PATTERNS`. With "word", words longer than `prefix_length`, if that is not 0, count
+    also by that many first characters, and with `boundaries` n-grams of two or more reach over the ends of the text.
+    """
+
+    def __init__(
+        self,
+        analyzer: str,
+        token_pattern: str,
+        lowercase: bool,
+        stop_words: frozenset[str],
+        ngram_range: tuple[int, int],
+        n_features: int,
+        alternate_sign: bool,
+        binary: bool,
+        norm: str | None,
+        mask_digits: bool = False,
+        prefix_length: int = 0,
+        boundaries: bool = False,
+    ) -> None:
+        self.arguments = (
+            analyzer,
+            token_pattern,
+            lowercase,
+            stop_words,
+            ngram_range,
+            n_features,
+            alternate_sign,
+            binary,
+            norm,
+            mask_digits,
+            prefix_length,
+            boundaries,
+        )
+        self._find_tokens = re.compile(token_pattern).findall
+        self._analyzer = analyzer
+        self._lowercase = lowercase
+        self._stop_words = stop_words
+        self._ngram_range = ngram_range
+        self._n_features = n_features
+        self._alternate_sign = alternate_sign
+        self._binary = binary
+        self._norm = norm
+        self._mask_digits = mask_digits
+        self._prefix_length = prefix_length
+        self._boundaries = boundaries
+
+    def transform_one(self, text: Any) -> dict[int, float]:
+        counts = self._counts(text)
+        length = self._length(counts.values())
+        return {index: count / length for index, count in counts.items()}
+
+    def transform_many(self, texts: Sequence[Any]) -> tuple[Any, Any, Any]:
+        dicts = [self.transform_one(text) for text in texts]
+        indptr = np.cumsum([0, *map(len, dicts)], dtype=np.int64)
+        indices = np.fromiter((i for x in dicts for i in x), np.int32, indptr[-1])
+        data = np.fromiter((v for x in dicts for v in x.values()), np.float64, indptr[-1])
+        return indptr, indices, data
+
+    def index(self, ngram: str) -> tuple[int, float]:
+        """The column of an n-gram and its sign there."""
+        h = murmur3_32(ngram.encode("utf-8", "surrogatepass"))
+        signed = h - (1 << 32) if h >> 31 else h
+        sign = -1.0 if self._alternate_sign and signed < 0 else 1.0
+        return abs(signed) % self._n_features, sign
+
+    def row(self, x: Any, learning: bool) -> Row:
+        counts = self._counts(x)
+        return Row(list(counts), list(counts.values()), 1.0 / self._length(counts.values()))
+
+    def _counts(self, text: Any) -> dict[int, float]:
+        counts: dict[int, float] = {}
+        for ngram in self._ngrams(text):
+            index, sign = self.index(ngram)
+            counts[index] = counts.get(index, 0.0) + sign
+        return dict.fromkeys(counts, 1.0) if self._binary else counts
+
+    def _length(self, counts: Iterable[float]) -> float:
+        if self._norm == "l2":
+            return math.sqrt(sum(c * c for c in counts)) or 1.0
+        if self._norm == "l1":
+            return sum(abs(c) for c in counts) or 1.0
+        return 1.0
+
+    def _ngrams(self, text: Any) -> Iterable[str]:
+        if self._analyzer == "ngrams":
+            ngrams: list[str] = text
+            return ngrams
+        text = checked_text(text)
+        if self._lowercase:
+            text = text.lower()
+        if self._mask_digits:
+            text = masked_digits(text)
+        if self._analyzer == "word":
+            tokens = self._find_tokens(text)
+            return word_ngrams(tokens, self._stop_words, self._ngram_range, self._prefix_length, self._boundaries)
+        return CHAR_NGRAMS[self._analyzer](text, self._ngram_range)
+
+
+# The patterns that the scanner knows without `re`: runs of two or more word characters, of one or more, words and
+# punctuation marks, and whatever stands between white space.
+TOKEN_PATTERNS = (r"\b\w\w+\b", r"\w+", r"\w+|[^\w\s]", r"\S+")
+
+
+def checked_text(text: Any) -> str:
+    """A text as a plain str.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    """
+    if not isinstance(text, str):
+        hint = "; with on='NAME' it is taken from a field" if isinstance(text, dict) else ""
+        raise TypeError(f"a text must be a str, not {type(text).__name__}{hint}")
+    return str.__str__(text)
+
+
+# What stands before the first and after the last token of a text.
+BEGIN, END = "<s>", "</s>"
+
+
+def word_ngrams(
+    tokens: Iterable[str],
+    stop_words: frozenset[str],
+    ngram_range: tuple[int, int],
+    prefix_length: int = 0,
+    boundaries: bool = False,
+) -> Iterator[str]:
+    kept = [token for token in tokens if token not in stop_words]
+    bounded = [BEGIN, *kept, END] if boundaries and kept else kept
+    for n in range(ngram_range[0], ngram_range[1] + 1):
+        source = kept if n == 1 else bounded
+        for i in range(len(source) - n + 1):
+            yield " ".join(source[i : i + n])
+    if prefix_length:
+        for token in kept:
+            if len(token) > prefix_length:
+                yield " " + token[:prefix_length]  # which no token is
+
+
+def masked_digits(text: str) -> str:
+    return re.sub(r"\d", "0", text)
+
+
+def char_ngrams(text: str, ngram_range: tuple[int, int]) -> Iterator[str]:
+    text = re.sub(r"\s\s+", " ", text)
+    for n in range(ngram_range[0], ngram_range[1] + 1):
+        for i in range(len(text) - n + 1):
+            yield text[i : i + n]
+
+
+def char_wb_ngrams(text: str, ngram_range: tuple[int, int]) -> Iterator[str]:
+    for word in text.split():
+        padded = f" {word} "
+        for n in range(ngram_range[0], ngram_range[1] + 1):
+            if n >= len(padded):  # a word no longer than n counts once, whatever else n may be
+                yield padded
+                break
+            for i in range(len(padded) - n + 1):
+                yield padded[i : i + n]
+
+
+CHAR_NGRAMS: dict[str, Callable[[str, tuple[int, int]], Iterator[str]]] = {
+    "char": char_ngrams,
+    "char_wb": char_wb_ngrams,
+}
+
+
+def murmur3_32(data: bytes) -> int:
+    """MurmurHash3_x86_32 with seed 0 (Appleby, 2011, public domain)."""
+    mask = 0xFFFFFFFF
+    h = 0
+    for i in range(0, len(data), 4):
+        k = int.from_bytes(data[i : i + 4], "little") * 0xCC9E2D51 & mask
+        k = (k << 15 | k >> 17) * 0x1B873593 & mask
+        h ^= k
+        if i + 4 <= len(data):
+            h = ((h << 13 | h >> 19) * 5 + 0xE6546B64) & mask
+    h ^= len(data)
+    h = (h ^ h >> 16) * 0x85EBCA6B & mask
+    h = (h ^ h >> 13) * 0xC2B2AE35 & mask
+    return h ^ h >> 16

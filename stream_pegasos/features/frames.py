@@ -1,0 +1,106 @@
+"""Data frames in and out, of whichever library they are, and sparse matrices in."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_pegasos.engine.pure.weights import DIRECT_LIMIT
+
+
+def is_frame(X: Any) -> bool:
+    return hasattr(X, "columns") and hasattr(X, "shape") and not hasattr(X, "tocsr")
+
+
+def is_series(X: Any) -> bool:
+    return hasattr(X, "to_frame") and not hasattr(X, "columns")
+
+
+def frame_to_dicts(X: Any) -> list[dict[Any, Any]]:
+    """The rows of a data frame as feature dicts, of a sparse one without its zeros."""
+    names = list(X.columns)
+    if not names:
+        return [{} for _ in range(len(X))]
+    try:
+        matrix = X.sparse.to_coo().tocsr()
+    except AttributeError:
+        from river.utils import dataframe
+
+        frame = dataframe.into_frame(X)
+        # Elsewhere a str might pass for a number.
+        plain = all(dtype.is_numeric() or str(dtype) == "Boolean" for dtype in frame.schema.values())
+        rows = dataframe.to_numpy(frame).tolist() if plain else frame.rows()
+        return [dict(zip(names, row, strict=True)) for row in rows]
+    columns, values = [names[j] for j in matrix.indices.tolist()], matrix.data.tolist()
+    ends = itertools.pairwise(matrix.indptr.tolist())
+    return [dict(zip(columns[begin:end], values[begin:end], strict=True)) for begin, end in ends]
+
+
+def series_like(X: Any, values: NDArray[Any]) -> Any:
+    """A series of the library, and with the index, of the frame or series `X`."""
+    from river.utils import dataframe
+
+    return dataframe.to_native_series(values, name=None, like=dataframe.into_frame(as_frame(X)))
+
+
+def frame_like(X: Any, columns: Mapping[Any, NDArray[Any]]) -> Any:
+    """A frame of the library, and with the index, of the frame or series `X`."""
+    from river.utils import dataframe
+
+    return dataframe.to_native_frame(columns, like=dataframe.into_frame(as_frame(X)))
+
+
+def as_frame(X: Any) -> Any:
+    return X.to_frame() if is_series(X) else X
+
+
+def csr_arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]]:
+    """indptr, indices and data of a CSR matrix, such that the engine may rely on them.
+
+    Raises
+    ------
+    TypeError
+        If the values are no real numbers.
+    ValueError
+        If the arrays do not fit together, or there are more columns than keys.
+    """
+    if matrix.dtype.kind not in "biuf":
+        raise TypeError(f"X is a matrix of {matrix.dtype}; its values must be real numbers")
+    if matrix.shape[-1] > DIRECT_LIMIT:
+        raise ValueError(f"X has {matrix.shape[-1]} columns; it may have up to {DIRECT_LIMIT}")
+    indptr = matrix.indptr.astype(np.int64, copy=False)
+    indices, data = np.ascontiguousarray(matrix.indices), np.ascontiguousarray(matrix.data, np.float64)
+    if indptr[0] != 0 or (np.diff(indptr) < 0).any() or not indptr[-1] <= len(indices) == len(data):
+        raise ValueError("X is no CSR matrix: its indptr does not fit its indices and data")
+    return indptr, indices, data
+
+
+def without_duplicates(rows: tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]], n_columns: int) -> Any:
+    """The arrays of a CSR matrix, with the values of one column in one row added up."""
+    from scipy import sparse
+
+    indptr, indices, data = rows
+    matrix = sparse.csr_array((data, indices, indptr), (len(indptr) - 1, n_columns))
+    if matrix.has_canonical_format:
+        return rows
+    matrix = matrix.copy()
+    matrix.sum_duplicates()
+    return matrix.indptr.astype(np.int64, copy=False), matrix.indices, matrix.data
+
+
+def n_rows(rows: Any) -> int:
+    """The number of examples in what an encoder takes: a list, or the arrays of a CSR matrix."""
+    return len(rows[0]) - 1 if isinstance(rows, tuple) else len(rows)
+
+
+def some_rows(rows: Any, begin: int, end: int) -> Any:
+    """The examples from `begin` to before `end`."""
+    if not isinstance(rows, tuple):
+        return rows[begin:end]
+    indptr, indices, data = rows
+    first, last = indptr[begin], indptr[end]
+    return indptr[begin : end + 1] - first, indices[first:last], data[first:last]

@@ -1,0 +1,349 @@
+"""Text to hashed n-grams."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+import numpy as np
+from river import base
+
+from stream_pegasos.common.checks import check_bool, check_integer, check_one_of
+from stream_pegasos.engine import Scanner
+from stream_pegasos.engine.pure.scanner import CHAR_NGRAMS, checked_text, masked_digits, word_ngrams
+from stream_pegasos.features.frames import is_frame
+
+__all__ = ["HashedBagOfWords"]
+
+# The spellings of the patterns that the engine's scanner knows; any other one goes through `re`.
+NATIVE_PATTERNS = {
+    r"(?u)\b\w\w+\b": r"\b\w\w+\b",
+    r"\b\w\w+\b": r"\b\w\w+\b",
+    r"(?u)\b\w+\b": r"\w+",
+    r"\b\w+\b": r"\w+",
+    r"(?u)\w+": r"\w+",
+    r"\w+": r"\w+",
+    r"(?u)\w+|[^\w\s]": r"\w+|[^\w\s]",
+    r"\w+|[^\w\s]": r"\w+|[^\w\s]",
+    r"(?u)\S+": r"\S+",
+    r"\S+": r"\S+",
+}
+
+
+class HashedBagOfWords(base.MiniBatchTransformer):
+    r"""Counts of words or n-grams, hashed into a fixed number of columns.
+
+    The options, the columns and the values are those of scikit-learn's `HashingVectorizer`, with `mask_digits`,
+    `prefix_length` and `boundaries` besides; nothing has to be learned and nothing is kept. The default pattern, and
+    `\w+`, `\w+|[^\w\s]` (words and punctuation marks) and `\S+`, are found by the engine's own scanner, with Python's
+    Unicode classes; other patterns by `re`.
+
+    Parameters
+    ----------
+    n_features
+        The number of columns, from 1 to 2³¹ − 1.
+    ngram_range
+        The smallest and the largest n of the n-grams.
+    analyzer
+        `"word"`, `"char"` (n-grams of characters) or `"char_wb"` (n-grams of characters inside words, padded with a
+        space).
+    lowercase
+        Whether to lower-case the text first.
+    strip_accents
+        `"unicode"` or `"ascii"` to take accents off after lower-casing, a function from str to str, or `None`.
+    stop_words
+        Words to leave out before n-grams are made: a collection, `"english"` for scikit-learn's list (which must then
+        be installed), or `None`.
+    token_pattern
+        The regular expression of a token, with at most one group; only for words.
+    binary
+        Whether every count that is there becomes 1.
+    norm
+        `"l2"`, `"l1"` or `None`: what the values of a text are divided by.
+    alternate_sign
+        Whether the hash also decides a sign, so that collisions cancel out on average.
+    preprocessor
+        A function from str to str that replaces lower-casing and accent stripping.
+    tokenizer
+        A function from str to tokens that replaces `token_pattern`.
+    on
+        The name of the field that holds the text, where examples are dicts; a text by itself is taken too.
+    mask_digits
+        Whether every decimal digit becomes a 0 after lower-casing, so that numbers of one form are one word.
+    prefix_length
+        A length in characters, from 0 to 1000: words that are longer count also by that many first characters, as the
+        n-gram of a space and these, so that the forms of a word have something in common; only for words. 0 for none.
+    boundaries
+        Whether n-grams of two or more words reach over the ends of the text, where `<s>` and `</s>` stand for what is
+        beyond; only for words.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
+    TypeError
+        If a parameter, or a text, is of no such type.
+
+    References
+    ----------
+    [^1]: Weinberger, K., Dasgupta, A., Langford, J., Smola, A. and Attenberg, J., 2009. Feature hashing for large scale
+        multitask learning. ICML.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import HashedBagOfWords
+
+    >>> bag = HashedBagOfWords(norm=None)
+    >>> bag.transform_one("To be, or not to be")
+    {174171: 2.0, 174974: -2.0, 408423: 1.0, 926068: 1.0}
+    >>> bag.tokens("To be, or not to be")
+    ['to', 'be', 'or', 'not', 'to', 'be']
+    >>> bag.index("or")
+    (408423, 1.0)
+    >>> bag.transform_many(["To be", "or not to be"]).shape
+    (2, 1048576)
+
+    What the text model finds in a text by default:
+
+    >>> HashedBagOfWords(
+    ...     token_pattern=r"\w+|[^\w\s]", ngram_range=(1, 2), mask_digits=True, prefix_length=4, boundaries=True
+    ... ).tokens("Answer 24 now!")
+    ['answer', '00', 'now', '!', '<s> answer', 'answer 00', '00 now', 'now !', '! </s>', ' answ']
+
+    """
+
+    def __init__(
+        self,
+        n_features: int = 2**20,
+        ngram_range: tuple[int, int] = (1, 1),
+        analyzer: Literal["word", "char", "char_wb"] = "word",
+        lowercase: bool = True,
+        strip_accents: Literal["ascii", "unicode"] | Callable[[str], str] | None = None,
+        stop_words: Literal["english"] | Iterable[str] | None = None,
+        token_pattern: str = r"(?u)\b\w\w+\b",
+        binary: bool = False,
+        norm: Literal["l1", "l2"] | None = "l2",
+        alternate_sign: bool = True,
+        preprocessor: Callable[[str], str] | None = None,
+        tokenizer: Callable[[str], Iterable[str]] | None = None,
+        on: str | None = None,
+        mask_digits: bool = False,
+        prefix_length: int = 0,
+        boundaries: bool = False,
+    ) -> None:
+        check_integer("n_features", n_features, 1, 2**31 - 1)
+        for name, choice in (
+            ("lowercase", lowercase),
+            ("binary", binary),
+            ("alternate_sign", alternate_sign),
+            ("mask_digits", mask_digits),
+            ("boundaries", boundaries),
+        ):
+            check_bool(name, choice)
+        check_integer("prefix_length", prefix_length, 0, 1000)
+        check_one_of("analyzer", analyzer, ("word", "char", "char_wb"))
+        if analyzer != "word" and (prefix_length or boundaries):
+            raise ValueError(f"prefix_length and boundaries are for analyzer='word', not {analyzer!r}")
+        check_one_of("norm", norm, ("l1", "l2", None))
+        if not callable(strip_accents):
+            check_one_of("strip_accents", strip_accents, ("ascii", "unicode", None))
+        try:
+            min_n, max_n = ngram_range
+        except (TypeError, ValueError):
+            raise ValueError(f"ngram_range is {ngram_range!r}; it must be two ints") from None
+        check_integer("ngram_range[0]", min_n, 1, 1000)
+        check_integer("ngram_range[1]", max_n, min_n, 1000)
+        for name, function in (("preprocessor", preprocessor), ("tokenizer", tokenizer)):
+            if function is not None and not callable(function):
+                raise TypeError(f"{name} is {function!r}, which is no function")
+        try:
+            hash(on)
+        except TypeError:
+            raise TypeError(f"on is {on!r}, which cannot be the name of a field") from None
+        if not isinstance(token_pattern, str):
+            raise TypeError(f"token_pattern is {token_pattern!r}, which is no str")
+        try:
+            pattern = re.compile(token_pattern)
+        except re.error as error:
+            raise ValueError(f"token_pattern {token_pattern!r} is no regular expression: {error}") from None
+        if pattern.groups > 1:
+            raise ValueError(f"token_pattern {token_pattern!r} has {pattern.groups} groups; it may have one")
+        self.n_features = n_features
+        self.ngram_range = ngram_range
+        self.analyzer = analyzer
+        self.lowercase = lowercase
+        self.strip_accents = strip_accents
+        self.stop_words = stop_words
+        self.token_pattern = token_pattern
+        self.binary = binary
+        self.norm = norm
+        self.alternate_sign = alternate_sign
+        self.preprocessor = preprocessor
+        self.tokenizer = tokenizer
+        self.on = on
+        self.mask_digits = mask_digits
+        self.prefix_length = prefix_length
+        self.boundaries = boundaries
+
+        self._stop_words = check_stop_words(stop_words)
+        # What Python has to do to a text before the scanner can take it, if anything.
+        self._in_python = preprocessor is not None or strip_accents is not None
+        self._ready_made = analyzer == "word" and (tokenizer is not None or token_pattern not in NATIVE_PATTERNS)
+        self._as_it_is = on is None and not self._in_python and not self._ready_made
+        self._scanner = Scanner(
+            "ngrams" if self._ready_made else analyzer,
+            NATIVE_PATTERNS.get(token_pattern, r"\w+"),
+            bool(lowercase) and not self._in_python and not self._ready_made,
+            frozenset() if self._ready_made or analyzer != "word" else self._stop_words,
+            (int(min_n), int(max_n)),
+            int(n_features),
+            bool(alternate_sign),
+            bool(binary),
+            norm,
+            bool(mask_digits) and not self._in_python,
+            0 if self._ready_made else int(prefix_length),
+            bool(boundaries) and not self._ready_made,
+        )
+
+    def transform_one(self, x: Any) -> dict[int, float]:  # type: ignore[override]
+        """The value of each column that a text has n-grams in.
+
+        Parameters
+        ----------
+        x
+            A text; with `on`, a dict that has one, too.
+        """
+        return self._scanner.transform_one(x if self._as_it_is else self._prepare(x))
+
+    def transform_many(self, X: Any) -> Any:
+        """The texts as the rows of a SciPy CSR matrix.
+
+        Parameters
+        ----------
+        X
+            Texts, in any iterable or as a series; with `on`, dicts or a data frame, too.
+        """
+        from scipy import sparse
+
+        indptr, indices, data = self._scanner.transform_many(self._prepare_many(X))
+        if indptr[-1] <= np.iinfo(np.int32).max:
+            indptr = indptr.astype(np.int32)
+        matrix = sparse.csr_matrix((data, indices, indptr), (len(indptr) - 1, self.n_features))
+        matrix.sort_indices()
+        return matrix
+
+    def learn_many(self, X: Any) -> None:
+        """Nothing: there is nothing to learn."""
+
+    def tokens(self, x: Any) -> list[str]:
+        """The n-grams of a text, each as often as it stands there.
+
+        Parameters
+        ----------
+        x
+            A text; with `on`, a dict that has one, too.
+        """
+        text = self._text(x)
+        if self._ready_made:
+            return self._ngrams(text)
+        text = self._preprocess(text)
+        if self.analyzer == "word":
+            found = re.findall(self.token_pattern, text)
+            return self._word_ngrams(found)
+        return list(CHAR_NGRAMS[self.analyzer](text, self.ngram_range))
+
+    def index(self, token: str) -> tuple[int, float]:
+        """The column of an n-gram, and the sign that it has there.
+
+        Parameters
+        ----------
+        token
+            One of those that `tokens` gives.
+        """
+        return self._scanner.index(token)
+
+    def _text(self, x: Any) -> str:
+        if self.on is not None:
+            if not isinstance(x, (dict, str)):
+                raise TypeError(f"with on={self.on!r} an example must be a dict or a text, not {type(x).__name__}")
+            if isinstance(x, dict):
+                if self.on not in x:
+                    raise ValueError(f"the example has no field {self.on!r}")
+                x = x[self.on]
+        return checked_text(x)
+
+    def _preprocess(self, text: str) -> str:
+        if self.preprocessor is not None:
+            text = self.preprocessor(text)
+        else:
+            text = strip_accents(text.lower() if self.lowercase else text, self.strip_accents)
+        return masked_digits(text) if self.mask_digits else text
+
+    def _ngrams(self, text: str) -> list[str]:
+        text = self._preprocess(text)
+        tokens = re.findall(self.token_pattern, text) if self.tokenizer is None else self.tokenizer(text)
+        return self._word_ngrams(tokens)
+
+    def _word_ngrams(self, tokens: Iterable[str]) -> list[str]:
+        return list(word_ngrams(tokens, self._stop_words, self.ngram_range, self.prefix_length, self.boundaries))
+
+    def _prepare(self, x: Any) -> Any:
+        """What the scanner takes: the text, or its n-grams where Python has to find them."""
+        if self._as_it_is:
+            return x
+        text = self._text(x)
+        if self._ready_made:
+            return self._ngrams(text)
+        return self._preprocess(text) if self._in_python else text
+
+    def _prepare_many(self, X: Any) -> list[Any]:
+        if isinstance(X, (str, bytes, dict)):
+            raise TypeError(f"X must be a sequence of texts, not a single {type(X).__name__}")
+        if is_frame(X):
+            if self.on is None:
+                raise TypeError("X is a data frame: on='NAME' says which of its columns holds the text")
+            X = list(X[self.on])
+        if self._as_it_is:
+            return X if isinstance(X, list) else list(X)
+        return [self._prepare(x) for x in X]
+
+    def _more_tags(self) -> set[str]:
+        return {base.tags.TEXT_INPUT} if self.on is None else set()
+
+
+def strip_accents(text: str, how: str | Callable[[str], str] | None) -> str:
+    if how is None:
+        return text
+    if callable(how):
+        return how(text)
+    if text.isascii():
+        return text
+    decomposed = unicodedata.normalize("NFKD", text)
+    if how == "ascii":
+        return decomposed.encode("ascii", "ignore").decode()
+    return "".join(c for c in decomposed if not unicodedata.combining(c))
+
+
+def check_stop_words(stop_words: str | Iterable[str] | None) -> frozenset[str]:
+    if stop_words is None:
+        return frozenset()
+    if stop_words == "english":
+        try:
+            from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # type: ignore[import-untyped]
+        except ImportError:
+            raise ValueError(
+                "stop_words='english' is scikit-learn's list: install scikit-learn, or give the words"
+            ) from None
+        return frozenset(ENGLISH_STOP_WORDS)
+    if isinstance(stop_words, str):
+        raise ValueError(f"stop_words is {stop_words!r}; it must be 'english', a collection or None")
+    if not isinstance(stop_words, Iterable):
+        raise TypeError(f"stop_words is {stop_words!r}; it must be 'english', a collection or None")
+    words = frozenset(stop_words)
+    for word in words:
+        if not isinstance(word, str):
+            raise TypeError(f"stop word {word!r} is no str")
+    return words

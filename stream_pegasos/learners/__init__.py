@@ -1,0 +1,1 @@
+"""The classifiers, with River's protocol, and what they consist of."""

@@ -1,0 +1,66 @@
+"""Decisions on margins that promise something of the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stream_pegasos.common.checks import LARGEST_SUM, check_integer, check_number
+
+# The cut aims at this share of the rate, since where chance takes more than the rate allows nothing more is flagged.
+AIM = 0.9
+# The cut follows about as many negatives as were flagged this often at the rate.
+MEMORY = 10.0
+
+
+class FalsePositiveControl:
+    """Keeps the share of the negative examples that are flagged at or below a rate, at any time.
+
+    An example is flagged only above a cut, which follows a high quantile of the margins of negatives: at each of them
+    it moves by step · (whether the margin is above it − share aimed at), as the bound of adaptive conformal inference
+    does (Gibbs and Candès 2021). The step is that of Robbins and Monro for a tail that falls as exp(−margin/scale), the
+    scale being the mean size of the margins: scale/(rate · n), where n grows up to `MEMORY`/rate. And so that the
+    promise rests on no assumption, nothing is flagged while one more false positive would break it.
+    """
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+        self.n_negatives = 0
+        self.n_flagged = 0  # of the negatives
+        self.cut = 0.0
+        self.scale = 0.0
+
+    def allows(self, margins: Any) -> Any:
+        """Whether an example with this margin may be flagged, or each of several."""
+        return (margins > self.cut) & (self.n_flagged + 1 <= self.rate * (self.n_negatives + 1))
+
+    def learn(self, margin: float, flagged: bool) -> None:
+        """Take in a negative example."""
+        self.n_negatives += 1
+        self.n_flagged += flagged
+        self.scale += (abs(margin) - self.scale) / self.n_negatives
+        step = self.scale / min(max(1.0, self.rate * self.n_negatives), MEMORY)
+        self.cut += step * ((margin > self.cut) - AIM * self.rate)
+
+    def get_state(self) -> dict[str, float]:
+        return {
+            "n_negatives": self.n_negatives,
+            "n_flagged": self.n_flagged,
+            "cut": self.cut,
+            "scale": self.scale,
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take over a state.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it cannot have been reached.
+        """
+        check_integer("n_negatives", state["n_negatives"], 0, (1 << 53) - 1)
+        check_integer("n_flagged", state["n_flagged"], 0, int(self.rate * state["n_negatives"]))
+        check_number("cut", state["cut"], -LARGEST_SUM, LARGEST_SUM)
+        check_number("scale", state["scale"], 0.0, LARGEST_SUM)
+        self.n_negatives, self.n_flagged = state["n_negatives"], state["n_flagged"]
+        self.cut, self.scale = float(state["cut"]), float(state["scale"])

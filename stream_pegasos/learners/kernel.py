@@ -1,0 +1,191 @@
+"""The binary learner with a kernel over feature dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_pegasos.common.checks import (
+    LARGEST_L2,
+    SMALLEST_L2,
+    check_integer,
+    check_kernel_state,
+    check_number,
+    check_one_of,
+)
+from stream_pegasos.engine import Encoder, kernel_learner
+from stream_pegasos.learners.binary import BinaryClassifier
+from stream_pegasos.learners.classifier import ClassWeight, Floats, Outcomes
+from stream_pegasos.learners.labels import Label, Labels
+
+__all__ = ["KernelPegasosClassifier"]
+
+Kernel = Callable[[dict[Any, float], dict[Any, float]], float]
+
+KERNELS = ("linear", "polynomial", "rbf", "cosine")
+
+
+class KernelPegasosClassifier(BinaryClassifier):
+    """Support vector machine with a kernel, trained by Pegasos, one example at a time.
+
+    The weights are never formed: at step t they are w = 1/(λ(t + t0)) Σ α y φ(x) over the examples that violated the
+    margin, the support vectors, and α counts how often each did. With a `budget` at most that many are kept, so that
+    memory and the time of a step stay bounded on a stream without end.
+
+    Parameters
+    ----------
+    l2
+        The regularisation λ, from 1e-30 to 1e30.
+    t0
+        Steps that the step size pretends to have been taken before the first, at least 0.
+    kernel
+        `"linear"` ⟨x, z⟩, `"polynomial"` (γ⟨x, z⟩ + coef0)^degree, `"rbf"` exp(−γ‖x − z‖²), `"cosine"`
+        ⟨x, z⟩/(‖x‖‖z‖), or a function of two feature dicts, of those features that are not 0, that gives a number. It
+        has to be symmetric and positive semidefinite (Mercer), which is not checked.
+    gamma
+        γ, above 0; for a polynomial and RBF.
+    coef0
+        The constant in the polynomial, at least 0.
+    degree
+        The degree of the polynomial, from 1 to 100.
+    budget
+        The largest number of support vectors, at least 1; `None` for no bound.
+    budget_maintenance
+        What is done about one support vector too many. `"removal"`: the one with the smallest ‖α φ(x)‖ goes.
+        `"merging"`, for the RBF kernel only: the one with the smallest α and another one of its class become one, the
+        two with which least is lost. `None` is merging for the RBF kernel and removal for others. A merged vector has
+        the features of both, but for those smaller than 1e-4 of its largest.
+    class_weight
+        What the loss on each label counts, as a dict from label to a weight of at least 0; 1 for labels not in it. Or
+        `"balanced"`: N / (K · n), where N examples of K labels were learned so far and n of the label, the example
+        itself included.
+    pos_label
+        The label that positive margins stand for.
+
+    Attributes
+    ----------
+    support_vectors : list of dict
+        The support vectors, by the names of their features.
+    dual_coef : array
+        α·y for each of them.
+    n_iterations : int
+        t, the number of examples learned.
+    classes : tuple
+        The negative and the positive label, each `None` as long as it is unknown.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is of another type or out of its range. Any method that calls a kernel raises a ValueError if it
+        gives NaN, or more than 1e200 in size; the model is then as it was before.
+
+    References
+    ----------
+    [^1]: Shalev-Shwartz, S., Singer, Y., Srebro, N. and Cotter, A., 2011. Pegasos: primal estimated sub-gradient solver
+        for SVM. Mathematical Programming 127, section 4.
+    [^2]: Wang, Z., Crammer, K. and Vucetic, S., 2012. Breaking the curse of kernelization: budgeted stochastic gradient
+        descent for large-scale SVM training. JMLR 13.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import KernelPegasosClassifier
+
+    No linear learner can tell these two classes apart:
+
+    >>> stream = [({"x": 0, "y": 0}, "same"), ({"x": 0, "y": 1}, "other")]
+    >>> stream += [({"x": 1, "y": 1}, "same"), ({"x": 1, "y": 0}, "other")]
+    >>> model = KernelPegasosClassifier(l2=0.01, kernel="rbf", gamma=2.0)
+    >>> for x, y in stream * 20:
+    ...     model.learn_one(x, y)
+    >>> [model.predict_one(x) for x, _ in stream]
+    ['same', 'other', 'same', 'other']
+    >>> len(model.support_vectors)
+    4
+
+    Any function of two feature dicts can be the kernel:
+
+    >>> def common_words(x, z):
+    ...     return len(x.keys() & z.keys())
+    >>> model = KernelPegasosClassifier(l2=0.1, kernel=common_words, budget=100)
+    >>> model.learn_one({"cheap": 1, "pills": 1}, "spam")
+    >>> model.learn_one({"see": 1, "you": 1}, "ham")
+    >>> model.predict_one({"pills": 2})
+    'spam'
+
+    """
+
+    _linear = False
+
+    def __init__(
+        self,
+        l2: float = 1e-4,
+        t0: float = 0.0,
+        kernel: Literal["linear", "polynomial", "rbf", "cosine"] | Kernel = "rbf",
+        gamma: float = 1.0,
+        coef0: float = 1.0,
+        degree: int = 3,
+        budget: int | None = None,
+        budget_maintenance: Literal["merging", "removal"] | None = None,
+        class_weight: ClassWeight = None,
+        pos_label: Label | None = None,
+    ) -> None:
+        check_number("l2", l2, SMALLEST_L2, LARGEST_L2)
+        check_number("t0", t0, 0.0, 1e100)
+        if not callable(kernel):
+            check_one_of("kernel", kernel, KERNELS)
+        check_number("gamma", gamma, 1e-30, 1e30)
+        check_number("coef0", coef0, 0.0, 1e30)
+        check_integer("degree", degree, 1, 100)
+        if budget is not None:
+            check_integer("budget", budget, 1, 1 << 31)
+        check_one_of("budget_maintenance", budget_maintenance, (None, "merging", "removal"))
+        if budget_maintenance == "merging" and kernel != "rbf":
+            raise ValueError("budget_maintenance is 'merging', which only the RBF kernel allows; use 'removal'")
+        self.l2 = l2
+        self.t0 = t0
+        self.kernel = kernel
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.degree = degree
+        self.budget = budget
+        self.budget_maintenance = budget_maintenance
+        self.class_weight = class_weight
+        self.pos_label = pos_label
+        merge = kernel == "rbf" and budget_maintenance != "removal"
+        arguments = (float(gamma), float(coef0), int(degree), int(budget or 0), merge)
+        self._set_up(kernel_learner(float(l2), float(t0), kernel, *arguments))
+
+    @property
+    def support_vectors(self) -> list[dict[Any, float]]:
+        with self._lock:
+            state = self._learner.get_state()
+            names = [self._vocabulary.name(key) for key in state["keys"].tolist()]
+        items = list(zip(names, state["values"].tolist(), strict=True))
+        ends = state["indptr"].tolist()
+        return [dict(items[begin:end]) for begin, end in pairwise(ends)]
+
+    @property
+    def dual_coef(self) -> NDArray[np.float64]:
+        with self._lock:
+            return self._learner.get_state()["coefficients"]  # type: ignore[no-any-return]
+
+    def _learn_signs(
+        self, encoder: Encoder, rows: Any, labels: Labels, signs: Floats, weights: Floats | None
+    ) -> Outcomes:
+        if self.kernel in ("linear", "rbf", "cosine"):
+            return super()._learn_signs(encoder, rows, labels, signs, weights)
+        before, names = self._learner.get_state(), self._vocabulary.names
+        try:
+            return super()._learn_signs(encoder, rows, labels, signs, weights)
+        except BaseException:  # perhaps of the kernel's, which may fail for an example in the middle
+            self._learner.set_state(before)
+            self._vocabulary.set_names(names)
+            raise
+
+    def _check_state(self, state: Mapping[str, Any], names: list[Any]) -> None:
+        check_kernel_state(state, names, self.budget)

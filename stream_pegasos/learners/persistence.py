@@ -1,0 +1,451 @@
+"""Models as files: one safetensors file of arrays; loading runs no code.
+
+The header of such a file may not be large, so all that can grow is an array: the state as JSON, and names of features.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import stat
+import uuid
+import zlib
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+from river import base, optim
+
+if TYPE_CHECKING:
+    from stream_pegasos.learners.classifier import Classifier
+
+FORMAT = "stream_pegasos"
+FORMAT_VERSION = 2
+# Arrays of JSON as UTF-8.
+STATE, PROGRESS = "state", "progress"
+# The names of features: all their JSON texts, and where each begins and ends.
+NAMES, NAME_OFFSETS = "names", "name_offsets"
+SAFETENSORS_DTYPES = {"<i8": "I64", "<f8": "F64", "|u1": "U8"}  # in the order of a file
+
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+class Saveable:
+    """Adds `save` and `load`. A subclass gives and takes its state as arrays, names of features and JSON values."""
+
+    _kinds: ClassVar[dict[str, type[Saveable]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        Saveable._kinds[cls.__name__] = cls
+
+    def _to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
+        raise NotImplementedError
+
+    @classmethod
+    def _from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
+        raise NotImplementedError
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file, its mini-batch buffer included; the file is there whole or not at all.
+
+        Parameters
+        ----------
+        path
+            Where to; a file that is there already is replaced at the end, in one step.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is a function, which no file can hold without code.
+        OSError
+            If the file cannot be written, as when the disk is full; what was there before is left as it was.
+        """
+        self.snapshot().write(path)
+
+    def snapshot(self, progress: Any = None) -> Snapshot:
+        """A copy of the state as it is now, to be written while the model goes on learning.
+
+        Parameters
+        ----------
+        progress
+            What is to stand in the file beside the model, such as the position in the stream; anything that `pack`
+            takes, and that does not change any more.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is a function, which no file can hold without code.
+        """
+        return Snapshot(type(self).__name__, *self._to_state(), progress)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model from a file that `save` wrote.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged, is no model, or holds a model of another class.
+        OSError
+            If the file cannot be read.
+        """
+        model = load(path)
+        if not isinstance(model, cls):
+            raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}")
+        return model
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state of a model at one moment."""
+
+    kind: str
+    arrays: Arrays
+    names: list[Any]
+    values: dict[str, Any]
+    progress: Any
+
+    def write(self, path: str | os.PathLike[str], keep: str | os.PathLike[str] | None = None) -> None:
+        """Write a model file, which is there whole or not at all.
+
+        Parameters
+        ----------
+        path
+            Where to; a file that is there already is replaced at the end, in one step.
+        keep
+            Where that one goes instead of being lost.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written; what was there before is left as it was.
+        """
+        arrays = {**self.arrays, STATE: np.frombuffer(orjson.dumps(self.values), np.uint8), **pack_names(self.names)}
+        if self.progress is not None:
+            arrays[PROGRESS] = np.frombuffer(orjson.dumps(pack(self.progress)), np.uint8)
+        header = {
+            "format_version": FORMAT_VERSION,
+            "kind": self.kind,
+            "checksum": checksum(arrays, self.kind),
+        }
+        metadata = {FORMAT: orjson.dumps(header).decode()}
+        path = Path(os.path.realpath(path))  # a symbolic link stays one
+        if path.exists() and not path.is_file():
+            with open(path, "wb") as file:  # a device or a pipe must not be replaced
+                write_safetensors(file, arrays, metadata)
+            return
+        with replacing(path, keep) as file:
+            write_safetensors(file, arrays, metadata)
+
+
+def write_safetensors(file: IO[bytes], arrays: Arrays, metadata: dict[str, str]) -> None:
+    """What `safetensors.numpy.save` gives, without its copies of all arrays, in whose time no other thread learns."""
+    arrays = {name: np.ascontiguousarray(arrays[name]) for name in arrays}
+    order = [*SAFETENSORS_DTYPES]
+    names = sorted(arrays, key=lambda name: (order.index(arrays[name].dtype.str), name))
+    header: dict[str, Any] = {"__metadata__": metadata}
+    begin = 0
+    for name in names:
+        array = arrays[name]
+        dtype = SAFETENSORS_DTYPES[array.dtype.str]
+        header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": [begin, begin + array.nbytes]}
+        begin += array.nbytes
+    text = orjson.dumps(header)
+    text += b" " * (-len(text) % 8)
+    file.write(len(text).to_bytes(8, "little") + text)
+    for name in names:
+        file.write(arrays[name].data)
+
+
+def load(path: str | os.PathLike[str]) -> Classifier:
+    """Read a model from a file, whichever class of the package it is of.
+
+    Parameters
+    ----------
+    path
+        A file that `save` wrote.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or is no model.
+    OSError
+        If the file cannot be read.
+
+    Examples
+    --------
+
+    >>> import tempfile, pathlib
+    >>> import stream_pegasos
+    >>> model = stream_pegasos.TextClassifier()
+    >>> model.learn_one("cheap pills", "spam")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "model.safetensors"
+    ...     model.save(path)
+    ...     stream_pegasos.load(path).predict_one("pills")
+    'spam'
+
+    """
+    return load_with_progress(path)[0]
+
+
+def load_with_progress(path: str | os.PathLike[str]) -> tuple[Classifier, Any]:
+    """The model in a file, and what `snapshot` was given beside it.
+
+    Raises
+    ------
+    ValueError, OSError
+        As `load` does.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    with open(path, "rb") as opened:  # the usual OSError for a file that is missing or may not be read
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            raise ValueError(f"{path} is no model: it is no regular file")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (AttributeError, OSError, SafetensorError, TypeError) as error:  # the first and last for types NumPy lacks
+        raise ValueError(f"{path} is damaged or is no model: {error}") from None
+    if FORMAT not in metadata:
+        raise ValueError(f"{path} is a safetensors file, but no model of stream_pegasos")
+    try:
+        header = orjson.loads(metadata[FORMAT])
+        version, kind = header["format_version"], header["kind"]
+        if version in (1, FORMAT_VERSION):
+            progress = arrays.get(PROGRESS)
+            names, state = _contents(header, arrays)
+            model: Any = Saveable._kinds[kind]._from_state(arrays, names, state)
+            return model, None if progress is None else unpack(orjson.loads(progress.tobytes()))
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())  # River writes its objects on several lines
+        raise ValueError(f"{path} is damaged: {reason}") from None
+    raise ValueError(f"{path} has format version {version!r}; this release reads 1 and {FORMAT_VERSION}")
+
+
+def _contents(header: Any, arrays: dict[str, NDArray[Any]]) -> tuple[list[Any], Any]:
+    """The names of features and the state; only the arrays of the state are left."""
+    if header["format_version"] == 1:  # which had both in the header
+        state = header["state"]
+        _check(header["checksum"], checksum(arrays, state))
+        names = [unpack(name) for name in state.get("classifier", state)["names"]]
+    else:
+        _check(header["checksum"], checksum(arrays, header["kind"]))
+        state = orjson.loads(arrays.pop(STATE).tobytes())
+        names = unpack_names(arrays.pop(NAMES), arrays.pop(NAME_OFFSETS))
+    arrays.pop(PROGRESS, None)
+    return names, state
+
+
+def _check(wanted: Any, found: str) -> None:
+    if wanted != found:
+        raise ValueError("its contents do not fit its checksum")
+
+
+def pack_names(names: list[Any]) -> dict[str, NDArray[Any]]:
+    """Names of features as arrays: their JSON texts, one behind the other, and their ends."""
+    texts = [orjson.dumps(pack(name)) for name in names]
+    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    return {NAMES: np.frombuffer(b"".join(texts), np.uint8), NAME_OFFSETS: offsets}
+
+
+def unpack_names(texts: NDArray[Any], offsets: NDArray[Any]) -> list[Any]:
+    """What `pack_names` packed."""
+    content, ends = texts.tobytes(), offsets.tolist()
+    if texts.dtype != np.uint8 or offsets.dtype != np.int64 or offsets.ndim != 1 or ends[:1] != [0]:
+        raise ValueError("the feature names are not as they were written")
+    if ends[-1] != len(content) or (np.diff(offsets) < 0).any():
+        raise ValueError("the feature names are not as they were written")
+    return [unpack(orjson.loads(content[begin:end])) for begin, end in itertools.pairwise(ends)]
+
+
+def checksum(arrays: Arrays, rest: Any) -> str:
+    total = zlib.crc32(orjson.dumps(rest))
+    for name in sorted(arrays):
+        total = zlib.crc32(name.encode(), total)
+        total = zlib.crc32(np.ascontiguousarray(arrays[name]).data, total)
+    return f"{total:08x}"
+
+
+@contextlib.contextmanager
+def replacing(path: Path, keep: str | os.PathLike[str] | None = None) -> Iterator[IO[bytes]]:
+    """A file to be written, which takes the place of `path` once it is safely on the disk, and what stood there that of
+    `keep`.
+    """
+    temporary = path.with_name(f"{_temporary(path)}{uuid.uuid4().hex}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(temporary, path.stat().st_mode & 0o777)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if keep is not None and path.exists():
+            _keep(path, Path(keep))
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    if os.name == "posix":
+        with contextlib.suppress(OSError):  # some folders may be written to, but not read
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+
+def _keep(path: Path, other: Path) -> None:
+    """Give the file the name `other`; as a second one if the file system can, so that `path` is there at any time."""
+    with contextlib.suppress(FileNotFoundError):
+        other.unlink()
+    try:
+        os.link(path, other)
+    except OSError:
+        os.replace(path, other)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove the temporary files that killed processes left when they wrote `path`."""
+    for leftover in path.absolute().parent.glob(f"{_temporary(path)}*.tmp"):
+        with contextlib.suppress(OSError):
+            leftover.unlink()
+
+
+def _temporary(path: Path) -> str:
+    """How the names of temporary files begin; short, as names may only be so long."""
+    return f".{zlib.crc32(os.fsencode(path.name)):08x}-"
+
+
+def pack(value: Any) -> Any:
+    """A label, feature name or parameter as JSON that `unpack` turns back into the same value of the same type.
+
+    Raises
+    ------
+    ValueError
+        If the value cannot be written down, as a function cannot.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, float)):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) < 1 << 53 else {"int": f"{value:x}"}
+    if isinstance(value, str):
+        # JSON has no lone surrogates.
+        return (
+            value if value.isascii() or is_unicode(value) else {"str": value.encode("utf-16-le", "surrogatepass").hex()}
+        )
+    if isinstance(value, tuple):
+        return {"tuple": [pack(part) for part in value]}
+    if isinstance(value, (set, frozenset)):
+        return {"set": sorted((pack(part) for part in value), key=repr)}
+    if isinstance(value, (list, deque)):
+        return {"list": [pack(part) for part in value]}
+    if isinstance(value, optim.initializers.Initializer) and type(value).__name__ in optim.initializers.__all__:
+        return {"initializer": [type(value).__name__, pack(value._get_params())]}
+    if is_drift_detector(value) and type(value).__module__.startswith("river.drift."):
+        return {"drift_detector": [type(value).__name__, pack(value._get_params())]}
+    if isinstance(value, Mapping):
+        return {"dict": [[pack(key), pack(part)] for key, part in value.items()]}
+    raise ValueError(f"{value!r} cannot be saved: a model file holds data, no code")
+
+
+def unpack(packed: Any) -> Any:
+    """What `pack` packed."""
+    if not isinstance(packed, dict):
+        return packed
+    ((kind, content),) = packed.items()
+    if kind == "int":
+        return int(content, 16)
+    if kind == "str":
+        return bytes.fromhex(content).decode("utf-16-le", "surrogatepass")
+    if kind == "dict":
+        return {unpack(key): unpack(part) for key, part in content}
+    collection = {"tuple": tuple, "set": frozenset, "list": list}[kind]
+    return collection(unpack(part) for part in content)
+
+
+def is_drift_detector(value: Any) -> bool:
+    return isinstance(value, (base.DriftDetector, base.BinaryDriftDetector))
+
+
+def drift_detector_class(name: str) -> Any:
+    """River's drift detector of that name.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    from river import drift  # slow to import, and seldom needed
+
+    for module in (drift, drift.binary):
+        found = getattr(module, name, None)
+        if isinstance(found, type) and issubclass(found, (base.DriftDetector, base.BinaryDriftDetector)):
+            return found
+    raise ValueError(f"{name!r} is no drift detector of River's")
+
+
+def pack_parameters(estimator: base.Base) -> dict[str, Any]:
+    """What the estimator was made with, by parameter."""
+    return {name: pack(getattr(estimator, name)) for name in estimator._get_params()}
+
+
+def unpack_parameters(packed: Mapping[str, Any]) -> dict[str, Any]:
+    """What `pack_parameters` packed. Objects of River's are made for the parameters that take them."""
+    parameters = {}
+    for name, value in packed.items():
+        if name in RIVER_OBJECTS and isinstance(value, dict):
+            kind, its_parameters = value[name]
+            parameters[name] = RIVER_OBJECTS[name](kind, unpack(its_parameters))
+        else:
+            parameters[name] = unpack(value)
+    return parameters
+
+
+def _initializer(name: str, parameters: dict[str, Any]) -> Any:
+    if name not in optim.initializers.__all__:
+        raise ValueError(f"{name!r} is no initializer of River's")
+    return getattr(optim.initializers, name)(**parameters)
+
+
+def _drift_detector(name: str, parameters: dict[str, Any]) -> Any:
+    """River checks few parameters, and some of its detectors end the process over a size."""
+    for parameter in SIZES_OF_DETECTORS & parameters.keys():
+        size = parameters[parameter]
+        if not isinstance(size, int) or not 1 <= size <= LARGEST_SIZE:
+            raise ValueError(f"{parameter} of {name} is {size!r}; it must be from 1 to {LARGEST_SIZE}")
+    detector = drift_detector_class(name)(**parameters)
+    tried = detector.clone()
+    for wrong in (False, True) * 20:
+        tried.update(wrong)
+    return detector
+
+
+RIVER_OBJECTS = {"initializer": _initializer, "drift_detector": _drift_detector}
+SIZES_OF_DETECTORS = {"clock", "max_buckets", "sliding_window_size", "stat_size", "window_size"}
+LARGEST_SIZE = 100_000
+
+
+def is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,277 @@
+"""The ready-made text model: features and classifier fused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Self
+
+from numpy.typing import NDArray
+
+from stream_pegasos.engine import Encoder
+from stream_pegasos.features.hashing import HashedBagOfWords
+from stream_pegasos.learners.adaptive import AdaptiveClassifier
+from stream_pegasos.learners.classifier import Classifier, Floats, Outcomes
+from stream_pegasos.learners.labels import Label
+from stream_pegasos.learners.pegasos import PegasosClassifier
+from stream_pegasos.learners.persistence import Arrays, Saveable, pack_parameters, unpack_parameters
+
+__all__ = ["TextClassifier"]
+
+
+class TextClassifier(Classifier):
+    """Text in, label out: features and a classifier run as one in the engine.
+
+    Without arguments it is the most accurate model that we know for a single pass over a stream of text: words,
+    punctuation marks and their pairs, with digits masked and the beginnings of long words, learned by an
+    `AdaptiveClassifier`. tests/benchmarks/accuracy.py measures it beside others and without each of its parts.
+
+    With other parts it does what their pipeline does, to rounding, without making Python objects of the features on the
+    way. The `_many` methods take any iterable of texts.
+
+    Parameters
+    ----------
+    features
+        The `HashedBagOfWords` that turns texts into features.
+    classifier
+        The classifier that learns from them: an `AdaptiveClassifier`, with its defaults if `None`, or the package's
+        `PegasosClassifier`, `MulticlassPegasosClassifier`, `OrdinalPegasosClassifier` or `KernelPegasosClassifier`.
+
+    Attributes
+    ----------
+    weights, intercept, n_iterations, classes
+        As the classifier has them, features by their hashed columns.
+
+    Raises
+    ------
+    TypeError
+        If a part is of another class.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import HashedBagOfWords, PegasosClassifier, TextClassifier
+
+    >>> model = TextClassifier()
+    >>> for text, label in [
+    ...     ("see you at lunch", "ham"), ("cheap pills for you", "spam"), ("lunch at noon?", "ham")
+    ... ]:
+    ...     model.learn_one(text, label)
+    >>> model.predict_one("pills, cheap pills")
+    'spam'
+    >>> model.predict_proba_one("pills, cheap pills")["spam"] > 0.6
+    True
+    >>> for ngram, contribution in list(model.explain_one("cheap lunch?").items())[:3]:
+    ...     print(f"{contribution:+.2f} {ngram}")
+    -0.29  lunc
+    -0.29 lunch
+    +0.23  chea
+
+    Pegasos as published, on pairs of words:
+
+    >>> model = TextClassifier(
+    ...     features=HashedBagOfWords(ngram_range=(1, 2)),
+    ...     classifier=PegasosClassifier(l2=1e-3),
+    ... )
+    >>> model.predict_learn_many(
+    ...     ["see you at lunch", "cheap pills for you", "lunch at noon?"], ["ham", "spam", "ham"]
+    ... )
+    array([ 0.        , -4.51753951, -0.33942812])
+
+    Evaluated by predicting each message before learning it:
+
+    >>> from river import evaluate, metrics
+    >>> from stream_pegasos.streams import synthetic
+
+    >>> evaluate.progressive_val_score(
+    ...     synthetic(n=2_000, seed=1), TextClassifier(), metrics.Accuracy()
+    ... ).get() > 0.95
+    True
+
+    """
+
+    def __init__(
+        self,
+        features: HashedBagOfWords | None = None,
+        classifier: Classifier | None = None,
+    ) -> None:
+        self.features = default_features() if features is None else features
+        self.classifier = AdaptiveClassifier() if classifier is None else classifier
+        if not isinstance(self.features, HashedBagOfWords):
+            raise TypeError(f"{features!r} is a {type(features).__name__}, not a HashedBagOfWords")
+        if not isinstance(self.classifier, Classifier) or isinstance(self.classifier, TextClassifier):
+            raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
+        self._lock = self.classifier._lock
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = self.classifier._lock
+
+    @property
+    def weights(self) -> dict[Any, Any]:
+        return self.classifier.weights  # type: ignore[no-any-return]
+
+    @property
+    def intercept(self) -> Any:
+        return self.classifier.intercept
+
+    def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
+        """A fresh model with the same parameters, but for new ones.
+
+        Parameters
+        ----------
+        new_params
+            Parameters by name; those of a part as a dict, as in `{"classifier": {"learning_rate": 1.0}}`.
+        include_attributes
+            Whether what is no parameter is copied, too.
+        """
+        params = {
+            name: getattr(self, name).clone(value) if isinstance(value, dict) and hasattr(self, name) else value
+            for name, value in (new_params or {}).items()
+        }
+        return super().clone(params, include_attributes)
+
+    @property
+    def n_iterations(self) -> int:
+        return self.classifier.n_iterations
+
+    @property
+    def classes(self) -> tuple[Label | None, ...]:
+        return self.classifier.classes
+
+    def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
+        """Learn from one text.
+
+        Parameters
+        ----------
+        x
+            The text; with `features.on`, a dict that has it.
+        y
+            The label: bool, int or str.
+        w
+            What the loss on this example counts, from 0 to 1e30.
+
+        Raises
+        ------
+        TypeError
+            If the text is no str, or the label is no bool, int or str.
+        ValueError
+            If the weight is out of its range or the label is a third one. The model is then as it was before.
+        """
+        text = self.features._prepare(x)
+        with self._lock:
+            self.classifier._learn_one(self.features._scanner, text, y, w)
+
+    def predict_one(self, x: Any) -> Any:  # type: ignore[override]
+        """The label of a text, as the classifier gives it.
+
+        Parameters
+        ----------
+        x
+            The text, as for `learn_one`.
+        """
+        text = self.features._prepare(x)
+        with self._lock:
+            return self.classifier._predict_one(self.features._scanner, text)
+
+    def explain_one(self, x: Any) -> dict[str, float]:
+        """Why a text has its margin: what each of its n-grams adds to it, largest size first.
+
+        The values add up to the margin; that of the intercept, if any, stands as `"(intercept)"`, to which an n-gram of
+        that very name is added. An n-gram that begins with a space is the beginning of a word. N-grams that share a
+        column share what it adds; those that add nothing are left out.
+
+        Parameters
+        ----------
+        x
+            The text, as for `learn_one`.
+
+        Raises
+        ------
+        TypeError
+            If the classifier has no single margin that is a sum over features: one of several classes, or a kernel.
+        """
+        if not isinstance(self.classifier, (AdaptiveClassifier, PegasosClassifier)):
+            raise TypeError(
+                f"explain_one needs a linear classifier of two classes, not {type(self.classifier).__name__}"
+            )
+        with self._lock:
+            contributions = self.classifier._contributions(*self._encode_one(x))
+            intercept = self.classifier.intercept
+        columns: dict[int, dict[str, float]] = {}
+        for ngram, count in Counter(self.features.tokens(x)).items():
+            column, sign = self.features.index(ngram)
+            columns.setdefault(column, {})[ngram] = 1.0 if self.features.binary else sign * count
+        explanation = {"(intercept)": intercept}
+        for column, contribution in contributions.items():
+            if contribution == 0.0:
+                continue  # also where the counts of a column cancel out
+            total = sum(columns[column].values())
+            for ngram, value in columns[column].items():
+                explanation[ngram] = explanation.get(ngram, 0.0) + contribution * value / total
+        by_size = sorted(explanation.items(), key=lambda item: (-abs(item[1]), item[0]))
+        return {ngram: contribution for ngram, contribution in by_size if contribution}
+
+    def flush(self) -> None:
+        """Take the step with the texts that the mini-batch buffer holds; none if it is empty."""
+        self.classifier.flush()
+
+    def _encode_one(self, x: Any) -> tuple[Encoder, Any]:
+        return self.features._scanner, self.features._prepare(x)
+
+    def _encode_many(self, X: Any) -> tuple[Encoder, Any]:
+        return self.features._scanner, self.features._prepare_many(X)
+
+    def _learn_one(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
+        self.classifier._learn_one(encoder, x, y, w)
+
+    def _learn_many(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Outcomes:
+        return self.classifier._learn_many(encoder, rows, y, w)
+
+    def _predict_proba_one(self, encoder: Encoder, x: Any) -> dict[Any, float]:
+        return self.classifier._predict_proba_one(encoder, x)
+
+    def _decision_function_one(self, encoder: Encoder, x: Any) -> Any:
+        return self.classifier._decision_function_one(encoder, x)
+
+    def _predict_many(self, encoder: Encoder, rows: Any) -> NDArray[Any]:
+        return self.classifier._predict_many(encoder, rows)
+
+    def _predict_proba_many(self, encoder: Encoder, rows: Any) -> tuple[tuple[Label, ...], Floats]:
+        return self.classifier._predict_proba_many(encoder, rows)
+
+    def _decision_function_many(self, encoder: Encoder, rows: Any) -> Floats:
+        return self.classifier._decision_function_many(encoder, rows)
+
+    @property
+    def _multiclass(self) -> bool:
+        return self.classifier._multiclass
+
+    def _more_tags(self) -> set[str]:
+        return self.features._more_tags()
+
+    def _to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
+        arrays, names, classifier = self.classifier._to_state()
+        features = pack_parameters(self.features)
+        return arrays, names, {"features": features, "kind": type(self.classifier).__name__, "classifier": classifier}
+
+    @classmethod
+    def _from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
+        features = unpack_parameters(values["features"])
+        kind: Any = Saveable._kinds[values.get("kind", "PegasosClassifier")]
+        classifier = kind._from_state(arrays, names, values["classifier"])
+        return cls(HashedBagOfWords(**features), classifier)
+
+
+def default_features() -> HashedBagOfWords:
+    """What `TextClassifier` finds in a text; each part is justified by tests/benchmarks/accuracy.py."""
+    return HashedBagOfWords(
+        n_features=2**30,
+        ngram_range=(1, 2),
+        token_pattern=r"\w+|[^\w\s]",
+        binary=True,
+        alternate_sign=False,
+        mask_digits=True,
+        prefix_length=4,
+        boundaries=True,
+    )

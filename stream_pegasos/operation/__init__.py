@@ -1,0 +1,1 @@
+"""What runs for months: live sources, checkpoints, a monitor."""

@@ -1,0 +1,233 @@
+"""Checkpoints: the file of a model that goes on learning, from which it resumes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+try:
+    import fcntl
+except ImportError:  # only POSIX has it
+    fcntl = None  # type: ignore[assignment]
+
+from stream_pegasos.learners.persistence import Snapshot, load_with_progress, remove_leftovers
+
+__all__ = ["Checkpoints"]
+
+
+class Checkpoints:
+    """Keeps the file of a model up to date while the model learns, and beside it the file before.
+
+    A checkpoint is written in a thread of its own, from a snapshot. A failure to write is reported and stops nothing;
+    it is tried again when the next checkpoint is due.
+
+    Parameters
+    ----------
+    path
+        The file. The one before it gets the same name with `.previous` behind.
+    every
+        The number of messages after which a checkpoint is due, at least 1.
+    seconds
+        The time after which one is due, if there was any message.
+    on_event
+        Called with a line of text when something goes wrong that an operator should know, and when it is well again.
+
+    Attributes
+    ----------
+    error
+        Why the last checkpoint could not be written; `None` where it was.
+    n_failures
+        How often one could not be.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
+
+    Examples
+    --------
+
+    >>> import pathlib, tempfile
+    >>> from stream_pegasos import TextClassifier
+    >>> from stream_pegasos.operation.checkpoints import Checkpoints
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model = TextClassifier()
+    ...     checkpoints = Checkpoints(pathlib.Path(folder) / "mail.safetensors")
+    ...     checkpoints.start(lambda: model.snapshot(progress={"n": model.n_iterations}))
+    ...     model.learn_one("cheap pills", "spam")
+    ...     checkpoints.count(1)
+    ...     checkpoints.close()
+    ...     restored, progress = checkpoints.resume()
+    >>> restored.predict_one("pills"), progress
+    ('spam', {'n': 1})
+
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        every: int = 10_000,
+        seconds: float = 10.0,
+        on_event: Callable[[str], None] | None = None,
+    ) -> None:
+        if every < 1:
+            raise ValueError(f"every is {every}: a checkpoint can be due after 1 example at the soonest")
+        if not 0.0 < seconds <= threading.TIMEOUT_MAX:
+            raise ValueError(f"seconds is {seconds}: it must be above 0")
+        self.path = Path(os.path.realpath(path))
+        self.previous = self.path.with_name(self.path.name + ".previous")
+        self.every = every
+        self.seconds = seconds
+        self.error: str | None = None
+        self.n_failures = 0
+        self.written_at: float | None = None
+        self._on_event = on_event or (lambda text: None)
+        self._is_whole = False  # whether the file at `path` is worth keeping when a newer one comes
+        self._n_new = 0
+        self._closing = False
+        self._last = True  # whether there is to be a last checkpoint
+        self._due = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._lock: int | None = None  # the file that keeps other processes off
+
+    def claim(self) -> None:
+        """Keep other processes off, until `close`. Where the system cannot, that is reported and nothing is kept off.
+
+        Raises
+        ------
+        OSError
+            If another process keeps its checkpoints there.
+        """
+        if fcntl is None or self._lock is not None:
+            return
+        path = self.path.with_name(f".{self.path.name}.lock")
+        try:
+            lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        except OSError:  # a folder that is read-only, where nobody writes
+            return
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(lock), os.stat(path)):
+                raise BlockingIOError  # removed by who has just let go of it
+        except (BlockingIOError, PermissionError, FileNotFoundError):
+            os.close(lock)
+            raise OSError(f"{self.path} is in use: another process keeps its checkpoints there") from None
+        except OSError as error:  # as on a network file system without locks
+            os.close(lock)
+            reason = error.strerror or error
+            self._on_event(f"cannot lock {path} ({reason}): see to it that no other process writes {self.path.name}")
+            return
+        self._lock = lock
+
+    def resume(self) -> tuple[Any, Any] | None:
+        """The model and the progress in the newest checkpoint that is whole; `None` if there is no file at all.
+
+        Raises
+        ------
+        ValueError
+            If there are files, but none is whole.
+        OSError
+            If a file cannot be read.
+        """
+        remove_leftovers(self.path)
+        there = [path for path in (self.path, self.previous) if path.exists()]
+        if not there:
+            return None
+        errors = []
+        for path in there:
+            try:
+                model, progress = load_with_progress(path)
+            except ValueError as error:
+                errors.append(str(error))
+                continue
+            self._is_whole = path == self.path
+            if not self._is_whole:
+                fault = errors[0] if errors else f"{self.path} is missing"
+                self._on_event(f"{fault}; resuming from {path}, the one before")
+            return model, progress
+        raise ValueError("; ".join(errors))
+
+    def start(self, snapshot: Callable[[], Snapshot], on_written: Callable[[Any], None] | None = None) -> None:
+        """Begin to write checkpoints.
+
+        Parameters
+        ----------
+        snapshot
+            Gives what is to be written; called from another thread.
+        on_written
+            Called after each checkpoint with the progress in it, from that thread.
+        """
+        self._snapshot, self._on_written = snapshot, on_written
+        self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
+        self._thread.start()
+
+    def count(self, n: int) -> None:
+        """Take note that n more messages are behind us."""
+        self._n_new += n
+        if self._n_new >= self.every:
+            self._due.set()
+
+    def close(self, last: bool = True) -> None:
+        """Write a last checkpoint, if `start` was called, and let others on.
+
+        Parameters
+        ----------
+        last
+            Whether to write it.
+
+        Raises
+        ------
+        OSError
+            If it could not be written.
+        """
+        if self._thread is not None:
+            self._closing, self._last = True, last
+            self._due.set()
+            self._thread.join()
+            self._thread = None
+        self.release()
+        if self.error is not None:
+            raise OSError(f"cannot write {self.path}: {self.error}")
+
+    def release(self) -> None:
+        """Let other processes on, without a last checkpoint."""
+        if self._lock is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self.path.with_name(f".{self.path.name}.lock"))
+            os.close(self._lock)
+            self._lock = None
+
+    def _run(self) -> None:
+        last = False
+        while not last:
+            self._due.wait(self.seconds)
+            self._due.clear()
+            last = self._closing
+            # The last one is written in any case, if it is wanted: so there is a file also where nothing came.
+            if self._last if last else self._n_new:
+                self._write()
+
+    def _write(self) -> None:
+        self._n_new = 0
+        try:
+            snapshot = self._snapshot()
+            snapshot.write(self.path, keep=self.previous if self._is_whole else None)
+        except Exception as error:  # whatever it is, it must be told and must not end the thread
+            message = getattr(error, "strerror", None) or str(error) or "out of memory"
+            if message != self.error:
+                self._on_event(f"cannot write {self.path}: {message}; learning goes on, and it is tried again")
+            self.error = message
+            self.n_failures += 1
+            self._n_new += 1  # so that it is tried again
+            return
+        if self.error is not None:
+            self._on_event(f"{self.path} is written again")
+        self._is_whole, self.error, self.written_at = True, None, monotonic()
+        if self._on_written is not None:
+            self._on_written(snapshot.progress)

@@ -1,0 +1,340 @@
+"""Answer live messages as they come, and learn from those with a label; from a source, by way of a model, to a sink."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+from collections.abc import Callable
+from time import sleep
+from typing import Any
+
+from stream_pegasos.common.checks import LARGEST_COUNT, check_integer
+from stream_pegasos.evaluation.prequential import predict_accepted, predict_learn
+from stream_pegasos.learners.labels import Label
+from stream_pegasos.learners.persistence import Snapshot
+from stream_pegasos.operation.checkpoints import Checkpoints
+from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Source, StreamError, of_any_server
+
+__all__ = ["Live"]
+
+# Batches that are read ahead.
+READ_AHEAD = 8
+MOVED = "if that is where it has moved, say so: --moved"
+
+
+class Live:
+    """A model at work on a live source.
+
+    What is learned and how far the source has been read change together, and a checkpoint holds both: so a run that is
+    resumed from one learns each message exactly once. An answer comes at least once: those given after the newest
+    checkpoint are given again, and those that were not taken stand in it.
+
+    Parameters
+    ----------
+    model
+        A model of two classes.
+    source
+        The messages; a message without a label is only answered.
+    send
+        Takes the answers of a batch. If it raises an OSError, the same answers are sent again until they are taken.
+    labels
+        Labels that come later, under the ids of their messages.
+    window
+        How many messages wait for their labels, and labels for their messages.
+    limit
+        How many messages to read, if not all; not together with checkpoints, as positions are those of whole batches.
+    checkpoints
+        Where model and progress are kept; `None` for nowhere.
+    progress
+        What was kept beside the model the last time.
+    moved
+        Whether the sources may have other names than those that the progress is about.
+    label_fault
+        What is wrong with a label, so that its message is only answered; `None` where it is right.
+    on_bad
+        Called with a message that is not learned though it has a label, and the reason.
+    on_event
+        Called with a line of text about what an operator should know.
+
+    Raises
+    ------
+    StreamError
+        If the progress is about another source, waits for labels from another, or is none.
+
+    Attributes
+    ----------
+    n_read
+        The number of messages answered.
+    n_learned
+        The number of messages learned.
+    sending
+        Whether answers are being sent, which may take as long as nobody takes them. After `stop` a signal handler may
+        then raise KeyboardInterrupt to give up those that are left.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        source: Source,
+        send: Callable[[list[Answer]], None],
+        *,
+        labels: Source | None = None,
+        window: int = 10_000,
+        limit: int | None = None,
+        checkpoints: Checkpoints | None = None,
+        progress: Any = None,
+        moved: bool = False,
+        label_fault: Callable[[Label | None], str | None] = lambda label: None,
+        on_bad: Callable[[Example, str], None],
+        on_event: Callable[[str], None],
+    ) -> None:
+        progress = _checked(progress)
+        names = [source.name, None if labels is None else labels.name]
+        about, labels_from = progress.get("sources", (None, None))
+        if about not in (None, source.name) and not moved:
+            raise StreamError(f"the checkpoint is about {about}, not about {source.name}; {MOVED}")
+        if labels_from is not None and labels is None:
+            raise StreamError(
+                f"the checkpoint waits for labels from {labels_from}, not from nowhere: see --label-topic"
+            )
+        if labels is not None and labels_from not in (None, labels.name) and not moved:
+            raise StreamError(f"the checkpoint waits for labels from {labels_from}, not from {labels.name}; {MOVED}")
+        self.model = model
+        self._names = names
+        self._before = progress or None  # what stands in the newest checkpoint
+        self.n_read = progress.get("n_read", 0)
+        self.n_learned = progress.get("n_learned", 0)
+        self._sources = [source] if labels is None else [source, labels]
+        positions = [progress.get("position"), progress.get("label_position")]
+        self._positions = [of_any_server(position) if moved else position for position in positions]
+        self._join = None if labels is None else LabelJoin(window)
+        if self._join is not None and "join" in progress:
+            try:
+                self._join.set_state(progress["join"])
+            except ValueError as error:
+                raise StreamError(f"the checkpoint cannot be gone on from: {error}") from None
+        self._send = send
+        self._checkpoints = checkpoints
+        self._label_fault = label_fault
+        self._on_bad = on_bad
+        self._on_event = on_event
+        self._rest = limit  # of the messages to be read
+        self._stopping = False
+        self.sending = False
+        self._gave_up = False  # to send answers
+        self._unsent = [Answer(*answer) for answer in progress.get("unsent", [])]
+        self._lock = threading.Lock()  # what is learned, and how far it was read, belong together
+        self._torn = False  # whether they do not, after a failure in the middle
+        self._batches: queue.Queue[tuple[int, Batch | BaseException | None]] = queue.Queue(READ_AHEAD)
+
+    def run(self) -> None:
+        """Work until the source ends, or `stop` is called; then write a last checkpoint.
+
+        Raises
+        ------
+        StreamError, OSError
+            If the source fails for good, or the last checkpoint could not be written.
+        """
+        if self._checkpoints is not None:
+            self._checkpoints.start(self.snapshot, self._tell_sources)
+        for number in range(len(self._sources)):
+            threading.Thread(target=self._read, args=[number], name="source", daemon=True).start()
+        try:
+            self._deliver()
+            self._work()
+        finally:
+            self._stopping = True
+            for source in self._sources:
+                source.close()
+            if self._unsent and not self._torn:
+                kept = "" if self._checkpoints is None else "; they are when the run goes on"
+                self._on_event(f"{len(self._unsent):,} answers were not sent{kept}")
+            if self._checkpoints is not None:
+                self._checkpoints.close(last=not self._torn)  # none of what was learned in part
+
+    def stop(self) -> None:
+        """End soon, with what has been read; from any thread or from a signal handler."""
+        self._stopping = True
+
+    def snapshot(self) -> Snapshot:
+        with self._lock:
+            if self._torn:
+                raise OSError("the newest messages were learned in part")
+            progress: dict[str, Any] = {
+                "sources": self._names,
+                "n_read": self.n_read,
+                "n_learned": self.n_learned,
+                "position": self._positions[0],
+            }
+            if self._unsent:
+                progress["unsent"] = [tuple(answer) for answer in self._unsent]
+            if self._join is not None:
+                progress |= {"label_position": self._positions[1], "join": self._join.get_state()}
+            return self.model.snapshot(progress)  # type: ignore[no-any-return]
+
+    def _read(self, number: int) -> None:
+        """Read ahead, in a thread of its own."""
+        last: BaseException | None = None
+        try:
+            for batch in self._sources[number].batches():
+                if not self._put(number, batch):
+                    return
+        except BaseException as error:
+            last = error
+        self._put(number, last)
+
+    def _put(self, number: int, item: Batch | BaseException | None) -> bool:
+        while not self._stopping:
+            try:
+                self._batches.put((number, item), timeout=0.5)
+                return True
+            except queue.Full:
+                pass
+        return False
+
+    def _work(self) -> None:
+        reading = len(self._sources)
+        while reading and self._rest != 0:
+            try:
+                # What has been read is learned, also after `stop`: not every source can go back.
+                number, item = self._batches.get(timeout=0 if self._stopping else 0.2)
+            except queue.Empty:
+                if self._stopping:
+                    return
+                continue
+            if isinstance(item, BaseException):
+                raise item
+            if item is None:
+                reading -= 1
+            elif number == 0:
+                self._take(item)
+            else:
+                self._take_labels(item)
+
+    def _take(self, batch: Batch) -> None:
+        answers: list[Answer] = []
+        if self._rest is not None:
+            batch = Batch(batch.examples[: self._rest], None)
+            self._rest -= len(batch.examples)
+        with self._lock:
+            self._torn = True
+            for labelled, group in itertools.groupby(batch.examples, lambda example: example.y is not None):
+                examples = list(group)
+                answers += self._learn(examples) if labelled else self._answer(examples)
+            self.n_read += len(batch.examples)
+            self._positions[0] = batch.position
+            self._torn = False
+            self._unsent = [*self._unsent, *answers]
+        self._deliver()
+        self._count(len(batch.examples))
+
+    def _take_labels(self, batch: Batch) -> None:
+        assert self._join is not None
+        with self._lock:
+            self._torn = True
+            joined = [
+                self._join.add_label(example.id, example.y) for example in batch.examples if example.y is not None
+            ]
+            self._learn([example for example in joined if example is not None])
+            self._positions[1] = batch.position
+            self._torn = False
+        self._count(len(batch.examples))
+
+    def _answer(self, examples: list[Example]) -> list[Answer]:
+        answers: list[Answer] = []
+        begin = 0
+        for end, example in enumerate(examples, 1):
+            # A label that came before its message is learned right after the answer, however messages come in batches.
+            early = None if self._join is None else self._join.add_message(example)
+            if early is not None or end == len(examples):
+                these, begin = examples[begin:end], end
+                answers += self._predict(these, told=True)
+            if early is not None:
+                self._learn([early])
+        return answers
+
+    def _predict(self, examples: list[Example], told: bool) -> list[Answer]:
+        """The answer to each; an empty one where the model refuses it, which is told unless it has been."""
+
+        def refuse(number: int, reason: str) -> None:
+            if told:
+                self._on_bad(examples[number], reason)
+
+        predictions = predict_accepted(self.model, [example.x for example in examples], refuse)
+        pairs = zip(examples, predictions, strict=True)
+        return [
+            Answer(each.id, None, None) if said is None else Answer(each.id, said.label, said.probability)
+            for each, said in pairs
+        ]
+
+    def _learn(self, examples: list[Example]) -> list[Answer]:
+        """Predict each example, then learn it; one that the model refuses is passed over."""
+        answers: list[Answer] = []
+
+        def refuse(example: Any, reason: str) -> None:
+            answers.extend(self._predict([example], told=False))
+            self._on_bad(example, reason)
+
+        for fault, group in itertools.groupby(examples, lambda example: self._label_fault(example.y)):
+            if fault is not None:
+                for example in group:
+                    refuse(example, fault)
+                continue
+            for predictions, _ in predict_learn(self.model, list(group), refuse):
+                self.n_learned += len(predictions)
+                for label, probability, _ in predictions:
+                    answers.append(Answer(examples[len(answers)].id, label, probability))
+        return answers
+
+    def _deliver(self) -> None:
+        """Send the answers until they are taken. When it is to stop and they are not, neither are later ones tried."""
+        failing = False
+        while self._unsent and not self._gave_up:
+            try:
+                self.sending = True
+                self._send(self._unsent)
+                self._unsent = []
+            except BrokenPipeError:
+                self._unsent = []  # nobody wants them
+                raise
+            except KeyboardInterrupt:
+                self._gave_up = True
+            except OSError as error:
+                if not failing:
+                    self._on_event(f"answers cannot be sent: {error}; trying again")
+                failing = True
+            finally:
+                self.sending = False
+            if self._unsent:
+                if not self._stopping:
+                    sleep(1.0)
+                self._gave_up = self._stopping
+            elif failing:
+                self._on_event("answers are sent again")
+
+    def _count(self, n: int) -> None:
+        if self._checkpoints is not None:
+            self._checkpoints.count(max(1, n))  # the position has moved, if only over bad records
+
+    def _tell_sources(self, progress: Any) -> None:
+        """Tell how far the checkpoint before came: should the new one be damaged, the run goes on from there."""
+        before, self._before = self._before, progress
+        if before is not None:
+            positions = before.get("position"), before.get("label_position")
+            for source, position in zip(self._sources, positions, strict=False):
+                source.done(position)
+
+
+def _checked(progress: Any) -> dict[str, Any]:
+    """What stands in a checkpoint, or nothing; a file may say anything."""
+    progress = progress or {}
+    try:
+        check_integer("n_read", progress.get("n_read", 0), 0, LARGEST_COUNT)
+        check_integer("n_learned", progress.get("n_learned", 0), 0, LARGEST_COUNT)
+        _, _ = progress.get("sources", (None, None))
+        for answer in progress.get("unsent", []):
+            Answer(*answer)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise StreamError(f"the checkpoint cannot be gone on from: {error}") from None
+    return progress  # type: ignore[no-any-return]
