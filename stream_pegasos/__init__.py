@@ -3,19 +3,17 @@
 from stream_pegasos.features.hashing import HashedBagOfWords
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.kernel import KernelPegasosClassifier
-from stream_pegasos.learners.multiclass import MulticlassPegasosClassifier
 from stream_pegasos.learners.ordinal import OrdinalPegasosClassifier
 from stream_pegasos.learners.pegasos import PegasosClassifier
 from stream_pegasos.learners.persistence import load
 from stream_pegasos.learners.text import TextClassifier
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AdaptiveClassifier",
     "HashedBagOfWords",
     "KernelPegasosClassifier",
-    "MulticlassPegasosClassifier",
     "OrdinalPegasosClassifier",
     "PegasosClassifier",
     "TextClassifier",

@@ -22,7 +22,7 @@ __all__ = [
     "Encoder",
     "KernelLearner",
     "Learner",
-    "MultiLearner",
+    "PegasosLearner",
     "Rows",
     "Scanner",
     "Vocabulary",
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         Encoder,
         KernelLearner,
         Learner,
-        MultiLearner,
+        PegasosLearner,
         Rows,
         Scanner,
         Vocabulary,
@@ -99,10 +99,9 @@ def restore(kind: str, arguments: tuple[Any, ...], state: dict[str, Any] | None)
 
 
 copyreg.pickle(AdaptiveLearner, lambda it: (restore, ("AdaptiveLearner", it.arguments, it.get_state())))
-copyreg.pickle(Learner, lambda it: (restore, ("Learner", it.arguments, it.get_state())))
-copyreg.pickle(MultiLearner, lambda it: (restore, ("MultiLearner", it.arguments, it.get_state())))
+copyreg.pickle(PegasosLearner, lambda it: (restore, ("PegasosLearner", it.arguments, it.get_state())))
 for kind in {KernelLearner, pure.KernelLearner}:
     copyreg.pickle(kind, lambda it: (restore, ("kernel_learner", it.arguments, it.get_state())))
 copyreg.pickle(Scanner, lambda it: (restore, ("Scanner", it.arguments, None)))
 copyreg.pickle(Vocabulary, lambda it: (restore, ("Vocabulary", (it.names,), None)))
-copyreg.pickle(WeightDict, lambda it: (restore, ("WeightDict", (it.average,), it.get_state())))
+copyreg.pickle(WeightDict, lambda it: (restore, ("WeightDict", (it.average, it.n_columns), it.get_state())))

@@ -13,7 +13,7 @@ from os import urandom
 
 import numpy as np
 
-from stream_pegasos.engine.pure import Row, adaptive, encoders, kernel, learner, scanner, weights
+from stream_pegasos.engine.pure import Row, adaptive, driver, encoders, kernel, pegasos, scanner, weights
 from stream_pegasos.engine.pure.encoders import check_value, plain_name
 
 cdef extern from "Python.h":
@@ -81,14 +81,14 @@ cdef Py_ssize_t SPARE_NAMES = encoders.SPARE_NAMES
 cdef double VALUE_LIMIT = weights.VALUE_LIMIT
 cdef double FOLD_BELOW = weights.FOLD_BELOW
 cdef double FOLD_AVERAGED_BELOW = weights.FOLD_AVERAGED_BELOW
-cdef double CALIBRATION_RATE = learner.CALIBRATION_RATE
-cdef double CALIBRATION_MEMORY = learner.CALIBRATION_MEMORY
+cdef double CALIBRATION_RATE = driver.CALIBRATION_RATE
+cdef double CALIBRATION_MEMORY = driver.CALIBRATION_MEMORY
 cdef double LEAST_SCALE = adaptive.LEAST_SCALE
 cdef double LARGEST_EVIDENCE = adaptive.LARGEST_EVIDENCE
-cdef double SMALLEST_GRADIENT = learner.SMALLEST_GRADIENT
-cdef double LARGEST_GRADIENT = learner.LARGEST_GRADIENT
-cdef double SMALLEST_SLOPE = learner.SMALLEST_SLOPE
-cdef double LARGEST_SLOPE = learner.LARGEST_SLOPE
+cdef double SMALLEST_GRADIENT = driver.SMALLEST_GRADIENT
+cdef double LARGEST_GRADIENT = driver.LARGEST_GRADIENT
+cdef double SMALLEST_SLOPE = driver.SMALLEST_SLOPE
+cdef double LARGEST_SLOPE = driver.LARGEST_SLOPE
 
 # Fibonacci hashing: an odd multiplier is a bijection of the 64-bit integers, so the table can hold the hash alone.
 cdef extern from *:
@@ -192,7 +192,7 @@ include "cython/table.pxi"
 include "cython/weights.pxi"
 include "cython/encoders.pxi"
 include "cython/scanner.pxi"
-include "cython/learner.pxi"
+include "cython/driver.pxi"
+include "cython/pegasos.pxi"
 include "cython/adaptive.pxi"
-include "cython/multi.pxi"
 include "cython/kernel.pxi"

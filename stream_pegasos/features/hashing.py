@@ -193,7 +193,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         self._in_python = preprocessor is not None or strip_accents is not None
         self._ready_made = analyzer == "word" and (tokenizer is not None or token_pattern not in NATIVE_PATTERNS)
         self._as_it_is = on is None and not self._in_python and not self._ready_made
-        self._scanner = Scanner(
+        self.scanner = Scanner(
             "ngrams" if self._ready_made else analyzer,
             NATIVE_PATTERNS.get(token_pattern, r"\w+"),
             bool(lowercase) and not self._in_python and not self._ready_made,
@@ -216,7 +216,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         x
             A text; with `on`, a dict that has one, too.
         """
-        return self._scanner.transform_one(x if self._as_it_is else self._prepare(x))
+        return self.scanner.transform_one(x if self._as_it_is else self.prepare(x))
 
     def transform_many(self, X: Any) -> Any:
         """The texts as the rows of a SciPy CSR matrix.
@@ -228,7 +228,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         """
         from scipy import sparse
 
-        indptr, indices, data = self._scanner.transform_many(self._prepare_many(X))
+        indptr, indices, data = self.scanner.transform_many(self.prepare_many(X))
         if indptr[-1] <= np.iinfo(np.int32).max:
             indptr = indptr.astype(np.int32)
         matrix = sparse.csr_matrix((data, indices, indptr), (len(indptr) - 1, self.n_features))
@@ -263,7 +263,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         token
             One of those that `tokens` gives.
         """
-        return self._scanner.index(token)
+        return self.scanner.index(token)
 
     def _text(self, x: Any) -> str:
         if self.on is not None:
@@ -290,7 +290,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
     def _word_ngrams(self, tokens: Iterable[str]) -> list[str]:
         return list(word_ngrams(tokens, self._stop_words, self.ngram_range, self.prefix_length, self.boundaries))
 
-    def _prepare(self, x: Any) -> Any:
+    def prepare(self, x: Any) -> Any:
         """What the scanner takes: the text, or its n-grams where Python has to find them."""
         if self._as_it_is:
             return x
@@ -299,7 +299,8 @@ class HashedBagOfWords(base.MiniBatchTransformer):
             return self._ngrams(text)
         return self._preprocess(text) if self._in_python else text
 
-    def _prepare_many(self, X: Any) -> list[Any]:
+    def prepare_many(self, X: Any) -> list[Any]:
+        """The same of several."""
         if isinstance(X, (str, bytes, dict)):
             raise TypeError(f"X must be a sequence of texts, not a single {type(X).__name__}")
         if is_frame(X):
@@ -308,7 +309,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
             X = list(X[self.on])
         if self._as_it_is:
             return X if isinstance(X, list) else list(X)
-        return [self._prepare(x) for x in X]
+        return [self.prepare(x) for x in X]
 
     def _more_tags(self) -> set[str]:
         return {base.tags.TEXT_INPUT} if self.on is None else set()

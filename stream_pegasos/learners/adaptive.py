@@ -1,31 +1,23 @@
-"""The adaptive binary learner."""
+"""The adaptive classifier."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import (
-    check_adaptive_state,
-    check_bool,
-    check_integer,
-    check_max_features,
-    check_number,
-    check_one_of,
-    check_share,
-)
+from stream_pegasos.common.checks import check_bool, check_max_features, check_number, check_one_of
 from stream_pegasos.engine import AdaptiveLearner, Encoder
 from stream_pegasos.features.frames import some_rows
-from stream_pegasos.learners.binary import BinaryClassifier
-from stream_pegasos.learners.classifier import Bools, ClassWeight, Floats, Outcomes, PartlyLearnedError
-from stream_pegasos.learners.decisions import FalsePositiveControl
-from stream_pegasos.learners.labels import Label, Labels
-from stream_pegasos.learners.persistence import Arrays, is_drift_detector
+from stream_pegasos.learners.class_weights import ClassWeight
+from stream_pegasos.learners.classifier import Classifier, Floats, Met, PartlyLearnedError
+from stream_pegasos.learners.decisions import Decision
+from stream_pegasos.learners.drift import DriftWatch
+from stream_pegasos.learners.labels import Classes, Label, TwoClasses
 
 __all__ = ["AdaptiveClassifier"]
 
@@ -33,7 +25,7 @@ __all__ = ["AdaptiveClassifier"]
 KEPT_AFTER_DRIFT = 0.1
 
 
-class AdaptiveClassifier(BinaryClassifier):
+class AdaptiveClassifier(Classifier):
     """Linear classifier with AdaGrad steps, on features scaled by what naive Bayes knows of them.
 
     Feature j of an example is multiplied by s_j = 0.3 + |r_j − r|, where r_j is its log-count ratio
@@ -170,6 +162,7 @@ class AdaptiveClassifier(BinaryClassifier):
 
     """
 
+    capabilities = frozenset(["weights", "explain"])
     _learner: AdaptiveLearner
     _linear = False
 
@@ -200,11 +193,8 @@ class AdaptiveClassifier(BinaryClassifier):
             check_number("half_life", half_life, 1.0, 1e300)
         check_bool("fit_intercept", fit_intercept)
         check_number("intercept_scaling", intercept_scaling, 1e-30, 1e30)
-        check_share("threshold", threshold)
-        if max_false_positive_rate is not None:
-            check_share("max_false_positive_rate", max_false_positive_rate)
-        if drift_detector is not None and not is_drift_detector(drift_detector):
-            raise TypeError(f"drift_detector is {drift_detector!r}; it must be one of river.drift, or None")
+        self._decision = Decision(threshold, max_false_positive_rate)
+        self._drift = DriftWatch(drift_detector)
         self.learning_rate = learning_rate
         self.loss = loss
         self.margin = margin
@@ -219,140 +209,86 @@ class AdaptiveClassifier(BinaryClassifier):
         self.max_false_positive_rate = max_false_positive_rate
         self.drift_detector = drift_detector
         self.max_features = check_max_features(max_features)
-        self.n_drifts = 0
-        self._control = (
-            None if max_false_positive_rate is None else FalsePositiveControl(float(max_false_positive_rate))
+        self._watched = self._decision.control is not None or drift_detector is not None
+        learner = AdaptiveLearner(
+            float(learning_rate),
+            loss == "hinge",
+            math.inf if margin is None else float(margin),
+            float(smoothing) if naive_bayes else 0.0,
+            0.0 if half_life is None else float(half_life),
+            float(intercept_scaling) if fit_intercept else 0.0,
+            max_features or 0,
         )
-        self._detector: Any = None if drift_detector is None else drift_detector.clone()
-        self._set_up(
-            AdaptiveLearner(
-                float(learning_rate),
-                loss == "hinge",
-                math.inf if margin is None else float(margin),
-                float(smoothing) if naive_bayes else 0.0,
-                0.0 if half_life is None else float(half_life),
-                float(intercept_scaling) if fit_intercept else 0.0,
-                max_features or 0,
-            ),
-            watched=max_false_positive_rate is not None or drift_detector is not None,
-            needs_positive=max_false_positive_rate is not None or threshold != 0.5,
-        )
+        limited = self._decision.control is not None
+        self._set_up(learner, TwoClasses(pos_label, limited or threshold != 0.5, limited=limited), class_weight)
 
     @property
-    def weights(self) -> dict[Any, float]:
-        with self._lock:
-            keys, values = self._learner.items()
-            pairs = sorted(zip(keys.tolist(), values.tolist(), strict=True))
-            return {self._vocabulary.name(key): value for key, value in pairs}
+    def n_drifts(self) -> int:  # type: ignore[override]
+        return self._drift.n_drifts
 
-    @property
-    def intercept(self) -> float:
-        return self._learner.intercept
+    def label_of(self, margin: Any) -> Any:
+        if self._decision.is_by_margin:
+            return self._labels.label(margin)
+        return self._labels.label(self._decision.allows(margin, self._learner.probability(margin)))
 
-    def _contributions(self, encoder: Encoder, x: Any) -> dict[int, float]:
-        """What each feature of an example adds to the margin, by its key."""
-        return self._learner.contributions(encoder, x)
+    def meet_rows(self, encoder: Encoder, rows: Any) -> Met:
+        margins, probabilities = self._learner.predict_learn_many(encoder, rows)
+        return Met(margins, probabilities, self._decision.allows(margins, probabilities))
 
-    def _predict_one(self, encoder: Encoder, x: Any) -> Any:
-        margin = self._learner.margin(encoder, x)
-        if self._control is None and self.threshold == 0.5:
-            return self._decide(margin)
-        return self._choices[-1 if self._rule(margin, self._learner.probability(margin)) else 0]
-
-    def _learn_signs(
-        self, encoder: Encoder, rows: Any, labels: Labels, signs: Floats, weights: Floats | None
-    ) -> Outcomes:
-        if self._detector is not None:
-            return self._learn_in_turn(encoder, rows, labels, signs, weights)
-        margins, probabilities = self._learn_rows(encoder, rows, signs, weights)
-        if self._control is None:
-            return Outcomes(margins, probabilities, self._positive_many(margins, probabilities))
-        n_undecided = self._n_undecided(labels, signs)
-        positive = np.zeros(len(signs), bool)
-        for i, (margin, probability, sign) in enumerate(
-            zip(margins.tolist(), probabilities.tolist(), signs.tolist(), strict=True)
-        ):
-            if i >= n_undecided:
-                positive[i] = self._rule(margin, probability)
-                self._count(margin, bool(positive[i]), sign)
-        return Outcomes(margins, probabilities, positive)
+    def _learn_targets(
+        self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
+    ) -> Met:
+        if self._drift.detector is not None:
+            return self._learn_in_turn(encoder, rows, labels, targets, weights)
+        margins, probabilities = self._learn_blocks(encoder, rows, targets, weights)
+        n_undecided = self._n_undecided(labels, targets)
+        return Met(margins, probabilities, self._decision.in_turn(margins, probabilities, targets, n_undecided))
 
     def _learn_in_turn(
-        self, encoder: Encoder, rows: Any, labels: Labels, signs: Floats, weights: Floats | None
-    ) -> Outcomes:
+        self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
+    ) -> Met:
         """Learn the rows, each with what its prediction tells the detector taken in before."""
         margins, probabilities = self._learner.predict_learn_many(encoder, rows)  # whatever is wrong has to show first
-        positive = np.zeros(len(signs), bool)
-        n_undecided = self._n_undecided(labels, signs)
-        for i, sign in enumerate(signs.tolist()):
+        positive = np.zeros(len(targets), bool)
+        n_undecided = self._n_undecided(labels, targets)
+        for i, target in enumerate(targets.tolist()):
             row, this = some_rows(rows, i, i + 1), slice(i, i + 1)
             margins[this], probabilities[this] = self._learner.predict_learn_many(encoder, row)
             if i >= n_undecided:
-                positive[i] = self._rule(float(margins[i]), float(probabilities[i]))
+                positive[i] = self._decision.allows(float(margins[i]), float(probabilities[i]))
                 try:
-                    self._tell_detector(positive[i] != (sign > 0.0))
+                    drifted = self._drift.tell(positive[i] != (target > 0.0))
                 except Exception as error:
                     if not i:
                         raise
-                    raise PartlyLearnedError(
-                        i, Outcomes(margins[:i], probabilities[:i], positive[:i]), error
-                    ) from error
-                self._count(float(margins[i]), bool(positive[i]), sign)
-            self._learn_rows(encoder, row, signs[this], None if weights is None else weights[this])
-        return Outcomes(margins, probabilities, positive)
+                    raise PartlyLearnedError(i, Met(margins[:i], probabilities[:i], positive[:i]), error) from error
+                if drifted:
+                    self._learner.forget(KEPT_AFTER_DRIFT)
+                self._decision.learn(float(margins[i]), bool(positive[i]), target)
+            self._learn_blocks(encoder, row, targets[this], None if weights is None else weights[this])
+        return Met(margins, probabilities, positive)
 
-    def _n_undecided(self, labels: Labels, signs: Floats) -> int:
+    def _n_undecided(self, labels: TwoClasses | Classes, targets: Floats) -> int:
         """How many come before both labels are known: up to there nothing is decided, and they may be exchanged."""
         met = self._labels
-        for i, sign in enumerate(signs.tolist()):
-            if None not in (met.negative, met.positive):
+        for i, target in enumerate(targets.tolist()):
+            if None not in met.classes:
                 return i
-            met, _ = met.with_labels([labels.of_sign(sign)])
-        return len(signs)
+            met, _ = met.with_labels([labels.of_target(target)])
+        return len(targets)
 
-    def _count(self, margin: float, flagged: bool, sign: float) -> None:
-        """Take note of what was predicted of an example with that sign."""
-        if self._control is not None and sign < 0.0:
-            self._control.learn(margin, flagged)
-
-    def _tell_detector(self, wrong: bool) -> None:
-        self._detector.update(bool(wrong) if isinstance(self._detector, base.BinaryDriftDetector) else float(wrong))
-        if self._detector.drift_detected:
-            self.n_drifts += 1
-            self._learner.forget(KEPT_AFTER_DRIFT)
-
-    def _rule(self, margins: Any, probabilities: Any) -> Any:
-        """Whether the positive label is predicted, of one example or of several."""
-        positive = probabilities > self.threshold
-        return positive if self._control is None else positive & self._control.allows(margins)
-
-    def _positive_many(self, margins: Floats, probabilities: Floats) -> Bools:
-        return self._rule(margins, probabilities)  # type: ignore[no-any-return]
-
-    @property
-    def _choices(self) -> tuple[Label | None, ...]:
-        choices = super()._choices
-        return (None,) if self._control is not None and choices == (self._labels.positive,) else choices
-
-    def _to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
-        arrays, names, values = super()._to_state()
+    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
+        arrays, names, values = super().to_state()
         values["n_drifts"] = self.n_drifts
-        if self._control is not None:
-            values["false_positive_control"] = self._control.get_state()
+        if self._decision.control is not None:
+            values["false_positive_control"] = self._decision.control.get_state()
         return arrays, names, values
 
-    @classmethod
-    def _from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
-        model = super()._from_state(arrays, names, values)
-        check_integer("n_drifts", values["n_drifts"], 0, model.n_iterations)
-        model.n_drifts = values["n_drifts"]
-        if model._control is not None:
-            model._control.set_state(values["false_positive_control"])
-        return model
+    def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
+        super()._take_state(state, names, values)
+        self._drift.set_n_drifts(values["n_drifts"], self.n_iterations)
+        if self._decision.control is not None:
+            self._decision.control.set_state(values["false_positive_control"])
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         return state["positives"] + state["negatives"]  # type: ignore[no-any-return]
-
-    def _check_state(self, state: Mapping[str, Any], names: list[Any]) -> None:
-        self._check_n_features(state)
-        check_adaptive_state(state, names)

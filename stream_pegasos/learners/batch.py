@@ -15,7 +15,6 @@ from stream_pegasos.common.checks import LARGEST_L2, SMALLEST_L2, check_integer,
 from stream_pegasos.engine.pure.weights import VALUE_LIMIT
 from stream_pegasos.learners.kernel import KernelPegasosClassifier
 from stream_pegasos.learners.labels import check_label
-from stream_pegasos.learners.multiclass import MulticlassPegasosClassifier
 from stream_pegasos.learners.pegasos import PegasosClassifier
 from stream_pegasos.learners.text import TextClassifier
 
@@ -38,8 +37,7 @@ def objective(model: Any, X: Any, y: Iterable[Any], l2: float | None = None) -> 
     Parameters
     ----------
     model
-        A `PegasosClassifier`, `MulticlassPegasosClassifier` or `KernelPegasosClassifier`, a `TextClassifier`
-        with one of them, or an array of weights, one a column of X.
+        A `PegasosClassifier` or `KernelPegasosClassifier`, a `TextClassifier` with one of them, or an array of weights, one a column of X.
     X
         The examples: whatever the model's `decision_function_many` takes; for weights a matrix, SciPy sparse or dense.
     y
@@ -81,11 +79,11 @@ def objective(model: Any, X: Any, y: Iterable[Any], l2: float | None = None) -> 
         squares, losses = float(model @ model), hinge(signs * (X @ model))
     else:
         classifier = model.classifier if isinstance(model, TextClassifier) else model
-        if not isinstance(classifier, (PegasosClassifier, KernelPegasosClassifier, MulticlassPegasosClassifier)):
+        if not isinstance(classifier, (PegasosClassifier, KernelPegasosClassifier)):
             raise TypeError(f"{model!r} is no classifier with an objective, nor an array of weights")
         l2 = classifier.l2 if l2 is None else l2
         squares, margins = squared_norm(classifier), model.decision_function_many(X)
-        if isinstance(classifier, MulticlassPegasosClassifier):
+        if isinstance(classifier, PegasosClassifier) and classifier.multi_class is not None:
             losses = multiclass_losses(classifier, margins, y)
         else:
             signs = model_signs(classifier.classes, y)
@@ -352,14 +350,14 @@ def squared_norm(classifier: Any) -> float:
         # w = Σ β φ(z)/(λ(t + t0)), so ‖w‖² is the same sum over the margins of the support vectors.
         margins = classifier.decision_function_many(classifier.support_vectors)
         return float(classifier.dual_coef @ margins / (classifier.l2 * (classifier.n_iterations + classifier.t0)))
-    several = isinstance(classifier, MulticlassPegasosClassifier)
+    several = classifier.multi_class is not None
     weights = list(classifier.weights.values()) if several else [classifier.weights]
     intercepts = list(classifier.intercept.values()) if several else [classifier.intercept]
     numbers = [*(w for own in weights for w in own.values()), *(w / classifier.intercept_scaling for w in intercepts)]
     return float(np.sum(np.square(numbers)))
 
 
-def multiclass_losses(classifier: MulticlassPegasosClassifier, margins: Vector, y: Iterable[Any]) -> Vector:
+def multiclass_losses(classifier: PegasosClassifier, margins: Vector, y: Iterable[Any]) -> Vector:
     """What each example loses: by the best wrong class or, one against the rest, by all classes."""
     classes = {label: number for number, label in enumerate(classifier.classes)}
     labels = [check_label(label) for label in y]

@@ -1,56 +1,73 @@
-"""What all classifiers have in common: River's protocol, for one example and for many."""
+"""What all classifiers have in common: River's protocol, and one interface to all that stands above them."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, NamedTuple, Self
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import LARGEST_WEIGHT, check_integer, check_lengths, check_number
+from stream_pegasos.common.checks import LARGEST_WEIGHT, check_lengths, check_number
 from stream_pegasos.common.locks import Lock
-from stream_pegasos.engine import AdaptiveLearner, Encoder, KernelLearner, Learner, MultiLearner, Rows, Vocabulary
-from stream_pegasos.engine.pure.weights import FIRST_NAME
+from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary
+from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.features.frames import (
     csr_arrays,
     frame_like,
     frame_to_dicts,
     is_frame,
     is_series,
+    n_rows,
     series_like,
+    some_rows,
     without_duplicates,
 )
-from stream_pegasos.learners.labels import Label, check_label, rule_of_succession
-from stream_pegasos.learners.persistence import (
-    Arrays,
-    Saveable,
-    Snapshot,
-    pack,
-    pack_parameters,
-    unpack,
-    unpack_parameters,
-)
+from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights
+from stream_pegasos.learners.forgetting import forget_idle_names, forget_least
+from stream_pegasos.learners.labels import Classes, Label, TwoClasses, targets_many
+from stream_pegasos.learners.persistence import Arrays, Saveable, Snapshot, pack_parameters, unpack_parameters
 
-__all__ = ["Classifier"]
+__all__ = ["Classifier", "PartlyLearnedError", "Predictions"]
 
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-ClassWeight = Mapping[Label, float] | Literal["balanced"] | None
-
 
 # So many rows are read again after features or names were forgotten: few, as most are when that comes often.
 READ_AGAIN = 128
 
 
-class Outcomes(NamedTuple):
-    """What a model says of examples before it learns them; of two classes also of the positive one."""
+class Predictions(NamedTuple):
+    """What a model says of several examples.
 
-    decided_on: Any  # a margin an example, or what takes its place with more classes
-    probabilities: Floats | None = None
-    positive: Bools | None = None  # whether it is predicted
+    Attributes
+    ----------
+    labels
+        The label that is predicted for each, `None` where nothing is known yet.
+    classes
+        The labels that probabilities are given for, `None` for one that is yet to come.
+    probabilities
+        Those of each example, with a column a class.
+    scores
+        What the decision on each rests on: with two classes its margin, above 0 for the second of them; with more a row
+        of margins, in the order of `classes` or, for ordered ones, of the pairs of neighbours.
+    """
+
+    labels: NDArray[Any]
+    classes: tuple[Label | None, ...]
+    probabilities: Floats
+    scores: Floats
+
+
+class Met(NamedTuple):
+    """What was found of several examples: margins, what makes probabilities of them and, where more than the margins
+    decides which label is predicted, what was decided.
+    """
+
+    margins: Floats
+    calibrated: Floats
+    decided: NDArray[Any] | None = None
 
 
 class PartlyLearnedError(RuntimeError):
@@ -60,40 +77,61 @@ class PartlyLearnedError(RuntimeError):
     ----------
     n_learned
         The number of examples learned, which are the first ones.
-    outcomes
-        What was predicted for these before they were learned.
+    met
+        What was found of these before they were learned.
     """
 
-    def __init__(self, n_learned: int, outcomes: Outcomes, reason: Exception) -> None:
-        super().__init__(n_learned, outcomes, reason)
+    def __init__(self, n_learned: int, met: Met, reason: Exception) -> None:
+        super().__init__(n_learned, met, reason)
         self.n_learned = n_learned
-        self.outcomes = outcomes
+        self.met = met
 
     def __str__(self) -> str:
         return f"an example cannot be learned, though {self.n_learned} before it in the call are: {self.args[2]}"
 
 
 class Classifier(Saveable, base.MiniBatchClassifier):
-    """The public methods. An estimator says what encodes its examples, and does the work on what is encoded already, in
-    the methods with an underscore: so it can run on another's encoder too, as it does inside the text model.
+    """River's protocol around a learner of the engine.
+
+    An estimator sets up the learner and the labels, and changes what is special to it. What turns examples into what the
+    learner takes is apart from the rest, which a model around this one uses, as the text model does.
+
+    Attributes
+    ----------
+    capabilities
+        What the model can do, by name: "texts" (examples are texts), "weights" (features have weights), "explain"
+        (`explain_one`), "several classes" (more than two).
+    lock
+        Whoever holds it finds the model between two steps.
     """
 
+    capabilities: frozenset[str] = frozenset()
+    max_features: int | None = None
+    n_drifts: int = 0
+    lock: Lock
+    _learner: Learner
     _vocabulary: Vocabulary
-    _learner: Learner | AdaptiveLearner | KernelLearner | MultiLearner
-    class_weight: ClassWeight = None
-    _lock: Lock  # whoever holds it finds the model between two steps
+    _labels: TwoClasses | Classes
+    _class_weights: ClassWeights
     _linear = True  # whether values of one column that comes twice count as their sum does
-    _label_counts: Mapping[Label, int]  # of the examples learned, where class_weight is "balanced"
+    _watched = False  # whether something is to see each prediction before its example is learned
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         model = super().__new__(cls)
-        model._lock = Lock()
+        model.lock = Lock()
         return model
 
     def __getstate__(self) -> dict[str, Any]:
         """What a pickle or a copy is made of: all of it between the same two steps."""
-        with self._lock:
+        with self.lock:
             return copy.deepcopy(self.__dict__)
+
+    def _set_up(self, learner: Learner, labels: TwoClasses | Classes, class_weight: ClassWeight = None) -> None:
+        self._learner, self._labels, self._class_weights = learner, labels, ClassWeights(class_weight)
+        self._vocabulary = Vocabulary()
+        # Whether an example may go straight to the learner, and with a weight of its own.
+        self._straight = class_weight is None and self.max_features is None and not self._watched
+        self._straight_with_weight = self._class_weights.is_fixed and not self._watched
 
     # One example at a time.
 
@@ -117,9 +155,16 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             If a value is NaN or infinite, the weight is out of its range, or the label is none that the model takes.
             The model is then as it was before.
         """
-        encoder, x = self._encode_one(x)
-        with self._lock:
-            self._learn_one(encoder, x, y, w)
+        # The shortest way to the engine, as it is called for every example of a stream.
+        try:
+            target = self._labels.targets.get(y)
+        except TypeError:  # not even hashable
+            target = None
+        with self.lock:
+            if target is None or w != 1.0 or not self._straight:
+                self.learn_row(self._vocabulary, x, y, w)
+            elif self._learner.learn(self._vocabulary, x, target, 1.0):
+                forget_idle_names(self._learner, self._vocabulary)
 
     def predict_one(self, x: Any) -> Any:  # type: ignore[override]
         """The label of `x`. Before anything is learned it is `None` or, with two classes and no `pos_label`, `False`.
@@ -129,9 +174,8 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         x
             The features, as for `learn_one`; those never learned count nothing.
         """
-        encoder, x = self._encode_one(x)
-        with self._lock:
-            return self._predict_one(encoder, x)
+        with self.lock:
+            return self.label_of(self._learner.margin(self._vocabulary, x))
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:  # type: ignore[override]
         """The probability of each label; the label that `predict_one` gives has the largest one, unless a threshold or
@@ -144,9 +188,9 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         x
             The features, as for `learn_one`.
         """
-        encoder, x = self._encode_one(x)
-        with self._lock:
-            return self._predict_proba_one(encoder, x)
+        encoder, x = self.encode_one(x)
+        with self.lock:
+            return self._core.probabilities_of(self._core.margin_of(encoder, x))
 
     def decision_function_one(self, x: Any) -> Any:
         """What the decision rests on: with two classes the margin, above 0 for the positive one; with more a dict of
@@ -157,9 +201,9 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         x
             The features, as for `learn_one`.
         """
-        encoder, x = self._encode_one(x)
-        with self._lock:
-            return self._decision_function_one(encoder, x)
+        encoder, x = self.encode_one(x)
+        with self.lock:
+            return self._core.score_of(self._core.margin_of(encoder, x))
 
     # Many examples in one call.
 
@@ -183,21 +227,35 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         PartlyLearnedError
             If a drift detector raises after some examples. It says how many were learned.
         """
-        self._predict_learn_many(X, y, w)
+        encoder, rows = self.encode_many(X)
+        with self.lock:
+            self._core.learn_rows(encoder, rows, y, w)
 
-    def predict_learn_many(self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> Any:
-        """Prequential evaluation in one call: what decides about each example, before it is learned.
+    def predict_learn_many(self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> Predictions:
+        """Prequential evaluation in one call: what is predicted of each example before it is learned.
 
-        With two classes that is the margin. `MulticlassPegasosClassifier` gives a row of margins, in the order of
-        `classes` as they are afterwards, −inf for those that were yet to come; `OrdinalPegasosClassifier` the label
-        that it predicts, `None` before the first.
+        Classes are those known afterwards; scores of those that were yet to come are −inf.
 
         Parameters
         ----------
         X, y, w
             As for `learn_many`, and raising as it does.
         """
-        return self._predict_learn_many(X, y, w).decided_on
+        encoder, rows = self.encode_many(X)
+        with self.lock:
+            return self._core.predictions_of(self._core.learn_rows(encoder, rows, y, w))
+
+    def predictions(self, X: Any) -> Predictions:
+        """All that is predicted of each example: label, probabilities and scores.
+
+        Parameters
+        ----------
+        X
+            As for `learn_many`.
+        """
+        encoder, rows = self.encode_many(X)
+        with self.lock:
+            return self._core.predictions_of(self._core.meet_rows(encoder, rows))
 
     def predict_many(self, X: Any) -> Any:
         """The label of each example, as an array; as a series for a data frame or a series.
@@ -207,9 +265,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         X
             As for `learn_many`.
         """
-        encoder, rows = self._encode_many(X)
-        with self._lock:
-            labels = self._predict_many(encoder, rows)
+        labels = self.predictions(X).labels
         return series_like(X, labels) if is_frame(X) or is_series(X) else labels
 
     def predict_proba_many(self, X: Any) -> Any:
@@ -221,9 +277,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         X
             As for `learn_many`.
         """
-        encoder, rows = self._encode_many(X)
-        with self._lock:
-            labels, probabilities = self._predict_proba_many(encoder, rows)
+        _, labels, probabilities, _ = self.predictions(X)
         if is_frame(X) or is_series(X):
             return frame_like(X, dict(zip(labels, probabilities.T, strict=True)))
         return probabilities
@@ -236,46 +290,107 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         X
             As for `learn_many`.
         """
-        encoder, rows = self._encode_many(X)
-        with self._lock:
-            return self._decision_function_many(encoder, rows)
+        return self.predictions(X).scores
 
     def flush(self) -> None:
         """Take the step with the examples that the mini-batch buffer holds; none if it is empty."""
-        with self._lock:
-            self._learner.flush()
+        with self.lock:
+            self._core._learner.flush()
+            self._core._forget()
 
     def snapshot(self, progress: Any = None) -> Snapshot:
-        with self._lock:
+        with self.lock:
             return super().snapshot(progress)
 
-    def _predict_learn_many(self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> Outcomes:
-        encoder, rows = self._encode_many(X)
-        with self._lock:
-            return self._learn_many(encoder, rows, y, w)
+    def check_labels(self, y: Iterable[Any]) -> None:
+        """Whether all these labels could be learned, in that order.
 
-    def _forget_idle_names(self) -> None:
-        """Forget the names that stand for nothing."""
-        state = self._learner.get_state()
-        self._forget_names(state)
-        self._learner.set_state(state)
+        Raises
+        ------
+        TypeError, ValueError
+            As `learn_one` does if one could not.
+        """
+        self._core._labels.with_labels(y)
 
-    def _forget_names(self, state: dict[str, Any]) -> None:
-        """Forget the names that no key in the state stands for, and number the others anew."""
-        of_keys = [name for name in ("keys", "buffer_keys") if name in state]
-        used = np.unique(np.concatenate([state[name][state[name] >= FIRST_NAME] for name in of_keys]))
-        names = self._vocabulary.names
-        self._vocabulary.set_names([names[key - FIRST_NAME] for key in used.tolist()])
-        for name in of_keys:
-            keys = state[name]
-            state[name] = np.where(keys >= FIRST_NAME, FIRST_NAME + np.searchsorted(used, keys), keys)
+    # What is known of the model.
+
+    @property
+    def classes(self) -> tuple[Label | None, ...]:
+        return self._core._labels.classes
+
+    @property
+    def n_iterations(self) -> int:
+        return self._core._learner.n_iterations
+
+    @property
+    def n_features(self) -> int:
+        """The number of features that are known; with a kernel that of the support vectors."""
+        return len(self._core._learner)
+
+    @property
+    def weights(self) -> Any:
+        """The weight of each feature, by its name; with several columns a dict of those for each that are not 0."""
+        core = self._core_with("weights")
+        with self.lock:
+            keys, values = core._learner.items()
+            order = np.argsort(keys, kind="stable")
+            names, values = [core._vocabulary.name(key) for key in keys[order].tolist()], values[order]
+            columns = core._columns()
+        if columns is None:
+            return dict(zip(names, values[:, 0].tolist(), strict=True))
+        return {
+            of: {names[i]: float(values[i, column]) for i in np.flatnonzero(values[:, column]).tolist()}
+            for of, column in columns.items()
+        }
+
+    @property
+    def intercept(self) -> Any:
+        """What the intercept adds to the margin; with several columns to that of each."""
+        core = self._core_with("intercept")
+        with self.lock:
+            values, columns = core._learner.intercept.tolist(), core._columns()
+        return values[0] if columns is None else {of: values[column] + 0.0 for of, column in columns.items()}  # no −0
+
+    def weights_of(self, columns: NDArray[np.int64]) -> Floats:
+        """What hashed features weigh, with a row each; 0 for those that are not known."""
+        with self.lock:
+            return self._core._learner.weights_of(columns)
+
+    def contributions(self, encoder: Encoder, x: Any) -> dict[int, float]:
+        """What each feature of an example adds to the margin, by its key; where the model can "explain"."""
+        return self._learner.contributions(encoder, x)
+
+    @property
+    def parts(self) -> dict[str, base.Base]:
+        """The estimators that the model consists of, by parameter."""
+        return {"classifier": self}
+
+    @property
+    def _core(self) -> Classifier:
+        """The part that learns: itself, or that of a model around it."""
+        return self
+
+    def _core_with(self, name: str) -> Classifier:
+        if "weights" not in self.capabilities:
+            raise AttributeError(f"{type(self).__name__} has no {name}")
+        return self._core
+
+    def _columns(self) -> dict[Any, int] | None:
+        """The column of each class, or of what else has one; `None` where there is one for two classes."""
+        return {label: column for column, label in enumerate(self.classes)} if self._learner.several else None
+
+    @property
+    def _multiclass(self) -> bool:
+        return "several classes" in self.capabilities
 
     # What encodes the examples.
 
-    def _encode_one(self, x: Any) -> tuple[Encoder, Any]:
+    def encode_one(self, x: Any) -> tuple[Encoder, Any]:
+        """What encodes an example, and what it takes."""
         return self._vocabulary, x
 
-    def _encode_many(self, X: Any) -> tuple[Encoder, Any]:
+    def encode_many(self, X: Any) -> tuple[Encoder, Any]:
+        """What encodes examples, and what it takes: a list, or the arrays of a CSR matrix."""
         if hasattr(X, "tocsr"):
             matrix = X.tocsr()
             rows, n_columns = csr_arrays(matrix), matrix.shape[-1]
@@ -288,163 +403,152 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             raise TypeError("X is a dense array; scipy.sparse.csr_array(X) makes the sparse matrix that is taken")
         return self._vocabulary, X if isinstance(X, list) else list(X)
 
-    # The work on what is encoded already.
+    # The work on examples that have an encoder, so that a model around this one can do it. Who calls these holds the lock.
 
-    def _learn_one(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
+    def learn_row(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
+        try:
+            target = self._labels.targets.get(y)
+        except TypeError:
+            target = None
+        if not isinstance(w, float) or w != 1.0:
+            check_number("w", w, 0.0, LARGEST_WEIGHT)
+        if target is None or not self._straight_with_weight:
+            self.learn_rows(encoder, [x], [y], w)
+            return
+        weight = 1.0 if w == 1.0 and self._straight else self._class_weights.weight(self._labels.of_target(target), w)
+        if self._learner.learn(encoder, x, target, weight):
+            forget_idle_names(self._learner, self._vocabulary)
+        self._forget()
+
+    def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Met:
+        """Learn, and say what was found of each example before."""
+        labels, exchanged, targets = targets_many(self._labels, y)
+        check_lengths("labels", len(targets), n_rows(rows))
+        weights, counts = self._class_weights.weights_many(targets, labels.of_target, w)
+        n_before = self._learner.n_iterations
+        if exchanged:
+            self._learner.negate()
+        try:
+            met = self._learn_targets(encoder, rows, labels, targets, weights)
+        except PartlyLearnedError as error:
+            learned = [labels.of_target(target) for target in targets[: error.n_learned].tolist()]
+            labels, also_exchanged = self._labels.with_labels(learned)
+            if exchanged != also_exchanged:
+                self._learner.negate()
+            self._labels, self._class_weights.counts = labels, self._class_weights.counts_with(learned)
+            raise
+        except BaseException:
+            if self._learner.n_iterations > n_before:  # interrupted on the way: what was learned stays
+                self._labels, self._class_weights.counts = labels, counts
+            elif exchanged:
+                self._learner.negate()
+            raise
+        self._labels, self._class_weights.counts = labels, counts
+        return met
+
+    def meet_rows(self, encoder: Encoder, rows: Any) -> Met:
+        """What is found of each example."""
+        return Met(*self._learner.predict_learn_many(encoder, rows))
+
+    def margin_of(self, encoder: Encoder, x: Any) -> Any:
+        return self._learner.margin(encoder, x)
+
+    def label_of(self, margin: Any) -> Any:
+        return self._labels.label(margin)
+
+    def probabilities_of(self, margin: Any) -> dict[Any, float]:
+        calibrated = self._learner.slope if self._learner.several else self._learner.probability(margin)
+        return self._labels.probabilities(margin, calibrated, self._n_learned)
+
+    def score_of(self, margin: Any) -> Any:
+        columns = self._columns()
+        return margin if columns is None else {of: float(margin[column]) for of, column in columns.items()}
+
+    def predictions_of(self, met: Met) -> Predictions:
+        decided = met.margins if met.decided is None else met.decided
+        classes, probabilities = self._labels.probabilities_many(met.margins, met.calibrated, self._n_learned)
+        return Predictions(self._labels.labels_many(decided), classes, probabilities, met.margins)
+
+    # What an estimator may change.
+
+    def _learn_targets(
+        self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
+    ) -> Met:
+        """Learn rows with the targets of these labels, which are taken over after."""
+        return Met(*self._learn_blocks(encoder, rows, targets, weights))
+
+    def _learn_blocks(
+        self, encoder: Encoder, rows: Any, targets: Floats, weights: Floats | None
+    ) -> tuple[Floats, Floats]:
+        """Learn; the margin of each row before, −inf in columns to come, and what calibrates it."""
+        done, n = 0, len(targets)
+        end = n  # first all at once, since all are to be checked before any is learned
+        parts: list[tuple[Floats, Floats]] = []
+        while not parts or done < n:
+            these, block = some_rows(rows, done, end), slice(done, end)
+            block_weights = None if weights is None else weights[block]
+            parts.append(self._learner.predict_learn_many(encoder, these, targets[block], block_weights))
+            # The engine stops after an example with which there are too many features, or names.
+            self._forget()
+            if encoder.is_crowded(self._learner.n_held):
+                forget_idle_names(self._learner, self._vocabulary)
+            done += len(parts[-1][0])
+            end = min(done + READ_AGAIN, n)
+        return joined(parts)
+
+    def _forget(self) -> None:
+        if self.max_features is not None:
+            forget_least(self._learner, self._vocabulary, self.max_features, self._importance)
+
+    def _importance(self, state: Mapping[str, Any]) -> Floats:
+        """Of each feature in a state, where there is a `max_features`: the least are forgotten first."""
         raise NotImplementedError
-
-    def _learn_many(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Outcomes:
-        """Learn, and say what was predicted for each row before it was learned."""
-        raise NotImplementedError
-
-    def _predict_one(self, encoder: Encoder, x: Any) -> Any:
-        raise NotImplementedError
-
-    def _predict_proba_one(self, encoder: Encoder, x: Any) -> dict[Any, float]:
-        raise NotImplementedError
-
-    def _decision_function_one(self, encoder: Encoder, x: Any) -> Any:
-        raise NotImplementedError
-
-    def _predict_many(self, encoder: Encoder, rows: Any) -> NDArray[Any]:
-        raise NotImplementedError
-
-    def _predict_proba_many(self, encoder: Encoder, rows: Any) -> tuple[tuple[Label, ...], Floats]:
-        raise NotImplementedError
-
-    def _decision_function_many(self, encoder: Encoder, rows: Any) -> Floats:
-        raise NotImplementedError
-
-    # The state as data, for files.
-
-    def _to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
-        state = self._learner.get_state()
-        arrays = {name: state.pop(name) for name in list(state) if isinstance(state[name], np.ndarray)}
-        values = {
-            "parameters": pack_parameters(self),
-            **self._labels_to_state(),
-            "learner": state,
-        }
-        if self.class_weight == "balanced":
-            values["label_counts"] = [[pack(label), count] for label, count in self._label_counts.items()]
-        return arrays, self._vocabulary.names, values
-
-    @classmethod
-    def _from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
-        model = cls(**unpack_parameters(values["parameters"]))
-        state = {**arrays, **values["learner"]}
-        model._labels_from_state(values)
-        if model.class_weight == "balanced":
-            model._label_counts = label_counts(values["label_counts"], model.classes)
-        model._check_state(state, names)
-        model._vocabulary = Vocabulary(names)
-        model._learner.set_state(state)
-        return model
-
-    def _labels_to_state(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def _labels_from_state(self, values: Any) -> None:
-        """Take over the labels; raise a ValueError or a TypeError if they cannot be."""
-        raise NotImplementedError
-
-    def _check_state(self, state: Mapping[str, Any], names: list[Any]) -> None:
-        """Raise a ValueError or a TypeError if the learner cannot have been in this state."""
-        raise NotImplementedError
-
-    @property
-    def classes(self) -> tuple[Label | None, ...]:
-        raise NotImplementedError
-
-    @property
-    def n_iterations(self) -> int:
-        raise NotImplementedError
-
-    @property
-    def weights(self) -> Any:
-        raise AttributeError(f"{type(self).__name__} has no weights")
-
-    @property
-    def intercept(self) -> Any:
-        raise AttributeError(f"{type(self).__name__} has no intercept")
-
-    def _probabilities_of_only(self, label: Label) -> dict[Any, float]:
-        """While one label has been met: what is left is for those to come."""
-        known = rule_of_succession(self._n_learned)
-        return {label: known, None: 1.0 - known}
 
     @property
     def _n_learned(self) -> int:
         """How many examples were learned, or nearly; exact where every example is a step."""
-        raise NotImplementedError
+        return self._learner.n_iterations
 
-    # Weights of examples.
+    # The state as data, for files.
 
-    def _weights_many(
-        self, marks: NDArray[Any], label_of: Callable[[Any], Label], w: float | Iterable[float]
-    ) -> tuple[Floats | None, Mapping[Label, int]]:
-        """The weight of each example times that of its label, given by a mark, or `None` where all are 1; and how many
-        examples there are of each label once these are learned, where that matters.
-        """
-        if isinstance(w, (int, float)) and w == 1.0 and self.class_weight is None:
-            return None, self._label_counts
-        each = list(w) if isinstance(w, Iterable) else [w] * len(marks)
-        check_lengths("weights", len(each), len(marks))
-        labels = [label_of(mark) for mark in marks.tolist()]
-        if self.class_weight == "balanced":
-            of_labels, counts = balanced_weights(labels, self._label_counts)
-            pairs = zip(of_labels, each, strict=True)
-            return np.array([of_label * plain_weight(weight) for of_label, weight in pairs], np.float64), counts
-        weights = [self._weight(label, weight) for label, weight in zip(labels, each, strict=True)]
-        return np.array(weights, np.float64), self._label_counts
+    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
+        state = self._learner.get_state()
+        arrays = {name: state.pop(name) for name in list(state) if isinstance(state[name], np.ndarray)}
+        values = {"parameters": pack_parameters(self), "labels": self._labels.get_state(), "learner": state}
+        if not self._class_weights.is_fixed:
+            values["label_counts"] = self._class_weights.get_state()
+        return arrays, self._vocabulary.names, values
 
-    def _weight(self, label: Label, w: Any) -> float:
-        of_label = self.class_weight.get(label, 1.0) if isinstance(self.class_weight, Mapping) else 1.0
-        return of_label * plain_weight(w)
+    @classmethod
+    def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
+        model = cls(**unpack_parameters(values["parameters"]))
+        model._take_state({**arrays, **values["learner"]}, names, values)
+        return model
 
-
-def plain_weight(w: Any) -> float:
-    check_number("w", w, 0.0, LARGEST_WEIGHT)
-    return float(w)
-
-
-def balanced_weights(labels: Iterable[Label], counts: Mapping[Label, int]) -> tuple[list[float], dict[Label, int]]:
-    """The weight N / (K · n) of each example, with N examples of K labels so far and n of its own, itself included;
-    and the new counts.
-    """
-    counts = dict(counts)
-    n = sum(counts.values())
-    weights = []
-    for label in labels:
-        n += 1
-        counts[label] = counts.get(label, 0) + 1
-        weights.append(n / (len(counts) * counts[label]))
-    return weights, counts
+    def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
+        """Take over what a file says; raise a ValueError, TypeError or LookupError if it cannot have been written."""
+        self._labels.set_state(values["labels"])
+        if not self._class_weights.is_fixed:
+            self._class_weights.set_state(values["label_counts"], self.classes)
+        columns = self._columns()
+        state = self._learner.declaration.with_columns(state)
+        self._learner.declaration.check(state, names, columns=1 if columns is None else len(columns))
+        if self.max_features is not None and (state["keys"] != INTERCEPT).sum() > self.max_features:
+            raise ValueError(f"there are more features than max_features={self.max_features}")
+        self._vocabulary = Vocabulary(names)
+        self._learner.set_state(state)
 
 
-def label_counts(packed: Any, labels: Iterable[Label | None]) -> dict[Label, int]:
-    """Counts of labels as they were written.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If they cannot be.
-    """
-    counts = {unpack(label): count for label, count in packed}
-    if len(counts) < len(packed) or not counts.keys() <= set(labels):
-        raise ValueError(f"there are counts of {[*counts]}, which are not the labels")
-    for label, count in counts.items():
-        check_integer(f"the count of {label!r}", count, 1, (1 << 53) - 1)
-    return counts
-
-
-def check_class_weight(class_weight: Any) -> None:
-    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
-        return
-    if not isinstance(class_weight, Mapping):
-        raise TypeError(
-            f"class_weight is {class_weight!r}; it must be a dict from label to weight, 'balanced', or None"
-        )
-    for label, weight in class_weight.items():
-        check_label(label)
-        check_number(f"class_weight[{label!r}]", weight, 0.0, LARGEST_WEIGHT)
+def joined(parts: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    """The margins and what calibrates them, of several blocks; later ones may have more columns."""
+    if len(parts) == 1:
+        return parts[0]
+    if parts[0][0].ndim == 1:
+        margins = np.concatenate([margins for margins, _ in parts])
+    else:
+        margins = np.full((sum(len(part) for part, _ in parts), max(part.shape[1] for part, _ in parts)), -np.inf)
+        done = 0
+        for part, _ in parts:
+            margins[done : done + len(part), : part.shape[1]] = part
+            done += len(part)
+    return margins, np.concatenate([calibrated for _, calibrated in parts])

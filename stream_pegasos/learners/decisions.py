@@ -5,12 +5,64 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stream_pegasos.common.checks import LARGEST_SUM, check_integer, check_number
+import numpy as np
+from numpy.typing import NDArray
 
+from stream_pegasos.common.checks import check_integer, check_number, check_share
+
+__all__ = ["Decision"]
+
+# A margin, and whatever else is kept of margins, may be this large.
+LARGEST_MARGIN = 1e307
 # The cut aims at this share of the rate, since where chance takes more than the rate allows nothing more is flagged.
 AIM = 0.9
 # The cut follows about as many negatives as were flagged this often at the rate.
 MEMORY = 10.0
+
+
+class Decision:
+    """Whether the positive label is predicted: where its probability is above a threshold, and a limit of false
+    positives, if there is one, allows it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not between 0 and 1.
+    """
+
+    def __init__(self, threshold: float = 0.5, max_false_positive_rate: float | None = None) -> None:
+        check_share("threshold", threshold)
+        if max_false_positive_rate is not None:
+            check_share("max_false_positive_rate", max_false_positive_rate)
+        self.threshold = threshold
+        self.control = None if max_false_positive_rate is None else FalsePositiveControl(float(max_false_positive_rate))
+
+    @property
+    def is_by_margin(self) -> bool:
+        """Whether the sign of the margin decides, as the probability is above one half exactly where it is above 0."""
+        return self.control is None and self.threshold == 0.5
+
+    def allows(self, margins: Any, probabilities: Any) -> Any:
+        """Whether the positive label is predicted, of one example or of each of several."""
+        positive = probabilities > self.threshold
+        return positive if self.control is None else positive & self.control.allows(margins)
+
+    def learn(self, margin: float, flagged: bool, sign: float) -> None:
+        """Take note of what was predicted of an example with that sign."""
+        if self.control is not None and sign < 0.0:
+            self.control.learn(margin, flagged)
+
+    def in_turn(self, margins: Any, probabilities: Any, signs: Any, n_undecided: int) -> NDArray[np.bool_]:
+        """Decide and learn one after the other; the first ones, for which nothing is to be decided yet, count nothing."""
+        if self.control is None:
+            return self.allows(margins, probabilities)  # type: ignore[no-any-return]
+        positive = np.zeros(len(signs), bool)
+        rows = zip(margins.tolist(), probabilities.tolist(), signs.tolist(), strict=True)
+        for i, (margin, probability, sign) in enumerate(rows):
+            if i >= n_undecided:
+                positive[i] = self.allows(margin, probability)
+                self.learn(margin, bool(positive[i]), sign)
+        return positive
 
 
 class FalsePositiveControl:
@@ -60,7 +112,7 @@ class FalsePositiveControl:
         """
         check_integer("n_negatives", state["n_negatives"], 0, (1 << 53) - 1)
         check_integer("n_flagged", state["n_flagged"], 0, int(self.rate * state["n_negatives"]))
-        check_number("cut", state["cut"], -LARGEST_SUM, LARGEST_SUM)
-        check_number("scale", state["scale"], 0.0, LARGEST_SUM)
+        check_number("cut", state["cut"], -LARGEST_MARGIN, LARGEST_MARGIN)
+        check_number("scale", state["scale"], 0.0, LARGEST_MARGIN)
         self.n_negatives, self.n_flagged = state["n_negatives"], state["n_flagged"]
         self.cut, self.scale = float(state["cut"]), float(state["scale"])

@@ -1,8 +1,8 @@
-"""The binary learner with a kernel over feature dicts."""
+"""The classifier with a kernel over feature dicts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -13,14 +13,13 @@ from stream_pegasos.common.checks import (
     LARGEST_L2,
     SMALLEST_L2,
     check_integer,
-    check_kernel_state,
     check_number,
     check_one_of,
 )
-from stream_pegasos.engine import Encoder, kernel_learner
-from stream_pegasos.learners.binary import BinaryClassifier
-from stream_pegasos.learners.classifier import ClassWeight, Floats, Outcomes
-from stream_pegasos.learners.labels import Label, Labels
+from stream_pegasos.engine import Encoder, KernelLearner, kernel_learner
+from stream_pegasos.learners.class_weights import ClassWeight
+from stream_pegasos.learners.classifier import Classifier, Floats, Met
+from stream_pegasos.learners.labels import Classes, Label, TwoClasses
 
 __all__ = ["KernelPegasosClassifier"]
 
@@ -29,7 +28,7 @@ Kernel = Callable[[dict[Any, float], dict[Any, float]], float]
 KERNELS = ("linear", "polynomial", "rbf", "cosine")
 
 
-class KernelPegasosClassifier(BinaryClassifier):
+class KernelPegasosClassifier(Classifier):
     """Support vector machine with a kernel, trained by Pegasos, one example at a time.
 
     The weights are never formed: at step t they are w = 1/(λ(t + t0)) Σ α y φ(x) over the examples that violated the
@@ -119,6 +118,7 @@ class KernelPegasosClassifier(BinaryClassifier):
 
     """
 
+    _learner: KernelLearner
     _linear = False
 
     def __init__(
@@ -158,11 +158,12 @@ class KernelPegasosClassifier(BinaryClassifier):
         self.pos_label = pos_label
         merge = kernel == "rbf" and budget_maintenance != "removal"
         arguments = (float(gamma), float(coef0), int(degree), int(budget or 0), merge)
-        self._set_up(kernel_learner(float(l2), float(t0), kernel, *arguments))
+        learner = kernel_learner(float(l2), float(t0), kernel, *arguments)
+        self._set_up(learner, TwoClasses(pos_label), class_weight)
 
     @property
     def support_vectors(self) -> list[dict[Any, float]]:
-        with self._lock:
+        with self.lock:
             state = self._learner.get_state()
             names = [self._vocabulary.name(key) for key in state["keys"].tolist()]
         items = list(zip(names, state["values"].tolist(), strict=True))
@@ -171,21 +172,18 @@ class KernelPegasosClassifier(BinaryClassifier):
 
     @property
     def dual_coef(self) -> NDArray[np.float64]:
-        with self._lock:
+        with self.lock:
             return self._learner.get_state()["coefficients"]  # type: ignore[no-any-return]
 
-    def _learn_signs(
-        self, encoder: Encoder, rows: Any, labels: Labels, signs: Floats, weights: Floats | None
-    ) -> Outcomes:
+    def _learn_targets(
+        self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
+    ) -> Met:
         if self.kernel in ("linear", "rbf", "cosine"):
-            return super()._learn_signs(encoder, rows, labels, signs, weights)
+            return super()._learn_targets(encoder, rows, labels, targets, weights)
         before, names = self._learner.get_state(), self._vocabulary.names
         try:
-            return super()._learn_signs(encoder, rows, labels, signs, weights)
+            return super()._learn_targets(encoder, rows, labels, targets, weights)
         except BaseException:  # perhaps of the kernel's, which may fail for an example in the middle
             self._learner.set_state(before)
             self._vocabulary.set_names(names)
             raise
-
-    def _check_state(self, state: Mapping[str, Any], names: list[Any]) -> None:
-        check_kernel_state(state, names, self.budget)

@@ -1,4 +1,4 @@
-"""Which of two labels is the positive one."""
+"""The labels of a model: which of two is the positive one, or what number each of several has."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.engine import signs_of
+from stream_pegasos.learners.persistence import pack, unpack
+
 Label = bool | int | str
+Floats = NDArray[np.float64]
 
 
 @dataclass
-class Labels:
-    """The labels of a binary model, as the stream brings them.
+class TwoClasses:
+    """The labels of a model of two classes, as the stream brings them; a margin above 0 is for the positive one.
 
     The positive label is `True`, 1 beside 0 or −1, or "true" beside "false"; with other labels the first one met is the
     negative one. `pos_label` decides otherwise. With `needs_positive` one of the two has to, as a decision rests on it.
@@ -27,8 +31,10 @@ class Labels:
     negative: Label | None = None
     positive: Label | None = None
     met: bool = False  # whether any label has been met
-    signs: dict[Any, float] = field(default_factory=dict)  # of the labels met
-    known: tuple[Label, ...] = ()  # the labels that can be predicted, the negative one first
+    targets: dict[Any, float] = field(default_factory=dict)  # the sign of each label met
+    known: tuple[Label, ...] = ()  # the labels that have a probability, the negative one first
+    choices: tuple[Label | None, ...] = ()  # those that can be predicted
+    limited: bool = False  # whether the positive one is predicted only once the negative one is known
 
     def __post_init__(self) -> None:
         if self.pos_label is not None and self.positive is None:
@@ -38,19 +44,66 @@ class Labels:
         self._settle()
 
     def _settle(self) -> None:
-        """Bring `signs` and `known` in line with the labels."""
+        """Bring `targets` and `known` in line with the labels."""
         pairs = ((self.negative, -1.0), (self.positive, 1.0))
         there = {label: sign for label, sign in pairs if label is not None}
-        self.signs = there if self.met else {}
+        self.targets = there if self.met else {}
         # Two as soon as they are known; before anything is learned, False and True are River's convention.
         if len(there) == 2 or self.met:
             self.known = tuple(there)
         else:
             self.known = (False, True) if self.pos_label is None else ()
+        only_positive = self.limited and self.known == (self.positive,)
+        self.choices = (None,) if only_positive or not self.known else self.known
 
-    def of_sign(self, sign: float) -> Label:
+    @property
+    def classes(self) -> tuple[Label | None, Label | None]:
+        """The negative and the positive label, each `None` as long as it is unknown."""
+        return self.negative, self.positive
+
+    def of_target(self, sign: float) -> Label:
         """The positive label for 1, the negative one for −1; of labels that have been met."""
         return self.positive if sign > 0.0 else self.negative  # type: ignore[return-value]
+
+    def label(self, margin: float) -> Label | None:
+        """The label that is predicted, for a margin or for whether the positive one is."""
+        return self.choices[-1 if margin > 0.0 else 0]
+
+    def labels_many(self, margins: NDArray[Any]) -> NDArray[Any]:
+        """The same of several."""
+        positive = margins > 0.0
+        numbers = positive.astype(np.intp) if len(self.choices) == 2 else np.zeros_like(positive, np.intp)
+        found: NDArray[Any] = label_array(self.choices)[numbers]
+        return found
+
+    def probabilities(self, margin: float, probability: float, n_learned: int) -> dict[Any, float]:
+        """The probability of each label, given that of the positive one."""
+        if len(self.known) == 2:
+            return {self.known[0]: 1.0 - probability, self.known[1]: probability}
+        # Before anything is learned pos_label is as probable as what it will stand beside.
+        return probabilities_of_only(self.known[0], n_learned) if self.known else {None: 0.5, self.positive: 0.5}
+
+    def probabilities_many(
+        self, margins: Floats, probabilities: Floats, n_learned: int
+    ) -> tuple[tuple[Label | None, ...], Floats]:
+        """The labels, and the probabilities of each example."""
+        if len(self.known) == 2:
+            return self.known, np.array([1.0 - probabilities, probabilities]).T
+        only = self.probabilities(0.0, 0.5, n_learned)
+        return tuple(only), np.full((len(margins), len(only)), list(only.values()))
+
+    def get_state(self) -> Any:
+        return {"negative": pack(self.negative), "positive": pack(self.positive), "met": self.met}
+
+    def set_state(self, state: Any) -> None:
+        """Take over labels met elsewhere.
+
+        Raises
+        ------
+        LookupError, TypeError, ValueError
+            If they cannot have been met.
+        """
+        self.restore(unpack(state["negative"]), unpack(state["positive"]), state["met"])
 
     def restore(self, negative: Label | None, positive: Label | None, met: bool) -> None:
         """Take over labels met elsewhere.
@@ -68,7 +121,7 @@ class Labels:
         self.negative, self.positive, self.met = negative, positive, met
         self._settle()
 
-    def with_labels(self, y: Any) -> tuple[Labels, bool]:
+    def with_labels(self, y: Any) -> tuple[TwoClasses, bool]:
         """Labels that know those in `y` too, and whether positive and negative have been exchanged for it.
 
         Raises
@@ -81,10 +134,10 @@ class Labels:
             If one is a third label.
         """
         new, exchanged = copy.copy(self), False
-        new.signs = dict(self.signs)
+        new.targets = dict(self.targets)
         for given in distinct(y):
             label = check_label(given)
-            if label not in new.signs:
+            if label not in new.targets:
                 exchanged ^= new._meet(label)
         return new, exchanged
 
@@ -98,7 +151,7 @@ class Labels:
             if self.negative is not None and self.positive is not None:
                 raise ValueError(
                     f"label {label!r} is a third one beside {self.negative!r} and {self.positive!r}; this model is "
-                    "binary: for several classes use MulticlassPegasosClassifier, for ordered ones "
+                    "binary: for several classes use PegasosClassifier(multi_class='crammer_singer'), for ordered ones "
                     "OrdinalPegasosClassifier"
                 )
             if isinstance(label, bool) and not self.met and self.positive is None:
@@ -157,37 +210,131 @@ def written_like(label: Label, other: Label | None) -> Label:
 TRUTHS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
 
 
-def rule_of_succession(n: int) -> float:
-    """The probability of a label that all of n examples had; it leaves room for one that has not come (Laplace)."""
-    return (n + 1) / (n + 2)
+def probabilities_of_only(label: Label, n_learned: int) -> dict[Any, float]:
+    """Where one label has been met, in all of n examples: Laplace's rule of succession leaves room for those to come."""
+    probability = (n_learned + 1) / (n_learned + 2)
+    return {label: probability, None: 1.0 - probability}
 
 
 @dataclass
 class Classes:
-    """The labels of a model of any number of classes, in the order in which they came."""
+    """The labels of a model of any number of classes, in the order in which they came; the largest margin decides."""
 
     known: tuple[Label, ...] = ()
-    numbers: dict[Any, int] = field(default_factory=dict)
+    targets: dict[Any, float] = field(default_factory=dict)  # the number of each label
 
-    def number(self, y: Any) -> int | None:
-        """The number of a label, `None` if it is not known."""
-        try:
-            return self.numbers.get(y)
-        except TypeError:  # not even hashable
-            return None
+    @property
+    def classes(self) -> tuple[Label, ...]:
+        return self.known
 
-    def with_labels(self, y: list[Any]) -> Classes:
-        """Classes that know the labels in `y` too.
+    def of_target(self, number: float) -> Label:
+        return self.known[int(number)]
+
+    def with_labels(self, y: Any) -> tuple[Classes, bool]:
+        """Classes that know the labels in `y` too; nothing is ever exchanged for that.
 
         Raises
         ------
         TypeError
             If one is no bool, int or str.
         """
-        numbers = dict(self.numbers)
+        targets = dict(self.targets)
         for given in distinct(y):
-            numbers.setdefault(check_label(given), len(numbers))
-        return self if len(numbers) == len(self.numbers) else Classes(tuple(numbers), numbers)
+            targets.setdefault(check_label(given), float(len(targets)))
+        return (self if len(targets) == len(self.targets) else Classes(tuple(targets), targets)), False
+
+    def label(self, margins: Floats) -> Label | None:
+        """The label that is predicted."""
+        return self.known[margins.argmax()] if len(margins) else None
+
+    def labels_many(self, margins: Floats) -> NDArray[Any]:
+        """The labels that are predicted; `None` where every class was yet to come."""
+        choices = label_array((*self.known[: margins.shape[1]], None))
+        best = margins.argmax(axis=1) if margins.shape[1] else np.zeros(len(margins), np.intp)
+        is_known = np.isfinite(margins).any(axis=1)
+        if is_known.all():
+            choices = label_array(self.known[: margins.shape[1]]) if margins.shape[1] else choices
+        found: NDArray[Any] = choices[np.where(is_known, best, -1)]
+        return found
+
+    def probabilities_many(
+        self, margins: Floats, slopes: Floats, n_learned: int
+    ) -> tuple[tuple[Label | None, ...], Floats]:
+        """The labels, and the probabilities of each example."""
+        if margins.shape[1] == 1:
+            only = probabilities_of_only(self.known[0], n_learned)
+            return tuple(only), np.full((len(margins), 2), list(only.values()))
+        return self.known[: margins.shape[1]], softmax(margins, slopes)
+
+    def probabilities(self, margins: Floats, slope: float, n_learned: int) -> dict[Any, float]:
+        """The probability of each label."""
+        if len(margins) == 1:
+            return probabilities_of_only(self.known[0], n_learned)
+        # Another thread may just have met a class that has no column yet.
+        return dict(zip(self.known, softmax(margins, np.array(slope)).tolist(), strict=False))
+
+    def get_state(self) -> Any:
+        return [pack(label) for label in self.known]
+
+    def set_state(self, state: Any) -> None:
+        """Take over labels met elsewhere.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If they cannot have been met.
+        """
+        labels = [unpack(label) for label in state]
+        met, _ = Classes().with_labels(labels)
+        if list(met.known) != labels:
+            raise ValueError("the labels are not as they were written")
+        self.known, self.targets = met.known, met.targets
+
+
+def softmax(margins: Floats, slopes: Floats) -> Floats:
+    """Probabilities proportional to exp(slope · margin), of an example or, row by row, of several."""
+    if not margins.shape[-1]:
+        return margins
+    # Before any class was there every margin is −inf, and no label has a probability.
+    largest = margins.max(axis=-1, keepdims=True)
+    with np.errstate(invalid="ignore", over="ignore"):
+        terms = np.exp(slopes[..., np.newaxis] * (margins - largest))
+    total = terms.sum(axis=-1, keepdims=True)
+    probabilities: Floats = np.divide(terms, total, out=np.zeros_like(terms), where=total > 0.0)
+    return probabilities
+
+
+def targets_many(known: TwoClasses | Classes, y: Any) -> tuple[TwoClasses | Classes, bool, Floats]:
+    """The classes with any new labels in `y`, whether that exchanged positive and negative, and the target of each.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `with_labels` does.
+    """
+    if isinstance(known, TwoClasses) and isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biuf":
+        classes, exchanged = known.with_labels(first_labels(y))
+        return classes, exchanged, np.where(y == classes.positive, 1.0, -1.0)
+    given = label_list(y)
+    try:
+        targets = signs_of(given, known.targets)
+    except TypeError:  # some are not even hashable, which with_labels says of them by name
+        targets = None
+    if targets is not None:
+        return known, False, targets
+    new, exchanged = known.with_labels(given)
+    targets = signs_of(given, new.targets)
+    assert targets is not None
+    return new, exchanged, targets
+
+
+def first_labels(y: NDArray[Any]) -> list[Any]:
+    """The distinct labels in the order of their first places, up to a third, which is one too many."""
+    labels: list[Any] = []
+    while len(y) and len(labels) < 3:
+        labels.append(y[0].item())
+        y = y[y != y[0]]
+    return labels
 
 
 def distinct(y: Iterable[Any]) -> Iterable[Any]:

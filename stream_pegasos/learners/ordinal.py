@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import (
-    LARGEST_SUM,
     LARGEST_WEIGHT,
     check_bool,
     check_integer,
     check_lengths,
-    check_multi_state,
     check_number,
+    check_step_parameters,
 )
-from stream_pegasos.engine import Encoder
+from stream_pegasos.engine import Encoder, PegasosLearner
 from stream_pegasos.features.frames import n_rows, some_rows
-from stream_pegasos.learners.classifier import Floats, Outcomes
-from stream_pegasos.learners.labels import Label, check_label, label_array, label_list
+from stream_pegasos.learners.classifier import Classifier, Floats, Met, Predictions
+from stream_pegasos.learners.labels import Classes, check_label, label_array, label_list, probabilities_of_only
 from stream_pegasos.learners.persistence import pack, unpack
-from stream_pegasos.learners.several import SeveralClassifier
 
 __all__ = ["OrdinalPegasosClassifier"]
 
 Pattern = tuple[bool, ...]
 Counts = list[float]  # by label, in order
+LARGEST_COUNT_OF_LABEL = 1e307
 
 
-class OrdinalPegasosClassifier(SeveralClassifier):
+class Block(NamedTuple):
+    """What was found of examples between which no label was new."""
+
+    classes: tuple[int, ...]
+    pairs: tuple[tuple[int, int], ...]
+    margins: Floats  # with a column a pair
+    probabilities: list[list[float]]  # of each class
+    predicted: list[int | None]
+
+
+class OrdinalPegasosClassifier(Classifier):
     """Linear support vector machines for ordered classes: one for each pair of neighbouring labels, trained by Pegasos.
 
     The machine for the labels (0, 1) learns from the examples of these two alone, that for (1, 2) from those, and so
@@ -96,6 +105,15 @@ class OrdinalPegasosClassifier(SeveralClassifier):
 
     """
 
+    capabilities = frozenset(["weights", "several classes"])
+    _learner: PegasosLearner
+    _labels: Classes
+    _watched = True  # by the counts of patterns
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        return self._labels.known  # type: ignore[return-value]
+
     def __init__(
         self,
         l2: float = 1e-4,
@@ -105,106 +123,143 @@ class OrdinalPegasosClassifier(SeveralClassifier):
         fit_intercept: bool = False,
         intercept_scaling: float = 1.0,
     ) -> None:
-        self._set_up(l2, batch_size, t0, project, fit_intercept, intercept_scaling, joint=False)
+        check_step_parameters(l2, batch_size, t0, project, fit_intercept, intercept_scaling)
+        self.l2 = l2
+        self.batch_size = batch_size
+        self.t0 = t0
+        self.project = project
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        learner = PegasosLearner(
+            float(l2),
+            int(batch_size),
+            float(t0),
+            bool(project),
+            float(intercept_scaling) if fit_intercept else 0.0,
+            reduction="pairs",
+        )
+        self._set_up(learner, Classes())
         self._frequencies: Counts = []
         self._patterns: dict[Pattern, Counts] = {}
         self._arrange({}, [])
 
-    def _arrange(self, columns: dict[tuple[int, int], int], labels: list[int]) -> None:
+    def _arrange(self, pairs: dict[tuple[int, int], int], labels: list[int]) -> None:
         """Take over the labels met, in order, and the column of each pair of neighbours."""
-        self._columns, self._labels = columns, labels
-        self._numbers = {label: i for i, label in enumerate(labels)}
-        self._signs = np.zeros((len(labels), len(columns)))
-        for (lower, higher), column in columns.items():
-            self._signs[self._numbers[lower], column] = -1.0
-            self._signs[self._numbers[higher], column] = 1.0
+        self._pairs = pairs
+        self._labels = Classes(tuple(labels), {label: float(i) for i, label in enumerate(labels)})
+        signs = np.zeros((len(labels), len(pairs)))
+        for (lower, higher), column in pairs.items():
+            signs[labels.index(lower), column], signs[labels.index(higher), column] = -1.0, 1.0
+        self._learner.signs = signs
 
-    @property
-    def classes(self) -> tuple[int, ...]:
-        return tuple(self._labels)
+    def _columns(self) -> dict[Any, int]:
+        return self._pairs
 
-    def _column_names(self) -> dict[tuple[int, int], int]:
-        return self._columns
+    def check_labels(self, y: Iterable[Any]) -> None:
+        for label in label_list(y):
+            check_integer_label(label)
 
-    def _learn_one(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
+    def learn_row(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
         check_number("w", w, 0.0, LARGEST_WEIGHT)
-        self._learn_many(encoder, [x], [y], w)
+        self.learn_rows(encoder, [x], [y], w)
 
-    def _learn_many(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Outcomes:
-        """The label predicted for each row before it is learned."""
+    def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Met:
         labels = [check_integer_label(label) for label in label_list(y)]
         check_lengths("labels", len(labels), n_rows(rows))
-        weights, _ = self._weights_many(np.array(labels), int, w)
+        weights, _ = self._class_weights.weights_many(np.array(labels), int, w)
         # The machines change where a label is new; a piece of the rows goes up to there.
-        starts = [labels.index(label) for label in dict.fromkeys(labels) if label not in self._numbers]
+        starts = [labels.index(label) for label in dict.fromkeys(labels) if label not in self._labels.targets]
         if starts:
-            self._decision_function_many(encoder, rows)  # whatever is wrong has to show before the first piece
-        predicted: list[Any] = []
+            self.meet_rows(encoder, rows)  # whatever is wrong has to show before the first piece
+        blocks: list[Block] = []
         for begin, end in pairwise([*dict.fromkeys([0, *starts]), len(labels)]):
             piece = (labels[begin:end], None if weights is None else weights[begin:end])
-            predicted += self._learn_piece(encoder, some_rows(rows, begin, end), *piece)
-        return Outcomes(label_array(predicted))
+            blocks += self._learn_piece(encoder, some_rows(rows, begin, end), *piece)
+        return self._met(blocks)
 
-    def _learn_piece(self, encoder: Encoder, rows: Any, labels: list[int], weights: Floats | None) -> list[Any]:
+    def _learn_piece(self, encoder: Encoder, rows: Any, labels: list[int], weights: Floats | None) -> list[Block]:
         """Rows of which the first alone may have a new label."""
-        predicted = []
-        if labels and labels[0] not in self._numbers:
-            before = self._learner.predict_learn_many(encoder, some_rows(rows, 0, 1))[0][0]
-            predicted.append(self._decide(before))
-            self._meet(labels[0])
-        numbers = [self._numbers[label] for label in labels]
-        margins = self._learn_rows(encoder, rows, np.array(numbers, np.int64), weights, self._signs)
+        blocks = []
+        if labels and labels[0] not in self._labels.targets:
+            margins, _ = self._learner.predict_learn_many(encoder, some_rows(rows, 0, 1))
+            blocks.append(self._block(margins))
+            self._add_label(labels[0])
+        targets = [self._labels.targets[label] for label in labels]
+        margins, _ = self._learn_blocks(encoder, rows, np.array(targets), weights)
         each = [1.0] * len(labels) if weights is None else weights.tolist()
-        for i, (pattern, number) in enumerate(zip(map(tuple, (margins > 0.0).tolist()), numbers, strict=True)):
-            if i == len(predicted):
-                predicted.append(self._likeliest(self._counts(pattern)))
+        block = self._block(margins[:0])
+        for i, (pattern, target) in enumerate(zip(map(tuple, (margins > 0.0).tolist()), targets, strict=True)):
+            if i >= len(blocks):
+                self._predict_into(block, pattern)
             if pattern not in self._patterns:
-                self._patterns[pattern] = [0.0] * len(self._labels)
-            self._patterns[pattern][number] += each[i]
-            self._frequencies[number] += each[i]
-        return predicted
+                self._patterns[pattern] = [0.0] * len(self.classes)
+            self._patterns[pattern][int(target)] += each[i]
+            self._frequencies[int(target)] += each[i]
+        return [*blocks, block._replace(margins=margins[len(blocks) :, list(self._pairs.values())])]
 
-    def _meet(self, label: int) -> None:
+    def _block(self, margins: Floats) -> Block:
+        """What is found of rows of margins, by column."""
+        block = Block(self.classes, tuple(self._pairs), margins[:, list(self._pairs.values())], [], [])
+        for row in margins:
+            self._predict_into(block, pattern_of(row))
+        return block
+
+    def _predict_into(self, block: Block, pattern: Pattern) -> None:
+        block.predicted.append(self._likeliest(self._counts(pattern)))
+        block.probabilities.append(shares(self._counts(pattern)))
+
+    def _met(self, blocks: list[Block]) -> Met:
+        """The blocks as one, with a column for each of the classes and pairs that there are now."""
+        n = sum(len(block.predicted) for block in blocks)
+        margins, probabilities = np.full((n, len(self._pairs)), -np.inf), np.zeros((n, len(self.classes)))
+        places = {of: i for i, of in enumerate([*self._pairs])}
+        done = 0
+        for block in blocks:
+            these = slice(done, done + len(block.predicted))
+            for column, pair in enumerate(block.pairs):
+                if pair in places:
+                    margins[these, places[pair]] = block.margins[:, column]
+            columns = [self.classes.index(label) for label in block.classes]
+            probabilities[these, columns] = np.array(block.probabilities).reshape(len(block.predicted), len(columns))
+            done = these.stop
+        return Met(margins, probabilities, label_array([label for block in blocks for label in block.predicted]))
+
+    def _add_label(self, label: int) -> None:
         """Make room for a label among its neighbours."""
-        columns, labels = dict(self._columns), sorted([*self._labels, label])
+        pairs, labels = dict(self._pairs), sorted([*self.classes, label])
         self._frequencies.insert(labels.index(label), 0.0)
         below, above = labels[: labels.index(label)][-1:], labels[labels.index(label) + 1 :][:1]
         if below and above:
-            columns[below[0], label] = columns.pop((below[0], above[0]))
-            self._learner.clear_column(columns[below[0], label])
+            pairs[below[0], label] = pairs.pop((below[0], above[0]))
+            self._learner.clear_column(pairs[below[0], label])
         elif below:
-            columns[below[0], label] = self._add_column()
+            pairs[below[0], label] = self._add_column()
         if above:
-            columns[label, above[0]] = self._add_column()
+            pairs[label, above[0]] = self._add_column()
         self._patterns = {}
-        self._arrange(dict(sorted(columns.items())), labels)
+        self._arrange(dict(sorted(pairs.items())), labels)
 
     def _add_column(self) -> int:
         self._learner.add_column()
         return self._learner.n_columns - 1
 
-    def _predict_one(self, encoder: Encoder, x: Any) -> Any:
-        return self._decide(self._learner.margins(encoder, x))
+    def meet_rows(self, encoder: Encoder, rows: Any) -> Met:
+        return self._met([self._block(self._learner.predict_learn_many(encoder, rows)[0])])
 
-    def _predict_proba_one(self, encoder: Encoder, x: Any) -> dict[Any, float]:
-        return self._probabilities(pattern_of(self._learner.margins(encoder, x)))
+    def label_of(self, margin: Any) -> Any:
+        return self._likeliest(self._counts(pattern_of(margin)))
 
-    def _decision_function_one(self, encoder: Encoder, x: Any) -> dict[tuple[int, int], float]:
-        margins = self._learner.margins(encoder, x)
-        return {pair: float(margins[column]) for pair, column in self._columns.items()}
+    def probabilities_of(self, margin: Any) -> dict[Any, float]:
+        if len(self.classes) == 1:
+            return probabilities_of_only(self.classes[0], self._n_learned)
+        return dict(zip(self.classes, shares(self._counts(pattern_of(margin))), strict=True))
 
-    def _predict_many(self, encoder: Encoder, rows: Any) -> NDArray[Any]:
-        margins = self._learner.predict_learn_many(encoder, rows)[0]
-        return label_array([self._decide(row) for row in margins])
-
-    def _predict_proba_many(self, encoder: Encoder, rows: Any) -> tuple[tuple[Label, ...], Floats]:
-        margins = self._learner.predict_learn_many(encoder, rows)[0]
-        each = [self._probabilities(pattern_of(row)) for row in margins]
-        labels = tuple(each[0]) if each else self.classes
-        return labels, np.array([list(one.values()) for one in each]).reshape(len(margins), len(labels))
-
-    def _decision_function_many(self, encoder: Encoder, rows: Any) -> Floats:
-        return self._learner.predict_learn_many(encoder, rows)[0][:, list(self._columns.values())]
+    def predictions_of(self, met: Met) -> Predictions:
+        if len(self.classes) == 1:
+            only = probabilities_of_only(self.classes[0], self._n_learned)
+            shape = (len(met.margins), 2)
+            return Predictions(met.decided, tuple(only), np.full(shape, list(only.values())), met.margins)  # type: ignore[arg-type]
+        return Predictions(met.decided, self.classes, met.calibrated, met.margins)  # type: ignore[arg-type]
 
     def _counts(self, pattern: Pattern) -> Counts:
         counts = self._patterns.get(pattern)
@@ -216,31 +271,22 @@ class OrdinalPegasosClassifier(SeveralClassifier):
             return None
         most = max(counts)
         if counts.count(most) == 1:
-            return self._labels[counts.index(most)]
+            return self.classes[counts.index(most)]
         ties = [i for i, count in enumerate(counts) if count == most]
-        return self._labels[max(ties, key=self._frequencies.__getitem__)]
+        return self.classes[max(ties, key=self._frequencies.__getitem__)]
 
     @property
     def _n_learned(self) -> int:
         return int(sum(self._frequencies))
 
-    def _decide(self, margins: Floats) -> Any:
-        return self._likeliest(self._counts(pattern_of(margins)))
+    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
+        arrays, names, values = super().to_state()
+        values["labels"] = [[pack(label), n] for label, n in zip(self.classes, self._frequencies, strict=True)]
+        values["columns"] = list(self._pairs.values())
+        values["patterns"] = [[list(pattern), list(counts)] for pattern, counts in self._patterns.items()]
+        return arrays, names, values
 
-    def _probabilities(self, pattern: Pattern) -> dict[Any, float]:
-        if len(self._labels) == 1:
-            return self._probabilities_of_only(self._labels[0])
-        counts = self._counts(pattern)
-        return {label: share(counts, i) for i, label in enumerate(self._labels)}
-
-    def _labels_to_state(self) -> dict[str, Any]:
-        return {
-            "labels": [[pack(label), n] for label, n in zip(self._labels, self._frequencies, strict=True)],
-            "columns": list(self._columns.values()),
-            "patterns": [[list(pattern), list(counts)] for pattern, counts in self._patterns.items()],
-        }
-
-    def _labels_from_state(self, values: Any) -> None:
+    def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         labels = [check_integer_label(unpack(label)) for label, _ in values["labels"]]
         columns, patterns = values["columns"], values["patterns"]
         if sorted(set(labels)) != labels or sorted(columns) != list(range(len(labels[1:]))):
@@ -250,7 +296,7 @@ class OrdinalPegasosClassifier(SeveralClassifier):
         for counts in ([count for _, count in values["labels"]], *(counts for _, counts in patterns)):
             check_lengths("counts", len(counts), len(labels))
             for count in counts:
-                check_number("a count", count, 0.0, LARGEST_SUM)
+                check_number("a count", count, 0.0, LARGEST_COUNT_OF_LABEL)
         self._arrange(dict(zip(pairwise(labels), columns, strict=True)), labels)
         self._frequencies = [float(count) for _, count in values["labels"]]
         for pattern, counts in patterns:
@@ -258,15 +304,13 @@ class OrdinalPegasosClassifier(SeveralClassifier):
             for sign in pattern:
                 check_bool("a sign", sign)
             self._patterns[tuple(pattern)] = [float(count) for count in counts]
-
-    def _check_state(self, state: Mapping[str, Any], names: list[Any]) -> None:
-        check_multi_state(state, names, self.batch_size, len(self._columns))
+        super()._take_state(state, names, {**values, "labels": [pack(label) for label in labels]})
 
 
-def share(counts: Counts, i: int) -> float:
-    """The share of a label; that of any other where none was met with any weight."""
+def shares(counts: Counts) -> list[float]:
+    """The share of each label; as much of all where none was met with any weight."""
     total = sum(counts)
-    return counts[i] / total if total else 1.0 / len(counts)
+    return [count / total if total else 1.0 / len(counts) for count in counts]
 
 
 def pattern_of(margins: Floats) -> Pattern:

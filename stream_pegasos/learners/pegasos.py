@@ -1,9 +1,9 @@
-"""The binary learner over feature dicts."""
+"""The classifier of the papers over feature dicts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +14,20 @@ from stream_pegasos.common.checks import (
     check_integer,
     check_max_features,
     check_one_of,
-    check_state,
     check_step_parameters,
 )
-from stream_pegasos.engine import Encoder, Learner
+from stream_pegasos.engine import PegasosLearner
 from stream_pegasos.engine.pure.weights import INTERCEPT
-from stream_pegasos.learners.binary import BinaryClassifier
-from stream_pegasos.learners.classifier import ClassWeight, Floats
+from stream_pegasos.learners.class_weights import ClassWeight
+from stream_pegasos.learners.classifier import Classifier, Floats
 from stream_pegasos.learners.first_weights import FirstWeights, check_seed
-from stream_pegasos.learners.labels import Label
-from stream_pegasos.learners.persistence import Arrays, pack, unpack
+from stream_pegasos.learners.labels import Classes, Label, TwoClasses
+from stream_pegasos.learners.persistence import pack, unpack
 
 __all__ = ["PegasosClassifier"]
 
 
-class PegasosClassifier(BinaryClassifier):
+class PegasosClassifier(Classifier):
     """Linear support vector machine trained by Pegasos, one example at a time.
 
     Step t takes the examples of a batch whose margin y⟨w, x⟩ is below 1, moves w along them with the step size
@@ -36,8 +35,9 @@ class PegasosClassifier(BinaryClassifier):
     dictionary scaled lazily, so that a step costs what the features of its examples cost, however many steps were taken
     and however many features are known. The defaults are the algorithm as published.
 
-    Labels may be bool, int or str. The margin is for `True`, for 1 beside 0 or −1, or for "true" beside "false"; with
-    other labels the first one met is the negative one, unless `pos_label` says otherwise.
+    Labels may be bool, int or str. Of two the margin is for `True`, for 1 beside 0 or −1, or for "true" beside "false";
+    with other labels the first one met is the negative one, unless `pos_label` says otherwise. With `multi_class` there
+    are as many as the stream brings.
 
     Parameters
     ----------
@@ -61,7 +61,8 @@ class PegasosClassifier(BinaryClassifier):
         `"balanced"`: N / (K · n), where N examples of K labels were learned so far and n of the label, the example
         itself included.
     pos_label
-        The label that positive margins stand for. A bool, 0 or 1 also stands for its text, and the other way round.
+        The label that positive margins stand for. A bool, 0 or 1 also stands for its text, and the other way round. Only
+        for two classes.
     average
         What predicts, instead of the w of the last step: `True`, the average of the w of all steps; an int n, that from
         step n on, and up to there the last w; `"weighted"`, that of all with the w of step t weighted by t, which
@@ -74,22 +75,33 @@ class PegasosClassifier(BinaryClassifier):
         One of River's `optim.initializers`, for the first weights instead of 0. It is drawn from once a feature, with a
         seed made of the initializer's and the feature's name, when the feature is first learned; if they leave the ball
         of radius 1/√λ all weights are scaled back into it. A feature that comes late finds its first weight shrunk as
-        the steps before have shrunk the others: with t0 = 0 the first step leaves nothing of any of them.
+        the steps before have shrunk the others: with t0 = 0 the first step leaves nothing of any of them. Only for two
+        classes.
     max_features
         How many features may have a weight, at least 1; `None` for no limit. When an example brings in more, those
         whose weight is nearest to 0 are forgotten, of equal ones those with the larger hash or number, until three
-        quarters of the limit are left. Names of features are forgotten, too, once there are twice as many.
+        quarters of the limit are left; with several classes the largest weight counts. Names of features are forgotten,
+        too, once there are twice as many.
+    multi_class
+        How more than two classes are told apart; `None` for two. `"crammer_singer"`: all weights are learned together,
+        so that the margin of the right class exceeds that of the best wrong one by 1; the objective is λ/2 Σ ‖w_c‖² +
+        mean of max(0, 1 + max over r ≠ y of ⟨w_r, x⟩ − ⟨w_y, x⟩). `"ovr"`: each class is learned against the rest, by a
+        machine that begins with the first example of its class, as in River's `OneVsRestClassifier`. Every class has a
+        weight vector of its own, and the one with the largest margin is predicted. A feature is looked up once for all
+        of them.
 
     Attributes
     ----------
     weights : dict
-        The weight of each feature learned, by the name it came in with; the average if that is what predicts.
+        The weight of each feature learned, by the name it came in with; the average if that is what predicts. With
+        `multi_class` such a dict for each label.
     intercept : float
-        What the intercept adds to the margin.
+        What the intercept adds to the margin; with `multi_class` a dict of that for each label.
     n_iterations : int
-        t, the number of steps taken.
+        t, the number of steps taken; with "ovr" by the class that came first.
     classes : tuple
-        The negative and the positive label, each `None` as long as it is unknown.
+        The negative and the positive label, each `None` as long as it is unknown; with `multi_class` the labels in the
+        order in which they came.
 
     Raises
     ------
@@ -106,7 +118,11 @@ class PegasosClassifier(BinaryClassifier):
         counter of violations, random first weights.)
     [^4]: Lacoste-Julien, S., Schmidt, M. and Bach, F., 2012. A simpler approach to obtaining an O(1/t) convergence rate
         for the projected stochastic subgradient method. arXiv:1212.2002. (The average weighted by t.)
-    [^5]: Platt, J., 1999. Probabilistic outputs for support vector machines. (`predict_proba_one` learns its slope
+    [^5]: Crammer, K. and Singer, Y., 2001. On the algorithmic implementation of multiclass kernel-based vector
+        machines. JMLR 2.
+    [^6]: Leskovec, J., Rajaraman, A. and Ullman, J., 2014. Mining of Massive Datasets, chapter 12. ("Learn one
+        classifier" for all classes.)
+    [^7]: Platt, J., 1999. Probabilistic outputs for support vector machines. (`predict_proba_one` learns its slope
         online, from margins taken before learning.)
 
     Examples
@@ -132,9 +148,25 @@ class PegasosClassifier(BinaryClassifier):
     >>> evaluate.progressive_val_score(datasets.Phishing(), pipeline, metrics.Accuracy())
     Accuracy: 87.68%
 
+    Several classes:
+
+    >>> model = PegasosClassifier(multi_class="crammer_singer", l2=0.1)
+    >>> stream = [({"goal": 1, "match": 1}, "sport"), ({"shares": 1, "bank": 1}, "money"), ({"rain": 1}, "weather")]
+    >>> for x, y in stream * 10:
+    ...     model.learn_one(x, y)
+    >>> model.predict_one({"match": 1, "today": 1})
+    'sport'
+    >>> list(model.decision_function_one({"match": 1}))
+    ['sport', 'money', 'weather']
+    >>> pipeline = preprocessing.StandardScaler() | PegasosClassifier(
+    ...     multi_class="crammer_singer", l2=0.01, fit_intercept=True
+    ... )
+    >>> evaluate.progressive_val_score(datasets.ImageSegments(), pipeline, metrics.Accuracy())
+    Accuracy: 81.85%
+
     """
 
-    _learner: Learner
+    _learner: PegasosLearner
 
     def __init__(
         self,
@@ -150,6 +182,7 @@ class PegasosClassifier(BinaryClassifier):
         counter: Literal["every", "violations"] = "every",
         initializer: optim.initializers.Initializer | None = None,
         max_features: int | None = None,
+        multi_class: Literal["crammer_singer", "ovr"] | None = None,
     ) -> None:
         check_step_parameters(l2, batch_size, t0, project, fit_intercept, intercept_scaling)
         if isinstance(average, str):
@@ -157,6 +190,10 @@ class PegasosClassifier(BinaryClassifier):
         else:
             check_integer("average", int(average) if isinstance(average, bool) else average, 0, LARGEST_COUNT)
         check_one_of("counter", counter, ("every", "violations"))
+        check_one_of("multi_class", multi_class, ("crammer_singer", "ovr", None))
+        for name, given in (("pos_label", pos_label), ("initializer", initializer)):
+            if multi_class is not None and given is not None:
+                raise ValueError(f"{name} is {given!r}, which is for two classes; with multi_class it must be None")
         self.l2 = l2
         self.batch_size = batch_size
         self.t0 = t0
@@ -169,107 +206,42 @@ class PegasosClassifier(BinaryClassifier):
         self.counter = counter
         self.initializer = initializer
         self.max_features = check_max_features(max_features)
-        self._set_up(
-            Learner(
-                float(l2),
-                int(batch_size),
-                float(t0),
-                bool(project),
-                float(intercept_scaling) if fit_intercept else 0.0,
-                1 if average == "weighted" else int(average),
-                average == "weighted",
-                counter == "violations",
-                None if initializer is None else FirstWeights(initializer),
-                max_features or 0,
-            )
+        self.multi_class = multi_class
+        self._first_weights = None if initializer is None else FirstWeights(initializer)
+        learner = PegasosLearner(
+            float(l2),
+            int(batch_size),
+            float(t0),
+            bool(project),
+            float(intercept_scaling) if fit_intercept else 0.0,
+            1 if average == "weighted" else int(average),
+            average == "weighted",
+            counter == "violations",
+            self._first_weights,
+            max_features or 0,
+            multi_class or "two",
         )
+        self._set_up(learner, TwoClasses(pos_label) if multi_class is None else Classes(), class_weight)
 
     @property
-    def _first_weights(self) -> FirstWeights | None:
-        return cast(FirstWeights | None, self._learner.arguments[8])
-
-    @property
-    def weights(self) -> dict[Any, float]:
-        with self._lock:
-            keys, values = self._learner.weights.items()
-            return {
-                self._vocabulary.name(key): value
-                for key, value in sorted(zip(keys.tolist(), values.tolist(), strict=True))
-                if key != INTERCEPT
-            }
-
-    @property
-    def intercept(self) -> float:
-        return self.intercept_scaling * self._learner.weights.get(INTERCEPT)
-
-    # The shortest ways to the engine, for the two methods that are called for every example of a stream.
-
-    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn from one example.
-
-        Parameters
-        ----------
-        x
-            The features: int, str, bool or tuples of those, each with a finite number of at most 1e45 in size.
-        y
-            The label: bool, int or str.
-        w
-            What the loss on this example counts, from 0 to 1e30.
-
-        Raises
-        ------
-        TypeError
-            If a feature's name, a value or the label is of no such type.
-        ValueError
-            If a value is NaN or infinite, the weight is out of its range, or the label is a third one. The model is
-            then as it was before.
-        """
-        try:
-            sign = self._labels.signs.get(y)
-        except TypeError:  # not even hashable
-            sign = None
-        with self._lock:
-            if sign is None or w != 1.0 or self.class_weight is not None or self.max_features is not None:
-                self._learn_one(self._vocabulary, x, y, w)
-            elif self._learner.learn(self._vocabulary, x, sign, 1.0):
-                self._forget_idle_names()
-
-    def predict_one(self, x: dict[Any, Any]) -> Any:  # type: ignore[override]
-        """The label of `x`. Before anything is learned it is `False`, or `None` where `pos_label` is given and no bool.
-
-        Parameters
-        ----------
-        x
-            The features, as for `learn_one`; those never learned count nothing.
-        """
-        with self._lock:
-            return self._decide(self._learner.margin(self._vocabulary, x))
+    def capabilities(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset(["weights", "explain" if self.multi_class is None else "several classes"])
 
     @property
     def _n_learned(self) -> int:
         return self._learner.n_iterations * self.batch_size + self._learner.n_buffered
 
-    def _contributions(self, encoder: Encoder, x: Any) -> dict[int, float]:
-        """What each feature of an example adds to the margin, by its key."""
-        row, weights = encoder.row(x, False), self._learner.weights
-        return {key: row.factor * value * weights.get(key) for key, value in zip(row.keys, row.values, strict=True)}
-
     def _importance(self, state: Mapping[str, Any]) -> Floats:
-        return np.abs(np.where(state["keys"] == INTERCEPT, np.inf, state["values"]))
+        largest = np.abs(state["values"]).max(axis=1)
+        return np.where(state["keys"] == INTERCEPT, np.inf, largest)
 
-    def _to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
-        arrays, names, values = super()._to_state()
+    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
+        arrays, names, values = super().to_state()
         if self._first_weights is not None:
             values["first_weights_seed"] = pack(self._first_weights.seed)
         return arrays, names, values
 
-    @classmethod
-    def _from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
-        model = super()._from_state(arrays, names, values)
-        if model._first_weights is not None:
-            model._first_weights.seed = check_seed(unpack(values["first_weights_seed"]))
-        return model
-
-    def _check_state(self, state: Mapping[str, Any], names: list[Any]) -> None:
-        self._check_n_features(state)
-        check_state(state, names, self.batch_size, bool(self.average), self.counter == "violations")
+    def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
+        super()._take_state(state, names, values)
+        if self._first_weights is not None:
+            self._first_weights.seed = check_seed(unpack(values["first_weights_seed"]))

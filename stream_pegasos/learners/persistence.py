@@ -6,6 +6,7 @@ The header of such a file may not be large, so all that can grow is an array: th
 from __future__ import annotations
 
 import contextlib
+import inspect
 import itertools
 import os
 import stat
@@ -15,18 +16,17 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
+from typing import IO, Any, ClassVar, Self
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 from river import base, optim
 
-if TYPE_CHECKING:
-    from stream_pegasos.learners.classifier import Classifier
-
 FORMAT = "stream_pegasos"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3  # 1 had names in the header, 2 had one column without saying so
+NAMES_OF_0_1 = {"PegasosTextClassifier": "TextClassifier", "MulticlassPegasosClassifier": "PegasosClassifier"}
+READABLE = (1, 2, 3)
 # Arrays of JSON as UTF-8.
 STATE, PROGRESS = "state", "progress"
 # The names of features: all their JSON texts, and where each begins and ends.
@@ -40,17 +40,22 @@ Arrays = Mapping[str, NDArray[Any]]
 class Saveable:
     """Adds `save` and `load`. A subclass gives and takes its state as arrays, names of features and JSON values."""
 
-    _kinds: ClassVar[dict[str, type[Saveable]]] = {}
+    kinds: ClassVar[dict[str, type[Saveable]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        Saveable._kinds[cls.__name__] = cls
+        Saveable.kinds[cls.__name__] = cls
 
-    def _to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
+    @staticmethod
+    def kind_of(name: str) -> type[Saveable]:
+        """The class that a file names, as it is called today."""
+        return Saveable.kinds[NAMES_OF_0_1.get(name, name)]
+
+    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         raise NotImplementedError
 
     @classmethod
-    def _from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
+    def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
         raise NotImplementedError
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -84,7 +89,7 @@ class Saveable:
         ValueError
             If a parameter is a function, which no file can hold without code.
         """
-        return Snapshot(type(self).__name__, *self._to_state(), progress)
+        return Snapshot(type(self).__name__, *self.to_state(), progress)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -170,7 +175,7 @@ def write_safetensors(file: IO[bytes], arrays: Arrays, metadata: dict[str, str])
         file.write(arrays[name].data)
 
 
-def load(path: str | os.PathLike[str]) -> Classifier:
+def load(path: str | os.PathLike[str]) -> Any:
     """Read a model from a file, whichever class of the package it is of.
 
     Parameters
@@ -202,7 +207,7 @@ def load(path: str | os.PathLike[str]) -> Classifier:
     return load_with_progress(path)[0]
 
 
-def load_with_progress(path: str | os.PathLike[str]) -> tuple[Classifier, Any]:
+def load_with_progress(path: str | os.PathLike[str]) -> tuple[Any, Any]:
     """The model in a file, and what `snapshot` was given beside it.
 
     Raises
@@ -226,15 +231,15 @@ def load_with_progress(path: str | os.PathLike[str]) -> tuple[Classifier, Any]:
     try:
         header = orjson.loads(metadata[FORMAT])
         version, kind = header["format_version"], header["kind"]
-        if version in (1, FORMAT_VERSION):
+        if version in READABLE:
             progress = arrays.get(PROGRESS)
             names, state = _contents(header, arrays)
-            model: Any = Saveable._kinds[kind]._from_state(arrays, names, state)
+            model: Any = Saveable.kind_of(kind).from_state(arrays, names, state)
             return model, None if progress is None else unpack(orjson.loads(progress.tobytes()))
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())  # River writes its objects on several lines
         raise ValueError(f"{path} is damaged: {reason}") from None
-    raise ValueError(f"{path} has format version {version!r}; this release reads 1 and {FORMAT_VERSION}")
+    raise ValueError(f"{path} has format version {version!r}; this release reads {READABLE[0]} to {READABLE[-1]}")
 
 
 def _contents(header: Any, arrays: dict[str, NDArray[Any]]) -> tuple[list[Any], Any]:
@@ -358,9 +363,9 @@ def pack(value: Any) -> Any:
     if isinstance(value, (list, deque)):
         return {"list": [pack(part) for part in value]}
     if isinstance(value, optim.initializers.Initializer) and type(value).__name__ in optim.initializers.__all__:
-        return {"initializer": [type(value).__name__, pack(value._get_params())]}
+        return {"initializer": [type(value).__name__, pack(parameters_of(value))]}
     if is_drift_detector(value) and type(value).__module__.startswith("river.drift."):
-        return {"drift_detector": [type(value).__name__, pack(value._get_params())]}
+        return {"drift_detector": [type(value).__name__, pack(parameters_of(value))]}
     if isinstance(value, Mapping):
         return {"dict": [[pack(key), pack(part)] for key, part in value.items()]}
     raise ValueError(f"{value!r} cannot be saved: a model file holds data, no code")
@@ -402,9 +407,14 @@ def drift_detector_class(name: str) -> Any:
     raise ValueError(f"{name!r} is no drift detector of River's")
 
 
+def parameters_of(estimator: Any) -> dict[str, Any]:
+    """What an object of River's protocol was made with, by parameter."""
+    return {name: getattr(estimator, name) for name in inspect.signature(type(estimator)).parameters}
+
+
 def pack_parameters(estimator: base.Base) -> dict[str, Any]:
-    """What the estimator was made with, by parameter."""
-    return {name: pack(getattr(estimator, name)) for name in estimator._get_params()}
+    """The same, packed."""
+    return {name: pack(value) for name, value in parameters_of(estimator).items()}
 
 
 def unpack_parameters(packed: Mapping[str, Any]) -> dict[str, Any]:

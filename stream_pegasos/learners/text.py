@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any, Self
 
 from numpy.typing import NDArray
+from river import base
 
 from stream_pegasos.engine import Encoder
 from stream_pegasos.features.hashing import HashedBagOfWords
+from stream_pegasos.features.text import recipe
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
-from stream_pegasos.learners.classifier import Classifier, Floats, Outcomes
-from stream_pegasos.learners.labels import Label
-from stream_pegasos.learners.pegasos import PegasosClassifier
-from stream_pegasos.learners.persistence import Arrays, Saveable, pack_parameters, unpack_parameters
+from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.persistence import Arrays, pack_parameters, unpack_parameters
 
 __all__ = ["TextClassifier"]
 
@@ -35,7 +34,7 @@ class TextClassifier(Classifier):
         The `HashedBagOfWords` that turns texts into features.
     classifier
         The classifier that learns from them: an `AdaptiveClassifier`, with its defaults if `None`, or the package's
-        `PegasosClassifier`, `MulticlassPegasosClassifier`, `OrdinalPegasosClassifier` or `KernelPegasosClassifier`.
+        `PegasosClassifier`, `OrdinalPegasosClassifier` or `KernelPegasosClassifier`.
 
     Attributes
     ----------
@@ -75,7 +74,7 @@ class TextClassifier(Classifier):
     ... )
     >>> model.predict_learn_many(
     ...     ["see you at lunch", "cheap pills for you", "lunch at noon?"], ["ham", "spam", "ham"]
-    ... )
+    ... ).scores
     array([ 0.        , -4.51753951, -0.33942812])
 
     Evaluated by predicting each message before learning it:
@@ -95,25 +94,37 @@ class TextClassifier(Classifier):
         features: HashedBagOfWords | None = None,
         classifier: Classifier | None = None,
     ) -> None:
-        self.features = default_features() if features is None else features
+        self.features = recipe() if features is None else features
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
         if not isinstance(self.features, HashedBagOfWords):
             raise TypeError(f"{features!r} is a {type(features).__name__}, not a HashedBagOfWords")
         if not isinstance(self.classifier, Classifier) or isinstance(self.classifier, TextClassifier):
             raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
-        self._lock = self.classifier._lock
+        self.lock = self.classifier.lock
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._lock = self.classifier._lock
+        self.lock = self.classifier.lock
 
     @property
-    def weights(self) -> dict[Any, Any]:
-        return self.classifier.weights  # type: ignore[no-any-return]
+    def capabilities(self) -> frozenset[str]:  # type: ignore[override]
+        return self.classifier.capabilities | {"texts"}
 
     @property
-    def intercept(self) -> Any:
-        return self.classifier.intercept
+    def max_features(self) -> int | None:  # type: ignore[override]
+        return self.classifier.max_features
+
+    @property
+    def n_drifts(self) -> int:  # type: ignore[override]
+        return self.classifier.n_drifts
+
+    @property
+    def parts(self) -> dict[str, base.Base]:
+        return {"features": self.features, "classifier": self.classifier}
+
+    @property
+    def _core(self) -> Classifier:
+        return self.classifier
 
     def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
         """A fresh model with the same parameters, but for new ones.
@@ -130,14 +141,6 @@ class TextClassifier(Classifier):
             for name, value in (new_params or {}).items()
         }
         return super().clone(params, include_attributes)
-
-    @property
-    def n_iterations(self) -> int:
-        return self.classifier.n_iterations
-
-    @property
-    def classes(self) -> tuple[Label | None, ...]:
-        return self.classifier.classes
 
     def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
         """Learn from one text.
@@ -158,9 +161,9 @@ class TextClassifier(Classifier):
         ValueError
             If the weight is out of its range or the label is a third one. The model is then as it was before.
         """
-        text = self.features._prepare(x)
-        with self._lock:
-            self.classifier._learn_one(self.features._scanner, text, y, w)
+        text = self.features.prepare(x)
+        with self.lock:
+            self.classifier.learn_row(self.features.scanner, text, y, w)
 
     def predict_one(self, x: Any) -> Any:  # type: ignore[override]
         """The label of a text, as the classifier gives it.
@@ -170,9 +173,9 @@ class TextClassifier(Classifier):
         x
             The text, as for `learn_one`.
         """
-        text = self.features._prepare(x)
-        with self._lock:
-            return self.classifier._predict_one(self.features._scanner, text)
+        text = self.features.prepare(x)
+        with self.lock:
+            return self.classifier.label_of(self.classifier.margin_of(self.features.scanner, text))
 
     def explain_one(self, x: Any) -> dict[str, float]:
         """Why a text has its margin: what each of its n-grams adds to it, largest size first.
@@ -191,12 +194,12 @@ class TextClassifier(Classifier):
         TypeError
             If the classifier has no single margin that is a sum over features: one of several classes, or a kernel.
         """
-        if not isinstance(self.classifier, (AdaptiveClassifier, PegasosClassifier)):
+        if "explain" not in self.capabilities:
             raise TypeError(
                 f"explain_one needs a linear classifier of two classes, not {type(self.classifier).__name__}"
             )
-        with self._lock:
-            contributions = self.classifier._contributions(*self._encode_one(x))
+        with self.lock:
+            contributions = self.classifier.contributions(*self.encode_one(x))
             intercept = self.classifier.intercept
         columns: dict[int, dict[str, float]] = {}
         for ngram, count in Counter(self.features.tokens(x)).items():
@@ -212,66 +215,24 @@ class TextClassifier(Classifier):
         by_size = sorted(explanation.items(), key=lambda item: (-abs(item[1]), item[0]))
         return {ngram: contribution for ngram, contribution in by_size if contribution}
 
-    def flush(self) -> None:
-        """Take the step with the texts that the mini-batch buffer holds; none if it is empty."""
-        self.classifier.flush()
+    def encode_one(self, x: Any) -> tuple[Encoder, Any]:
+        return self.features.scanner, self.features.prepare(x)
 
-    def _encode_one(self, x: Any) -> tuple[Encoder, Any]:
-        return self.features._scanner, self.features._prepare(x)
-
-    def _encode_many(self, X: Any) -> tuple[Encoder, Any]:
-        return self.features._scanner, self.features._prepare_many(X)
-
-    def _learn_one(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
-        self.classifier._learn_one(encoder, x, y, w)
-
-    def _learn_many(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Outcomes:
-        return self.classifier._learn_many(encoder, rows, y, w)
-
-    def _predict_proba_one(self, encoder: Encoder, x: Any) -> dict[Any, float]:
-        return self.classifier._predict_proba_one(encoder, x)
-
-    def _decision_function_one(self, encoder: Encoder, x: Any) -> Any:
-        return self.classifier._decision_function_one(encoder, x)
-
-    def _predict_many(self, encoder: Encoder, rows: Any) -> NDArray[Any]:
-        return self.classifier._predict_many(encoder, rows)
-
-    def _predict_proba_many(self, encoder: Encoder, rows: Any) -> tuple[tuple[Label, ...], Floats]:
-        return self.classifier._predict_proba_many(encoder, rows)
-
-    def _decision_function_many(self, encoder: Encoder, rows: Any) -> Floats:
-        return self.classifier._decision_function_many(encoder, rows)
-
-    @property
-    def _multiclass(self) -> bool:
-        return self.classifier._multiclass
+    def encode_many(self, X: Any) -> tuple[Encoder, Any]:
+        return self.features.scanner, self.features.prepare_many(X)
 
     def _more_tags(self) -> set[str]:
-        return self.features._more_tags()
+        return {base.tags.TEXT_INPUT} if self.features.on is None else set()
 
-    def _to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
-        arrays, names, classifier = self.classifier._to_state()
+    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
+        arrays, names, classifier = self.classifier.to_state()
         features = pack_parameters(self.features)
         return arrays, names, {"features": features, "kind": type(self.classifier).__name__, "classifier": classifier}
 
     @classmethod
-    def _from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
+    def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
         features = unpack_parameters(values["features"])
-        kind: Any = Saveable._kinds[values.get("kind", "PegasosClassifier")]
-        classifier = kind._from_state(arrays, names, values["classifier"])
-        return cls(HashedBagOfWords(**features), classifier)
-
-
-def default_features() -> HashedBagOfWords:
-    """What `TextClassifier` finds in a text; each part is justified by tests/benchmarks/accuracy.py."""
-    return HashedBagOfWords(
-        n_features=2**30,
-        ngram_range=(1, 2),
-        token_pattern=r"\w+|[^\w\s]",
-        binary=True,
-        alternate_sign=False,
-        mask_digits=True,
-        prefix_length=4,
-        boundaries=True,
-    )
+        classifier = cls.kind_of(values.get("kind", "PegasosClassifier")).from_state(
+            arrays, names, values["classifier"]
+        )
+        return cls(HashedBagOfWords(**features), classifier)  # type: ignore[arg-type]

@@ -10,10 +10,6 @@ cdef enum:
     RBF
     COSINE
 
-cdef enum:
-    NO_MEMORY = -1
-    NO_NUMBER = -2
-
 
 cdef struct Vector:
     uint64_t* hashes
@@ -45,10 +41,9 @@ cdef double best_mixture(double share, double log_similarity) noexcept nogil:
 
 
 @cython.final
-cdef class KernelLearner:
+cdef class KernelLearner(Learner):
     """For each feature a list of its uses in the support vectors, so that an example meets only those that share one."""
 
-    cdef readonly tuple arguments
     cdef readonly Py_ssize_t n_iterations
     cdef double _l2, _t0, _gamma, _coef0
     cdef int _kernel, _degree
@@ -63,9 +58,7 @@ cdef class KernelLearner:
     cdef double* _similarities  # of the example in hand to each support vector
     cdef double* _values  # of the example in hand
     cdef Py_ssize_t _n, _capacity, _similarities_capacity, _values_capacity
-    cdef Calibration _calibration
-    cdef Guard _guard
-    cdef Hand _hand
+    cdef double _margin
 
     def __init__(
         self,
@@ -79,12 +72,12 @@ cdef class KernelLearner:
         bint merge,
     ):
         self.arguments = (l2, t0, kernel_name, gamma, coef0, degree, budget, bool(merge))
-        self._guard, self._hand = Guard(), Hand()
+        self.declaration = kernel.declared(budget)
+        self._meets_unknown, self._margins = True, &self._margin
         self._l2, self._t0, self._gamma, self._coef0, self._degree = l2, t0, gamma, coef0, degree
         self._kernel = ["linear", "polynomial", "rbf", "cosine"].index(kernel_name)
         self._budget, self._merge = budget, merge
         self._losses = kernel.loss_table() if merge else np.empty((0, 0))
-        self._calibration.slope = 1.0
         if make_for(&self._table, 0, 2) < 0:
             raise MemoryError
 
@@ -98,84 +91,11 @@ cdef class KernelLearner:
         free(self._similarities)
         free(self._values)
 
-    def __len__(self):
-        return self._n
-
-    @property
-    def n_held(self):
-        return self._table.n
-
     def __sizeof__(self):
         cdef Py_ssize_t i, n = 0
         for i in range(self._n):
             n += self._vectors[i].n
         return object.__sizeof__(self) + end(&self._table) * sizeof(Word) + n * 32
-
-    def margin(self, Encoder encoder not None, x):
-        # Names never learned count in ‖x‖, so they have to be told apart.
-        cdef Py_ssize_t before = load_one(encoder, self._guard, self._hand, x, True)
-        try:
-            check_status(self._find_similarities(&self._hand.example))
-            return self._margin()
-        finally:
-            encoder.forget(before)
-
-    def probability(self, double margin):
-        return probability_of(&self._calibration, margin)
-
-    def learn(self, Encoder encoder not None, x, double y, double weight):
-        cdef Py_ssize_t before = load_one(encoder, self._guard, self._hand, x, True)
-        try:
-            check_status(self._find_similarities(&self._hand.example))
-            check_status(self._learn(encoder, &self._hand.example, self._margin(), y, weight))
-        finally:
-            if not encoder._learned:
-                encoder.forget(before)
-        return encoder.is_crowded(self._table.n)
-
-    def predict_learn_many(self, Encoder encoder not None, X, y=None, weights=None):
-        begin_loop(encoder._guard, self._guard)
-        try:
-            return self._predict_learn_many(encoder, X, y, weights)
-        finally:
-            encoder._release()
-            end_loop(encoder._guard, self._guard)
-
-    cdef _predict_learn_many(self, Encoder encoder, X, y, weights):
-        cdef Py_ssize_t i, n, n_done
-        cdef bint learning = y is not None, weighted = weights is not None
-        cdef const double[::1] labels, example_weights
-        cdef double[::1] out_margins, out_probabilities
-        cdef Example* e = &encoder._example
-        cdef int status = 0
-        if learning:
-            labels = y
-        if weighted:
-            example_weights = weights
-        n = n_done = encoder._load_many(X, True, True)
-        margins, probabilities = np.empty(n), np.empty(n)
-        out_margins, out_probabilities = margins, probabilities
-        with nogil:
-            for i in range(n):
-                status = encoder._fetch(i)
-                if status == 0:
-                    status = self._find_similarities(e)
-                if status < 0:
-                    break
-                out_margins[i] = self._margin()
-                out_probabilities[i] = probability_of(&self._calibration, out_margins[i])
-                if learning:
-                    status = self._learn(encoder, e, out_margins[i], labels[i], example_weights[i] if weighted else 1.0)
-                    if status < 0:
-                        break
-                    if encoder._is_crowded(self._table.n):
-                        n_done = i + 1
-                        break
-        check_status(status)
-        return margins[:n_done], probabilities[:n_done]
-
-    def flush(self):
-        pass
 
     def negate(self):
         cdef Py_ssize_t i
@@ -201,8 +121,7 @@ cdef class KernelLearner:
                 n += 1
             ends[i + 1] = n
         return {
-            "slope": self._calibration.slope,
-            "calibration_squares": self._calibration.squares,
+            **self._calibration(),
             "n_iterations": self.n_iterations,
             "coefficients": coefficients,
             "indptr": indptr,
@@ -225,7 +144,7 @@ cdef class KernelLearner:
                 x.hashes[j], x.values[j] = hash_key(k[begin + j]), v[begin + j]
             if self._append(&x, square_of(&x), b[i]) < 0:
                 raise MemoryError
-        self._calibration.slope, self._calibration.squares = state["slope"], state["calibration_squares"]
+        self._set_calibration(state)
         self.n_iterations = state["n_iterations"]
 
     cdef void _clear(self) noexcept nogil:
@@ -247,9 +166,16 @@ cdef class KernelLearner:
             return power
         return product
 
-    cdef int _find_similarities(self, Example* e) noexcept nogil:
+    cdef Py_ssize_t _n_features(self) noexcept nogil:
+        return self._n
+
+    cdef Py_ssize_t _n_held(self) noexcept nogil:
+        return self._table.n
+
+    cdef int _meet(self, Example* e) noexcept nogil:
         cdef Py_ssize_t i
         cdef double square = 0.0, itself
+        cdef int status
         if reserve(<void**> &self._similarities, &self._similarities_capacity, self._n, sizeof(double)) < 0:
             return NO_MEMORY
         if reserve(<void**> &self._values, &self._values_capacity, e.n, sizeof(double)) < 0:
@@ -260,7 +186,11 @@ cdef class KernelLearner:
         itself = self._similarity(square, square, square)
         if not fabs(itself) <= LARGEST_SIMILARITY:
             return NO_NUMBER
-        return self._compare(e.hashes, self._values, e.n, square)
+        status = self._compare(e.hashes, self._values, e.n, square)
+        self._margin = 0.0
+        if self._n:
+            self._margin = sp_dot(self._betas, self._similarities, self._n) / (self._l2 * (self.n_iterations + self._t0))
+        return status
 
     cdef int _compare(self, const uint64_t* hashes, const double* values, Py_ssize_t n, double square) noexcept nogil:
         """Fill `_similarities` with K(x, z) for every support vector z."""
@@ -303,14 +233,10 @@ cdef class KernelLearner:
             fine &= fabs(products[j]) <= LARGEST_SIMILARITY
         return 0 if fine else NO_NUMBER
 
-    cdef double _margin(self) noexcept nogil:
-        return sp_dot(self._betas, self._similarities, self._n) / (self._l2 * (self.n_iterations + self._t0)) if self._n else 0.0
-
-    cdef int _learn(self, Encoder encoder, Example* e, double margin, double y, double weight) noexcept nogil:
-        cdef double probability = probability_of(&self._calibration, margin)
-        calibrate(&self._calibration, -y * margin * (1.0 - probability if y > 0.0 else probability))
+    cdef int _learn(self, Encoder encoder, Example* e, double probability, double y, double weight) except RAISED nogil:
+        self._calibrate(probability, y)
         self.n_iterations += 1
-        if y * margin < 1.0 and weight > 0.0:
+        if y * self._margin < 1.0 and weight > 0.0:
             encoder._keep(e)
             if self._add(e, weight * y) < 0:
                 return NO_MEMORY
@@ -624,11 +550,3 @@ cdef int allocate(Vector* x, Py_ssize_t n) noexcept nogil:
 cdef void discard(Vector* x) noexcept nogil:
     free(x.hashes)
     free(x.values)
-
-
-cdef int check_status(int status) except -1:
-    if status == NO_MEMORY:
-        raise MemoryError
-    if status == NO_NUMBER:
-        kernel.check_similarity(float("inf"))
-    return 0

@@ -11,6 +11,11 @@ cdef struct Table:
     # the keys alone. Positions are counted in words.
     Word* words
     Py_ssize_t stride
+    # What is kept for a hash: the numbers that follow it or, where records stand apart, a position among them. There they
+    # stand as they came, the frequent ones, that come first, side by side; at 0 stands what is known of a hash that is
+    # not there.
+    double* records
+    Py_ssize_t n_numbers, room  # of a record that stands apart, and for how many of them
     Py_ssize_t n, n_homes, n_slots  # the slots after the last home take what is pushed over the end
     # Whether keys were chosen to crowd: from then on homes depend on a secret, and an entry stands in the first slot from
     # its home on that was free.
@@ -97,6 +102,15 @@ cdef inline Py_ssize_t end(const Table* table) noexcept nogil:
     return table.n_slots * table.stride
 
 
+cdef inline size_t size_of(const Table* table) noexcept nogil:
+    return end(table) * sizeof(Word) + table.room * table.n_numbers * sizeof(double)
+
+
+cdef inline double* record_at(const Table* table, Py_ssize_t p) noexcept nogil:
+    """The numbers that are kept in the entry at p, or for it."""
+    return &table.words[p + 1].v if table.records == NULL else table.records + table.words[p + 1].hash * table.n_numbers
+
+
 cdef inline Py_ssize_t capacity_of(Py_ssize_t n_homes) noexcept nogil:
     return n_homes * 7 // 10
 
@@ -153,9 +167,26 @@ cdef int rebuild(Table* table, Py_ssize_t n_homes, Py_ssize_t spare, Py_ssize_t 
     return 0
 
 
+cdef int make_room_apart(Table* table, Py_ssize_t n) noexcept nogil:
+    """For n records in all; those there are stay. (Not by realloc, which knows nothing of large pages.)"""
+    cdef size_t size = table.n_numbers * sizeof(double)
+    cdef double* records = <double*> sp_allocate(n * size)
+    if records == NULL:
+        return -1
+    memset(records, 0, n * size)
+    if table.room:
+        memcpy(records, table.records, (table.n + 1) * size)
+    free(table.records)
+    table.records, table.room = records, n
+    return 0
+
+
 cdef Py_ssize_t insert(Table* table, Py_ssize_t p, uint64_t h) noexcept nogil:
     """Put in an `h` that is not there, and belongs at p; where it is then, or -1 if there is no memory."""
     cdef Py_ssize_t gap
+    if table.records != NULL and table.n + 1 == table.room:
+        if make_room_apart(table, table.n + 1 + (table.n + 1) // 2) < 0:
+            return -1
     if table.n >= capacity_of(table.n_homes):
         if rebuild(table, grown(table.n_homes), SPARE_SLOTS, table.stride) < 0:
             return -1
@@ -181,11 +212,22 @@ cdef Py_ssize_t insert(Table* table, Py_ssize_t p, uint64_t h) noexcept nogil:
     if table.stride > 2:
         memset(&table.words[p + 2], 0, (table.stride - 2) * sizeof(Word))
     table.n += 1
+    if table.records != NULL:
+        table.words[p + 1].hash = <uint64_t> table.n
+        memset(table.records + table.n * table.n_numbers, 0, table.n_numbers * sizeof(double))
     return p
 
 
+cdef double* insert_record(Table* table, uint64_t h) noexcept nogil:
+    """The record of `h`, which is put in where it is not there; NULL if there is no memory."""
+    cdef Py_ssize_t p = seek(table, h)
+    if table.words[p].hash != h:
+        p = insert(table, p, h)
+    return NULL if p < 0 else record_at(table, p)
+
+
 cdef void erase(Table* table, Py_ssize_t p) noexcept nogil:
-    """Take out the entry at p; those behind that are not at home move up."""
+    """Take out the entry at p, where records do not stand apart; those behind that are not at home move up."""
     cdef Py_ssize_t q = p + table.stride
     table.n -= 1
     if table.scattered:
@@ -242,3 +284,50 @@ cdef inline Py_ssize_t n_places(const Table* table, const Place* places) noexcep
 cdef inline Py_ssize_t place(const Table* table, const Place* places, Py_ssize_t i) noexcept nogil:
     """Where the i-th entry or, in slots that are in order, gap is."""
     return (i if places == NULL else places[i].slot) * table.stride
+
+
+cdef enum:
+    AHEAD = 24  # entries
+
+
+cdef records_of(const Table* table, Py_ssize_t n_numbers):
+    """Keys, in the order of their hashes, and the first numbers of their records, with a row a number."""
+    cdef Py_ssize_t i = 0, j, c, last, p
+    cdef const double* record
+    keys, numbers = np.empty(table.n, np.int64), np.empty((n_numbers, table.n))
+    cdef int64_t[::1] k = keys
+    cdef double[:, ::1] out = numbers
+    cdef Place* places = places_in_order(table)
+    last = n_places(table, places) - 1
+    for j in range(last + 1):
+        if table.records != NULL:  # which stand far from one another
+            p = place(table, places, min(j + AHEAD, last))
+            SP_PREFETCH(record_at(table, p) if table.words[p].hash != EMPTY else table.records)
+        p = place(table, places, j)
+        if table.words[p].hash != EMPTY:
+            record = record_at(table, p)
+            k[i] = <int64_t> (table.words[p].hash * INVERSE_MULTIPLIER)
+            for c in range(n_numbers):
+                out[c, i] = record[c]
+            i += 1
+    free(places)
+    return keys, numbers
+
+
+cdef int fill(Table* table, keys, numbers) except -1:
+    """Make these the only records."""
+    hashes = keys.view(np.uint64) * np.uint64(MULTIPLIER)
+    order = np.argsort(hashes, kind="stable")  # quick where they are in order, as in files
+    cdef const uint64_t[::1] h = hashes[order]
+    cdef const double[:, ::1] given = np.ascontiguousarray(np.asarray(numbers)[:, order])
+    cdef Py_ssize_t i, c
+    cdef double* record
+    if make_for(table, h.shape[0], table.stride) < 0:
+        raise MemoryError
+    for i in range(h.shape[0]):
+        record = insert_record(table, h[i])
+        if record == NULL:
+            raise MemoryError
+        for c in range(given.shape[0]):
+            record[c] = given[c, i]
+    return 0

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.common.checks import LARGEST_COUNT, LARGEST_WEIGHT
+from stream_pegasos.engine.pure.driver import CALIBRATION, Learner, Met
 from stream_pegasos.engine.pure.encoders import Encoder
-from stream_pegasos.engine.pure.learner import Calibration
-from stream_pegasos.engine.pure.weights import Row, State
+from stream_pegasos.engine.pure.state import FEATURES, LARGEST_SUM, Declaration, Field, count, keys
+from stream_pegasos.engine.pure.weights import INTERCEPT, Row, State
 
 # What every feature is scaled by, however little its presence tells of the label: it may tell more beside others.
 LEAST_SCALE = 0.3
@@ -34,8 +37,45 @@ class Feature:
 
 UNKNOWN = Feature()
 
+# As many examples as can be counted, each with the largest weight of its own and the largest of its class.
+LARGEST_COEFFICIENT = 2.0 * LARGEST_COUNT * LARGEST_WEIGHT * LARGEST_WEIGHT
+# No step is much larger than the learning rate, of up to 1e30, and none are more than 2⁶³; with smoothing from 1e-30 no
+# count ratio is beyond 2⁶³ · 1e90.
+LARGEST_ADAPTIVE_WEIGHT, LARGEST_LOG_RATIO = 1e60, 300.0
 
-class AdaptiveLearner:
+
+def numbers_of(names: tuple[str, ...], *shape: str) -> tuple[Field, ...]:
+    """What is known of a feature, under these names."""
+    weight, log_ratio, squares, positives, negatives = names
+
+    def most(of: str) -> Callable[[State], float]:
+        return lambda state: state[of] if shape else LARGEST_COEFFICIENT * state["evidence"]
+
+    return (
+        Field(weight, 0.0, LARGEST_ADAPTIVE_WEIGHT, shape, signed=True),
+        Field(log_ratio, 0.0, LARGEST_LOG_RATIO, shape, signed=True),
+        Field(squares, 0.0, LARGEST_SUM, shape),
+        Field(positives, 0.0, most("n_positives"), shape),
+        Field(negatives, 0.0, most("n_negatives"), shape),
+    )
+
+
+OF_FEATURE = ("values", "log_ratios", "gradient_squares", "positives", "negatives")
+OF_INTERCEPT = ("intercept", "intercept_log_ratio", "intercept_squares", "n_positives", "n_negatives")
+DECLARATION = Declaration(
+    (
+        Field("evidence", 1.0, LARGEST_EVIDENCE),
+        *numbers_of(OF_INTERCEPT),
+        keys("keys", FEATURES),
+        *numbers_of(OF_FEATURE, FEATURES),
+        count("n_iterations"),
+        *CALIBRATION,
+    ),
+    (("the intercept stands among the features", lambda state: not (state["keys"] == INTERCEPT).any()),),
+)
+
+
+class AdaptiveLearner(Learner):
     """Steps of AdaGrad on rows whose values are scaled and then divided by their norm, for examples whose y · margin is
     below `margin`.
 
@@ -45,6 +85,9 @@ class AdaptiveLearner:
     examples, if that is not 0: instead of shrinking the old, each example counts more than the one before.
     `intercept_scaling` is 0 for no intercept.
     """
+
+    meets_unknown = True
+    declaration = DECLARATION
 
     def __init__(
         self,
@@ -56,95 +99,46 @@ class AdaptiveLearner:
         intercept_scaling: float,
         max_features: int = 0,
     ) -> None:
-        self.arguments = (learning_rate, hinge, margin, smoothing, half_life, intercept_scaling, max_features)
-        self.n_iterations = 0
+        super().__init__(learning_rate, hinge, margin, smoothing, half_life, intercept_scaling, max_features)
+        self.max_features = max_features
+        self._n_iterations = 0
         self._learning_rate = learning_rate
         self._hinge = hinge
         self._largest_margin = margin
         self._smoothing = smoothing
         self._growth = 2.0 ** (1.0 / half_life) if half_life else 1.0
         self._intercept_scaling = intercept_scaling
-        self._max_features = max_features
         self._features: dict[int, Feature] = {}
         self._intercept = Feature()  # which every example has
         self._evidence = 1.0  # what an example counts that is learned now
-        self._calibration = Calibration()
 
     def __len__(self) -> int:
         return len(self._features)
 
     @property
-    def n_held(self) -> int:
-        """The number of features that something is kept of."""
-        return len(self._features)
+    def n_iterations(self) -> int:
+        return self._n_iterations
 
     @property
-    def intercept(self) -> float:
-        return self._intercept_scaling * self._intercept.weight
+    def intercept(self) -> NDArray[np.float64]:
+        return np.array([self._intercept_scaling * self._intercept.weight])
 
     def items(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Keys, and what each feature weighs: margin = Σ weight · x / ‖scale · x‖ + intercept."""
-        values = [feature.weight * self._scale(feature) for feature in self._features.values()]
-        return np.fromiter(self._features, np.int64, len(self._features)), np.array(values, np.float64)
+        found = np.fromiter(self._features, np.int64, len(self._features))
+        return found, self.weights_of(found)
 
     def weights_of(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What `items` says of some features; 0 for those that are not known."""
         features = (self._features.get(key, UNKNOWN) for key in keys.tolist())
-        return np.array([feature.weight * self._scale(feature) for feature in features], np.float64)
-
-    def margin(self, encoder: Encoder, x: Any) -> float:
-        row = encoder.row(x, True)
-        encoder.forget_newest()
-        return self._margin(row, self._scaled(row))
+        return np.array([[feature.weight * self._scale(feature)] for feature in features], np.float64).reshape(-1, 1)
 
     def contributions(self, encoder: Encoder, x: Any) -> dict[int, float]:
-        """What each feature that has been learned adds to the margin, which is their sum and the intercept."""
-        row = encoder.row(x, True)
+        met = self._meet(encoder, encoder.row(x, True))
         encoder.forget_newest()
-        pairs = zip(row.keys, self._scaled(row), strict=True)
+        pairs = zip(met.row.keys, met.values, strict=True)
         return {key: self._features[key].weight * value for key, value in pairs if key in self._features}
 
-    def probability(self, margin: float) -> float:
-        """The probability of the positive class; above one half exactly where the margin is above 0."""
-        return self._calibration.probability(margin)
-
-    def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> bool:
-        """Take in one example with label y = ±1; whether names are to be forgotten."""
-        row = encoder.row(x, True)
-        values = self._scaled(row)
-        if not self._learn(row, values, self._margin(row, values), y, weight):
-            encoder.forget_newest()
-        return False  # there are only those of features
-
-    def predict_learn_many(
-        self,
-        encoder: Encoder,
-        X: Any,
-        y: NDArray[np.float64] | None = None,
-        weights: NDArray[np.float64] | None = None,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Margin and probability of each example, in turn, before it is learned; without y nothing is learned. It ends
-        with the example that brings in a feature beyond `max_features`.
-        """
-        margins: list[float] = []
-        probabilities: list[float] = []
-        for i, row in enumerate(encoder.rows(X, True)):
-            values = self._scaled(row)
-            margin = self._margin(row, values)
-            margins.append(margin)
-            probabilities.append(self.probability(margin))
-            weight = 1.0 if weights is None else float(weights[i])
-            if y is None or not self._learn(row, values, margin, float(y[i]), weight):
-                encoder.forget_newest()
-            if y is not None and 0 < self._max_features < len(self):
-                break
-        return np.array(margins), np.array(probabilities)
-
-    def flush(self) -> None:
-        """Nothing waits for a step."""
-
     def negate(self) -> None:
-        """Exchange the two classes: what has been learned stays, with the opposite sign."""
         for feature in (*self._features.values(), self._intercept):
             feature.weight, feature.log_ratio = -feature.weight, -feature.log_ratio
             feature.positives, feature.negatives = feature.negatives, feature.positives
@@ -171,30 +165,29 @@ class AdaptiveLearner:
         # A difference, as it changes its sign exactly where the classes are exchanged.
         return math.log(feature.positives + smoothing) - math.log(feature.negatives + smoothing)
 
-    def _scaled(self, row: Row) -> list[float]:
-        """The values that the weights meet: scaled, then divided by their norm."""
-        items = zip(row.keys, row.values, strict=True)
-        values = [x * self._scale(self._features.get(key, UNKNOWN)) for key, x in items]
+    def _meet(self, encoder: Encoder, row: Row) -> Met:
+        """The values that the weights meet are scaled, then divided by their norm."""
+        features = [self._features.get(key, UNKNOWN) for key in row.keys]
+        values = [x * self._scale(feature) for feature, x in zip(features, row.values, strict=True)]
         norm = math.sqrt(sum(value * value for value in values))
-        return [value / norm for value in values] if norm else [0.0] * len(values)
+        values = [value / norm for value in values] if norm else [0.0] * len(values)
+        total = sum(feature.weight * value for feature, value in zip(features, values, strict=True))
+        return Met(row, [self._intercept_scaling * self._intercept.weight + total], values)
 
-    def _margin(self, row: Row, values: list[float]) -> float:
-        pairs = zip(row.keys, values, strict=True)
-        return self.intercept + sum(self._features.get(key, UNKNOWN).weight * value for key, value in pairs)
-
-    def _learn(self, row: Row, values: list[float], margin: float, y: float, weight: float) -> bool:
+    def _learn(self, encoder: Encoder, met: Met, y: float, weight: float) -> bool:
         """Whether there was a step."""
-        self._calibration.learn(margin, y)
+        (margin,) = met.margins
+        self.calibration.learn(margin, y)
         is_near = y * margin < self._largest_margin
         if is_near:
             slope = (y * margin < 1.0) if self._hinge else 1.0 / (1.0 + math.exp(min(y * margin, 700.0)))
             gradient = -y * weight * slope
             self._learn_feature(self._intercept, gradient * self._intercept_scaling, y, weight)
-            for key, x, value in zip(row.keys, row.values, values, strict=True):
+            for key, x, value in zip(met.row.keys, met.row.values, met.values, strict=True):
                 if x != 0.0:
                     feature = self._features.setdefault(key, Feature())
                     self._learn_feature(feature, gradient * value, y, weight)
-        self.n_iterations += 1
+        self._n_iterations += 1
         self._evidence *= self._growth
         if self._evidence > LARGEST_EVIDENCE:
             self._weigh_anew()
@@ -220,32 +213,20 @@ class AdaptiveLearner:
             feature.negatives /= evidence
 
     def get_state(self) -> State:
-        features, intercept = self._features.values(), self._intercept
-        n = len(features)
+        n = len(self._features)
+        numbers = np.array([astuple(feature) for feature in self._features.values()], np.float64).reshape(n, 5)
         return {
             "keys": np.fromiter(self._features, np.int64, n),
-            "values": np.fromiter((feature.weight for feature in features), np.float64, n),
-            "log_ratios": np.fromiter((feature.log_ratio for feature in features), np.float64, n),
-            "gradient_squares": np.fromiter((feature.squares for feature in features), np.float64, n),
-            "positives": np.fromiter((feature.positives for feature in features), np.float64, n),
-            "negatives": np.fromiter((feature.negatives for feature in features), np.float64, n),
-            "intercept": intercept.weight,
-            "intercept_log_ratio": intercept.log_ratio,
-            "intercept_squares": intercept.squares,
-            "n_positives": intercept.positives,
-            "n_negatives": intercept.negatives,
+            **dict(zip(OF_FEATURE, numbers.T.copy(), strict=True)),
+            **dict(zip(OF_INTERCEPT, astuple(self._intercept), strict=True)),
             "evidence": self._evidence,
-            "n_iterations": self.n_iterations,
-            **self._calibration.get_state(),
+            "n_iterations": self._n_iterations,
+            **self.calibration.get_state(),
         }
 
     def set_state(self, state: State) -> None:
-        names = ("values", "log_ratios", "gradient_squares", "positives", "negatives")
-        columns = [state[name].tolist() for name in names]
-        entries = zip(*columns, strict=True)
+        entries = zip(*(state[name].tolist() for name in OF_FEATURE), strict=True)
         self._features = {key: Feature(*entry) for key, entry in zip(state["keys"].tolist(), entries, strict=True)}
-        of_intercept = ("intercept", "intercept_log_ratio", "intercept_squares", "n_positives", "n_negatives")
-        self._intercept = Feature(*(state[name] for name in of_intercept))
-        self._evidence = state["evidence"]
-        self.n_iterations = state["n_iterations"]
-        self._calibration.set_state(state)
+        self._intercept = Feature(*(state[name] for name in OF_INTERCEPT))
+        self._evidence, self._n_iterations = state["evidence"], state["n_iterations"]
+        self.calibration.set_state(state)

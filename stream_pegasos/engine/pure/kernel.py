@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.common.checks import LARGEST_COUNT
+from stream_pegasos.engine.pure.adaptive import LARGEST_COEFFICIENT
+from stream_pegasos.engine.pure.driver import CALIBRATION, Learner, Met
 from stream_pegasos.engine.pure.encoders import Encoder
-from stream_pegasos.engine.pure.learner import Calibration
-from stream_pegasos.engine.pure.weights import Row, State
+from stream_pegasos.engine.pure.state import Declaration, Field, count, keys
+from stream_pegasos.engine.pure.weights import VALUE_LIMIT, Row, State
 
 # A merged vector loses the features that have become smaller than this share of its largest one, or it would grow
 # without end on sparse examples.
@@ -28,7 +30,41 @@ class SupportVector(NamedTuple):
     named: dict[Any, float]  # for kernels that are functions
 
 
-class KernelLearner:
+def declared(budget: int) -> Declaration:
+    """What the state of a `KernelLearner` consists of."""
+    return Declaration(
+        (
+            Field("coefficients", 0.0, LARGEST_COEFFICIENT, ("vectors",), signed=True),
+            count("indptr", "ends", high=lambda state: len(state["keys"])),
+            keys("keys", "values"),
+            Field("values", 0.0, VALUE_LIMIT, ("values",), signed=True),
+            Field("n_iterations", lambda state: len(state["coefficients"]), LARGEST_COUNT, of_type=int),
+            *CALIBRATION,
+        ),
+        (
+            (
+                "there are more support vectors than the budget",
+                lambda state: not 0 < budget < len(state["coefficients"]),
+            ),
+            ("a support vector has a coefficient of 0", lambda state: bool(state["coefficients"].all())),
+            ("the support vectors are not as they were written", has_ends),
+            ("a support vector has a feature twice", has_unique_keys),
+        ),
+    )
+
+
+def has_ends(state: State) -> bool:
+    ends = state["indptr"]
+    shape_fits = len(ends) == len(state["coefficients"]) + 1
+    return bool(shape_fits and ends[0] == 0 and ends[-1] == len(state["keys"]) and (np.diff(ends) >= 0).all())
+
+
+def has_unique_keys(state: State) -> bool:
+    pieces = itertools.pairwise(state["indptr"].tolist())
+    return all(len(np.unique(state["keys"][begin:end])) == end - begin for begin, end in pieces)
+
+
+class KernelLearner(Learner):
     """Kernelised Pegasos (Shalev-Shwartz et al. 2011, section 4), with a budget for the support vectors.
 
     w = Σ β φ(x)/(λ(t + t0)) is never formed; β is the sum of the c·y of the steps at which x violated the margin.
@@ -36,6 +72,8 @@ class KernelLearner:
     one with the smallest |β| merged with the one with which least is lost (Wang, Crammer and Vucetic 2012; RBF kernel
     only).
     """
+
+    meets_unknown = True
 
     def __init__(
         self,
@@ -48,8 +86,9 @@ class KernelLearner:
         budget: int,
         merge: bool,
     ) -> None:
-        self.arguments = (l2, t0, kernel, gamma, coef0, degree, budget, merge)
-        self.n_iterations = 0
+        super().__init__(l2, t0, kernel, gamma, coef0, degree, budget, merge)
+        self.declaration = declared(budget)
+        self._n_iterations = 0
         self._l2 = l2
         self._t0 = t0
         self._kernel = kernel
@@ -60,89 +99,26 @@ class KernelLearner:
         self._merge = merge
         self._vectors: list[SupportVector] = []
         self._coefficients: list[float] = []  # the β
-        self._calibration = Calibration()
-        self._is_busy = False
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """A kernel is Python, and must not come back to where it came from."""
-        if self._is_busy:
-            raise RuntimeError("the model is in the middle of a call of this very thread")
-        self._is_busy = True
-        try:
-            yield
-        finally:
-            self._is_busy = False
 
     def __len__(self) -> int:
+        """The number of support vectors."""
         return len(self._vectors)
 
     @property
+    def n_iterations(self) -> int:
+        return self._n_iterations
+
+    @property
     def n_held(self) -> int:
-        """The number of features that something is kept of."""
         return len(set().union(*(vector.features for vector in self._vectors)))
 
-    def margin(self, encoder: Encoder, x: Any) -> float:
-        """⟨w, φ(x)⟩"""
-        row = encoder.row(x, True)
-        with self._alone():
-            _, similarities = self._met(encoder, row)
-            encoder.forget_newest()
-            return self._margin(similarities)
-
-    def probability(self, margin: float) -> float:
-        """The probability of the positive class; above one half exactly where the margin is above 0."""
-        return self._calibration.probability(margin)
-
-    def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> bool:
-        """Take the step with one example of label y = ±1; whether names are to be forgotten."""
-        row = encoder.row(x, True)
-        with self._alone():
-            vector, similarities = self._met(encoder, row)
-            if not self._learn(vector, similarities, y, weight):
-                encoder.forget_newest()
-            return encoder.is_crowded(self.n_held)
-
-    def predict_learn_many(
-        self,
-        encoder: Encoder,
-        X: Any,
-        y: NDArray[np.float64] | None = None,
-        weights: NDArray[np.float64] | None = None,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Margin and probability of each example, in turn, before it is learned; without y nothing is learned. It ends
-        with an example with which names are to be forgotten.
-        """
-        margins: list[float] = []
-        probabilities: list[float] = []
-        rows = encoder.rows(X, True)
-        with self._alone():
-            for i, row in enumerate(rows):
-                vector, similarities = self._met(encoder, row)
-                margins.append(self._margin(similarities))
-                probabilities.append(self.probability(margins[i]))
-                weight = 1.0 if weights is None else float(weights[i])
-                if y is None or not self._learn(vector, similarities, float(y[i]), weight):
-                    encoder.forget_newest()
-                if y is not None and encoder.is_crowded(self.n_held):
-                    break
-        return np.array(margins), np.array(probabilities)
-
-    def flush(self) -> None:
-        """Nothing waits: every example is a step."""
-
     def negate(self) -> None:
-        """Exchange the two classes: what has been learned stays, with the opposite sign."""
         self._coefficients = [-beta for beta in self._coefficients]
 
-    def _met(self, encoder: Encoder, row: Row) -> tuple[SupportVector, list[float]]:
-        """An example and its similarities; where it has none, nothing is kept of it."""
-        try:
-            vector = self._vector(encoder, row)
-            return vector, self._similarities(vector)
-        except BaseException:
-            encoder.forget_newest()
-            raise
+    def _meet(self, encoder: Encoder, row: Row) -> Met:
+        vector = self._vector(encoder, row)
+        similarities = self._similarities(vector)
+        return Met(row, [self._margin(similarities)], vector)
 
     def _vector(self, encoder: Encoder, row: Row) -> SupportVector:
         features = {key: row.factor * x for key, x in zip(row.keys, row.values, strict=True) if x != 0.0}
@@ -180,16 +156,16 @@ class KernelLearner:
         if not similarities:
             return 0.0
         total = sum(beta * k for beta, k in zip(self._coefficients, similarities, strict=True))
-        return total / (self._l2 * (self.n_iterations + self._t0))
+        return total / (self._l2 * (self._n_iterations + self._t0))
 
-    def _learn(self, x: SupportVector, similarities: list[float], y: float, weight: float) -> bool:
+    def _learn(self, encoder: Encoder, met: Met, y: float, weight: float) -> bool:
         """Whether the example is among the support vectors from now on."""
-        margin = self._margin(similarities)
-        self._calibration.learn(margin, y)
-        self.n_iterations += 1
+        (margin,) = met.margins
+        self.calibration.learn(margin, y)
+        self._n_iterations += 1
         supports = y * margin < 1.0 and weight > 0.0
         if supports:
-            self._add(x, weight * y)
+            self._add(met.values, weight * y)
             if 0 < self._budget < len(self):
                 self._make_room()
         return supports
@@ -243,8 +219,8 @@ class KernelLearner:
     def get_state(self) -> State:
         vectors = [vector.features for vector in self._vectors]
         state = {
-            **self._calibration.get_state(),
-            "n_iterations": self.n_iterations,
+            **self.calibration.get_state(),
+            "n_iterations": self._n_iterations,
             "coefficients": np.array(self._coefficients, np.float64),
             "indptr": np.cumsum([0, *map(len, vectors)], dtype=np.int64),
             "keys": np.array([key for features in vectors for key in features], np.int64),
@@ -265,8 +241,8 @@ class KernelLearner:
         else:
             self._vectors = [self._support_vector(features, {}) for features in vectors]
         self._coefficients = state["coefficients"].tolist()
-        self._calibration.set_state(state)
-        self.n_iterations = state["n_iterations"]
+        self.calibration.set_state(state)
+        self._n_iterations = state["n_iterations"]
 
 
 def square_of(features: dict[int, float]) -> float:

@@ -1,0 +1,224 @@
+def signs_of(y, dict signs):
+    """The value in `signs` of each label of a list, or None if one is not there."""
+    cdef Py_ssize_t i, n = len(y)
+    cdef list labels = y
+    cdef PyObject* label
+    cdef PyObject* before = NULL
+    cdef double sign = 0.0
+    result = np.empty(n)
+    cdef double[::1] out = result
+    for i in range(n):
+        label = PyList_GET_ITEM(labels, i)
+        if label != before:
+            found = signs.get(<object> label)
+            if found is None:
+                return None
+            sign, before = found, label
+        out[i] = sign
+    return result
+
+
+cdef enum:  # what a rule may answer
+    NO_MEMORY = -1
+    NO_NUMBER = -2  # the kernel gives none
+    RAISED = -3  # an exception of Python's
+
+
+cdef int check_status(int status) except -1:
+    if status == NO_MEMORY:
+        raise MemoryError
+    if status == NO_NUMBER:
+        kernel.check_similarity(float("inf"))
+    return 0
+
+
+cdef class Learner:
+    """The driver. A rule is a subclass: `_meet` finds the margins of an example, and `_learn` takes in the one met."""
+
+    cdef readonly tuple arguments
+    cdef readonly object declaration
+    cdef readonly bint several
+    cdef double _slope, _calibration_squares
+    cdef Guard _guard
+    cdef Hand _hand
+    cdef double* _margins  # those that predict of the example in hand, by column; the rule's memory
+    cdef Py_ssize_t _max_features
+    cdef bint _meets_unknown  # whether features never learned count, so that names are to be told apart
+    cdef bint _runs_python  # in the middle of learning
+
+    def __cinit__(self, *_, **__):
+        self._guard, self._hand = Guard(), Hand()
+        self._slope = 1.0
+
+    # What a rule says.
+
+    cdef Py_ssize_t _n_columns(self) noexcept nogil:
+        return 1
+
+    cdef Py_ssize_t _n_columns_for(self, y) except -1:
+        """How many columns there are once these classes are met."""
+        return self._n_columns()
+
+    cdef Py_ssize_t _n_features(self) noexcept nogil:
+        return 0
+
+    cdef Py_ssize_t _n_held(self) noexcept nogil:
+        return self._n_features()
+
+    cdef int _meet(self, Example* e) noexcept nogil:
+        return 0
+
+    cdef int _learn(self, Encoder encoder, Example* e, double probability, double y, double weight) except RAISED nogil:
+        return 0
+
+    cdef int _begin_many(self, Encoder encoder) except -1:
+        return 0
+
+    cdef int _end_many(self) noexcept nogil:
+        return 0
+
+    def flush(self):
+        pass
+
+    # What drives it.
+
+    def __len__(self):
+        return self._n_features()
+
+    @property
+    def n_held(self):
+        return self._n_held()
+
+    @property
+    def n_columns(self):
+        return self._n_columns()
+
+    @property
+    def slope(self):
+        return self._slope
+
+    def probability(self, double margin):
+        return self._probability(margin)
+
+    def margin(self, Encoder encoder not None, x):
+        cdef Py_ssize_t c, before = load_one(encoder, self._guard, self._hand, x, self._meets_unknown)
+        cdef double[::1] out
+        try:
+            check_status(self._meet(&self._hand.example))
+        finally:
+            if self._meets_unknown:
+                encoder.forget(before)
+        if not self.several:
+            return self._margins[0]
+        margins = np.empty(self._n_columns())
+        out = margins
+        for c in range(out.shape[0]):
+            out[c] = self._margins[c]
+        return margins
+
+    def learn(self, Encoder encoder not None, x, double y, double weight):
+        cdef Example* e = &self._hand.example
+        cdef Py_ssize_t before
+        if self._runs_python:  # which only loops are prepared for
+            self.predict_learn_many(encoder, [x], np.array([y]), np.array([weight]))
+            return encoder.is_crowded(self._n_held())
+        before = load_one(encoder, self._guard, self._hand, x, True)
+        try:
+            check_status(self._meet(e))
+            check_status(self._learn(encoder, e, self._calibrated(), y, weight))
+        finally:
+            if self._meets_unknown and not encoder._learned:
+                encoder.forget(before)
+        return encoder.is_crowded(self._n_held())
+
+    def predict_learn_many(self, Encoder encoder not None, X, y=None, weights=None):
+        begin_loop(encoder._guard, self._guard)
+        try:
+            return self._predict_learn_many(encoder, X, y, weights)
+        finally:
+            encoder._release()
+            end_loop(encoder._guard, self._guard)
+
+    cdef _predict_learn_many(self, Encoder encoder, X, y, weights):
+        cdef Py_ssize_t i, c, n, n_done
+        cdef bint learning = y is not None, weighted = weights is not None
+        cdef const double[::1] targets, example_weights
+        cdef double[:, ::1] out_margins
+        cdef double[::1] out_calibrated
+        cdef Example* e = &encoder._example
+        cdef int status = 0
+        if learning:
+            targets = y
+        if weighted:
+            example_weights = weights
+        n = n_done = encoder._load_many(X, learning or self._meets_unknown, self._meets_unknown)
+        margins, calibrated = np.empty((n, self._n_columns_for(y))), np.empty(n)
+        if self.several:
+            margins.fill(-np.inf)
+        out_margins, out_calibrated = margins, calibrated
+        self._begin_many(encoder)
+        try:
+            with nogil:
+                for i in range(n):
+                    status = encoder._fetch(i)
+                    if status == 0:
+                        status = self._meet(e)
+                    if status < 0:
+                        break
+                    for c in range(self._n_columns()):
+                        out_margins[i, c] = self._margins[c]
+                    out_calibrated[i] = self._calibrated()
+                    if learning:
+                        status = self._learn(
+                            encoder, e, out_calibrated[i], targets[i], example_weights[i] if weighted else 1.0
+                        )
+                        if status < 0:
+                            break
+                        if 0 < self._max_features < self._n_features() or encoder._is_crowded(self._n_held()):
+                            n_done = i + 1
+                            break
+        finally:
+            status = min(status, self._end_many())
+        check_status(status)
+        return (margins if self.several else margins[:, 0])[:n_done], calibrated[:n_done]
+
+    # Probabilities.
+
+    cdef inline double _probability(self, double margin) noexcept nogil:
+        cdef double p = 1.0 / (1.0 + exp(-min(max(self._slope * margin, -34.0), 34.0)))
+        return max(p, 0.5 + 1.1102230246251565e-16) if margin > 0.0 else p
+
+    cdef inline double _calibrated(self) noexcept nogil:
+        """The probability of the example in hand; with several columns the slope of the softmax that gives them."""
+        return self._slope if self.several else self._probability(self._margins[0])
+
+    cdef inline void _calibrate(self, double probability, double y) noexcept nogil:
+        """One step on the log loss of the label y = ±1."""
+        self._descend(-y * self._margins[0] * (1.0 - probability if y > 0.0 else probability))
+
+    cdef void _calibrate_class(self, Py_ssize_t y) noexcept nogil:
+        """One step on the log loss of class y, whose probability is the softmax of slope · margins."""
+        cdef Py_ssize_t c
+        cdef double largest = self._margins[0], total = 0.0, expected = 0.0, term
+        for c in range(self._n_columns()):
+            largest = max(largest, self._margins[c])
+        for c in range(self._n_columns()):
+            term = exp(self._slope * (self._margins[c] - largest))
+            total += term
+            expected += term * self._margins[c]
+        self._descend(expected / total - self._margins[y])
+
+    cdef inline void _descend(self, double gradient) noexcept nogil:
+        cdef double slope
+        gradient = min(max(self._slope * gradient, -LARGEST_GRADIENT), LARGEST_GRADIENT)
+        if fabs(gradient) >= SMALLEST_GRADIENT:
+            self._calibration_squares = CALIBRATION_MEMORY * self._calibration_squares + gradient * gradient
+            slope = self._slope * (1.0 - CALIBRATION_RATE * gradient / sqrt(self._calibration_squares))
+            self._slope = min(max(slope, SMALLEST_SLOPE), LARGEST_SLOPE)
+
+    cdef dict _calibration(self):
+        return {"slope": self._slope, "calibration_squares": self._calibration_squares}
+
+    cdef int _set_calibration(self, state) except -1:
+        self._slope, self._calibration_squares = state["slope"], state["calibration_squares"]
+        return 0

@@ -1,0 +1,507 @@
+cdef struct Steps:  # of a column
+    Py_ssize_t n_iterations, n_buffered, n_violations
+    Py_ssize_t batch_size  # of the step that is being taken
+    bint due
+
+
+cdef enum:
+    TWO
+    OVR
+    CRAMMER_SINGER
+    PAIRS
+
+
+@cython.final
+cdef class PegasosLearner(Learner):
+    """With one column an example is added as fast as it can be; with several its entries are made before, so that one
+    search serves all columns.
+    """
+
+    cdef readonly WeightDict weights
+    cdef double _l2, _t0, _intercept_scaling
+    cdef Py_ssize_t _batch_size, _average_from
+    cdef bint _project, _average_by_t, _only_violations
+    cdef int _reduction
+    cdef object _initializer
+    cdef double _initial_scale
+    cdef double[:, ::1] _signs
+    cdef Steps* _steps
+    cdef double* _numbers  # the memory of the margins and of the next two
+    cdef double* _current  # the margins by the w of now
+    cdef double* _coefficients  # what the example is to each column
+    cdef Py_ssize_t _width  # how many columns there is room for
+    cdef uint64_t* _buffer_hashes
+    cdef double* _buffer_values
+    cdef Py_ssize_t* _buffer_columns
+    cdef Py_ssize_t _buffer_size, _buffer_hashes_capacity, _buffer_values_capacity, _buffer_columns_capacity
+
+    def __init__(
+        self,
+        double l2,
+        Py_ssize_t batch_size,
+        double t0,
+        bint project,
+        double intercept_scaling,
+        Py_ssize_t average_from=0,
+        bint average_by_t=False,
+        bint only_violations=False,
+        initializer=None,
+        Py_ssize_t max_features=0,
+        str reduction="two",
+    ):
+        step = (l2, batch_size, t0, bool(project), intercept_scaling)
+        self.arguments = (
+            *step, average_from, bool(average_by_t), bool(only_violations), initializer, max_features, reduction
+        )
+        self.declaration = pegasos.declared(batch_size, average_from > 0, only_violations, initializer is not None)
+        self._l2, self._t0, self._intercept_scaling = l2, t0, intercept_scaling
+        self._batch_size, self._project = batch_size, project
+        self._average_from, self._average_by_t = average_from, average_by_t
+        self._only_violations = only_violations
+        self._initializer, self._initial_scale = initializer, 1.0
+        self._max_features = max_features
+        self._reduction = pegasos.REDUCTIONS.index(reduction)
+        self.several, self._runs_python = reduction != "two", initializer is not None
+        self._signs = np.zeros((0, 0))
+        self.weights = WeightDict(average_from > 0, 0 if self.several else 1)
+        self._guard = self.weights._guard
+        if self._make_room() < 0:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self._steps)
+        free(self._numbers)
+        free(self._buffer_hashes)
+        free(self._buffer_values)
+        free(self._buffer_columns)
+
+    def __sizeof__(self):
+        return object.__sizeof__(self) + self._buffer_size * 24  # the weights count for themselves
+
+    @property
+    def n_iterations(self):
+        return max([self._steps[c].n_iterations for c in range(self.weights.n_columns)], default=0)
+
+    @property
+    def n_buffered(self):
+        return max([self._steps[c].n_buffered for c in range(self.weights.n_columns)], default=0)
+
+    @property
+    def signs(self):
+        return np.asarray(self._signs)
+
+    @signs.setter
+    def signs(self, signs):
+        wait_for(self._guard, self._guard)
+        self._signs = signs
+
+    @property
+    def intercept(self):
+        return self._intercept_scaling * self.weights_of(np.array([weights.INTERCEPT]))[0]
+
+    def items(self):
+        keys, values = self.weights.items()
+        return keys[keys != weights.INTERCEPT], values[keys != weights.INTERCEPT]
+
+    def weights_of(self, const int64_t[::1] keys):
+        cdef Py_ssize_t i, c
+        values = np.empty((keys.shape[0], self.weights.n_columns))
+        cdef double[:, ::1] out = values
+        wait_for(self._guard, self._guard)
+        for i in range(keys.shape[0]):
+            for c in range(self.weights.n_columns):
+                out[i, c] = self.weights._get(hash_key(keys[i]), c, True)
+        return values
+
+    def contributions(self, Encoder encoder not None, x):
+        row = encoder.row(x, False)
+        pairs = zip(row.keys, row.values, strict=True)
+        return {key: row.factor * value * self.weights.get(key) for key, value in pairs}
+
+    def add_column(self):
+        wait_for(self._guard, self._guard)
+        if self._add_column() < 0:
+            raise MemoryError
+
+    def clear_column(self, Py_ssize_t column):
+        cdef Py_ssize_t i, n = 0
+        self.weights.clear_column(column)
+        self._steps[column] = Steps(0, 0, 0, 0, False)
+        for i in range(self._buffer_size):
+            if self._buffer_columns[i] != column:
+                self._keep_buffered(i, n)
+                n += 1
+        self._buffer_size = n
+
+    def negate(self):
+        cdef Py_ssize_t i
+        self.weights.negate()
+        self._initial_scale = -self._initial_scale
+        for i in range(self._buffer_size):
+            self._buffer_values[i] = -self._buffer_values[i]
+
+    def flush(self):
+        cdef Py_ssize_t c
+        wait_for(self._guard, self._guard)
+        for c in range(self.weights.n_columns):
+            self._steps[c].due = self._steps[c].n_buffered > 0
+        if (self._take_steps(NULL, 1.0) if self.several else self._step_from_buffer()) < 0:
+            raise MemoryError
+
+    def get_state(self):
+        cdef Py_ssize_t i
+        state = self.weights.get_state() | self._calibration()
+        steps = [self._steps[c] for c in range(self.weights.n_columns)]
+        for name in ("n_iterations", "n_buffered", "n_violations")[: 3 if self._only_violations else 2]:
+            state[name] = np.array([one[name] for one in steps], np.int64)
+        buffered = range(self._buffer_size)
+        keys = [<int64_t> (self._buffer_hashes[i] * INVERSE_MULTIPLIER) for i in buffered]
+        state["buffer_keys"] = np.array(keys, np.int64)
+        state["buffer_columns"] = np.array([self._buffer_columns[i] for i in buffered], np.int64)
+        state["buffer_values"] = np.array([self._buffer_values[i] for i in buffered], np.float64)
+        if self._initializer is not None:
+            state["initial_scale"] = self._initial_scale
+        return state
+
+    def set_state(self, state):
+        cdef Py_ssize_t c, i
+        self.weights.set_state(state)
+        self._set_calibration(state)
+        if self._make_room() < 0 or self._reserve_buffer(len(state["buffer_keys"])) < 0:
+            raise MemoryError
+        for c in range(self.weights.n_columns):
+            self._steps[c] = Steps(state["n_iterations"][c], state["n_buffered"][c], 0, 0, False)
+            if self._only_violations:
+                self._steps[c].n_violations = state["n_violations"][c]
+        self._buffer_size = len(state["buffer_keys"])
+        for i in range(self._buffer_size):
+            self._buffer_hashes[i] = hash_key(state["buffer_keys"][i])
+            self._buffer_columns[i] = state["buffer_columns"][i]
+            self._buffer_values[i] = state["buffer_values"][i]
+        self._initial_scale = state.get("initial_scale", 1.0)
+
+    cdef Py_ssize_t _n_columns(self) noexcept nogil:
+        return self.weights.n_columns
+
+    cdef Py_ssize_t _n_columns_for(self, y) except -1:
+        if y is None or not len(y) or self._reduction not in (OVR, CRAMMER_SINGER):
+            return self.weights.n_columns
+        return max(self.weights.n_columns, <Py_ssize_t> int(y.max()) + 1)
+
+    cdef Py_ssize_t _n_features(self) noexcept nogil:
+        cdef Py_ssize_t n = self.weights._table.n
+        return n - self.weights._has(INTERCEPT_HASH) if self._intercept_scaling != 0.0 else n
+
+    cdef Py_ssize_t _n_held(self) noexcept nogil:
+        return self.weights._table.n + self._buffer_size
+
+    cdef int _make_room(self) noexcept nogil:
+        """For as many columns as the weights have room for."""
+        cdef Py_ssize_t width = self.weights._width
+        cdef void* steps = realloc(self._steps, width * sizeof(Steps))
+        cdef void* numbers
+        if steps == NULL:
+            return -1
+        self._steps = <Steps*> steps
+        if self._width == 0:
+            self._steps[0] = Steps(0, 0, 0, 0, False)
+        numbers = realloc(self._numbers, 3 * width * sizeof(double))
+        if numbers == NULL:
+            return -1
+        self._numbers = self._margins = <double*> numbers
+        self._current, self._coefficients = self._numbers + width, self._numbers + 2 * width
+        memmove(self._current, self._numbers + self._width, self._width * sizeof(double))  # where a class is added
+        self._width = width
+        return 0
+
+    cdef int _add_column(self) noexcept nogil:
+        cdef Py_ssize_t c = self.weights.n_columns
+        if self.weights._add_column() < 0 or (self.weights._width > self._width and self._make_room() < 0):
+            return -1
+        self._steps[c] = Steps(0, 0, 0, 0, False)
+        if self._reduction == CRAMMER_SINGER and c:
+            self._steps[c] = Steps(self._steps[0].n_iterations, self._steps[0].n_buffered, 0, 0, False)
+        return 0
+
+    # Scoring
+
+    cdef int _begin_many(self, Encoder encoder) except -1:
+        """Where columns of a matrix come again and again, have the weights by column."""
+        if self.several or self._batch_size > 1 or self._runs_python or self._max_features:
+            return 0
+        if isinstance(encoder, Rows) and (<Rows> encoder)._is_dense():
+            if self.weights._spread_out((<Rows> encoder)._most + 1) < 0:
+                raise MemoryError
+            (<Rows> encoder)._spread = True
+            (<Rows> encoder)._in_place = self._intercept_scaling == 0.0
+        return 0
+
+    cdef int _end_many(self) noexcept nogil:
+        return self.weights._gather_in() if self.weights._spread != NULL else 0
+
+    cdef int _meet(self, Example* e) noexcept nogil:
+        cdef Py_ssize_t n = e.n
+        if self._intercept_scaling != 0.0:
+            e.hashes[n] = INTERCEPT_HASH if self.weights._spread == NULL else self.weights._n_spread  # there is room for it
+            e.values[n] = self._intercept_scaling / e.factor
+            e.n = n + 1
+        if self.weights._spread == NULL and self.weights._find(e) < 0:
+            return NO_MEMORY
+        if self.several:
+            self._score_columns(e)
+        else:
+            self._score(e)
+        return 0
+
+    cdef void _score(self, const Example* e) noexcept nogil:
+        cdef const Column* its = self.weights._columns
+        cdef double sums, v = self.weights._inner(e, 1) if self.weights._spread == NULL else inner(self.weights._spread, e)
+        self._current[0] = self._margins[0] = its.scale * e.factor * v
+        if its.sums_weight != 0.0:
+            sums = self.weights._inner(e, 2) if self.weights._spread == NULL else inner(self.weights._spread_sums, e)
+            self._margins[0] = (its.sums_scale / its.scale * self._current[0] - e.factor * sums) / its.sums_weight
+
+    cdef void _score_columns(self, const Example* e) noexcept nogil:
+        cdef Py_ssize_t c
+        cdef const Column* its = self.weights._columns
+        self.weights._add_up(e, 0, self._current)
+        if self._average_from:
+            self.weights._add_up(e, self.weights._width, self._margins)
+        for c in range(self.weights.n_columns):
+            self._current[c] *= its[c].scale * e.factor
+            if its[c].sums_weight == 0.0:
+                self._margins[c] = self._current[c]
+            else:
+                self._margins[c] *= -e.factor
+                self._margins[c] += its[c].sums_scale / its[c].scale * self._current[c]
+                self._margins[c] /= its[c].sums_weight
+
+    # Learning
+
+    cdef int _learn(self, Encoder encoder, Example* e, double probability, double y, double weight) except RAISED nogil:
+        cdef Steps* its = self._steps
+        cdef bint violated
+        if self.several:
+            return self._learn_columns(e, <Py_ssize_t> y, weight)
+        if self._runs_python:
+            with gil:
+                self._initialize(encoder, e)
+        self._calibrate(probability, y)
+        violated = y * self._current[0] < 1.0
+        if self._batch_size == 1:  # straight from the example, whose entries are found already
+            if self._only_violations and not violated:
+                return 0
+            return self._take_step(e if violated else NULL, weight * y * e.factor, 1)
+        its.n_buffered += 1
+        if violated and self._buffer(e, 0, weight * y) < 0:
+            return NO_MEMORY
+        its.due = its.n_buffered == self._batch_size
+        return self._step_from_buffer()
+
+    cdef int _learn_columns(self, Example* e, Py_ssize_t y, double weight) noexcept nogil:
+        cdef Py_ssize_t c
+        cdef Steps* its
+        if self._reduction != PAIRS:
+            if y == self.weights.n_columns:
+                if self._add_column() < 0:
+                    return NO_MEMORY
+                self._margins[y] = self._current[y] = 0.0
+                self.weights._find_anew(e)
+            self._calibrate_class(y)
+        self._find_violated(y)
+        for c in range(self.weights.n_columns):
+            its = &self._steps[c]
+            its.due = False
+            if self._reduction == PAIRS and self._signs[y, c] == 0.0:
+                continue
+            its.n_buffered += 1
+            its.due = its.n_buffered == self._batch_size
+            if self._coefficients[c] == 0.0:
+                continue
+            if self._batch_size == 1:
+                its.n_violations = 1
+            elif self._buffer(e, c, self._coefficients[c] * weight) < 0:
+                return NO_MEMORY
+        return self._take_steps(e if self._batch_size == 1 else NULL, weight)
+
+    cdef void _find_violated(self, Py_ssize_t y) noexcept nogil:
+        """The sign of an example of class y in each column where it violates the margin; 0 in others."""
+        cdef Py_ssize_t c, rival = -1
+        cdef double sign
+        for c in range(self.weights.n_columns):
+            self._coefficients[c] = 0.0
+            if self._reduction == CRAMMER_SINGER:
+                if c != y and (rival < 0 or self._current[c] > self._current[rival]):
+                    rival = c
+                continue
+            sign = self._signs[y, c] if self._reduction == PAIRS else 1.0 if c == y else -1.0
+            if sign * self._current[c] < 1.0:
+                self._coefficients[c] = sign
+        if rival >= 0 and not self._current[y] - self._current[rival] >= 1.0:
+            self._coefficients[y], self._coefficients[rival] = 1.0, -1.0
+
+    # Steps of the only column
+
+    cdef int _step_from_buffer(self) noexcept nogil:
+        """The step with what the buffer holds, if it is due."""
+        cdef Example e
+        cdef Py_ssize_t k = self._steps.n_buffered
+        cdef bint idle = self._only_violations and self._steps.n_violations == 0
+        if not self._steps.due:
+            return 0
+        e.hashes, e.values, e.n, e.factor = self._buffer_hashes, self._buffer_values, self._buffer_size, 1.0
+        self._steps.n_buffered = self._steps.n_violations = self._buffer_size = 0
+        self._steps.due = False
+        if idle:
+            return 0
+        if self.weights._find_anew(&e) < 0:
+            return NO_MEMORY
+        return self._take_step(&e, 1.0, k)
+
+    cdef int _take_step(self, Example* e, double coefficient, Py_ssize_t k) noexcept nogil:
+        """w ← (1 − ηλ) w + (η/k) · coefficient · x, and the projection, for an x that was found."""
+        cdef double n
+        self._steps.n_iterations += 1
+        n = self._steps.n_iterations + self._t0
+        self._scale((n - 1.0) / n)
+        if e != NULL and self.weights._add_example(e, coefficient / (self._l2 * n * k * self.weights._columns.scale)) < 0:
+            return NO_MEMORY
+        if self._project:
+            self._back_into_ball()
+        if 0 < self._average_from <= self._steps.n_iterations:
+            self.weights._accumulate(0, <double> self._steps.n_iterations if self._average_by_t else 1.0)
+        return 0
+
+    cdef inline void _scale(self, double factor) noexcept nogil:
+        self.weights._scale(0, factor)
+        self._initial_scale *= factor
+
+    cdef void _back_into_ball(self) noexcept nogil:
+        cdef const Column* its = self.weights._columns
+        cdef double ratio = self._l2 * its.scale * its.scale * its.squares
+        if ratio > 1.0:
+            self._scale(1.0 / sqrt(ratio))
+
+    cdef _initialize(self, Encoder encoder, Example* e):
+        """Give new features of the example in hand their first weights, and score it with them."""
+        cdef Py_ssize_t i
+        cdef int64_t key
+        cdef double value, predicted = self._margins[0]
+        cdef dict first = {}  # all drawn before any is taken in, as drawing may fail
+        for i in range(e.n if self._initial_scale != 0.0 else 0):
+            if e.values[i] != 0.0 and e.hashes[i] != INTERCEPT_HASH and not self.weights._has(e.hashes[i]):
+                key = <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER)
+                if key not in first:
+                    first[key] = self._initializer(encoder.name(key))
+        for key, value in first.items():
+            if self.weights._add(hash_key(key), 0, self._initial_scale * value / self.weights._columns.scale) < 0:
+                raise MemoryError
+        if first and (self._project or self._steps.n_iterations == 0):
+            self._back_into_ball()
+        self.weights._find_anew(e)
+        self._score(e)
+        self._margins[0] = predicted
+
+    # Steps of several columns
+
+    cdef int _take_steps(self, Example* e, double weight) noexcept nogil:
+        """The steps of the columns that are due, with the example or, without it, with what the buffer holds for them."""
+        cdef Py_ssize_t c
+        cdef Steps* its
+        cdef bint any_due = False, violated = False
+        cdef double n
+        for c in range(self.weights.n_columns):
+            any_due |= self._steps[c].due
+            violated |= self._steps[c].due and self._steps[c].n_violations > 0
+        if not any_due:
+            return 0
+        if e != NULL and violated and self.weights._make_entries(e) < 0:
+            return NO_MEMORY
+        for c in range(self.weights.n_columns):
+            its = &self._steps[c]
+            if not its.due:
+                continue
+            its.due = not self._only_violations or (violated if self._reduction == CRAMMER_SINGER else its.n_violations > 0)
+            its.batch_size, its.n_buffered, its.n_violations = its.n_buffered, 0, 0
+            if its.due:
+                its.n_iterations += 1
+                n = its.n_iterations + self._t0
+                self.weights._scale(c, (n - 1.0) / n)
+                if e != NULL and self._coefficients[c] != 0.0:
+                    self.weights._add_example_to(c, e, self._coefficients[c] * weight / (self._l2 * n))
+        if e == NULL and self._empty_buffer() < 0:
+            return NO_MEMORY
+        if self._project:
+            self._back_into_balls()
+        for c in range(self.weights.n_columns):
+            its = &self._steps[c]
+            if its.due and 0 < self._average_from <= its.n_iterations:
+                self.weights._accumulate(c, <double> its.n_iterations if self._average_by_t else 1.0)
+            its.due = False
+        return 0
+
+    cdef void _back_into_balls(self) noexcept nogil:
+        """Each column that took a step or, where all make one vector, all together."""
+        cdef Py_ssize_t c
+        cdef double ratio = 0.0
+        for c in range(self.weights.n_columns):
+            if self._reduction == CRAMMER_SINGER:
+                ratio += self._l2 * self.weights._squared_norm(c)
+        for c in range(self.weights.n_columns):
+            if self._reduction != CRAMMER_SINGER:
+                ratio = self._l2 * self.weights._squared_norm(c)
+            if self._steps[c].due and ratio > 1.0:
+                self.weights._scale(c, 1.0 / sqrt(ratio))
+
+    # The mini-batch buffer
+
+    cdef int _reserve_buffer(self, Py_ssize_t n) noexcept nogil:
+        if reserve(<void**> &self._buffer_hashes, &self._buffer_hashes_capacity, n, sizeof(uint64_t)) < 0:
+            return NO_MEMORY
+        if reserve(<void**> &self._buffer_values, &self._buffer_values_capacity, n, sizeof(double)) < 0:
+            return NO_MEMORY
+        return reserve(<void**> &self._buffer_columns, &self._buffer_columns_capacity, n, sizeof(Py_ssize_t))
+
+    cdef int _buffer(self, const Example* e, Py_ssize_t c, double coefficient) noexcept nogil:
+        """Keep coefficient · x for the next step of a column."""
+        cdef Py_ssize_t i, n = self._buffer_size
+        if self._reserve_buffer(n + e.n) < 0:
+            return NO_MEMORY
+        for i in range(e.n):
+            self._buffer_hashes[n + i] = e.hashes[i]
+            self._buffer_values[n + i] = coefficient * e.factor * e.values[i]
+            self._buffer_columns[n + i] = c
+        self._buffer_size = n + e.n
+        self._steps[c].n_violations += 1
+        return 0
+
+    cdef int _empty_buffer(self) noexcept nogil:
+        """Add what it holds for the columns that are due, and keep the rest."""
+        cdef Py_ssize_t i, c, n = 0
+        cdef const Steps* its
+        cdef double* record
+        for i in range(self._buffer_size):
+            c = self._buffer_columns[i]
+            its = &self._steps[c]
+            if not its.due:
+                self._keep_buffered(i, n)
+                n += 1
+            elif self._buffer_values[i] != 0.0 or self.weights._has(self._buffer_hashes[i]):
+                record = insert_record(&self.weights._table, self._buffer_hashes[i])
+                if record == NULL:
+                    return NO_MEMORY
+                self.weights._add_at(
+                    record,
+                    c,
+                    1.0
+                    / (self._l2 * (its.n_iterations + self._t0) * its.batch_size)
+                    * self._buffer_values[i]
+                    / self.weights._columns[c].scale,
+                )
+        self._buffer_size = n
+        return 0
+
+    cdef void _keep_buffered(self, Py_ssize_t i, Py_ssize_t at) noexcept nogil:
+        self._buffer_hashes[at] = self._buffer_hashes[i]
+        self._buffer_values[at] = self._buffer_values[i]
+        self._buffer_columns[at] = self._buffer_columns[i]

@@ -1,0 +1,256 @@
+"""What runs examples through a rule, one at a time or many, and calibrates what the rule says."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_pegasos.engine.pure.encoders import Encoder
+from stream_pegasos.engine.pure.state import Declaration, Field
+from stream_pegasos.engine.pure.weights import INTERCEPT, Row, State
+
+
+def signs_of(y: list[Any], signs: Mapping[Any, float]) -> NDArray[np.float64] | None:
+    """The value in `signs` of each label of a list, or None if one is not there."""
+    found = [signs.get(label) for label in y]
+    return None if None in found else np.array(found, np.float64)
+
+
+# The size of the first steps of the logarithm of the slope.
+CALIBRATION_RATE = 0.5
+# How much of the sum of their squares is left at each new one.
+CALIBRATION_MEMORY = 1.0 - 1.0 / 1000.0
+# Inside these limits squares of gradients and slopes stay in the range of a float64.
+SMALLEST_GRADIENT, LARGEST_GRADIENT = 1e-100, 1e100
+SMALLEST_SLOPE, LARGEST_SLOPE = 1e-200, 1e200
+
+CALIBRATION = (Field("slope", SMALLEST_SLOPE, LARGEST_SLOPE), Field("calibration_squares"))
+
+
+class Calibration:
+    """A probability for each margin, learned from the margins of examples before they are learned.
+
+    The probability of the positive class is 1/(1 + exp(−s·margin)), with the slope of Platt (1999) and without his
+    intercept, so that probability and decision always agree. The slope s > 0 follows by stochastic descent on the log
+    loss over log s, with the step size of AdaGrad (Duchi, Hazan and Singer 2011) over the newest thousand gradients or
+    so, since the first margins of Pegasos are far larger than those to come.
+    """
+
+    def __init__(self) -> None:
+        self.slope = 1.0
+        self._squares = 0.0
+
+    def probability(self, margin: float) -> float:
+        """The probability of the positive class; above one half exactly where the margin is above 0."""
+        probability = 1.0 / (1.0 + math.exp(-min(max(self.slope * margin, -34.0), 34.0)))
+        return max(probability, 0.5 + 2.0**-53) if margin > 0.0 else probability
+
+    def learn(self, margin: float, y: float) -> None:
+        """One step on the log loss of the label y = ±1."""
+        probability = self.probability(margin)
+        self._descend(-y * margin * (1.0 - probability if y > 0.0 else probability))
+
+    def learn_class(self, margins: list[float], y: int) -> None:
+        """One step on the log loss of class y, whose probability is the softmax of s · margins."""
+        largest = max(margins)
+        terms = [math.exp(self.slope * (margin - largest)) for margin in margins]
+        total = sum(terms)
+        expected = sum(term / total * margin for term, margin in zip(terms, margins, strict=True))
+        self._descend(expected - margins[y])
+
+    def _descend(self, gradient: float) -> None:
+        """One step, given the gradient over s."""
+        gradient = min(max(self.slope * gradient, -LARGEST_GRADIENT), LARGEST_GRADIENT)
+        if abs(gradient) >= SMALLEST_GRADIENT:
+            self._squares = CALIBRATION_MEMORY * self._squares + gradient * gradient
+            # A step of log s is at most the rate, so 1 − step is near exp(−step), and stays above 0.
+            slope = self.slope * (1.0 - CALIBRATION_RATE * gradient / math.sqrt(self._squares))
+            self.slope = min(max(slope, SMALLEST_SLOPE), LARGEST_SLOPE)
+
+    def get_state(self) -> State:
+        return {"slope": self.slope, "calibration_squares": self._squares}
+
+    def set_state(self, state: State) -> None:
+        self.slope, self._squares = state["slope"], state["calibration_squares"]
+
+
+@dataclass(slots=True)
+class Met:
+    """An example as a rule meets it."""
+
+    row: Row
+    margins: list[float]  # those that predict, of each column
+    values: Any = None  # whatever else the rule found
+
+
+class Learner:
+    """A rule, and the driver of it. The rule is a subclass: it says what is kept of a feature, how an example is scored
+    and how it is learned.
+
+    One column of margins tells two classes apart: y is ±1. Several are for as many classes, y being the number of one,
+    or for what else `reduction` says.
+    """
+
+    meets_unknown: ClassVar[bool] = False  # whether features never learned count, so that names are to be told apart
+    declaration: Declaration
+    max_features: int = 0
+    several: bool = False  # columns, rather than one
+
+    def __init__(self, *arguments: Any) -> None:
+        self.arguments = arguments
+        self.calibration = Calibration()
+        self._is_busy = False
+
+    # What a rule says.
+
+    def __len__(self) -> int:
+        """The number of features that are known."""
+        raise NotImplementedError
+
+    @property
+    def n_iterations(self) -> int:
+        """The number of steps taken or, where every example is one, of examples; the most of any column."""
+        raise NotImplementedError
+
+    @property
+    def n_columns(self) -> int:
+        return 1
+
+    @property
+    def n_held(self) -> int:
+        """The number of features that something is kept of, or a little more."""
+        return len(self)
+
+    def items(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Keys of features, and what they weigh, with a row each."""
+        raise NotImplementedError
+
+    @property
+    def intercept(self) -> NDArray[np.float64]:
+        """What the intercept adds to the margin of each column."""
+        raise NotImplementedError
+
+    def contributions(self, encoder: Encoder, x: Any) -> dict[int, float]:
+        """What each feature of an example that is known adds to the margin of the only column."""
+        raise NotImplementedError
+
+    def weights_of(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What some features weigh, with a row each; 0 for those that are not known."""
+        raise NotImplementedError
+
+    def _meet(self, encoder: Encoder, row: Row) -> Met:
+        raise NotImplementedError
+
+    def _learn(self, encoder: Encoder, met: Met, y: float, weight: float) -> bool:
+        """Take the example in; whether anything is kept of its features."""
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """Take the steps that wait for more examples; where every example is a step there are none."""
+
+    def negate(self) -> None:
+        """Exchange the two classes: what has been learned stays, with the opposite sign."""
+        raise NotImplementedError
+
+    def get_state(self) -> State:
+        raise NotImplementedError
+
+    def set_state(self, state: State) -> None:
+        raise NotImplementedError
+
+    # What drives it.
+
+    @property
+    def slope(self) -> float:
+        """The probabilities of several classes are proportional to exp(slope · margin)."""
+        return self.calibration.slope
+
+    def probability(self, margin: float) -> float:
+        """The probability of the positive class; above one half exactly where the margin is above 0."""
+        return self.calibration.probability(margin)
+
+    def margin(self, encoder: Encoder, x: Any) -> Any:
+        """The margin of an example; with several columns an array."""
+        with self._alone():
+            met = self._met(encoder, encoder.row(x, self.meets_unknown))
+            if self.meets_unknown:
+                encoder.forget_newest()
+        return np.array(met.margins, np.float64) if self.several else met.margins[0]
+
+    def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> bool:
+        """Take in one example; whether names are to be forgotten."""
+        row = encoder.row(x, True)
+        with self._alone():
+            self._learn_met(encoder, self._met(encoder, row), y, weight)
+        return encoder.is_crowded(self.n_held)
+
+    def predict_learn_many(
+        self,
+        encoder: Encoder,
+        X: Any,
+        y: NDArray[np.float64] | None = None,
+        weights: NDArray[np.float64] | None = None,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The margin of each example and its probability, in turn, before it is learned; with several columns a row of
+        margins, −inf for columns to come, and the slope. Without y nothing is learned. It ends with an example that
+        brings in a feature beyond `max_features`, or with which names are to be forgotten.
+        """
+        n_columns = self._n_columns_for(y)
+        margins: list[list[float]] = []
+        calibrated: list[float] = []
+        rows = encoder.rows(X, y is not None or self.meets_unknown)
+        with self._alone():
+            for i, row in enumerate(rows):
+                met = self._met(encoder, row)
+                margins.append([*met.margins, *[-math.inf] * (n_columns - self.n_columns)])
+                calibrated.append(self.slope if self.several else self.probability(met.margins[0]))
+                if y is None:
+                    if self.meets_unknown:
+                        encoder.forget_newest()
+                    continue
+                self._learn_met(encoder, met, float(y[i]), 1.0 if weights is None else float(weights[i]))
+                if 0 < self.max_features < len(self) or encoder.is_crowded(self.n_held):
+                    break
+        all_margins = np.array(margins, np.float64).reshape(len(margins), n_columns)
+        return all_margins if self.several else all_margins[:, 0], np.array(calibrated, np.float64)
+
+    def _met(self, encoder: Encoder, row: Row) -> Met:
+        """The example; where a rule fails at it, nothing is kept of its names."""
+        try:
+            return self._meet(encoder, row)
+        except BaseException:
+            if self.meets_unknown:
+                encoder.forget_newest()
+            raise
+
+    def _learn_met(self, encoder: Encoder, met: Met, y: float, weight: float) -> None:
+        if not self._learn(encoder, met, y, weight) and self.meets_unknown:
+            encoder.forget_newest()
+
+    def _n_columns_for(self, y: NDArray[np.float64] | None) -> int:
+        """How many columns there are once these classes are met."""
+        return self.n_columns
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """A kernel or an initializer is Python, and must not come back to where it came from."""
+        if self._is_busy:
+            raise RuntimeError("the model is in the middle of a call of this very thread")
+        self._is_busy = True
+        try:
+            yield
+        finally:
+            self._is_busy = False
+
+
+def with_intercept(row: Row, scaling: float) -> Row:
+    """The row with the constant feature of that value; as it is for 0."""
+    if not scaling:
+        return row
+    return Row([*row.keys, INTERCEPT], [*row.values, scaling / row.factor], row.factor)

@@ -1,0 +1,114 @@
+"""What the loss on each label counts, and on each example."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_pegasos.common.checks import LARGEST_WEIGHT, check_integer, check_lengths, check_number
+from stream_pegasos.learners.labels import Label, check_label
+from stream_pegasos.learners.persistence import pack, unpack
+
+__all__ = ["BALANCED", "ClassWeight", "ClassWeights"]
+
+ClassWeight = Mapping[Label, float] | Literal["balanced"] | None
+BALANCED = "balanced"
+Counts = Mapping[Label, int]
+
+
+class ClassWeights:
+    """The weights of examples: that of the example times that of its label.
+
+    That of a label is what a mapping says, 1 for labels not in it. Or, if it is "balanced", N / (K · n), where N examples
+    of K labels were learned so far and n of the label, the example itself included.
+
+    Attributes
+    ----------
+    counts
+        How many examples of each label were learned, where that matters.
+    """
+
+    def __init__(self, class_weight: ClassWeight) -> None:
+        check_class_weight(class_weight)
+        self._of_label = class_weight
+        self.counts: Counts = {}
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the weight of a label does not depend on what was learned."""
+        return self._of_label != BALANCED
+
+    def weight(self, label: Label, w: Any) -> float:
+        """That of an example, where those of labels are fixed."""
+        of_label = self._of_label.get(label, 1.0) if isinstance(self._of_label, Mapping) else 1.0
+        return of_label * plain_weight(w)
+
+    def weights_many(
+        self, targets: NDArray[Any], of_target: Callable[[float], Label], w: float | Iterable[float]
+    ) -> tuple[NDArray[np.float64] | None, Counts]:
+        """The weight of each example, or `None` where all are 1; and the counts once these are learned."""
+        if isinstance(w, (int, float)) and w == 1.0 and self._of_label is None:
+            return None, self.counts
+        each = list(w) if isinstance(w, Iterable) else [w] * len(targets)
+        check_lengths("weights", len(each), len(targets))
+        labels = [of_target(target) for target in targets.tolist()]
+        if self.is_fixed:
+            weights = [self.weight(label, weight) for label, weight in zip(labels, each, strict=True)]
+            return np.array(weights, np.float64), self.counts
+        of_labels, counts = balanced_weights(labels, self.counts)
+        pairs = zip(of_labels, each, strict=True)
+        return np.array([of_label * plain_weight(weight) for of_label, weight in pairs], np.float64), counts
+
+    def counts_with(self, labels: Iterable[Label]) -> Counts:
+        """The counts once examples of these labels are learned."""
+        return self.counts if self.is_fixed else balanced_weights(labels, self.counts)[1]
+
+    def get_state(self) -> Any:
+        return [[pack(label), count] for label, count in self.counts.items()]
+
+    def set_state(self, state: Any, labels: Iterable[Label | None]) -> None:
+        """Take over counts of labels that were written down.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If they cannot be.
+        """
+        counts = {unpack(label): count for label, count in state}
+        if len(counts) < len(state) or not counts.keys() <= set(labels):
+            raise ValueError(f"there are counts of {[*counts]}, which are not the labels")
+        for label, count in counts.items():
+            check_integer(f"the count of {label!r}", count, 1, (1 << 53) - 1)
+        self.counts = counts
+
+
+def plain_weight(w: Any) -> float:
+    check_number("w", w, 0.0, LARGEST_WEIGHT)
+    return float(w)
+
+
+def balanced_weights(labels: Iterable[Label], before: Counts) -> tuple[list[float], Counts]:
+    """The weight of each label, and the new counts."""
+    counts = dict(before)
+    n = sum(counts.values())
+    weights = []
+    for label in labels:
+        n += 1
+        counts[label] = counts.get(label, 0) + 1
+        weights.append(n / (len(counts) * counts[label]))
+    return weights, counts
+
+
+def check_class_weight(class_weight: Any) -> None:
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == BALANCED):
+        return
+    if not isinstance(class_weight, Mapping):
+        raise TypeError(
+            f"class_weight is {class_weight!r}; it must be a dict from label to weight, 'balanced', or None"
+        )
+    for label, weight in class_weight.items():
+        check_label(label)
+        check_number(f"class_weight[{label!r}]", weight, 0.0, LARGEST_WEIGHT)

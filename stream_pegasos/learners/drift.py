@@ -1,0 +1,39 @@
+"""What heeds drifts: one of River's detectors, told whether predictions were wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from river import base
+
+from stream_pegasos.common.checks import check_integer
+from stream_pegasos.learners.persistence import is_drift_detector
+
+__all__ = ["DriftWatch"]
+
+
+class DriftWatch:
+    """A copy of a drift detector, and how many drifts it has detected.
+
+    Raises
+    ------
+    TypeError
+        If it is no detector of River's.
+    """
+
+    def __init__(self, detector: base.DriftDetector | base.BinaryDriftDetector | None) -> None:
+        if detector is not None and not is_drift_detector(detector):
+            raise TypeError(f"drift_detector is {detector!r}; it must be one of river.drift, or None")
+        self.detector: Any = None if detector is None else detector.clone()
+        self.n_drifts = 0
+
+    def tell(self, wrong: bool) -> bool:
+        """Take note of a prediction; whether a drift is detected."""
+        self.detector.update(bool(wrong) if isinstance(self.detector, base.BinaryDriftDetector) else float(wrong))
+        self.n_drifts += bool(self.detector.drift_detected)
+        return bool(self.detector.drift_detected)
+
+    def set_n_drifts(self, n_drifts: Any, n_examples: int) -> None:
+        """Take over a count that was written down; the detector begins afresh."""
+        check_integer("n_drifts", n_drifts, 0, n_examples)
+        self.n_drifts = n_drifts

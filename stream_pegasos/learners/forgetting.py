@@ -1,0 +1,59 @@
+"""What a model forgets, so that its memory stays bounded: the least of its features, and names that stand for nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_pegasos.engine import Learner, Vocabulary
+from stream_pegasos.engine.pure.weights import FIRST_NAME
+
+__all__ = ["forget_idle_names", "forget_least"]
+
+State = dict[str, Any]
+
+
+def forget_idle_names(learner: Learner, vocabulary: Vocabulary) -> None:
+    """Forget the names that stand for no feature of the learner, and number the others anew."""
+    learner.set_state(with_names_forgotten(learner.get_state(), vocabulary))
+
+
+def forget_least(
+    learner: Learner, vocabulary: Vocabulary, max_features: int, importance: Callable[[State], NDArray[np.float64]]
+) -> None:
+    """Forget features if there are more than that many, or names if there are twice as many.
+
+    The least important ones go, of equal ones those with the larger keys, until three quarters of the limit are left.
+    """
+    if len(learner) <= max_features and vocabulary.size() <= 2 * max_features:
+        return
+    state = learner.get_state()
+    if len(learner) > max_features:
+        of_features = importance(state)
+        n_forgotten = len(learner) - max(1, max_features * 3 // 4)
+        most = np.partition(of_features, n_forgotten - 1)[n_forgotten - 1]
+        kept = of_features > most
+        equal = np.flatnonzero(of_features == most)
+        equal = equal[np.argsort(state["keys"][equal])]
+        kept[equal[: len(of_features) - n_forgotten - kept.sum()]] = True
+        state = learner.declaration.selected(state, kept)
+        if "squares" in state:
+            state["squares"] = np.array([math.fsum(column) for column in (state["values"] ** 2).T.tolist()])
+    learner.set_state(with_names_forgotten(state, vocabulary))
+
+
+def with_names_forgotten(state: State, vocabulary: Vocabulary) -> State:
+    """The state with the keys that names have once all are forgotten that it has no key of."""
+    of_keys = [name for name in ("keys", "buffer_keys") if name in state]
+    used = np.unique(np.concatenate([state[name][state[name] >= FIRST_NAME] for name in of_keys]))
+    names = vocabulary.names
+    vocabulary.set_names([names[key - FIRST_NAME] for key in used.tolist()])
+    numbered = dict(state)
+    for name in of_keys:
+        keys = state[name]
+        numbered[name] = np.where(keys >= FIRST_NAME, FIRST_NAME + np.searchsorted(used, keys), keys)
+    return numbered
