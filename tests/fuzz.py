@@ -46,8 +46,7 @@ from stream_pegasos import (
 )
 from stream_pegasos.engine import pure as pure_engine
 from stream_pegasos.learners import persistence
-from stream_pegasos.streams import StreamError, read
-from stream_pegasos.streams.readers import FORMATS, Example
+from stream_pegasos.streams import FORMATS, Example, StreamError, read
 
 SECONDS = 10  # that one input, or one block of texts, may take
 MEGABYTES = 500  # of memory that the process of a target may come to hold

@@ -1,6 +1,8 @@
-"""What tests of live sources read with."""
+"""What tests of streams read with."""
 
-from stream_pegasos.streams import open_source
+import io
+
+from stream_pegasos.streams import open_source, read
 
 
 def rest(address, position=None, **options):
@@ -14,3 +16,23 @@ def rest(address, position=None, **options):
 
 def texts(batches):
     return [example.x for batch in batches for example in batch.examples]
+
+
+def examples(data, format, **options):
+    """The examples in some bytes, and the bad lines."""
+    bad = []
+    source = io.BytesIO(data)
+    found = list(read(source, format=format, on_bad_line=lambda *at: bad.append(at), **options))
+    assert not source.closed
+    return found, bad
+
+
+def pairs(data, format, **options):
+    """What the good lines hold; there must be no bad one."""
+    found, bad = examples(data, format, **options)
+    assert bad == []
+    return [(example.x, example.y) for example in found]
+
+
+def bad_lines(data, format, **options):
+    return examples(data, format, **options)[1]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 fuzz = pytest.importorskip("fuzz", reason="alarms and limits of memory need POSIX", exc_type=ImportError)
 
 from stream_pegasos import TextClassifier  # noqa: E402
-from stream_pegasos.streams import readers  # noqa: E402
+from stream_pegasos.streams import FORMATS  # noqa: E402
 
 SCRIPT = Path(__file__).parent / "fuzz.py"
 any_text = st.text(st.characters(exclude_categories=()))
@@ -51,7 +51,7 @@ def test_any_texts(texts, seed):
 @settings(deadline=None, max_examples=300)
 @given(
     data=st.binary() | st.lists(st.sampled_from(fuzz.STREAM_TOKENS)).map(b"".join),
-    format=st.sampled_from(readers.FORMATS),
+    format=st.sampled_from(FORMATS),
     unlabelled=st.booleans(),
 )
 def test_any_bytes_as_a_stream(data, format, unlabelled):

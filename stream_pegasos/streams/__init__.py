@@ -1,8 +1,9 @@
 """Streams of examples: read from files and pipes, followed while they grow, or made on the spot."""
 
+from stream_pegasos.streams.example import Example, StreamError, label_of
 from stream_pegasos.streams.join import LabelJoin
 from stream_pegasos.streams.opening import open_sink, open_source
-from stream_pegasos.streams.readers import FORMATS, Example, StreamError, format_of, label_of, read
+from stream_pegasos.streams.readers import FORMATS, format_of, read
 from stream_pegasos.streams.sources import Answer, Batch, Sink, Source, of_any_server
 from stream_pegasos.streams.synthetic import synthetic
 

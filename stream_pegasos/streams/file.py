@@ -12,7 +12,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from stream_pegasos.streams.readers import LONGEST_LINE, TOO_LONG, Example, StreamError
+from stream_pegasos.streams.example import Example, StreamError
+from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG
 from stream_pegasos.streams.sources import STDIN_HINT, Batch, RecordParser, Reporter, batched
 
 _CHUNK = 1 << 20

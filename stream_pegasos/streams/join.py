@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from stream_pegasos.common.checks import LARGEST_COUNT, LARGEST_WEIGHT, check_integer, check_number
 from stream_pegasos.learners.labels import Label
-from stream_pegasos.streams.readers import Example
+from stream_pegasos.streams.example import Example
 
 _LARGEST_TEXT = 1 << 26  # characters that all messages, and all labels, may have together
 _FEATURE_SIZE = 100  # what a feature of a dict counts for, in characters

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from stream_pegasos.common.extras import missing
-from stream_pegasos.streams.readers import Example, StreamError
+from stream_pegasos.streams.example import Example, StreamError
 from stream_pegasos.streams.sources import (
     LARGEST_BATCH,
     Address,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from stream_pegasos.streams.readers import StreamError, format_of
+from stream_pegasos.streams.example import StreamError
+from stream_pegasos.streams.readers import format_of
 from stream_pegasos.streams.sources import OnBad, OnEvent, Reporter, Sink, Source, parse_address, record_parser
 
 

@@ -10,7 +10,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from stream_pegasos.common.extras import missing
-from stream_pegasos.streams.readers import Example, StreamError, label_of, utf8_fault
+from stream_pegasos.streams.example import Example, StreamError, label_of
+from stream_pegasos.streams.lines import utf8_fault
 from stream_pegasos.streams.sources import (
     LARGEST_BATCH,
     Address,

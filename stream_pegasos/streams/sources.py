@@ -8,13 +8,8 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from stream_pegasos.learners.labels import Label
-from stream_pegasos.streams.readers import (
-    Example,
-    StreamError,
-    check_format,
-    label_parser,
-    line_parser,
-)
+from stream_pegasos.streams.example import Example, StreamError
+from stream_pegasos.streams.readers import check_format, label_parser, line_parser
 
 LARGEST_BATCH = 512
 _LARGEST_TEXT = 1 << 20  # characters of a batch, roughly

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, cast
 
-from stream_pegasos.streams.readers import StreamError, read
+from stream_pegasos.streams.example import StreamError
+from stream_pegasos.streams.readers import read
 from stream_pegasos.streams.sources import Batch, Reporter
 
 

@@ -1,0 +1,97 @@
+"""Features instead of a text: Vowpal Wabbit and svmlight."""
+
+from __future__ import annotations
+
+import math
+
+from stream_pegasos.learners.labels import Label
+from stream_pegasos.streams.example import Parsed, label_of
+
+
+def parse_vw(line: bytes) -> Parsed:
+    head, bar, features = line.decode().partition("|")
+    if not bar:
+        raise ValueError("no | before the features")
+    tokens = head.split()
+    tag = None
+    # The tag is what touches the bar, or what a quote announces.
+    if tokens and (not head[-1].isspace() or tokens[-1].startswith("'")):
+        tag = tokens.pop().removeprefix("'")
+    if len(tokens) > 2:
+        raise ValueError("more than a label, a weight and a tag before the first |")
+    y = _number_label(tokens[0]) if tokens else None
+    w = _number(tokens[1], "weight") if len(tokens) > 1 else 1.0
+    if w < 0:
+        raise ValueError(f"weight {tokens[1]} is negative")
+    x: dict[str, float] = {}
+    for namespace in features.replace("\t", " ").split("|"):
+        prefix, scale = "", 1.0
+        name, _, rest = namespace.partition(" ")
+        if name:
+            name, colon, value = name.partition(":")
+            prefix = f"{name}^" if name else ""
+            scale = _number(value, f"weight of namespace {name!r}") if colon else 1.0
+        for token in rest.split(" "):
+            if token:
+                name, colon, value = token.partition(":")
+                if not name:
+                    raise ValueError(f"feature {token!r} has no name")
+                number = scale * _number(value, f"value of feature {name!r}") if colon else scale
+                name = prefix + name
+                x[name] = x[name] + number if name in x else number
+    if not all(map(math.isfinite, x.values())):
+        raise ValueError("a feature's value is infinite")
+    return x, y, w, tag
+
+
+def parse_svmlight(line: bytes) -> Parsed | None:
+    tokens = line.partition(b"#")[0].split()
+    if not tokens:
+        return None
+    y = None
+    if b":" not in tokens[0]:
+        y = _number_label(tokens.pop(0).decode())
+    if tokens and tokens[0].startswith(b"qid:"):
+        del tokens[0]
+    try:
+        x = {int(id): float(value) for id, value in (token.split(b":") for token in tokens)}
+        well_formed = len(x) == len(tokens) and math.isfinite(sum(x.values()))
+    except ValueError:
+        well_formed = False
+    if not well_formed or min(x, default=0) < 0 or b"_" in line:
+        x = _careful_svmlight(tokens)
+    return x, y, 1.0, None
+
+
+def _careful_svmlight(tokens: list[bytes]) -> dict[int, float]:
+    """The features one by one, to name what is wrong with the first that is."""
+    x: dict[int, float] = {}
+    for token in (token.decode() for token in tokens):
+        id, colon, value = token.partition(":")
+        if not colon or not (id.isascii() and id.isdigit()):
+            raise ValueError(f"{token!r} is not id:value")
+        if int(id) in x:
+            raise ValueError(f"feature {id} occurs twice")
+        x[int(id)] = _number(value, f"value of feature {id}")
+    return x
+
+
+def _number(text: str, what: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    # Python alone takes 1_000 for a number.
+    if not math.isfinite(number) or "_" in text:
+        raise ValueError(f"{what} is {text!r}, not a finite number")
+    return number
+
+
+def _number_label(text: str) -> Label | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return label_of(text)
+    if not math.isfinite(number):
+        raise ValueError(f"label is {text!r}, not a finite number")
+    return int(number) if number.is_integer() and abs(number) <= 2**53 else label_of(text)

@@ -1,0 +1,113 @@
+import csv
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reading import examples, pairs
+
+from stream_pegasos.streams import Example, StreamError, csv_tsv, label_of
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.text(st.characters(exclude_categories=["Cs"])),
+            st.sampled_from(["ham", "spam", "1"]),
+        )
+    )
+)
+def test_csv_and_tsv_read_what_the_csv_module_writes(rows):
+    for delimiter, format in ((",", "csv"), ("\t", "tsv")):
+        file = io.StringIO(newline="")
+        writer = csv.writer(file, delimiter=delimiter)
+        writer.writerow(["label", "text"])
+        writer.writerows((label, text) for text, label in rows)
+        expected = [(text, label_of(label)) for text, label in rows]
+        assert pairs(file.getvalue().encode(), format) == expected
+
+
+def test_csv_line_is_where_the_record_begins():
+    data = (
+        b"\xef\xbb\xbfid,text,label\r\n"
+        b'a,"two\r\nlines, ""quoted""",ham\r\n'
+        b"\r\n"
+        b"b,one,spam\r\n"
+        b"c,\xff,spam\r\n"
+        b'd,"x\n\n",1\r\n'
+        b"e,last,0"
+    )
+    assert examples(data, "csv") == (
+        [
+            Example('two\r\nlines, "quoted"', "ham", 1.0, 2, "a"),
+            Example("one", "spam", 1.0, 5, "b"),
+            Example("x\n\n", 1, 1.0, 7, "d"),
+            Example("last", 0, 1.0, 10, "e"),
+        ],
+        [(6, "not UTF-8 (byte 0xff at column 3)")],
+    )
+
+
+def test_csv_bad_records():
+    data = (
+        b"text,label,more\n"
+        b"a\n"  # 2
+        b"a,x,1,2\n"  # 3
+        b"a,x\n"  # 4: good
+        b"a,,1\n"  # 5
+        b'"a"b,x,1\n'  # 6
+        b"a\x00,x,1\n"  # 7: good
+        b'"open,x,1\n'  # 8
+        b"a,x,1\n"
+    )
+    found, bad = examples(data, "csv")
+    assert [(example.x, example.line) for example in found] == [("a", 4), ("a\x00", 7)]
+    assert bad == [
+        (2, "no field 'label'"),
+        (3, "4 fields under a header of 3"),
+        (5, "no label in the field 'label'"),
+        (6, "not CSV (',' expected after '\"')"),
+        (8, "not CSV (the quote is never closed)"),
+    ]
+
+
+def test_csv_unknown_field():
+    with pytest.raises(StreamError, match=r"has no field 'text'; its fields: a, label$"):
+        examples(b"a,label\n1,2\n", "csv")
+    with pytest.raises(StreamError, match="has no field 'label'"):
+        examples(b"text,a\n1,2\n", "csv")
+    assert pairs(b"text,a\n1,2\n", "csv", unlabelled=True) == [("1", None)]
+
+
+def test_messages_hold_no_control_characters():
+    with pytest.raises(StreamError, match=r"its fields: a, \\x1b\[31mb$"):
+        examples(b"a,\x1b[31mb\n", "csv")
+    assert examples(b'text\tlabel\n"a"b\t1\n', "tsv") == ([], [(2, r"""not TSV ('\t' expected after '"')""")])
+
+
+def test_csv_field_that_stands_twice():
+    with pytest.raises(StreamError, match="twice the field 'text'"):
+        examples(b"text,label,text\n1,2,3\n", "csv")
+    assert pairs(b"text,a,label,a\n1,2,3,4\n", "csv") == [("1", 3)]
+
+
+def test_csv_field_beyond_the_usual_limit():
+    text = "x" * 200_000
+    assert pairs(f"text,label\n{text},1\n".encode(), "csv") == [(text, 1)]
+
+
+def test_csv_header_alone_or_nothing():
+    assert pairs(b"", "csv") == []
+    assert pairs(b"text,label\n", "csv") == []
+
+
+def test_csv_records_that_are_too_long(monkeypatch):
+    monkeypatch.setattr(csv_tsv, "LONGEST_LINE", 100)
+    short = '"' + "x\n" * 40 + '",1\n'
+    found, bad = examples(f"text,label\n{short}{short}a,1\n".encode(), "csv")
+    assert [example.line for example in found] == [2, 43, 84]
+    assert bad == []
+    # Each field is short; the record never ends.
+    found, bad = examples(b"text,label\n" + b'"x\n",' * 1000, "csv")
+    assert found == []
+    assert bad[0] == (2, "the record is longer than 256 MB")
