@@ -374,8 +374,9 @@ def test_a_service_that_ends_and_comes_back(page, serve):
 @contextmanager
 def canned(answers, token=None):
     """A server of the page's files and of `answers`, (status, body) by path."""
-    kinds = {"index.html": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
     files = resources.files("stream_pegasos.service") / "page"
+    by_suffix = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+    kinds = {file.name: by_suffix[file.name.rpartition(".")[2]] for file in files.iterdir()}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):

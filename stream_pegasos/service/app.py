@@ -34,7 +34,14 @@ from stream_pegasos.service.messages import (
 from stream_pegasos.service.work import Service
 
 PAGE = Path(__file__).parent / "page"
-PAGE_FILES = {"/": "index.html", "/page.css": "page.css", "/page.js": "page.js"}
+PAGE_FILES = {
+    "/": "index.html",
+    "/page.css": "page.css",
+    "/charts.css": "charts.css",
+    "/tables.css": "tables.css",
+    "/page.js": "page.js",
+}
+OPEN_PATHS = {*PAGE_FILES, "/healthz"}  # where no token is asked for: they tell nothing of any message
 MEDIA_TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript"}
 PAGE_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -82,7 +89,7 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
         lifespan=lifespan,
     )
     metrics = Metrics(service)
-    app.add_middleware(Guard, service=service, metrics=metrics)
+    app.add_middleware(Guard, service=service, metrics=metrics, open_paths=OPEN_PATHS)
     if "*" not in hosts:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
 

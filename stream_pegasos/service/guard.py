@@ -14,16 +14,15 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from stream_pegasos.service.messages import as_json
 from stream_pegasos.service.work import Service
 
-OPEN_PATHS = {"/", "/page.css", "/page.js", "/healthz"}  # where no token is asked for: they tell nothing of any message
-
 
 class Guard:
     """Asks for the token, counts, and lets no traceback out."""
 
-    def __init__(self, app: Any, service: Service, metrics: Metrics) -> None:
+    def __init__(self, app: Any, service: Service, metrics: Metrics, open_paths: set[str]) -> None:
         self._app = app
         self._service = service
         self._metrics = metrics
+        self._open_paths = open_paths
         self._token = None if service.token is None else service.token.encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -61,7 +60,7 @@ class Guard:
             self._metrics.observe(scope["path"], status, perf_counter() - start)
 
     def _may(self, scope: Any) -> bool:
-        if self._token is None or scope["path"] in OPEN_PATHS:
+        if self._token is None or scope["path"] in self._open_paths:
             return True
         given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
         scheme, _, token = given.partition(b" ")
