@@ -19,7 +19,6 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from stream_pegasos import __version__
 from stream_pegasos.evaluation.prequential import Example
-from stream_pegasos.service.guard import Guard, Metrics
 from stream_pegasos.service.messages import (
     LEARNED,
     LONGEST_EXPLAINED,
@@ -31,6 +30,8 @@ from stream_pegasos.service.messages import (
     label_as_read,
     read_messages,
 )
+from stream_pegasos.service.metrics import Metrics
+from stream_pegasos.service.middleware import RequestMiddleware
 from stream_pegasos.service.work import Service
 
 PAGE = Path(__file__).parent / "page"
@@ -89,7 +90,7 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
         lifespan=lifespan,
     )
     metrics = Metrics(service)
-    app.add_middleware(Guard, service=service, metrics=metrics, open_paths=OPEN_PATHS)
+    app.add_middleware(RequestMiddleware, service=service, metrics=metrics, open_paths=OPEN_PATHS)
     if "*" not in hosts:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
 

@@ -13,11 +13,11 @@ from starlette.requests import ClientDisconnect
 from typing_extensions import TypedDict  # which pydantic asks for below Python 3.12
 
 from stream_pegasos.evaluation.prequential import Prediction
+from stream_pegasos.learners.labels import Label
 from stream_pegasos.service.work import Service
 from stream_pegasos.streams import label_of
 
 LONGEST_EXPLAINED = 20_000  # characters
-Label = bool | int | str
 
 
 class Message(TypedDict):
@@ -30,7 +30,7 @@ class LabelledMessage(Message):
     weight: NotRequired[Annotated[float, Field(ge=0.0, le=1e30, allow_inf_nan=False)]]
 
 
-class Answer(TypedDict):
+class PredictResponse(TypedDict):
     """What the model says of a message. `label` is null, and so is `probability`, as long as it cannot say."""
 
     label: Label | None
@@ -39,13 +39,13 @@ class Answer(TypedDict):
     id: NotRequired[str | int]
 
 
-class LearnAnswer(Answer):
+class LearnResponse(PredictResponse):
     """What the model said of a message before it was learned; not `learned` is one whose `id` was learned before."""
 
     learned: bool
 
 
-class Explanation(Answer):
+class ExplainResponse(PredictResponse):
     """What each word, or part of a word, adds to the margin: the largest ones, then how many others and their sum."""
 
     contributions: list[tuple[str, float]]
@@ -147,7 +147,7 @@ def answer_with(
 ) -> Response:
     answers: list[Any] = []
     for message, (label, probability, margin) in zip(messages, predictions, strict=True):
-        answer: Answer = {"label": label, "probability": probability, "margin": margin}
+        answer: PredictResponse = {"label": label, "probability": probability, "margin": margin}
         if "id" in message:
             answer["id"] = message["id"]
         answers.append(answer)
@@ -165,18 +165,18 @@ def as_json(value: Any, status: int = 200, headers: Any = None) -> Response:
     return Response(content, status, headers, media_type="application/json")
 
 
-def _operation(summary: str, kind: Any, answer_kind: Any = Answer, many: bool = True) -> dict[str, Any]:
+def _operation(summary: str, kind: Any, response_kind: Any = PredictResponse, many: bool = True) -> dict[str, Any]:
     """What OpenAPI is told of a POST that takes one message, or a list too, with examples."""
     one = TypeAdapter(kind).json_schema()
     example: dict[str, Any] = {"text": "win a free prize"}
     if kind is LabelledMessage:
         example["label"] = "spam"
     second = {**example, "text": "lunch at noon?"} | ({"label": "ham"} if "label" in example else {})
-    answer = TypeAdapter(answer_kind).json_schema()
+    answer = TypeAdapter(response_kind).json_schema()
     said: dict[str, Any] = {"label": "spam", "probability": 0.97, "margin": 2.1}
-    if answer_kind is LearnAnswer:
+    if response_kind is LearnResponse:
         said["learned"] = True
-    if answer_kind is Explanation:
+    if response_kind is ExplainResponse:
         said |= {"contributions": [("prize", 1.5), ("free", 0.9), ("(intercept)", -0.3)], "n_others": 0, "others": 0.0}
 
     def content(schema: Any, first: Any, both: Any) -> dict[str, Any]:
@@ -203,9 +203,9 @@ def _operation(summary: str, kind: Any, answer_kind: Any = Answer, many: bool = 
 OPERATIONS = {
     "/predict": _operation("Predict the label of a message, or of many", Message),
     "/learn": _operation(
-        "Predict a message, or many, then learn them, those with an id once", LabelledMessage, LearnAnswer
+        "Predict a message, or many, then learn them, those with an id once", LabelledMessage, LearnResponse
     ),
-    "/explain": _operation("Why a text is predicted as it is", Message, Explanation, many=False),
+    "/explain": _operation("Why a text is predicted as it is", Message, ExplainResponse, many=False),
 }
 
 LEARNED: dict[int | str, dict[str, Any]] = {

@@ -1,74 +1,19 @@
-"""What stands around each request: the token, the counts, and a wall that no traceback passes."""
+"""What Prometheus is told."""
 
 from __future__ import annotations
 
-import hmac
-import sys
 from collections.abc import Iterator
-from time import monotonic, perf_counter
+from time import monotonic
 from typing import Any, Literal
 
 import prometheus_client
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from stream_pegasos.service.messages import as_json
 from stream_pegasos.service.work import Service
 
 
-class Guard:
-    """Asks for the token, counts, and lets no traceback out."""
-
-    def __init__(self, app: Any, service: Service, metrics: Metrics, open_paths: set[str]) -> None:
-        self._app = app
-        self._service = service
-        self._metrics = metrics
-        self._open_paths = open_paths
-        self._token = None if service.token is None else service.token.encode()
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        if scope["method"] == "HEAD":  # the server keeps the body back
-            scope = {**scope, "method": "GET"}
-        start = perf_counter()
-        status = 500
-        begun = False
-
-        async def watch(message: Any) -> None:
-            nonlocal status, begun
-            if message["type"] == "http.response.start":
-                status, begun = message["status"], True
-            await send(message)
-
-        try:
-            if self._may(scope):
-                await self._app(scope, receive, watch)
-            else:
-                refusal = as_json(
-                    {"detail": "the bearer token is missing or wrong"}, 401, {"www-authenticate": "Bearer"}
-                )
-                await refusal(scope, receive, watch)
-        except Exception as error:
-            print(f"stream-pegasos: {scope['path']!a}: {error!r}", file=sys.stderr, flush=True)
-            if not begun:
-                await as_json({"detail": "internal error"}, 500)(scope, receive, watch)
-        finally:
-            self._service.n_bytes_on_the_way -= scope.get("n_bytes", 0)
-            if status >= 400:
-                self._service.monitor.n_failed += 1
-            self._metrics.observe(scope["path"], status, perf_counter() - start)
-
-    def _may(self, scope: Any) -> bool:
-        if self._token is None or scope["path"] in self._open_paths:
-            return True
-        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        scheme, _, token = given.partition(b" ")
-        return scheme.lower() == b"bearer" and hmac.compare_digest(token, self._token)
-
-
 class Metrics:
-    """What Prometheus is told."""
+    """The requests answered, counted and timed, and the state of the model."""
 
     PATHS: tuple[Literal["/predict", "/learn", "/explain"], ...] = ("/predict", "/learn", "/explain")
 
