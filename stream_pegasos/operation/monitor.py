@@ -15,7 +15,7 @@ from stream_pegasos.evaluation.prequential import Example, Outcomes, Prediction,
 
 __all__ = ["Monitor"]
 
-MOST_ROWS = 200
+MOST_POINTS = 200
 MOST_DRIFTS = 200
 NEWEST = 20
 LONGEST_TEXT = 300  # characters shown of a message
@@ -27,7 +27,7 @@ SECONDS_OF_RATE = 10
 SHARE_FOR_NAMES = 0.02
 
 
-class Row(NamedTuple):
+class CurvePoint(NamedTuple):
     """The scores after the first `n` messages."""
 
     n: int
@@ -81,7 +81,7 @@ class Monitor:
         self.n_predictions = 0
         self.n_failed = 0
         self._positive: Any = None
-        self._curve: list[Row] = []
+        self._curve: list[CurvePoint] = []
         self._step = 10
         self._drifts: list[int] = []
         self._n_drifts = model.classifier.n_drifts if hasattr(model.classifier, "n_drifts") else 0
@@ -103,8 +103,8 @@ class Monitor:
             self.score.update(*(array[:room] for array in outcomes))
             outcomes = tuple(array[room:] for array in outcomes)  # type: ignore[assignment]
             if self.score.n % self._step == 0:
-                self._curve.append(self._row())
-                if len(self._curve) == MOST_ROWS:
+                self._curve.append(self._curve_point())
+                if len(self._curve) == MOST_POINTS:
                     del self._curve[::2]
                     self._step *= 2
         n_drifts = getattr(classifier, "n_drifts", 0)
@@ -128,7 +128,7 @@ class Monitor:
     def view(self) -> dict[str, Any]:
         """All that there is to see, as values for JSON; `None` for what is not known yet."""
         score, model = self.score, self.model
-        rows = self._curve if self._curve and self._curve[-1].n == score.n else [*self._curve, self._row()]
+        points = self._curve if self._curve and self._curve[-1].n == score.n else [*self._curve, self._curve_point()]
         return {
             "model": {
                 "kind": type(model).__name__,
@@ -155,7 +155,7 @@ class Monitor:
             },
             "confusion_matrix": score.confusion_matrix.tolist(),
             "reliability": [[int(n), _known(p), _known(share)] for n, p, share in score.reliability.tolist()],
-            "curve": [[_known(value) for value in row] for row in rows if row.n],
+            "curve": [[_known(value) for value in point] for point in points if point.n],
             "drifts": self._drifts,
             "newest": list(self._newest)[::-1],
             "words": self._words(),
@@ -165,7 +165,7 @@ class Monitor:
         """What outlives a restart; no message is in it."""
         return {
             "score": self.score.get_state(),
-            "curve": [[_known(value) for value in row] for row in self._curve],
+            "curve": [[_known(value) for value in point] for point in self._curve],
             "step": self._step,
             "drifts": self._drifts,
             "n_predictions": self.n_predictions,
@@ -184,11 +184,11 @@ class Monitor:
         try:
             self.score.set_state(state["score"])
             self._curve = [
-                Row(int(n), *(math.nan if value is None else float(value) for value in rest))
+                CurvePoint(int(n), *(math.nan if value is None else float(value) for value in rest))
                 for n, *rest in state["curve"]
             ]
             check_integer("step", state["step"], 1, 1 << 53)
-            check_integer("length of the curve", len(self._curve), 0, MOST_ROWS - 1)
+            check_integer("length of the curve", len(self._curve), 0, MOST_POINTS - 1)
             self._step = state["step"]
             self._drifts = [int(n) for n in state["drifts"]]
             self.n_predictions, self.n_failed = int(state["n_predictions"]), int(state["n_failed"])
@@ -198,9 +198,9 @@ class Monitor:
             raise ValueError(f"this is no state of a Monitor ({error})") from None
         self._positive = self.model.classes[1]
 
-    def _row(self) -> Row:
+    def _curve_point(self) -> CurvePoint:
         score = self.score
-        return Row(score.n, score.accuracy, score.roc_auc, score.window_accuracy, score.window_roc_auc)
+        return CurvePoint(score.n, score.accuracy, score.roc_auc, score.window_accuracy, score.window_roc_auc)
 
     def _show(self, number: int | None, text: str, label: Any, prediction: Prediction) -> None:
         self._newest.append(

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from stream_pegasos.streams.example import Example, Parsed, StreamError
 
-Source = str | os.PathLike[str] | BinaryIO
+PathOrFile = str | os.PathLike[str] | BinaryIO
 OnBadLine = Callable[[int, str], None]
 
 # A line that never ends, or a quote left open in CSV, must not swallow an endless stream, yet 100 MB must pass.
@@ -24,7 +24,7 @@ TOO_LONG = f"longer than {LONGEST_LINE >> 20} MB"
 
 
 @contextmanager
-def opened(source: Source) -> Iterator[BinaryIO]:
+def opened(source: PathOrFile) -> Iterator[BinaryIO]:
     """The bytes of the source, decompressed where they begin with the magic of gzip."""
     if isinstance(source, str | os.PathLike) and source != "-":
         with open(source, "rb") as raw, opened(raw) as decompressed:

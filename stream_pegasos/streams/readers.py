@@ -12,7 +12,7 @@ from stream_pegasos.streams.csv_tsv import read_csv
 from stream_pegasos.streams.example import Example, Parsed, StreamError
 from stream_pegasos.streams.json_lines import json_label_parser, json_parser
 from stream_pegasos.streams.labelled_text import parse_fasttext, parse_labelled_text
-from stream_pegasos.streams.lines import OnBadLine, Source, opened, read_lines, utf8_fault
+from stream_pegasos.streams.lines import OnBadLine, PathOrFile, opened, read_lines, utf8_fault
 from stream_pegasos.streams.vw_svmlight import parse_svmlight, parse_vw
 
 EXTENSIONS = {
@@ -34,7 +34,7 @@ FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
 
 
 def read(
-    source: Source,
+    source: PathOrFile,
     *,
     format: str | None = None,
     text_field: str = "text",
@@ -184,7 +184,7 @@ def format_of(name: str) -> str:
     return EXTENSIONS[extension]
 
 
-def _name(source: Source) -> str:
+def _name(source: PathOrFile) -> str:
     if isinstance(source, str | os.PathLike):
         return "standard input" if source == "-" else os.fspath(source)
     name = getattr(source, "name", "stream")
@@ -192,7 +192,7 @@ def _name(source: Source) -> str:
 
 
 def _read(
-    source: Source,
+    source: PathOrFile,
     name: str,
     examples: Callable[[BinaryIO], Iterator[Example]],
     no_label: str | None,
