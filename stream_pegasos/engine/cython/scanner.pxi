@@ -1,62 +1,13 @@
-# What a character is, for the characters up to U+FFFF, filled in as they are met: its lower case in the low 16 bits.
-cdef uint32_t CHARACTERS[65536]
-cdef uint32_t KNOWN = 1 << 31
-cdef uint32_t IS_WORD = 1 << 30
-cdef uint32_t IS_SPACE = 1 << 29
-cdef uint32_t IS_DIGIT = 1 << 28
+cdef struct Text:
+    const void* data
+    Py_ssize_t length
+    int kind  # bytes a character, 0 for ASCII
+    int fold
 
 
-cdef inline uint32_t look_up(uint32_t c) noexcept nogil:
-    cdef uint32_t found = CHARACTERS[c]
-    if not found:
-        found = KNOWN | Py_UNICODE_TOLOWER(c)
-        if Py_UNICODE_ISALNUM(c) or c == c'_':
-            found |= IS_WORD
-        if Py_UNICODE_ISSPACE(c):
-            found |= IS_SPACE
-        if Py_UNICODE_ISDECIMAL(c):
-            found |= IS_DIGIT
-        CHARACTERS[c] = found
-    return found
-
-
-cdef inline uint32_t folded(uint32_t c, int fold) noexcept nogil:
-    """A character in lower case, and every digit as 0, if asked for."""
-    cdef uint32_t found
-    if c < 0x10000:
-        found = look_up(c)
-        if found & IS_DIGIT and fold & SP_MASK_DIGITS:
-            return c'0'
-        return found & 0xFFFF if fold & SP_LOWER else c
-    if fold & SP_MASK_DIGITS and Py_UNICODE_ISDECIMAL(c):
-        return c'0'
-    return Py_UNICODE_TOLOWER(c) if fold & SP_LOWER else c
-
-
-cdef bint lowers_irregularly(text):
-    """Whether str.lower does more than to exchange letters one by one: it looks around Σ, and makes two of İ."""
-    return "\u03a3" in text or "\u0130" in text
-
-
-cdef inline uint8_t* put_utf8(uint8_t* out, uint32_t c) noexcept nogil:
-    """Write one character, a lone surrogate as any other, and give back the end."""
-    if c < 0x80:
-        out[0] = c
-        return out + 1
-    if c < 0x800:
-        out[0] = 0xC0 | c >> 6
-        out[1] = 0x80 | c & 0x3F
-        return out + 2
-    if c < 0x10000:
-        out[0] = 0xE0 | c >> 12
-        out[1] = 0x80 | c >> 6 & 0x3F
-        out[2] = 0x80 | c & 0x3F
-        return out + 3
-    out[0] = 0xF0 | c >> 18
-    out[1] = 0x80 | c >> 12 & 0x3F
-    out[2] = 0x80 | c >> 6 & 0x3F
-    out[3] = 0x80 | c & 0x3F
-    return out + 4
+cdef enum:
+    PADDING = 64     # bytes that may be read after the end of a buffer
+    MAX_BYTES = 0x7FFFFF00
 
 
 cdef inline void add_bits(uint64_t* words, Py_ssize_t at, uint64_t bits, Py_ssize_t n) noexcept nogil:
@@ -76,101 +27,17 @@ cdef void carry_classes(sp_classes* classes, Py_ssize_t block) noexcept nogil:
     classes.word[0], classes.space[0], classes.rest[0] = word, space, rest
 
 
-cdef inline bint is_ascii_word(uint8_t c) noexcept nogil:
-    return c'a' <= (c | 0x20) <= c'z' or c'0' <= c <= c'9' or c == c'_'
-
-
-cdef inline uint32_t utf8_length(uint8_t first) noexcept nogil:
-    return 1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
-
-
 cdef const char* BEGIN = "<s>             "  # with room to be read as 16 bytes
 cdef const char* END = "</s>            "
-
-
-cdef inline uint32_t first_bytes(const uint8_t* token, uint32_t n, Py_ssize_t n_characters) noexcept nogil:
-    """How many bytes of UTF-8 that many characters have; n if there are no more."""
-    cdef uint32_t length = 0
-    while n_characters > 0 and length < n:
-        length += utf8_length(token[length])
-        n_characters -= 1
-    return length
-
-
-cdef struct Text:
-    const void* data
-    Py_ssize_t length
-    int kind  # bytes a character, 0 for ASCII
-    int fold
-
-
-cdef inline uint32_t bits_of(uint32_t index, bint scattered) noexcept nogil:
-    """What the place of an index is taken from: if scattered nobody who does not know the secret can choose neighbours."""
-    return <uint32_t> (index * SECRET >> 32) if scattered else index
-
-
-cdef enum:
-    PADDING = 64     # bytes that may be read after the end of a buffer
-    BATCH = 1024     # n-grams hashed at a time
-    FEWEST_POSITIONS = 16
-    CROWDED = 32     # slots that are looked at in vain for an n-gram; chance makes it less than one
-    MAX_BYTES = 0x7FFFFF00
-
-
-@cython.final
-cdef class StringSet:
-    """A set of strings, asked for by their UTF-8 bytes."""
-
-    cdef uint32_t* _slots  # 1 + number of the member, 0 where empty
-    cdef uint32_t _mask
-    cdef list _encoded
-    cdef const char** _bytes
-    cdef Py_ssize_t* _lengths
-
-    def __init__(self, members):
-        cdef Py_ssize_t i, n
-        cdef uint32_t slot
-        self._encoded = [member.encode("utf-8", "surrogatepass") + b"\0" * 16 for member in members]
-        n = len(self._encoded)
-        self._mask = (1 << (2 * n + 1).bit_length()) - 1
-        self._slots = <uint32_t*> malloc((self._mask + 1) * sizeof(uint32_t))
-        self._bytes = <const char**> malloc((n + 1) * sizeof(char*))
-        self._lengths = <Py_ssize_t*> malloc((n + 1) * sizeof(Py_ssize_t))
-        if not self._slots or not self._bytes or not self._lengths:
-            raise MemoryError
-        memset(self._slots, 0, (self._mask + 1) * sizeof(uint32_t))
-        for i in range(n):
-            encoded = self._encoded[i]
-            self._bytes[i] = PyBytes_AS_STRING(encoded)
-            self._lengths[i] = PyBytes_GET_SIZE(encoded) - 16
-            slot = sp_murmur3(<const uint8_t*> self._bytes[i], self._lengths[i]) & self._mask
-            while self._slots[slot]:
-                slot = (slot + 1) & self._mask
-            self._slots[slot] = i + 1
-
-    def __dealloc__(self):
-        free(self._slots)
-        free(self._bytes)
-        free(self._lengths)
-
-    cdef bint _contains(self, const uint8_t* word, uint32_t n) noexcept nogil:
-        cdef uint32_t slot = sp_murmur3(word, n) & self._mask, i
-        while self._slots[slot]:
-            i = self._slots[slot] - 1
-            if self._lengths[i] == n and memcmp(self._bytes[i], word, n) == 0:
-                return True
-            slot = (slot + 1) & self._mask
-        return False
 
 
 @cython.final
 cdef class Scanner(Encoder):
     cdef readonly tuple arguments
-    cdef bint _alternate_sign, _binary, _l1, _l2, _two_characters, _plain_words, _boundaries
+    cdef bint _l1, _l2, _two_characters, _plain_words, _boundaries
     cdef int _kind_of_token, _fold
     cdef bint _char, _char_wb, _ngrams
     cdef Py_ssize_t _min_n, _max_n, _prefix_length
-    cdef uint32_t _n_features, _index_mask  # the mask is 0 where n_features is no power of two
     cdef StringSet _stop_words
 
     # The text as lower-cased UTF-8, and, for n-grams, its tokens with one space between.
@@ -192,17 +59,8 @@ cdef class Scanner(Encoder):
     cdef uint32_t _range_ends[BATCH + 1]
     cdef Py_ssize_t _n_ranges
 
-    # The distinct indices of this text, with their counts, and a table from index to position among them.
-    cdef uint32_t* _indices
-    cdef Py_ssize_t _indices_capacity
-    cdef int32_t* _counts
-    cdef Py_ssize_t _counts_capacity
-    cdef Py_ssize_t _n
+    cdef Bag _bag  # of this text; empty of positions between texts
     cdef double _length  # the norm that the counts are divided by
-    cdef uint64_t* _positions  # (index + 1) << 32 | position, 0 where empty; if binary 32 bits with index + 1 alone
-    cdef uint32_t _positions_mask  # of the part in use, as small as the text allows; all is empty between texts
-    cdef Py_ssize_t _positions_capacity
-    cdef bint _scattered  # whether the words of this text were chosen to crowd there
 
     cdef object _held  # keeps alive what _texts points into
     cdef Text* _texts
@@ -211,7 +69,8 @@ cdef class Scanner(Encoder):
     cdef dict _last_features
 
     def __cinit__(self):
-        self._reserve_fewest_positions()
+        if reserve_positions(&self._bag, FEWEST_POSITIONS) < 0:
+            raise MemoryError
 
     def __init__(
         self,
@@ -251,9 +110,9 @@ cdef class Scanner(Encoder):
         self._stop_words = StringSet(stop_words) if stop_words else None
         self._min_n, self._max_n = ngram_range
         self._plain_words = self._max_n == 1 and self._stop_words is None and prefix_length == 0
-        self._n_features = n_features
-        self._index_mask = n_features - 1 if n_features & (n_features - 1) == 0 else 0
-        self._alternate_sign, self._binary = alternate_sign, binary
+        self._bag.n_features = n_features
+        self._bag.index_mask = n_features - 1 if n_features & (n_features - 1) == 0 else 0
+        self._bag.alternate_sign, self._bag.binary = alternate_sign, binary
         self._l1, self._l2 = norm == "l1", norm == "l2"
         self._recent = <uint32_t*> malloc(self._max_n * sizeof(uint32_t))
         if self._recent == NULL:
@@ -264,9 +123,7 @@ cdef class Scanner(Encoder):
         free(self._joined)
         free(self._recent)
         free(self._offsets)
-        free(self._indices)
-        free(self._counts)
-        free(self._positions)
+        free_bag(&self._bag)
         free(self._texts)
 
     def transform_one(self, text):
@@ -307,15 +164,15 @@ cdef class Scanner(Encoder):
                 if self._fetch(i) < 0:
                     with gil:
                         raise MemoryError
-            if total + self._n > capacity:
-                capacity = max(total + self._n, 2 * capacity, 1024)
+            if total + self._bag.n > capacity:
+                capacity = max(total + self._bag.n, 2 * capacity, 1024)
                 indices = np.concatenate([indices[:total], np.empty(capacity - total, np.int32)])
                 data = np.concatenate([data[:total], np.empty(capacity - total, np.float64)])
                 out_indices, out_data = indices, data
-            for j in range(self._n):
-                out_indices[total + j] = self._indices[j]
+            for j in range(self._bag.n):
+                out_indices[total + j] = self._bag.indices[j]
                 out_data[total + j] = self._example.values[j] / self._length
-            total += self._n
+            total += self._bag.n
             out_indptr[i + 1] = total
         return indptr, indices[:total].copy(), data[:total].copy()
 
@@ -324,17 +181,13 @@ cdef class Scanner(Encoder):
         cdef uint32_t n = len(encoded), h
         encoded += b"\0" * 16
         h = sp_murmur3(<const uint8_t*> PyBytes_AS_STRING(encoded), n)
-        return self._index(h), -1.0 if self._alternate_sign and <int32_t> h < 0 else 1.0
-
-    cdef inline uint32_t _index(self, uint32_t h) noexcept nogil:
-        cdef uint32_t size = 0 - h if <int32_t> h < 0 else h
-        return size & self._index_mask if self._index_mask or self._n_features == 1 else size % self._n_features
+        return index_of(&self._bag, h), -1.0 if self._bag.alternate_sign and <int32_t> h < 0 else 1.0
 
     # Loading: check the texts and remember where their characters are.
 
     cdef int _load(self, x, bint learning) except -1:
         if x is self._last and x is not None:
-            self._example.n = self._n
+            self._example.n = self._bag.n
             return 1
         self._load_many((x,), learning)
         if self._fetch(0) < 0:
@@ -387,16 +240,8 @@ cdef class Scanner(Encoder):
         release(<void**> &self._joined, &self._joined_capacity)
         release(<void**> &self._offsets, &self._offsets_capacity)
         release(<void**> &self._texts, &self._texts_capacity)
-        if self._positions_capacity > MOST_KEPT:
-            release(<void**> &self._positions, &self._positions_capacity)
-            self._reserve_fewest_positions()
-        return 0
-
-    cdef int _reserve_fewest_positions(self) except -1:
-        if reserve(<void**> &self._positions, &self._positions_capacity, FEWEST_POSITIONS, sizeof(uint64_t)) < 0:
+        if release_positions(&self._bag) < 0:
             raise MemoryError
-        self._positions_mask = FEWEST_POSITIONS - 1
-        memset(self._positions, 0, self._positions_capacity * sizeof(uint64_t))
         return 0
 
     cdef str _separated(self, ngrams):
@@ -423,7 +268,7 @@ cdef class Scanner(Encoder):
         return self._make_example()
 
     cdef void _reset(self) noexcept nogil:
-        self._n = 0
+        self._bag.n = 0
         self._n_ranges = 0
         self._joined_length = 0
         self._n_tokens = self._newest = 0
@@ -604,112 +449,14 @@ cdef class Scanner(Encoder):
     cdef int _count(self, const uint32_t* starts, const uint32_t* ends, Py_ssize_t n) noexcept nogil:
         """Hash ranges of _source and count their indices."""
         cdef uint32_t hashes[BATCH]
-        cdef Py_ssize_t begin = 0, i, size
-        cdef uint32_t index, slot, position, tag, mask, n_distinct, alternate = self._alternate_sign
-        cdef uint32_t* indices
-        cdef int32_t* counts
-        cdef uint64_t* positions
-        cdef uint64_t entry
-        cdef Py_ssize_t n_steps
-        cdef bint scattered
+        cdef Py_ssize_t begin = 0, size
         while begin < n:
             size = min(n - begin, <Py_ssize_t> BATCH)
             sp_hash(self._source, starts + begin, ends + begin, size, hashes)
-            if self._reserve_positions(size) < 0:
+            if put_hashes(&self._bag, hashes, size) < 0:
                 return -1
-            if self._binary:
-                self._mark(hashes, size)
-                begin += size
-                continue
-            indices, counts, positions, mask = self._indices, self._counts, self._positions, self._positions_mask
-            n_distinct, scattered, n_steps = self._n, self._scattered, 0
-            for i in range(size):
-                index = self._index(hashes[i])
-                tag = index + 1
-                slot = bits_of(index, scattered) & mask
-                entry = positions[slot]
-                while (entry != 0) & (entry >> 32 != tag):
-                    n_steps += 1
-                    slot = (slot + 1) & mask
-                    entry = positions[slot]
-                # Whether the index is new is hard to predict, so nothing branches on it.
-                position = <uint32_t> entry | (n_distinct & (0 - <uint32_t> (entry == 0)))
-                positions[slot] = <uint64_t> tag << 32 | position
-                indices[position] = index
-                counts[position] += 1 - 2 * <int32_t> (alternate & (hashes[i] >> 31))
-                n_distinct += entry == 0
-            self._n = n_distinct
             begin += size
-            if n_steps > CROWDED * BATCH and not scattered:
-                self._scatter()
         return 0
-
-    cdef void _mark(self, const uint32_t* hashes, Py_ssize_t n) noexcept nogil:
-        """Take in the indices of hashes that are not there yet, where nobody asks how often they are."""
-        cdef uint32_t* indices = self._indices
-        cdef uint32_t* taken = <uint32_t*> self._positions
-        cdef uint32_t mask = self._positions_mask, n_distinct = self._n, index, slot
-        cdef Py_ssize_t n_steps = 0, i
-        cdef bint scattered = self._scattered
-        for i in range(n):
-            index = self._index(hashes[i])
-            slot = bits_of(index, scattered) & mask
-            # While neither empty nor this index: a product, since which of the two it is is hard to predict.
-            while <uint64_t> taken[slot] * (taken[slot] ^ (index + 1)):
-                n_steps += 1
-                slot = (slot + 1) & mask
-            indices[n_distinct] = index
-            n_distinct += taken[slot] == 0
-            taken[slot] = index + 1
-        self._n = n_distinct
-        if n_steps > CROWDED * BATCH and not scattered:
-            self._scatter()
-
-    cdef int _reserve_positions(self, Py_ssize_t more) noexcept nogil:
-        """Room for `more` distinct indices, with at least four positions for each."""
-        cdef Py_ssize_t needed = self._n + more + 1, size = self._positions_mask + 1, before
-        if needed > self._counts_capacity:
-            before = self._counts_capacity
-            if (
-                reserve(<void**> &self._indices, &self._indices_capacity, needed, sizeof(uint32_t)) < 0
-                or reserve(<void**> &self._counts, &self._counts_capacity, needed, sizeof(int32_t)) < 0
-            ):
-                return -1
-            memset(self._counts + before, 0, (self._counts_capacity - before) * sizeof(int32_t))
-        if needed * 4 > size:
-            self._clear_positions()
-            while size < needed * 4:
-                size *= 2
-            before = self._positions_capacity
-            if reserve(<void**> &self._positions, &self._positions_capacity, size, sizeof(uint64_t)) < 0:
-                return -1
-            memset(self._positions + before, 0, (self._positions_capacity - before) * sizeof(uint64_t))
-            self._positions_mask = <uint32_t> (size - 1)
-            self._fill_positions()
-        return 0
-
-    cdef void _fill_positions(self) noexcept nogil:
-        cdef Py_ssize_t i
-        cdef uint32_t slot
-        for i in range(self._n):
-            slot = bits_of(self._indices[i], self._scattered) & self._positions_mask
-            if self._binary:
-                while (<uint32_t*> self._positions)[slot]:
-                    slot = (slot + 1) & self._positions_mask
-                (<uint32_t*> self._positions)[slot] = self._indices[i] + 1
-                continue
-            while self._positions[slot]:
-                slot = (slot + 1) & self._positions_mask
-            self._positions[slot] = <uint64_t> (self._indices[i] + 1) << 32 | <uint64_t> i
-
-    cdef void _scatter(self) noexcept nogil:
-        self._clear_positions()
-        self._scattered = True
-        self._fill_positions()
-
-    cdef void _clear_positions(self) noexcept nogil:
-        cdef size_t n = <size_t> self._positions_mask + 1
-        memset(self._positions, 0, n * sizeof(uint32_t) if self._binary else n * sizeof(uint64_t))
 
     cdef int _scan_characters(self, Text* text) noexcept nogil:
         """N-grams of characters, or n-grams that come ready-made, by the place where each character begins."""
@@ -792,26 +539,19 @@ cdef class Scanner(Encoder):
     cdef int _make_example(self) noexcept nogil:
         """Turn counts into the example, and leave the tables empty for the next text."""
         cdef Example* e = &self._example
-        cdef Py_ssize_t i, n = self._n
+        cdef Py_ssize_t i, n = self._bag.n
         cdef double count, squares = 0.0, sizes = 0.0
         if self._reserve(n) < 0:
             return -1
         for i in range(n):
-            count = 1.0 if self._binary else self._counts[i]
+            count = 1.0 if self._bag.binary else self._bag.counts[i]
             squares += count * count
             sizes += fabs(count)
-            e.hashes[i] = hash_key(self._indices[i])
+            e.hashes[i] = hash_key(self._bag.indices[i])
             e.values[i] = count
-        if n:
-            memset(self._counts, 0, n * sizeof(int32_t))
-        self._clear_positions()
-        self._positions_mask, self._scattered = FEWEST_POSITIONS - 1, False
+        clear_bag(&self._bag)
         self._length = sqrt(squares) if self._l2 else sizes if self._l1 else 1.0
         if self._length == 0.0:
             self._length = 1.0
         e.n, e.factor = n, 1.0 / self._length
         return 0
-
-
-cdef inline Py_ssize_t hex_digit(uint8_t c) noexcept nogil:
-    return c - c'0' if c <= c'9' else c - c'a' + 10
