@@ -118,7 +118,7 @@ def test_empty_score():
 def test_swap(rows):
     score = scored(rows)
     score.swap()
-    same(score.checkpoint(), scored([(not y, -margin, 1 - p) for y, margin, p in rows]).checkpoint())
+    same(score.row(), scored([(not y, -margin, 1 - p) for y, margin, p in rows]).checkpoint())
 
 
 def test_roc_auc_is_exact_over_many_blocks():
@@ -201,7 +201,7 @@ def test_evaluate_is_predicting_then_learning_one_by_one(name, delay, batch):
     expected = one_by_one(reference, stream, delay)
     evaluation = evaluate(model, iter(stream), delay=delay, batch=batch)
     assert evaluation.score.confusion_matrix.tolist() == expected.confusion_matrix.tolist()
-    same(evaluation.score.checkpoint(), expected.checkpoint())
+    same(evaluation.score.row(), expected.checkpoint())
     assert model.weights == pytest.approx(reference.weights)
     assert model.n_iterations == reference.n_iterations
     assert not evaluation.interrupted
@@ -219,17 +219,17 @@ def test_evaluate_agrees_with_river(delay):
 def test_curve():
     stream = list(synthetic(n=23_456))
     seen = []
-    evaluation = evaluate(TextClassifier(), stream, on_checkpoint=seen.append)
+    evaluation = evaluate(TextClassifier(), stream, on_row=seen.append)
     curve = evaluation.curve
     assert [row.n for row in curve] == [*range(200, 23_456, 200), 23_456]
     assert set(curve[:-1]) <= set(seen)
     assert all(isinstance(row, Checkpoint) for row in curve)
-    assert curve[-1][:-1] == evaluation.score.checkpoint()[:-1]
+    assert curve[-1][:-1] == evaluation.score.row()[:-1]
     assert sorted(row.seconds for row in curve) == [row.seconds for row in curve]
     # A row is what an evaluation of that many examples gives.
     row = curve[10]
     shorter = evaluate(TextClassifier(), stream[: row.n])
-    same(row[:-1], shorter.score.checkpoint()[:-1])
+    same(row[:-1], shorter.score.row()[:-1])
     assert evaluate(TextClassifier(), stream[:100]).curve[-1].n == 100
     assert [row.n for row in evaluate(TextClassifier(), stream[:120]).curve] == [50, 100, 120]
     assert evaluate(TextClassifier(), []).curve == []
@@ -277,8 +277,8 @@ def test_interrupted(n):
     assert evaluation.interrupted
     assert evaluation.score.n == n
     same(
-        evaluation.score.checkpoint()[:-1],
-        evaluate(TextClassifier(), stream[:n]).score.checkpoint()[:-1],
+        evaluation.score.row()[:-1],
+        evaluate(TextClassifier(), stream[:n]).score.row()[:-1],
     )
 
 
@@ -308,7 +308,7 @@ def test_impossible_parameters():
 def test_any_two_integers(stream, delay, batch):
     examples = [({x: 1.0}, y) for x, y in stream]
     expected = one_by_one(PegasosClassifier(), examples, delay).checkpoint()
-    same(evaluate(PegasosClassifier(), examples, delay=delay, batch=batch).score.checkpoint(), expected)
+    same(evaluate(PegasosClassifier(), examples, delay=delay, batch=batch).score.row(), expected)
 
 
 def test_real_stream(data_folder):

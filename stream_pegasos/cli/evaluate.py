@@ -80,7 +80,7 @@ def evaluate(
                 learner,
                 interrupt.guard(source),
                 delay=delay,
-                on_checkpoint=lambda row: progress(
+                on_row=lambda row: progress(
                     row.n, f"accuracy {row.accuracy:.4f}, newest 1,000 {row.window_accuracy:.4f}"
                 ),
                 on_refused=source.refuse,
@@ -128,7 +128,7 @@ def _summary(source: Input, evaluation: "Evaluation", classes: tuple[Any, Any]) 
 def _save_curve(evaluation: "Evaluation", path: Path) -> None:
     with writing(path), open(path, "w", newline="") as out:
         writer = csv.writer(out)
-        writer.writerow(evaluation.score.checkpoint()._fields)
+        writer.writerow(evaluation.score.row()._fields)
         for row in evaluation.curve:
             writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in row)
 

@@ -58,7 +58,7 @@ def explain(
 
     source = FileInput(stream_file, stream, unlabelled=True) if stream_file else None
     learner = load_model(model, source)
-    if not hasattr(learner, "weights"):
+    if "weights" not in learner.capabilities:
         raise Failure(f"{model} has a kernel, and no weights that explain it")
     weights: dict[Any, float] = learner.weights
     hashed = takes_text(learner)

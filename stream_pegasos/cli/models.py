@@ -14,9 +14,7 @@ from stream_pegasos.cli.options import ModelOptions
 
 
 def takes_text(model: Any) -> bool:
-    from stream_pegasos import TextClassifier
-
-    return isinstance(model, TextClassifier)
+    return "texts" in model.capabilities
 
 
 def model_for(source: Input | None, load: Path | None, options: ModelOptions) -> Any:
@@ -108,8 +106,7 @@ def _made_with(model: Any) -> list[tuple[str, dict[str, Any]]]:
     """The parts of a model and their parameters."""
     from stream_pegasos.learners.persistence import pack_parameters
 
-    parts = [model.features, model.classifier] if takes_text(model) else [model]
-    return [(type(part).__name__, pack_parameters(part)) for part in parts]
+    return [(type(part).__name__, pack_parameters(part)) for part in model.parts.values()]
 
 
 def load_model(path: Path, source: Input | None) -> Any:
@@ -125,7 +122,7 @@ def load_model(path: Path, source: Input | None) -> Any:
 
 
 def _check_model(model: Any, path: Path, source: Input | None) -> None:
-    if model._multiclass:
+    if "several classes" in model.capabilities:
         raise Failure(f"{path} is a model of several classes, which the command does not take; use it from Python")
     if source and takes_text(model) == (source.format in DICT_FORMATS):
         kind = "texts" if takes_text(model) else "features, as in the formats vw and svmlight"

@@ -113,7 +113,7 @@ def serve(
             raise Failure(
                 f"{checkpoint} is about {progress['sources'][0]}, which run reads; --load takes the model alone"
             )
-        if not hasattr(learner.classifier, "weights"):
+        if "weights" not in learner.capabilities:
             raise Failure(f"{load or checkpoint} has a kernel, and no weights to show; use it from Python")
         try:
             service = Service(learner, checkpoints, progress, limits, token, id_window)

@@ -18,12 +18,12 @@ except ModuleNotFoundError as error:
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from stream_pegasos.evaluation.prequential import Checkpoint, PrequentialScore
+    from stream_pegasos.evaluation.scores import PrequentialScore, ScoreRow
 
 FILE_TYPES = (".png", ".svg", ".pdf")
 
 
-def draw(curve: Sequence[Checkpoint], title: str, score: PrequentialScore | None = None) -> Figure:
+def draw(curve: Sequence[ScoreRow], title: str, score: PrequentialScore | None = None) -> Figure:
     """Draw accuracy, accuracy over the newest examples and ROC AUC against the number of examples.
 
     Parameters
@@ -60,7 +60,7 @@ def draw(curve: Sequence[Checkpoint], title: str, score: PrequentialScore | None
     return figure
 
 
-def _draw_curve(axes: Axes, curve: Sequence[Checkpoint], title: str, window: int) -> None:
+def _draw_curve(axes: Axes, curve: Sequence[ScoreRow], title: str, window: int) -> None:
     n = [row.n for row in curve]
     lines = [
         ("accuracy", [row.accuracy for row in curve], "#1f5fa8", 2.2),
@@ -101,7 +101,7 @@ def _draw_reliability(axes: Axes, score: PrequentialScore) -> None:
 
 
 def save(
-    curve: Sequence[Checkpoint], path: str | os.PathLike[str], title: str, score: PrequentialScore | None = None
+    curve: Sequence[ScoreRow], path: str | os.PathLike[str], title: str, score: PrequentialScore | None = None
 ) -> None:
     """Draw the curve, and with a score the reliability diagram, into a .png, .svg or .pdf file; by default a PNG.
 

@@ -394,7 +394,7 @@ def kernel_matrix(kernel: Kernel | str, X: Any) -> Vector:
     return K
 
 
-def model_signs(classes: tuple[Any, Any], y: Iterable[Any]) -> Vector:
+def model_signs(classes: tuple[Any, ...], y: Iterable[Any]) -> Vector:
     """+1 or −1 for each label; one that the model has yet to meet is the class that it does not know."""
     negative, positive = classes
     labels = list(y)

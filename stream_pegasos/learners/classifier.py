@@ -79,12 +79,15 @@ class PartlyLearnedError(RuntimeError):
         The number of examples learned, which are the first ones.
     met
         What was found of these before they were learned.
+    predictions
+        What was predicted of them, where that was asked for.
     """
 
     def __init__(self, n_learned: int, met: Met, reason: Exception) -> None:
         super().__init__(n_learned, met, reason)
         self.n_learned = n_learned
         self.met = met
+        self.predictions: Predictions | None = None
 
     def __str__(self) -> str:
         return f"an example cannot be learned, though {self.n_learned} before it in the call are: {self.args[2]}"
@@ -243,7 +246,11 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         """
         encoder, rows = self.encode_many(X)
         with self.lock:
-            return self._core.predictions_of(self._core.learn_rows(encoder, rows, y, w))
+            try:
+                return self._core.predictions_of(self._core.learn_rows(encoder, rows, y, w))
+            except PartlyLearnedError as error:
+                error.predictions = self._core.predictions_of(error.met)
+                raise
 
     def predictions(self, X: Any) -> Predictions:
         """All that is predicted of each example: label, probabilities and scores.

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stream_pegasos.common.checks import check_integer
-from stream_pegasos.evaluation.prequential import Example, Outcomes, Prediction, PrequentialScore
+from stream_pegasos.evaluation.prequential import Labelled, Prediction, Tested
+from stream_pegasos.evaluation.scores import PrequentialScore
 
 __all__ = ["Monitor"]
 
@@ -66,9 +67,9 @@ class Monitor:
     >>> model = TextClassifier()
     >>> monitor = Monitor(model)
     >>> chunk = [("cheap pills", "spam"), ("lunch?", "ham"), ("more pills", "spam")]
-    >>> for predictions, outcomes in predict_learn(model, chunk):
-    ...     monitor.learned(chunk[: len(predictions)], predictions, outcomes)
-    ...     chunk = chunk[len(predictions) :]
+    >>> for tested in predict_learn(model, chunk):
+    ...     monitor.learned(chunk[: len(tested)], tested)
+    ...     chunk = chunk[len(tested) :]
     >>> view = monitor.view()
     >>> view["n"], view["newest"][0]["text"], view["newest"][0]["predicted"]
     (3, 'more pills', 'spam')
@@ -84,34 +85,33 @@ class Monitor:
         self._curve: list[CurvePoint] = []
         self._step = 10
         self._drifts: list[int] = []
-        self._n_drifts = model.classifier.n_drifts if hasattr(model.classifier, "n_drifts") else 0
+        self._n_drifts = model.n_drifts
         self._newest: deque[dict[str, Any]] = deque(maxlen=NEWEST)
         self._names: dict[int, tuple[str, float]] = {}  # by column, those seen last at the end
         self._names_due = 0.0
         self._rate: deque[tuple[int, int]] = deque()  # second, number of messages
         self._started = monotonic()
 
-    def learned(self, examples: list[Example], predictions: list[Prediction], outcomes: Outcomes) -> None:
+    def learned(self, examples: list[Labelled], tested: Tested) -> None:
         """Take in messages that were predicted, then learned."""
-        classifier = self.model.classifier
+        classes = self.model.classes
+        outcomes = tested.outcomes(classes)
         # A model that met 1 took it for positive; when 2 follows, 1 turns out to be negative.
-        if self._positive is not None and self._positive != classifier.classes[1]:
+        if self._positive is not None and self._positive != classes[1]:
             self.score.swap()
-        self._positive = classifier.classes[1]
-        while len(outcomes[0]):
-            room = self._step - self.score.n % self._step
-            self.score.update(*(array[:room] for array in outcomes))
-            outcomes = tuple(array[room:] for array in outcomes)  # type: ignore[assignment]
+        self._positive = classes[1]
+        while len(outcomes.y):
+            first, outcomes = outcomes.split(self._step - self.score.n % self._step)
+            self.score.update(*first)
             if self.score.n % self._step == 0:
                 self._curve.append(self._curve_point())
                 if len(self._curve) == MOST_POINTS:
                     del self._curve[::2]
                     self._step *= 2
-        n_drifts = getattr(classifier, "n_drifts", 0)
-        if n_drifts > self._n_drifts:
-            self._n_drifts = n_drifts
+        if self.model.n_drifts > self._n_drifts:
+            self._n_drifts = self.model.n_drifts
             self._drifts = [*self._drifts, self.score.n][-MOST_DRIFTS:]
-        newest = list(zip(examples, predictions, strict=True))[-NEWEST:]
+        newest = list(zip(examples, tested.each(), strict=True))[-NEWEST:]
         n = self.score.n - len(newest)
         for i, (example, prediction) in enumerate(newest, 1):
             self._show(n + i, example[0], example[1], prediction)
@@ -132,10 +132,10 @@ class Monitor:
         return {
             "model": {
                 "kind": type(model).__name__,
-                "classifier": type(model.classifier).__name__,
+                "classifier": type(model.parts["classifier"]).__name__,
                 "n_iterations": model.n_iterations,
-                "n_features": len(model.classifier._learner),
-                "max_features": model.classifier.max_features,
+                "n_features": model.n_features,
+                "max_features": model.max_features,
                 "classes": list(model.classes),
             },
             "n": score.n,
@@ -247,10 +247,9 @@ class Monitor:
 
     def _words(self) -> dict[str, list[tuple[str, float]]]:
         """Of the words whose names are known, those that weigh most for either label."""
-        learner = self.model.classifier._learner
         columns = np.fromiter(self._names, np.int64, len(self._names))
         signed = [(name, sign) for name, sign in self._names.values()]
-        weights = learner.weights_of(columns) * np.array([sign for _, sign in signed], float)
+        weights = self.model.weights_of(columns)[:, 0] * np.array([sign for _, sign in signed], float)
         order = np.argsort(-weights, kind="stable")
         positive = [(signed[i][0], float(weights[i])) for i in order[:NEWEST] if weights[i] > 0.0]
         negative = [(signed[i][0], float(weights[i])) for i in order[::-1][:NEWEST] if weights[i] < 0.0]

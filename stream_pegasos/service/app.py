@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from stream_pegasos import __version__
-from stream_pegasos.evaluation.prequential import Example
+from stream_pegasos.evaluation.prequential import Labelled
 from stream_pegasos.service.messages import (
     LEARNED,
     LONGEST_EXPLAINED,
@@ -103,7 +103,7 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
 
     async def learn_messages(request: Request) -> Response:
         messages, many = await read_messages(request, service, LabelledMessage)
-        examples: list[Example] = [
+        examples: list[Labelled] = [
             (message["text"], label_as_read(message["label"], i, many), message.get("weight", 1.0))
             for i, message in enumerate(messages)
         ]

@@ -46,16 +46,16 @@ class Metrics:
     def collect(self) -> Iterator[Any]:
         """The metrics of the model, as they are now."""
         service, score = self._service, self._service.monitor.score
-        classifier = service.model.classifier
+        model = service.model
         counts = {
             "messages_learned": ("Messages predicted, then learned.", score.n),
             "predictions": ("Messages only predicted.", service.monitor.n_predictions),
-            "drifts": ("Drifts detected.", getattr(classifier, "n_drifts", 0)),
+            "drifts": ("Drifts detected.", model.n_drifts),
         }
         if service.checkpoints is not None:
             counts["checkpoint_failures"] = ("Checkpoints that failed.", service.checkpoints.n_failures)
         gauges = {
-            "features": ("Features that the model knows.", len(classifier._learner)),
+            "features": ("Features that the model knows.", model.n_features),
             "accuracy": ("Prequential accuracy.", score.accuracy),
             "roc_auc": ("Prequential ROC AUC.", score.roc_auc),
             "log_loss": ("Prequential log loss.", score.log_loss),

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any
 
 from stream_pegasos import __version__
-from stream_pegasos.evaluation.prequential import Example, Prediction, predict, predict_learn
+from stream_pegasos.evaluation.prequential import Labelled, Prediction, predict, predict_learn
 from stream_pegasos.learners.persistence import Snapshot, pack_parameters
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.monitor import Monitor
@@ -110,7 +110,7 @@ class Service:
         return predictions
 
     async def learn(
-        self, examples: list[Example], ids: Sequence[Id | None] | None = None
+        self, examples: list[Labelled], ids: Sequence[Id | None] | None = None
     ) -> tuple[list[Prediction], list[bool]]:
         """Predict each message, then learn it, unless one with its id was learned before; and which were learned.
 
@@ -123,7 +123,7 @@ class Service:
         """
         predictions: list[Prediction] = []
         async with self._learning:  # or labels could become known between the check and the learning
-            self.model.classifier._labels.with_labels([example[1] for example in examples])
+            self.model.check_labels([example[1] for example in examples])
             ids = [None] * len(examples) if ids is None else ids
             are_new = self._learned.are_new(ids)
             before = self.model.n_iterations
@@ -145,14 +145,14 @@ class Service:
                 raise RuntimeError(f"learned in part: {error}") from error
         return predictions, are_new
 
-    def _learn(self, examples: list[Example], ids: Sequence[Id | None]) -> list[Prediction]:
+    def _learn(self, examples: list[Labelled], ids: Sequence[Id | None]) -> list[Prediction]:
         predictions: list[Prediction] = []
         before = self.model.n_iterations
         try:
-            for answers, outcomes in predict_learn(self.model, examples):
+            for tested in predict_learn(self.model, examples):
                 done = len(predictions)
-                self.monitor.learned(examples[done : done + len(answers)], answers, outcomes)
-                predictions += answers
+                self.monitor.learned(examples[done : done + len(tested)], tested)
+                predictions += tested.each()
         finally:
             # Where learning failed on the way, the model knows how far it came.
             n = max(len(predictions), min(self.model.n_iterations - before, len(examples)))
@@ -186,8 +186,7 @@ class Service:
     def describe(self) -> dict[str, Any]:
         with self._lock:
             described = self.monitor.view()["model"]
-        parts = {"features": self.model.features, "classifier": self.model.classifier}
-        parameters = {name: pack_parameters(part) for name, part in parts.items()}
+        parameters = {name: pack_parameters(part) for name, part in self.model.parts.items()}
         return {**described, "parameters": parameters, "version": __version__}
 
     def _checkpoint(self) -> dict[str, Any] | None:

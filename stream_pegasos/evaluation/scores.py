@@ -1,0 +1,325 @@
+"""Scores of predictions that grow with the stream."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Outcomes", "PrequentialScore", "ScoreRow"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+# Of margins of either sign; 200 · asinh(64 · margin) is beyond them for margins beyond 3.8 million.
+_BINS = 4_000
+
+
+class Outcomes(NamedTuple):
+    """Predictions of examples of two classes, and which these turned out to be: what scores are made of."""
+
+    y: Bools  # whether positive
+    margins: Floats
+    probabilities: Floats  # of the positive label
+    predicted: Bools  # whether the positive label was
+
+    def split(self, n: int) -> tuple[Outcomes, Outcomes]:
+        """The first n, and the rest."""
+        y, margins, probabilities, predicted = self
+        return (
+            Outcomes(y[:n], margins[:n], probabilities[:n], predicted[:n]),
+            Outcomes(y[n:], margins[n:], probabilities[n:], predicted[n:]),
+        )
+
+
+class ScoreRow(NamedTuple):
+    """The scores after the first `n` examples, a row of the prequential curve."""
+
+    n: int
+    accuracy: float
+    balanced_accuracy: float
+    f1: float
+    roc_auc: float
+    log_loss: float
+    window_accuracy: float
+    seconds: float
+
+
+class PrequentialScore:
+    """Binary classification metrics over a growing stream, updated in bulk.
+
+    A metric is `nan` where it is undefined: all of them before the first example, balanced accuracy
+    and ROC AUC while the stream has one class, F1 while nothing is positive nor predicted so.
+
+    Parameters
+    ----------
+    window
+        The number of newest examples that `window_accuracy` and `window_roc_auc` are about.
+    exact
+        Whether `roc_auc` is exact, which takes 8 bytes an example. If not, margins are counted in 8,001 bins, in memory
+        that stays constant; a bin is as wide as 1/200 of the margin, near 0 as 1/12,800.
+
+    Attributes
+    ----------
+    n
+        The number of examples.
+    confusion_matrix
+        The counts, as `confusion_matrix[truth, prediction]` with 0 for negative, 1 for positive.
+    reliability
+        For each tenth of the probabilities of the positive label from 0 to 1: the number of examples, the mean
+        probability and the share that is positive, as rows of an array.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos.evaluation.scores import PrequentialScore
+
+    >>> score = PrequentialScore()
+    >>> score.update(
+    ...     [True, False, True], margins=[0.4, -1.2, -0.1], probabilities=[0.6, 0.2, 0.45]
+    ... )
+    >>> score.confusion_matrix
+    array([[1, 0],
+           [1, 1]])
+    >>> round(score.accuracy, 3), round(score.f1, 3), score.roc_auc
+    (0.667, 0.667, 1.0)
+
+    """
+
+    def __init__(self, window: int = 1_000, exact: bool = True) -> None:
+        if window < 1:
+            raise ValueError(f"window is {window}: it must hold at least 1 example")
+        self.window = window
+        self.confusion_matrix: NDArray[np.int64] = np.zeros((2, 2), np.int64)
+        self._log_loss = 0.0
+        self._tenths: Floats = np.zeros((10, 3))  # number, sum of probabilities, number of positives
+        self._newest: Floats = np.zeros((0, 3))  # whether positive, whether right, margin
+        self._ranking: _Margins | _MarginCounts = _Margins() if exact else _MarginCounts()
+
+    def update(
+        self,
+        y: ArrayLike,
+        margins: ArrayLike,
+        probabilities: ArrayLike,
+        predicted: ArrayLike | None = None,
+    ) -> None:
+        """Add examples.
+
+        Parameters
+        ----------
+        y
+            Whether each example is positive.
+        margins
+            The margins that were predicted.
+        probabilities
+            The probabilities of the positive label that were predicted.
+        predicted
+            Whether the positive label was predicted; by default, whether the margin is above 0.
+
+        """
+        y, margins = np.asarray(y, bool), np.asarray(margins, float)
+        probabilities = np.asarray(probabilities, float)
+        predicted = margins > 0 if predicted is None else np.asarray(predicted, bool)
+        counts = np.bincount(2 * y + predicted, minlength=4)
+        of_truth = np.clip(np.where(y, probabilities, 1 - probabilities), 1e-15, 1.0)
+        self.confusion_matrix += counts.reshape(2, 2)
+        self._log_loss -= float(np.log(of_truth).sum())
+        tenth = np.minimum((10 * probabilities).astype(int), 9)
+        for column, weights in enumerate((None, probabilities, y)):
+            self._tenths[:, column] += np.bincount(tenth, weights, minlength=10)
+        newest = np.column_stack([y, y == predicted, margins])
+        self._newest = np.concatenate([self._newest, newest])[-self.window :]
+        self._ranking.update(y, margins)
+
+    @property
+    def n(self) -> int:
+        return int(self.confusion_matrix.sum())
+
+    @property
+    def accuracy(self) -> float:
+        """The share of right predictions."""
+        return _ratio(self.confusion_matrix.trace(), self.n)
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """The mean of the two classes' shares of right predictions."""
+        (tn, fp), (fn, tp) = self.confusion_matrix
+        return (_ratio(tp, tp + fn) + _ratio(tn, tn + fp)) / 2
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of precision and recall of the positive label."""
+        (_, fp), (fn, tp) = self.confusion_matrix
+        return _ratio(2 * tp, 2 * tp + fp + fn)
+
+    @property
+    def log_loss(self) -> float:
+        """The mean of -log P(true label)."""
+        return _ratio(self._log_loss, self.n)
+
+    @property
+    def reliability(self) -> Floats:
+        n = self._tenths[:, :1]
+        return np.hstack([n, np.divide(self._tenths[:, 1:], n, out=np.full((10, 2), math.nan), where=n > 0)])
+
+    @property
+    def expected_calibration_error(self) -> float:
+        """How far the mean probability of a tenth is from its share of positives, on average over examples."""
+        return _ratio(float(np.abs(self._tenths[:, 1] - self._tenths[:, 2]).sum()), self.n)
+
+    @property
+    def window_accuracy(self) -> float:
+        """The accuracy over the newest examples."""
+        return _ratio(self._newest[:, 1].sum(), len(self._newest))
+
+    @property
+    def roc_auc(self) -> float:
+        """The share of pairs in which the positive example has the higher margin; a tie is half."""
+        return self._ranking.roc_auc
+
+    @property
+    def window_roc_auc(self) -> float:
+        """The same over the newest examples."""
+        newest = _Margins()
+        newest.update(self._newest[:, 0] == 1.0, self._newest[:, 2])
+        return newest.roc_auc
+
+    def swap(self) -> None:
+        """Exchange the two classes, as a model does whose second label shows the first positive."""
+        self.confusion_matrix = self.confusion_matrix[::-1, ::-1].copy()
+        self._ranking.swap()
+        self._newest = self._newest * [-1, 1, -1] + [1, 0, 0]
+        self._tenths = self._tenths[::-1] * [1, -1, -1] + self._tenths[::-1, :1] * [0, 1, 1]
+
+    def row(self, seconds: float = math.nan) -> ScoreRow:
+        """All scores as they are now, as a row of a curve."""
+        return ScoreRow(
+            self.n,
+            self.accuracy,
+            self.balanced_accuracy,
+            self.f1,
+            self.roc_auc,
+            self.log_loss,
+            self.window_accuracy,
+            seconds,
+        )
+
+    def get_state(self) -> dict[str, Any]:
+        """All that has been counted, as JSON values; not where `exact`."""
+        return {
+            "confusion_matrix": self.confusion_matrix.tolist(),
+            "log_loss": self._log_loss,
+            "tenths": self._tenths.tolist(),
+            "newest": self._newest.tolist(),
+            "margin_counts": self._ranking.get_state(),
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take over what has been counted elsewhere.
+
+        Raises
+        ------
+        ArithmeticError, LookupError, TypeError, ValueError
+            If it is nothing that `get_state` gives.
+        """
+        confusion_matrix = np.array(state["confusion_matrix"], np.int64).reshape(2, 2)
+        tenths = np.array(state["tenths"], float).reshape(10, 3)
+        newest = np.array(state["newest"], float).reshape(-1, 3)[-self.window :]
+        self._ranking.set_state(state["margin_counts"])
+        self.confusion_matrix, self._tenths, self._newest = confusion_matrix, tenths, newest
+        self._log_loss = float(state["log_loss"])
+
+
+class _Margins:
+    """All margins of either class. ROC AUC counts the pairs that are in order; counting those between old and new
+    margins, both sorted, makes a curve of exact values cheap.
+    """
+
+    def __init__(self) -> None:
+        self._new: list[tuple[Bools, Floats]] = []
+        self._positive: Floats = np.zeros(0)
+        self._negative: Floats = np.zeros(0)
+        self._half_pairs = 0
+
+    def update(self, y: Bools, margins: Floats) -> None:
+        self._new.append((y, margins))
+
+    @property
+    def roc_auc(self) -> float:
+        self._merge()
+        return _ratio(self._half_pairs, 2 * len(self._positive) * len(self._negative))
+
+    def swap(self) -> None:
+        self._merge()
+        self._positive, self._negative = -self._negative[::-1], -self._positive[::-1]
+
+    def get_state(self) -> Any:
+        raise ValueError("exact scores are not written down: use exact=False")
+
+    def set_state(self, state: Any) -> None:
+        self.get_state()
+
+    def _merge(self) -> None:
+        """Sort the new margins in."""
+        if not self._new:
+            return
+        y, margins = (np.concatenate(arrays) for arrays in zip(*self._new, strict=True))
+        positive, negative = np.sort(margins[y]), np.sort(margins[~y])
+        self._half_pairs += (
+            _half_pairs(self._positive, negative)
+            + _half_pairs(positive, self._negative)
+            + _half_pairs(positive, negative)
+        )
+        self._positive = np.insert(self._positive, np.searchsorted(self._positive, positive), positive)
+        self._negative = np.insert(self._negative, np.searchsorted(self._negative, negative), negative)
+        self._new.clear()
+
+
+class _MarginCounts:
+    """How many margins of either class are in each bin."""
+
+    def __init__(self) -> None:
+        self._counts: NDArray[np.int64] = np.zeros((2, 2 * _BINS + 1), np.int64)  # negatives, positives
+
+    def update(self, y: Bools, margins: Floats) -> None:
+        # Nearly margin · 12,800 where the margin is small, and 200 · log(margin) where it is large.
+        bins = np.rint(200 * np.arcsinh(64 * margins)).clip(-_BINS, _BINS).astype(np.intp) + _BINS
+        np.add.at(self._counts, (y.astype(np.intp), bins), 1)
+
+    @property
+    def roc_auc(self) -> float:
+        negatives, positives = self._counts.astype(float)  # as the number of pairs may be beyond any int64
+        half_pairs = (positives * (2 * np.cumsum(negatives) - negatives)).sum()
+        return _ratio(half_pairs, 2 * negatives.sum() * positives.sum())
+
+    def swap(self) -> None:
+        self._counts = self._counts[::-1, ::-1].copy()
+
+    def get_state(self) -> Any:
+        """For each bin that has any: its number, and the counts of negatives and of positives."""
+        bins = np.flatnonzero(self._counts.any(axis=0))
+        return np.column_stack([bins, self._counts[:, bins].T]).tolist()
+
+    def set_state(self, state: Any) -> None:
+        bins, negatives, positives = np.array(state, np.int64).reshape(-1, 3).T
+        self._counts[:] = 0
+        self._counts[:, bins] = negatives, positives
+
+
+def _ratio(part: float, whole: float) -> float:
+    return float(part / whole) if whole else math.nan
+
+
+def _half_pairs(positive: Floats, negative: Floats) -> int:
+    """Twice the number of pairs in which the positive margin is higher, plus the ties."""
+    if len(positive) < len(negative):
+        return _half_ranks(negative, positive)
+    return 2 * len(positive) * len(negative) - _half_ranks(positive, negative)
+
+
+def _half_ranks(ordered: Floats, values: Floats) -> int:
+    left, right = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
+    return int(left.sum() + right.sum())
