@@ -5,8 +5,8 @@ import random
 from river import evaluate, metrics, multiclass
 
 from stream_pegasos import (
-    MulticlassPegasosClassifier,
     OrdinalPegasosClassifier,
+    PegasosClassifier,
     TextClassifier,
 )
 
@@ -31,8 +31,8 @@ def messages(words_of: dict, n: int, seed: int):
 
 
 for name, model in {
-    "Crammer and Singer": TextClassifier(classifier=MulticlassPegasosClassifier()),
-    "one against the rest": TextClassifier(classifier=MulticlassPegasosClassifier("ovr")),
+    "Crammer and Singer": TextClassifier(classifier=PegasosClassifier(multi_class="crammer_singer")),
+    "one against the rest": TextClassifier(classifier=PegasosClassifier(multi_class="ovr")),
     # River wraps any classifier; here all three pairs of subjects get a text model each.
     "one against one": multiclass.OneVsOneClassifier(TextClassifier()),
 }.items():
@@ -43,7 +43,7 @@ for name, model in {
 # which costs examples: on a stream as short as this one, plain classes come closer. Try both on your own.
 stars = {star: OPINIONS[max(0, star - 1) : star + 2] for star in range(5)}
 for name, classifier in {
-    "as classes": MulticlassPegasosClassifier(l2=1e-3, t0=1e3),
+    "as classes": PegasosClassifier(multi_class="crammer_singer", l2=1e-3, t0=1e3),
     "in order": OrdinalPegasosClassifier(l2=1e-3, t0=1e3),
 }.items():
     model, error = TextClassifier(classifier=classifier), metrics.MAE()

@@ -39,7 +39,6 @@ from stream_pegasos import (
     AdaptiveClassifier,
     HashedBagOfWords,
     KernelPegasosClassifier,
-    MulticlassPegasosClassifier,
     OrdinalPegasosClassifier,
     PegasosClassifier,
     TextClassifier,
@@ -160,8 +159,11 @@ CLASSIFIERS = [
         max_features=random.choice([None, 1, 2, 10, 1000]),
     ),
     lambda random: PegasosClassifier(average=random.choice([True, "weighted"]), counter="violations"),
-    lambda random: MulticlassPegasosClassifier(
-        random.choice(["crammer_singer", "ovr"]), batch_size=1 + below(random, 3)
+    lambda random: PegasosClassifier(
+        multi_class=random.choice(["crammer_singer", "ovr"]),
+        batch_size=1 + below(random, 3),
+        average=random.choice([False, True]),
+        max_features=random.choice([None, 2, 100]),
     ),
     lambda random: OrdinalPegasosClassifier(),
     lambda random: KernelPegasosClassifier(budget=10),
@@ -176,9 +178,9 @@ def check_bag(bag, texts, n_pure):
     if bag.norm is not None:
         sizes = abs(matrix).sum(axis=1) if bag.norm == "l1" else matrix.multiply(matrix).sum(axis=1)
         assert np.allclose(sizes[sizes != 0], 1.0, rtol=1e-9, atol=0.0)
-    scanner = pure_engine.Scanner(*bag._scanner.arguments)
+    scanner = pure_engine.Scanner(*bag.scanner.arguments)
     for i in range(len(texts) - n_pure, len(texts)):
-        expected = scanner.transform_one(bag._prepare(texts[i]))
+        expected = scanner.transform_one(bag.prepare(texts[i]))
         row = slice(matrix.indptr[i], matrix.indptr[i + 1])
         found = dict(zip(matrix.indices[row].tolist(), matrix.data[row].tolist(), strict=True))
         assert found.keys() == expected.keys() and np.allclose([found[j] for j in expected], [*expected.values()])
@@ -221,7 +223,7 @@ def check_predicts(model, examples):
 def check_size(model):
     classifier = getattr(model, "classifier", model)
     limit = getattr(classifier, "max_features", None)
-    assert limit is None or len(classifier._learner) <= limit
+    assert limit is None or classifier.n_features <= limit
 
 
 def state_of(model):
@@ -413,14 +415,14 @@ def seed_models():
         PegasosClassifier(batch_size=7, fit_intercept=True, average="weighted", class_weight={"b": 2.0}),
         PegasosClassifier(initializer=optim.initializers.Normal(seed=3), t0=20.0, average=3, max_features=10),
         PegasosClassifier(counter="violations", batch_size=3, l2=0.1),
-        MulticlassPegasosClassifier(batch_size=7, fit_intercept=True),
-        MulticlassPegasosClassifier("ovr", batch_size=7),
+        PegasosClassifier(multi_class="crammer_singer", batch_size=7, fit_intercept=True),
+        PegasosClassifier(multi_class="ovr", batch_size=7),
         OrdinalPegasosClassifier(batch_size=7),
         KernelPegasosClassifier(l2=0.1, budget=20),
         TextClassifier(),
         TextClassifier(
             HashedBagOfWords(1000, (1, 2), stop_words=["the", "\ud800"], norm=None, strip_accents="unicode"),
-            MulticlassPegasosClassifier(),
+            PegasosClassifier(multi_class="crammer_singer"),
         ),
         TextClassifier(HashedBagOfWords(analyzer="char_wb", ngram_range=(2, 3)), PegasosClassifier(batch_size=3)),
     ]
@@ -487,7 +489,7 @@ class LoaderTarget:
                 content = mutated(random, content, [content], FILE_TOKENS, one_byte)
             arrays[persistence.PROGRESS] = np.frombuffer(content, np.uint8)
         if random.random() < 0.05:
-            kind = random.choice([*VALUES, *persistence.Saveable._kinds])
+            kind = random.choice([*VALUES, *persistence.Saveable.kinds])
         return model_file(kind, arrays, values, first_version=random.random() < 0.2)
 
 

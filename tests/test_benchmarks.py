@@ -17,7 +17,8 @@ from river import evaluate, feature_extraction, linear_model, metrics
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import SGDClassifier
 
-from stream_pegasos import HashedBagOfWords, PegasosClassifier, TextClassifier, prequential
+from stream_pegasos import HashedBagOfWords, PegasosClassifier, TextClassifier
+from stream_pegasos.evaluation import prequential
 from stream_pegasos.streams import synthetic
 
 pytestmark = pytest.mark.heavy
@@ -223,7 +224,7 @@ def test_drift_prints_tables_and_draws(tmp_path, monkeypatch, capsys):
         _, texts, truth, _ = stream(RECORDS)
         expected = {
             "the label of the message before": np.append(False, truth[:-1]),
-            "ours": TextClassifier().predict_learn_many(texts, truth) > 0.0,
+            "ours": TextClassifier().predict_learn_many(texts, truth).scores > 0.0,
             "River: MultinomialNB": labels.river(texts, truth, 0) > 0.0,
         }
         for name, *row in table:
@@ -245,7 +246,7 @@ def test_late_labels_are_those_of_the_package(delay):
     assert auc(IS_SPAM, margins) == pytest.approx(expected.score.roc_auc)
     assert not margins[: delay + 1].any()
     if delay == 0:
-        np.testing.assert_array_equal(margins, TextClassifier().predict_learn_many(TEXTS, IS_SPAM))
+        np.testing.assert_array_equal(margins, TextClassifier().predict_learn_many(TEXTS, IS_SPAM).scores)
 
 
 @pytest.mark.parametrize("answer", [labels.ours, labels.vowpal_wabbit, labels.river])
@@ -293,7 +294,7 @@ def test_labels_prints_tables(monkeypatch, capsys):
     labels.main()
     lines = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     table = {name: cells for name, *cells in lines}
-    margins = TextClassifier().predict_learn_many(TEXTS, IS_SPAM)[50:]
+    margins = TextClassifier().predict_learn_many(TEXTS, IS_SPAM).scores[50:]
     share, error = map(float, table["ours"][0].split(", "))
     assert share == pytest.approx(np.mean((margins > 0.0) == IS_SPAM[50:]), abs=1e-4)
     assert error == pytest.approx(100.0 * (1.0 - auc(IS_SPAM[50:], margins)), abs=1e-3)

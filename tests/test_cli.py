@@ -26,7 +26,6 @@ from stream_pegasos import (
     AdaptiveClassifier,
     HashedBagOfWords,
     KernelPegasosClassifier,
-    MulticlassPegasosClassifier,
     PegasosClassifier,
     TextClassifier,
     cli,
@@ -339,13 +338,13 @@ def test_damaged_model(main, here, data):
 
 
 def test_models_of_several_classes_and_kernels(main, here):
-    several = TextClassifier(classifier=MulticlassPegasosClassifier())
+    several = TextClassifier(classifier=PegasosClassifier(multi_class="crammer_singer"))
     kernel = TextClassifier(classifier=KernelPegasosClassifier(budget=50))
     for model in (several, kernel):
         model.learn_many(*zip(*stream, strict=True))
         model.save(f"{type(model.classifier).__name__}.safetensors")
     for command in ("predict", "explain"):
-        code, _, err = main(command, "MulticlassPegasosClassifier.safetensors", "mail.jsonl")
+        code, _, err = main(command, "PegasosClassifier.safetensors", "mail.jsonl")
         assert code and "several classes" in error_line(err)
     code, out, _ = main("predict", "KernelPegasosClassifier.safetensors", "mail.jsonl")
     assert code == 0 and len(out.splitlines()) == len(stream)
@@ -365,7 +364,7 @@ def test_third_label(main):
             (line,) = err.splitlines()
             assert "line 601 skipped: " in line
             assert "'eggs'" in line
-            assert "MulticlassPegasosClassifier" in line
+            assert "multi_class" in line
             assert (load("m").weights, load("m").n_iterations) == (load("expected").weights, 601)
 
 

@@ -272,7 +272,7 @@ def test_a_sink_that_fails_for_good(tmp_path):
 def test_a_failure_in_the_middle_of_a_batch_is_told_and_leaves_the_checkpoint_as_it_was(tmp_path, monkeypatch):
     examples = [message(i) for i in range(10)]
     run = Run(Script(examples, [4]), checkpoints=Checkpoints(tmp_path / "model", seconds=1_000))
-    learn, n = run.model._predict_learn_many, 0
+    learn, n = run.model.predict_learn_many, 0
 
     def fail(x, *rest):
         nonlocal n
@@ -282,7 +282,7 @@ def test_a_failure_in_the_middle_of_a_batch_is_told_and_leaves_the_checkpoint_as
             raise RuntimeError("the detector broke")
         return learn(x, *rest)
 
-    monkeypatch.setattr(type(run.model), "_predict_learn_many", lambda model, *columns: fail(*columns))
+    monkeypatch.setattr(type(run.model), "predict_learn_many", lambda model, *columns: fail(*columns))
     with pytest.raises(RuntimeError, match="the detector broke"):
         run.run()
     assert [answer.id for answer in run.answers] == [0, 1, 2, 3]

@@ -8,7 +8,8 @@ from river import drift
 from sklearn.metrics import roc_auc_score
 
 from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, TextClassifier, engine
-from stream_pegasos.evaluation.prequential import Prediction, evaluate, predict, predict_learn
+from stream_pegasos.evaluation.prequential import Prediction, Tested, evaluate, predict, predict_learn
+from stream_pegasos.learners.classifier import Predictions
 from stream_pegasos.learners.persistence import load_with_progress
 from stream_pegasos.operation import monitor as monitor_module
 from stream_pegasos.operation.monitor import Monitor
@@ -32,9 +33,9 @@ def follow(monitor, stream, size=100):
     """Learn a stream in chunks of that size, watched by the monitor."""
     for begin in range(0, len(stream), size):
         chunk = list(stream[begin : begin + size])
-        for predictions, outcomes in predict_learn(monitor.model, chunk):
-            monitor.learned(chunk[: len(predictions)], predictions, outcomes)
-            chunk = chunk[len(predictions) :]
+        for tested in predict_learn(monitor.model, chunk):
+            monitor.learned(chunk[: len(tested)], tested)
+            chunk = chunk[len(tested) :]
     return monitor
 
 
@@ -150,11 +151,11 @@ def test_all_is_bounded_on_a_long_stream(monkeypatch):
 
     class Classifier(AdaptiveClassifier):
         n_drifts = 0
-        classes = ("ham", "spam")
 
     monkeypatch.setattr(monitor_module, "SHARE_FOR_NAMES", math.inf)
     monkeypatch.setattr(monitor_module, "MOST_NAMES", 500)
-    model = TextClassifier(classifier=Classifier())
+    model, classes = TextClassifier(classifier=Classifier()), ("ham", "spam")
+    model.learn_many(["lunch", "pills"], classes)
     monitor = Monitor(model)
     generator = np.random.default_rng(0)
     sizes = []
@@ -164,7 +165,8 @@ def test_all_is_bounded_on_a_long_stream(monkeypatch):
         model.classifier.n_drifts += 1
         words = " ".join(f"block{block}word{i}" for i in range(10)) + " " + "x" * 1_000
         examples = [(words, "ham")] * 100
-        monitor.learned(examples, [Prediction("ham", 0.5, 0.0)] * 100, (y, margins, np.full(100, 0.5), margins > 0))
+        said = Predictions(np.where(margins > 0, "spam", "ham"), classes, np.full((100, 2), 0.5), margins)
+        monitor.learned(examples, Tested(said, classes, np.where(y, "spam", "ham").tolist()))
         monitor.predicted(["text"] * 100, [Prediction("ham", 0.5, 0.0)] * 100)
         if block % 100 == 99:
             seen = view(monitor)

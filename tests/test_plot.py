@@ -4,13 +4,13 @@ import sys
 
 import pytest
 
-from stream_pegasos.evaluation.prequential import Checkpoint, PrequentialScore
+from stream_pegasos.evaluation.scores import PrequentialScore, ScoreRow
 
 pytest.importorskip("matplotlib")
 
 from stream_pegasos.evaluation.plot import draw, save
 
-curve = [Checkpoint(n, 0.9, 0.8, 0.7, 0.95, 0.2, 1 - 1 / n, 0.1) for n in range(50, 5_001, 50)]
+curve = [ScoreRow(n, 0.9, 0.8, 0.7, 0.95, 0.2, 1 - 1 / n, 0.1) for n in range(50, 5_001, 50)]
 
 
 def lines(figure):
@@ -45,8 +45,8 @@ def test_a_score_adds_its_reliability_diagram(tmp_path):
     "rows",
     [
         [],
-        [Checkpoint(1, 0.0, math.nan, math.nan, math.nan, 0.7, 0.0, 0.1)],
-        [Checkpoint(n, 1.0, math.nan, math.nan, math.nan, 0.0, 1.0, 0.1) for n in (50, 60)],
+        [ScoreRow(1, 0.0, math.nan, math.nan, math.nan, 0.7, 0.0, 0.1)],
+        [ScoreRow(n, 1.0, math.nan, math.nan, math.nan, 0.0, 1.0, 0.1) for n in (50, 60)],
     ],
 )
 def test_curves_with_nothing_to_show(rows, tmp_path):

@@ -12,20 +12,18 @@ from sklearn import metrics
 
 from stream_pegasos import (
     KernelPegasosClassifier,
-    MulticlassPegasosClassifier,
     PegasosClassifier,
     TextClassifier,
 )
 from stream_pegasos.evaluation.prequential import (
-    Checkpoint,
     ExampleError,
-    PrequentialScore,
     chunks,
     evaluate,
     learn,
     predict,
     predict_learn,
 )
+from stream_pegasos.evaluation.scores import PrequentialScore, ScoreRow
 from stream_pegasos.streams import synthetic
 
 # margins from a small set, so that ties are many
@@ -78,7 +76,7 @@ def test_scores_do_not_depend_on_the_blocks(rows, sizes, window):
         score.update(*zip(*rows[start : start + sizes[0]], strict=True))
         same(score.roc_auc, scored(rows[: start + sizes[0]]).roc_auc)
     whole = scored(rows, sizes)
-    same(whole.checkpoint()[:6], scored(rows).checkpoint()[:6])
+    same(whole.row()[:6], scored(rows).row()[:6])
     newest = [y == (margin > 0) for y, margin, _ in rows][-window:]
     same(score.window_accuracy, sum(newest) / len(newest))
 
@@ -108,7 +106,7 @@ def test_predicted_may_differ_from_the_sign_of_the_margin():
 
 
 def test_empty_score():
-    assert all(map(math.isnan, PrequentialScore().checkpoint()[1:]))
+    assert all(map(math.isnan, PrequentialScore().row()[1:]))
     assert PrequentialScore().n == 0
     with pytest.raises(ValueError, match="window is 0"):
         PrequentialScore(0)
@@ -118,7 +116,7 @@ def test_empty_score():
 def test_swap(rows):
     score = scored(rows)
     score.swap()
-    same(score.row(), scored([(not y, -margin, 1 - p) for y, margin, p in rows]).checkpoint())
+    same(score.row(), scored([(not y, -margin, 1 - p) for y, margin, p in rows]).row())
 
 
 def test_roc_auc_is_exact_over_many_blocks():
@@ -201,7 +199,7 @@ def test_evaluate_is_predicting_then_learning_one_by_one(name, delay, batch):
     expected = one_by_one(reference, stream, delay)
     evaluation = evaluate(model, iter(stream), delay=delay, batch=batch)
     assert evaluation.score.confusion_matrix.tolist() == expected.confusion_matrix.tolist()
-    same(evaluation.score.row(), expected.checkpoint())
+    same(evaluation.score.row(), expected.row())
     assert model.weights == pytest.approx(reference.weights)
     assert model.n_iterations == reference.n_iterations
     assert not evaluation.interrupted
@@ -223,7 +221,7 @@ def test_curve():
     curve = evaluation.curve
     assert [row.n for row in curve] == [*range(200, 23_456, 200), 23_456]
     assert set(curve[:-1]) <= set(seen)
-    assert all(isinstance(row, Checkpoint) for row in curve)
+    assert all(isinstance(row, ScoreRow) for row in curve)
     assert curve[-1][:-1] == evaluation.score.row()[:-1]
     assert sorted(row.seconds for row in curve) == [row.seconds for row in curve]
     # A row is what an evaluation of that many examples gives.
@@ -293,8 +291,8 @@ def test_impossible_parameters():
         evaluate(TextClassifier(), [], delay=-1)
     with pytest.raises(ValueError, match="batch is 0"):
         evaluate(TextClassifier(), [], batch=0)
-    with pytest.raises(ValueError, match="MulticlassPegasosClassifier is a model of several classes"):
-        evaluate(MulticlassPegasosClassifier(), [])
+    with pytest.raises(ValueError, match="PegasosClassifier is a model of several classes"):
+        evaluate(PegasosClassifier(multi_class="crammer_singer"), [])
 
 
 @settings(max_examples=25, deadline=None)
@@ -307,7 +305,7 @@ def test_impossible_parameters():
 )
 def test_any_two_integers(stream, delay, batch):
     examples = [({x: 1.0}, y) for x, y in stream]
-    expected = one_by_one(PegasosClassifier(), examples, delay).checkpoint()
+    expected = one_by_one(PegasosClassifier(), examples, delay).row()
     same(evaluate(PegasosClassifier(), examples, delay=delay, batch=batch).score.row(), expected)
 
 
@@ -382,10 +380,9 @@ def test_predict_learn_gives_blocks_that_make_up_the_chunk(size):
     stream = list(synthetic(n=300, seed=3))
     model, alone, predictions, outcomes = TextClassifier(), TextClassifier(), [], []
     for begin in range(0, 300, size):
-        for some, of_them in predict_learn(model, stream[begin : begin + size]):
-            assert len(some) == len(of_them[0])
-            predictions += some
-            outcomes += zip(*of_them, strict=True)
+        for tested in predict_learn(model, stream[begin : begin + size]):
+            predictions += tested.each()
+            outcomes += zip(*tested.outcomes(model.classes), strict=True)
     for i, ((text, label), prediction, outcome) in enumerate(zip(stream, predictions, outcomes, strict=True)):
         assert prediction == predict(alone, [text])[0]
         alone.learn_one(text, label)
@@ -401,8 +398,8 @@ def test_predict_learn_has_learned_all_before_the_example_that_is_refused():
     stream = [*synthetic(n=20, seed=4), ("third", "eggs"), ("ham", "ham")]
     model, n = TextClassifier(), 0
     with pytest.raises(ExampleError, match="'eggs' is a third one") as error:
-        for predictions, _ in predict_learn(model, stream):
-            n += len(predictions)
+        for tested in predict_learn(model, stream):
+            n += len(tested)
     assert n == model.n_iterations == 20
     assert error.value.example == ("third", "eggs")
 
@@ -454,7 +451,7 @@ def test_counted_scores_go_on_from_their_state():
     second.set_state(orjson.loads(orjson.dumps(first.get_state())))
     for block in blocks[3:]:
         second.update(*block)
-    assert second.checkpoint(0.0) == whole.checkpoint(0.0)
+    assert second.row(0.0) == whole.row(0.0)
     assert second.get_state() == whole.get_state()
     assert second.window_roc_auc == whole.window_roc_auc
     assert np.array_equal(second.reliability, whole.reliability)

@@ -83,7 +83,7 @@ def test_it_learns_and_predicts_as_the_model_does(client):
         }
         alone.learn_one(message["text"], message["label"])
     rest = ok(client.post("/learn", json=MESSAGES[60:]))
-    margins = alone.predict_learn_many([text for text, _ in STREAM[60:]], [label for _, label in STREAM[60:]])
+    margins = alone.predict_learn_many([text for text, _ in STREAM[60:]], [label for _, label in STREAM[60:]]).scores
     assert [answer["margin"] for answer in rest] == margins.tolist()
     texts = [text for text, _ in synthetic(n=20, seed=9)]
     answers = ok(client.post("/predict", json=[{"text": text} for text in texts]))
@@ -233,7 +233,7 @@ def test_learning_that_fails_on_the_way(kind, monkeypatch, capsys):
     """What was learned by then is known by its ids, and not learned again."""
     service = Service(TextClassifier())
     known = [{**message, "id": i} for i, message in enumerate(MESSAGES)]
-    learn = TextClassifier._predict_learn_many
+    learn = TextClassifier.predict_learn_many
 
     def fail_on_the_way(model, x, y, w):
         learn(model, x[:17], y[:17], w)
@@ -245,7 +245,7 @@ def test_learning_that_fails_on_the_way(kind, monkeypatch, capsys):
     with serving(service, raise_server_exceptions=False) as client:
         ok(client.post("/learn", json=known[:20]))
         with monkeypatch.context() as patch:
-            patch.setattr(TextClassifier, "_predict_learn_many", fail_on_the_way)
+            patch.setattr(TextClassifier, "predict_learn_many", fail_on_the_way)
             patch.setattr(TextClassifier, "learn_one", fail)
             refused(client.post("/learn", json=known[20:50]), 500, "internal error")
         assert "the detector broke" in capsys.readouterr().err

@@ -210,7 +210,7 @@ def read_stream(given: str) -> Stream:
 def ours(texts: list[str], labels: Bools) -> Iterator[tuple[str, Answers]]:
     for name, make in VARIANTS.items():
         start = time.perf_counter()
-        margins = make().predict_learn_many(texts, labels)
+        margins = make().predict_learn_many(texts, labels).scores
         seconds = time.perf_counter() - start
         probabilities = one_by_one(make(), texts, labels)[:, 1]
         yield f"ours: {name}", Answers(margins, probabilities, seconds)

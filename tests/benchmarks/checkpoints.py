@@ -23,7 +23,7 @@ from stream_pegasos.operation.checkpoints import Checkpoints
 
 def model_with(n_features: int, rng: random.Random) -> TextClassifier:
     model = TextClassifier()
-    while len(model.classifier._learner) < n_features:
+    while model.n_features < n_features:
         model.learn_many([text(rng) for _ in range(100)], [rng.choice(["ham", "spam"]) for _ in range(100)])
     return model
 
@@ -63,7 +63,7 @@ def main() -> None:
             load(path)
             seconds.append(perf_counter() - start)
         size = path.stat().st_size / 1e6
-        print(f"{len(model.classifier._learner):,} features, {size:.0f} MB: ", end="")
+        print(f"{model.n_features:,} features, {size:.0f} MB: ", end="")
         print(f"read in {statistics.median(seconds):.3f} s, at most {max(seconds):.3f} s")
         without, during = [], []
         for _ in range(options.rounds):

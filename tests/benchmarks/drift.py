@@ -164,7 +164,7 @@ def models() -> Iterator[tuple[str, Predict]]:
 
 def ours(options: dict[str, Any], texts: list[str], labels: Bools) -> Bools:
     model = TextClassifier(classifier=AdaptiveClassifier(**options))
-    return model.predict_learn_many(texts, labels) > 0.0
+    return model.predict_learn_many(texts, labels).scores > 0.0
 
 
 def vowpal_wabbit(texts: list[str], labels: Bools) -> Bools:

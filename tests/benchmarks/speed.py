@@ -30,11 +30,11 @@ from scipy import sparse
 from stream_pegasos import (
     HashedBagOfWords,
     KernelPegasosClassifier,
-    MulticlassPegasosClassifier,
     PegasosClassifier,
     TextClassifier,
     engine,
 )
+from stream_pegasos.learners.labels import targets_many
 
 STREAMS = {"sms_spam": 40, "enron_1to3": 2}  # how often each is read in one timing, so that none is too short
 
@@ -260,7 +260,7 @@ def several_classes(runs: int) -> None:
         return feature_extraction.BagOfWords() | multiclass.OneVsRestClassifier(linear_model.LogisticRegression())
 
     def learn(texts: list[str], labels: list[str], multi_class: str) -> None:
-        model = TextClassifier(HashedBagOfWords(), MulticlassPegasosClassifier(multi_class))
+        model = TextClassifier(HashedBagOfWords(), PegasosClassifier(multi_class=multi_class))
         model.predict_learn_many(texts, labels)
 
     for multi_class in ("crammer_singer", "ovr"):
@@ -434,7 +434,7 @@ def time_shares(texts: list[str], labels: list[bool], runs: int) -> dict[str, fl
         return statistics.median(seconds(work) for _ in range(runs))
 
     whole = median(lambda: learn_texts(texts, labels))
-    encode = median(lambda: trained.classifier._signs_many(labels))
+    encode = median(lambda: targets_many(trained.classifier._labels, labels))
     scan = median(lambda: untrained.decision_function_many(texts))
     predict = median(lambda: trained.decision_function_many(texts))
     return {
