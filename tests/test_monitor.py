@@ -8,7 +8,7 @@ from river import drift
 from sklearn.metrics import roc_auc_score
 
 from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, TextClassifier, engine
-from stream_pegasos.evaluation.prequential import Prediction, Tested, evaluate, predict, predict_learn
+from stream_pegasos.evaluation.prequential import PredictedBlock, Prediction, evaluate, predict, predict_learn
 from stream_pegasos.learners.classifier import Predictions
 from stream_pegasos.learners.persistence import load_with_progress
 from stream_pegasos.operation import monitor as monitor_module
@@ -166,7 +166,7 @@ def test_all_is_bounded_on_a_long_stream(monkeypatch):
         words = " ".join(f"block{block}word{i}" for i in range(10)) + " " + "x" * 1_000
         examples = [(words, "ham")] * 100
         said = Predictions(np.where(margins > 0, "spam", "ham"), classes, np.full((100, 2), 0.5), margins)
-        monitor.learned(examples, Tested(said, classes, np.where(y, "spam", "ham").tolist()))
+        monitor.learned(examples, PredictedBlock(said, classes, np.where(y, "spam", "ham").tolist()))
         monitor.predicted(["text"] * 100, [Prediction("ham", 0.5, 0.0)] * 100)
         if block % 100 == 99:
             seen = view(monitor)

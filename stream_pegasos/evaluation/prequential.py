@@ -14,7 +14,7 @@ from stream_pegasos.evaluation.scores import Outcomes, PrequentialScore, ScoreRo
 from stream_pegasos.learners.classifier import PartlyLearnedError, Predictions
 from stream_pegasos.learners.labels import Label, PositiveLabelError
 
-__all__ = ["Evaluation", "ExampleError", "Prediction", "Tested", "evaluate"]
+__all__ = ["Evaluation", "ExampleError", "PredictedBlock", "Prediction", "evaluate"]
 
 # (x, y), (x, y, w) or a longer tuple that begins so.
 Labelled = Sequence[Any]
@@ -41,7 +41,7 @@ class Prediction(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tested:
+class PredictedBlock:
     """Examples that were predicted and, where there are labels `y`, learned after; `classes` were known before."""
 
     predictions: Predictions
@@ -182,14 +182,15 @@ def evaluate(
             f"{type(model).__name__} is a model of several classes, and these scores are for two: "
             "use River's evaluate.progressive_val_score"
         )
-    tested = _late(model, chunks(examples, batch), delay, on_refused) if delay else None
+    read = chunks(examples, batch)
+    blocks = _late(model, read, delay, on_refused) if delay else _prompt(model, read, on_refused)
     result = Evaluation()
     score, curve = result.score, result.curve
     positive = None
     step = _FIRST_STEP
     start = perf_counter()
     try:
-        for block in tested or _prompt(model, chunks(examples, batch), on_refused):
+        for block in blocks:
             # A model that met 1 took it for positive; when 2 follows, 1 turns out to be negative.
             if positive is not None and positive != model.classes[1]:
                 score.swap()
@@ -235,24 +236,24 @@ def chunks(examples: Iterable[Labelled], batch: int = 512) -> Iterator[list[Labe
 def _prompt(model: Any, chunks: Iterable[list[Labelled]], on_refused: OnRefused | None) -> Iterator[Outcomes]:
     """Every label arrives before the next example."""
     for chunk in chunks:
-        for tested in predict_learn(model, chunk, on_refused):
-            yield tested.outcomes(model.classes)
+        for block in predict_learn(model, chunk, on_refused):
+            yield block.outcomes(model.classes)
 
 
 def _late(model: Any, chunks: Iterable[list[Labelled]], delay: int, on_refused: OnRefused | None) -> Iterator[Outcomes]:
     """Every label arrives after `delay` more examples."""
-    waiting: deque[tuple[Labelled, Tested]] = deque()
+    waiting: deque[tuple[Labelled, PredictedBlock]] = deque()
     done: list[Outcomes] = []
 
     def learn_next() -> None:
-        example, tested = waiting.popleft()
+        example, predicted = waiting.popleft()
         try:
             _learn(model, example)
         except ExampleError as error:
             _pass_over(error, on_refused)
         else:
-            tested.y = [example[1]]
-            done.append(tested.outcomes(model.classes))
+            predicted.y = [example[1]]
+            done.append(predicted.outcomes(model.classes))
 
     def take_done() -> Outcomes:
         arrays = zip(*done, strict=True) if done else ((np.zeros(0),),) * 4
@@ -263,7 +264,7 @@ def _late(model: Any, chunks: Iterable[list[Labelled]], delay: int, on_refused: 
     for chunk in chunks:
         for example in chunk:
             try:
-                waiting.append((example, _test(model, example)))
+                waiting.append((example, _predict_one(model, example)))
             except ExampleError as error:
                 _pass_over(error, on_refused)
                 continue
@@ -281,7 +282,7 @@ def _late(model: Any, chunks: Iterable[list[Labelled]], delay: int, on_refused: 
 def predict(model: Any, X: list[Any]) -> list[Prediction]:
     """A prediction for each example."""
     with model.lock:
-        return Tested(model.predictions(X), model.classes, []).each()
+        return PredictedBlock(model.predictions(X), model.classes, []).each()
 
 
 def predict_accepted(model: Any, X: list[Any], on_refused: Callable[[int, str], None]) -> list[Prediction | None]:
@@ -299,7 +300,7 @@ def predict_accepted(model: Any, X: list[Any], on_refused: Callable[[int, str], 
         return predictions
 
 
-def predict_learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None) -> Iterator[Tested]:
+def predict_learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None) -> Iterator[PredictedBlock]:
     """Predict each example, then learn it; what was predicted comes in blocks, as soon as a block is learned.
 
     With `on_refused` an example that the model refuses is passed over.
@@ -327,7 +328,7 @@ def _pass_over(error: ExampleError, on_refused: OnRefused | None) -> None:
     on_refused(error.example, str(error))
 
 
-def _predict_learn(model: Any, chunk: list[Labelled]) -> Iterator[Tested]:
+def _predict_learn(model: Any, chunk: list[Labelled]) -> Iterator[PredictedBlock]:
     done = 0
     # Of two classes a margin tells the predicted label only once both are known.
     while done < len(chunk) and None in model.classes:
@@ -337,10 +338,10 @@ def _predict_learn(model: Any, chunk: list[Labelled]) -> Iterator[Tested]:
         return
     classes, (X, y, w) = model.classes, _columns(chunk[done:])
     try:
-        yield Tested(model.predict_learn_many(X, y, w), classes, y)
+        yield PredictedBlock(model.predict_learn_many(X, y, w), classes, y)
     except PartlyLearnedError as error:
         assert error.predictions is not None
-        yield Tested(error.predictions, classes, y[: error.n_learned])
+        yield PredictedBlock(error.predictions, classes, y[: error.n_learned])
         if not isinstance(error.__cause__, REFUSALS):
             raise
         raise ExampleError(str(error.__cause__), chunk[done + error.n_learned]) from error
@@ -350,19 +351,19 @@ def _predict_learn(model: Any, chunk: list[Labelled]) -> Iterator[Tested]:
             yield _predict_learn_one(model, example)
 
 
-def _predict_learn_one(model: Any, example: Labelled) -> Tested:
-    tested = _test(model, example)
+def _predict_learn_one(model: Any, example: Labelled) -> PredictedBlock:
+    predicted = _predict_one(model, example)
     _learn(model, example)
-    return tested
+    return predicted
 
 
-def _test(model: Any, example: Labelled) -> Tested:
+def _predict_one(model: Any, example: Labelled) -> PredictedBlock:
     try:
         with model.lock:
             said, classes = model.predictions([example[0]]), model.classes
     except REFUSALS as error:
         raise ExampleError(str(error), example) from error
-    return Tested(said, classes, [example[1]])
+    return PredictedBlock(said, classes, [example[1]])
 
 
 def learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None) -> int:

@@ -37,7 +37,8 @@ def objective(model: Any, X: Any, y: Iterable[Any], l2: float | None = None) -> 
     Parameters
     ----------
     model
-        A `PegasosClassifier` or `KernelPegasosClassifier`, a `TextClassifier` with one of them, or an array of weights, one a column of X.
+        A `PegasosClassifier` or `KernelPegasosClassifier`, a `TextClassifier` with one of them, or an array of weights,
+        one a column of X.
     X
         The examples: whatever the model's `decision_function_many` takes; for weights a matrix, SciPy sparse or dense.
     y

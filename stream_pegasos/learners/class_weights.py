@@ -22,8 +22,8 @@ Counts = Mapping[Label, int]
 class ClassWeights:
     """The weights of examples: that of the example times that of its label.
 
-    That of a label is what a mapping says, 1 for labels not in it. Or, if it is "balanced", N / (K · n), where N examples
-    of K labels were learned so far and n of the label, the example itself included.
+    That of a label is what a mapping says, 1 for labels not in it. Or, if it is "balanced", N / (K · n), where N
+    examples of K labels were learned so far and n of the label, the example itself included.
 
     Attributes
     ----------

@@ -96,8 +96,8 @@ class PartlyLearnedError(RuntimeError):
 class Classifier(Saveable, base.MiniBatchClassifier):
     """River's protocol around a learner of the engine.
 
-    An estimator sets up the learner and the labels, and changes what is special to it. What turns examples into what the
-    learner takes is apart from the rest, which a model around this one uses, as the text model does.
+    An estimator sets up the learner and the labels, and changes what is special to it. What turns examples into what
+    the learner takes is apart from the rest, which a model around this one uses, as the text model does.
 
     Attributes
     ----------
@@ -410,7 +410,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             raise TypeError("X is a dense array; scipy.sparse.csr_array(X) makes the sparse matrix that is taken")
         return self._vocabulary, X if isinstance(X, list) else list(X)
 
-    # The work on examples that have an encoder, so that a model around this one can do it. Who calls these holds the lock.
+    # The work on examples that have an encoder, so that a model around this one can do it. Who calls holds the lock.
 
     def learn_row(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
         try:

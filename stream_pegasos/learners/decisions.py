@@ -53,7 +53,7 @@ class Decision:
             self.control.learn(margin, flagged)
 
     def in_turn(self, margins: Any, probabilities: Any, signs: Any, n_undecided: int) -> NDArray[np.bool_]:
-        """Decide and learn one after the other; the first ones, for which nothing is to be decided yet, count nothing."""
+        """Decide and learn one after the other; the first ones, for which nothing is decided yet, count nothing."""
         if self.control is None:
             return self.allows(margins, probabilities)  # type: ignore[no-any-return]
         positive = np.zeros(len(signs), bool)

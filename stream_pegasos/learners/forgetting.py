@@ -1,4 +1,4 @@
-"""What a model forgets, so that its memory stays bounded: the least of its features, and names that stand for nothing."""
+"""What a model forgets, so that memory stays bounded: the least of its features, and names that stand for nothing."""
 
 from __future__ import annotations
 

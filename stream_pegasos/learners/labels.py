@@ -211,7 +211,7 @@ TRUTHS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
 
 
 def probabilities_of_only(label: Label, n_learned: int) -> dict[Any, float]:
-    """Where one label has been met, in all of n examples: Laplace's rule of succession leaves room for those to come."""
+    """Where one label has been met, in all of n examples: by Laplace's rule of succession, with room for others."""
     probability = (n_learned + 1) / (n_learned + 2)
     return {label: probability, None: 1.0 - probability}
 

@@ -30,7 +30,7 @@ Counts = list[float]  # by label, in order
 LARGEST_COUNT_OF_LABEL = 1e307
 
 
-class Block(NamedTuple):
+class Piece(NamedTuple):
     """What was found of examples between which no label was new."""
 
     classes: tuple[int, ...]
@@ -171,13 +171,13 @@ class OrdinalPegasosClassifier(Classifier):
         starts = [labels.index(label) for label in dict.fromkeys(labels) if label not in self._labels.targets]
         if starts:
             self.meet_rows(encoder, rows)  # whatever is wrong has to show before the first piece
-        blocks: list[Block] = []
+        blocks: list[Piece] = []
         for begin, end in pairwise([*dict.fromkeys([0, *starts]), len(labels)]):
             piece = (labels[begin:end], None if weights is None else weights[begin:end])
             blocks += self._learn_piece(encoder, some_rows(rows, begin, end), *piece)
         return self._met(blocks)
 
-    def _learn_piece(self, encoder: Encoder, rows: Any, labels: list[int], weights: Floats | None) -> list[Block]:
+    def _learn_piece(self, encoder: Encoder, rows: Any, labels: list[int], weights: Floats | None) -> list[Piece]:
         """Rows of which the first alone may have a new label."""
         blocks = []
         if labels and labels[0] not in self._labels.targets:
@@ -197,18 +197,18 @@ class OrdinalPegasosClassifier(Classifier):
             self._frequencies[int(target)] += each[i]
         return [*blocks, block._replace(margins=margins[len(blocks) :, list(self._pairs.values())])]
 
-    def _block(self, margins: Floats) -> Block:
+    def _block(self, margins: Floats) -> Piece:
         """What is found of rows of margins, by column."""
-        block = Block(self.classes, tuple(self._pairs), margins[:, list(self._pairs.values())], [], [])
+        block = Piece(self.classes, tuple(self._pairs), margins[:, list(self._pairs.values())], [], [])
         for row in margins:
             self._predict_into(block, pattern_of(row))
         return block
 
-    def _predict_into(self, block: Block, pattern: Pattern) -> None:
+    def _predict_into(self, block: Piece, pattern: Pattern) -> None:
         block.predicted.append(self._likeliest(self._counts(pattern)))
         block.probabilities.append(shares(self._counts(pattern)))
 
-    def _met(self, blocks: list[Block]) -> Met:
+    def _met(self, blocks: list[Piece]) -> Met:
         """The blocks as one, with a column for each of the classes and pairs that there are now."""
         n = sum(len(block.predicted) for block in blocks)
         margins, probabilities = np.full((n, len(self._pairs)), -np.inf), np.zeros((n, len(self.classes)))

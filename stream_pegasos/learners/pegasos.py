@@ -61,8 +61,8 @@ class PegasosClassifier(Classifier):
         `"balanced"`: N / (K · n), where N examples of K labels were learned so far and n of the label, the example
         itself included.
     pos_label
-        The label that positive margins stand for. A bool, 0 or 1 also stands for its text, and the other way round. Only
-        for two classes.
+        The label that positive margins stand for. A bool, 0 or 1 also stands for its text, and the other way round.
+        Only for two classes.
     average
         What predicts, instead of the w of the last step: `True`, the average of the w of all steps; an int n, that from
         step n on, and up to there the last w; `"weighted"`, that of all with the w of step t weighted by t, which

@@ -281,9 +281,9 @@ class Live:
                 for example in group:
                     refuse(example, fault)
                 continue
-            for tested in predict_learn(self.model, list(group), refuse):
-                self.n_learned += len(tested)
-                for label, probability, _ in tested.each():
+            for block in predict_learn(self.model, list(group), refuse):
+                self.n_learned += len(block)
+                for label, probability, _ in block.each():
                     answers.append(Answer(examples[len(answers)].id, label, probability))
         return answers
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stream_pegasos.common.checks import check_integer
-from stream_pegasos.evaluation.prequential import Labelled, Prediction, Tested
+from stream_pegasos.evaluation.prequential import Labelled, PredictedBlock, Prediction
 from stream_pegasos.evaluation.scores import PrequentialScore
 
 __all__ = ["Monitor"]
@@ -67,9 +67,9 @@ class Monitor:
     >>> model = TextClassifier()
     >>> monitor = Monitor(model)
     >>> chunk = [("cheap pills", "spam"), ("lunch?", "ham"), ("more pills", "spam")]
-    >>> for tested in predict_learn(model, chunk):
-    ...     monitor.learned(chunk[: len(tested)], tested)
-    ...     chunk = chunk[len(tested) :]
+    >>> for block in predict_learn(model, chunk):
+    ...     monitor.learned(chunk[: len(block)], block)
+    ...     chunk = chunk[len(block) :]
     >>> view = monitor.view()
     >>> view["n"], view["newest"][0]["text"], view["newest"][0]["predicted"]
     (3, 'more pills', 'spam')
@@ -92,10 +92,10 @@ class Monitor:
         self._rate: deque[tuple[int, int]] = deque()  # second, number of messages
         self._started = monotonic()
 
-    def learned(self, examples: list[Labelled], tested: Tested) -> None:
+    def learned(self, examples: list[Labelled], block: PredictedBlock) -> None:
         """Take in messages that were predicted, then learned."""
         classes = self.model.classes
-        outcomes = tested.outcomes(classes)
+        outcomes = block.outcomes(classes)
         # A model that met 1 took it for positive; when 2 follows, 1 turns out to be negative.
         if self._positive is not None and self._positive != classes[1]:
             self.score.swap()
@@ -111,7 +111,7 @@ class Monitor:
         if self.model.n_drifts > self._n_drifts:
             self._n_drifts = self.model.n_drifts
             self._drifts = [*self._drifts, self.score.n][-MOST_DRIFTS:]
-        newest = list(zip(examples, tested.each(), strict=True))[-NEWEST:]
+        newest = list(zip(examples, block.each(), strict=True))[-NEWEST:]
         n = self.score.n - len(newest)
         for i, (example, prediction) in enumerate(newest, 1):
             self._show(n + i, example[0], example[1], prediction)

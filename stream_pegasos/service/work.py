@@ -149,10 +149,10 @@ class Service:
         predictions: list[Prediction] = []
         before = self.model.n_iterations
         try:
-            for tested in predict_learn(self.model, examples):
+            for block in predict_learn(self.model, examples):
                 done = len(predictions)
-                self.monitor.learned(examples[done : done + len(tested)], tested)
-                predictions += tested.each()
+                self.monitor.learned(examples[done : done + len(block)], block)
+                predictions += block.each()
         finally:
             # Where learning failed on the way, the model knows how far it came.
             n = max(len(predictions), min(self.model.n_iterations - before, len(examples)))

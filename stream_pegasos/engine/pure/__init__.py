@@ -1,9 +1,9 @@
 """The engine in plain Python: the readable specification of `compiled`, and the fallback where that is missing.
 
-*Encoders* turn what comes in (feature dicts, sparse rows, texts) into rows of 64-bit keys and float values. A *rule* says
-what is kept of a feature, and how an example is scored and learned: Pegasos, AdaGrad, or a kernel. The *driver* runs
-examples through a rule; `Learner` is both. `compiled` has the same names, the same arguments and, to rounding, the same
-results.
+*Encoders* turn what comes in (feature dicts, sparse rows, texts) into rows of 64-bit keys and float values. A *rule*
+says what is kept of a feature, and how an example is scored and learned: Pegasos, AdaGrad, or a kernel. The *driver*
+runs examples through a rule; `Learner` is both. `compiled` has the same names, the same arguments and, to rounding, the
+same results.
 """
 
 from stream_pegasos.engine.pure.adaptive import AdaptiveLearner

@@ -65,7 +65,7 @@ def keys(name: str, dimension: str) -> Field:
 
 @dataclass(frozen=True)
 class Declaration:
-    """All fields of a state, and what else is true of it: texts of faults, and functions that say whether there is none.
+    """All fields of a state, and what else is true of it: pairs of a fault, and of a function that says there is none.
 
     Fields with the dimension `FEATURES`, the field `keys` among them, hold what is known of each feature.
     """
