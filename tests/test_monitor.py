@@ -165,7 +165,8 @@ def test_all_is_bounded_on_a_long_stream(monkeypatch):
         model.classifier.n_drifts += 1
         words = " ".join(f"block{block}word{i}" for i in range(10)) + " " + "x" * 1_000
         examples = [(words, "ham")] * 100
-        said = Predictions(np.where(margins > 0, "spam", "ham"), classes, np.full((100, 2), 0.5), margins)
+        labels, halves = np.where(margins > 0, "spam", "ham"), np.full((100, 2), 0.5)
+        said = Predictions(margins, lambda labels=labels: labels, lambda halves=halves: (classes, halves))
         monitor.learned(examples, PredictedBlock(said, classes, np.where(y, "spam", "ham").tolist()))
         monitor.predicted(["text"] * 100, [Prediction("ham", 0.5, 0.0)] * 100)
         if block % 100 == 99:

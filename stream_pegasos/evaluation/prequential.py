@@ -49,7 +49,7 @@ class PredictedBlock:
     y: list[Any]
 
     def __len__(self) -> int:
-        return len(self.predictions.labels)
+        return len(self.predictions)
 
     def each(self) -> list[Prediction]:
         """What was said of each example."""

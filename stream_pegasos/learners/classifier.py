@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -38,26 +39,55 @@ Floats = NDArray[np.float64]
 READ_AGAIN = 128
 
 
-class Predictions(NamedTuple):
-    """What a model says of several examples.
+Said = tuple[tuple[Label | None, ...], Floats]
+
+
+class Predictions:
+    """What a model says of several examples; labels and probabilities are worked out when they are asked for.
+
+    Parameters
+    ----------
+    scores
+        As below.
+    find_labels, find_probabilities
+        What gives the labels; and the classes together with the probabilities.
 
     Attributes
     ----------
+    scores
+        What the decision on each rests on: with two classes its margin, above 0 for the second of them; with more a row
+        of margins, in the order of `classes` or, for ordered ones, of the pairs of neighbours.
     labels
         The label that is predicted for each, `None` where nothing is known yet.
     classes
         The labels that probabilities are given for, `None` for one that is yet to come.
     probabilities
         Those of each example, with a column a class.
-    scores
-        What the decision on each rests on: with two classes its margin, above 0 for the second of them; with more a row
-        of margins, in the order of `classes` or, for ordered ones, of the pairs of neighbours.
     """
 
-    labels: NDArray[Any]
-    classes: tuple[Label | None, ...]
-    probabilities: Floats
-    scores: Floats
+    def __init__(
+        self, scores: Floats, find_labels: Callable[[], NDArray[Any]], find_probabilities: Callable[[], Said]
+    ) -> None:
+        self.scores, self._find_labels, self._find_probabilities = scores, find_labels, find_probabilities
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    @cached_property
+    def labels(self) -> NDArray[Any]:
+        return self._find_labels()
+
+    @cached_property
+    def _said(self) -> Said:
+        return self._find_probabilities()
+
+    @property
+    def classes(self) -> tuple[Label | None, ...]:
+        return self._said[0]
+
+    @property
+    def probabilities(self) -> Floats:
+        return self._said[1]
 
 
 class Met(NamedTuple):
@@ -284,10 +314,10 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         X
             As for `learn_many`.
         """
-        _, labels, probabilities, _ = self.predictions(X)
+        said = self.predictions(X)
         if is_frame(X) or is_series(X):
-            return frame_like(X, dict(zip(labels, probabilities.T, strict=True)))
-        return probabilities
+            return frame_like(X, dict(zip(said.classes, said.probabilities.T, strict=True)))
+        return said.probabilities
 
     def decision_function_many(self, X: Any) -> Any:
         """What the decision on each example rests on, as an array with a row an example.
@@ -425,7 +455,8 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         weight = 1.0 if w == 1.0 and self._straight else self._class_weights.weight(self._labels.of_target(target), w)
         if self._learner.learn(encoder, x, target, weight):
             forget_idle_names(self._learner, self._vocabulary)
-        self._forget()
+        if self.max_features is not None:
+            self._forget()
 
     def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Met:
         """Learn, and say what was found of each example before."""
@@ -472,9 +503,12 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         return margin if columns is None else {of: float(margin[column]) for of, column in columns.items()}
 
     def predictions_of(self, met: Met) -> Predictions:
-        decided = met.margins if met.decided is None else met.decided
-        classes, probabilities = self._labels.probabilities_many(met.margins, met.calibrated, self._n_learned)
-        return Predictions(self._labels.labels_many(decided), classes, probabilities, met.margins)
+        labels, n_learned = self._labels, self._n_learned
+        return Predictions(
+            met.margins,
+            lambda: labels.labels_many(met.margins if met.decided is None else met.decided),
+            lambda: labels.probabilities_many(met.margins, met.calibrated, n_learned),
+        )
 
     # What an estimator may change.
 

@@ -34,13 +34,10 @@ class Decision:
         check_share("threshold", threshold)
         if max_false_positive_rate is not None:
             check_share("max_false_positive_rate", max_false_positive_rate)
+        # As the probability is above one half exactly where the margin is above 0.
+        self.is_by_margin = threshold == 0.5 and max_false_positive_rate is None
         self.threshold = threshold
         self.control = None if max_false_positive_rate is None else FalsePositiveControl(float(max_false_positive_rate))
-
-    @property
-    def is_by_margin(self) -> bool:
-        """Whether the sign of the margin decides, as the probability is above one half exactly where it is above 0."""
-        return self.control is None and self.threshold == 0.5
 
     def allows(self, margins: Any, probabilities: Any) -> Any:
         """Whether the positive label is predicted, of one example or of each of several."""

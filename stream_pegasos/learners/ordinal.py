@@ -255,11 +255,12 @@ class OrdinalPegasosClassifier(Classifier):
         return dict(zip(self.classes, shares(self._counts(pattern_of(margin))), strict=True))
 
     def predictions_of(self, met: Met) -> Predictions:
-        if len(self.classes) == 1:
-            only = probabilities_of_only(self.classes[0], self._n_learned)
-            shape = (len(met.margins), 2)
-            return Predictions(met.decided, tuple(only), np.full(shape, list(only.values())), met.margins)  # type: ignore[arg-type]
-        return Predictions(met.decided, self.classes, met.calibrated, met.margins)  # type: ignore[arg-type]
+        classes: tuple[Any, ...] = self.classes
+        probabilities = met.calibrated
+        if len(classes) == 1:
+            only = probabilities_of_only(classes[0], self._n_learned)
+            classes, probabilities = tuple(only), np.full((len(met.margins), 2), list(only.values()))
+        return Predictions(met.margins, lambda: met.decided, lambda: (classes, probabilities))  # type: ignore[arg-type,return-value]
 
     def _counts(self, pattern: Pattern) -> Counts:
         counts = self._patterns.get(pattern)

@@ -233,6 +233,7 @@ cdef class AdaptiveLearner(Learner):
 
     cdef int _take_step(self, Example* e, double y, double weight) noexcept nogil:
         cdef Py_ssize_t* positions = self._positions
+        cdef Feature* features = self._features()
         cdef Py_ssize_t i, p
         cdef double margin = self._margin
         cdef Step step
@@ -255,7 +256,8 @@ cdef class AdaptiveLearner(Learner):
                         if p < 0:
                             return NO_MEMORY
                     positions[i] = self._table.words[p + 1].hash
-                learn_feature(&self._features()[positions[i]], gradient * self._values[i], &step)
+                    features = self._features()
+                learn_feature(&features[positions[i]], gradient * self._values[i], &step)
         return 0
 
     cdef void _weigh_anew(self) noexcept nogil:

@@ -165,7 +165,9 @@ cdef class Learner:
                         status = self._meet(e)
                     if status < 0:
                         break
-                    for c in range(self._n_columns()):
+                    if not self.several:
+                        out_margins[i, 0] = self._margins[0]
+                    for c in range(self._n_columns() if self.several else 0):
                         out_margins[i, c] = self._margins[c]
                     out_calibrated[i] = self._calibrated()
                     if learning:
@@ -174,7 +176,9 @@ cdef class Learner:
                         )
                         if status < 0:
                             break
-                        if 0 < self._max_features < self._n_features() or encoder._is_crowded(self._n_held()):
+                        if 0 < self._max_features < self._n_features() or (
+                            encoder._has_names and encoder._is_crowded(self._n_held())
+                        ):
                             n_done = i + 1
                             break
         finally:
@@ -184,18 +188,22 @@ cdef class Learner:
 
     # Probabilities.
 
+    @cython.final
     cdef inline double _probability(self, double margin) noexcept nogil:
         cdef double p = 1.0 / (1.0 + exp(-min(max(self._slope * margin, -34.0), 34.0)))
         return max(p, 0.5 + 1.1102230246251565e-16) if margin > 0.0 else p
 
+    @cython.final
     cdef inline double _calibrated(self) noexcept nogil:
         """The probability of the example in hand; with several columns the slope of the softmax that gives them."""
         return self._slope if self.several else self._probability(self._margins[0])
 
+    @cython.final
     cdef inline void _calibrate(self, double probability, double y) noexcept nogil:
         """One step on the log loss of the label y = ±1."""
         self._descend(-y * self._margins[0] * (1.0 - probability if y > 0.0 else probability))
 
+    @cython.final
     cdef void _calibrate_class(self, Py_ssize_t y) noexcept nogil:
         """One step on the log loss of class y, whose probability is the softmax of slope · margins."""
         cdef Py_ssize_t c
@@ -208,6 +216,7 @@ cdef class Learner:
             expected += term * self._margins[c]
         self._descend(expected / total - self._margins[y])
 
+    @cython.final
     cdef inline void _descend(self, double gradient) noexcept nogil:
         cdef double slope
         gradient = min(max(self._slope * gradient, -LARGEST_GRADIENT), LARGEST_GRADIENT)

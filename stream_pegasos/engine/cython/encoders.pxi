@@ -48,6 +48,7 @@ cdef class Encoder:
     cdef double* _values
     cdef Py_ssize_t _capacity
     cdef bint _learned  # whether the newest example was
+    cdef bint _has_names
     cdef Py_ssize_t _n_before  # names before the newest example, or before the loop
     cdef Guard _guard
 
@@ -192,6 +193,7 @@ cdef class Vocabulary(Encoder):
     cdef Py_ssize_t _n_flat, _flat_hashes_capacity, _flat_values_capacity, _ends_capacity
 
     def __init__(self, names=()):
+        self._has_names = True
         self.set_names(names)
 
     def set_names(self, names):

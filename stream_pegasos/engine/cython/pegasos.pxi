@@ -26,9 +26,8 @@ cdef class PegasosLearner(Learner):
     cdef double _initial_scale
     cdef double[:, ::1] _signs
     cdef Steps* _steps
-    cdef double* _numbers  # the memory of the margins and of the next two
+    cdef double* _numbers  # the memory of the margins and of the next
     cdef double* _current  # the margins by the w of now
-    cdef double* _coefficients  # what the example is to each column
     cdef Py_ssize_t _width  # how many columns there is room for
     cdef uint64_t* _buffer_hashes
     cdef double* _buffer_values
@@ -145,7 +144,7 @@ cdef class PegasosLearner(Learner):
         wait_for(self._guard, self._guard)
         for c in range(self.weights.n_columns):
             self._steps[c].due = self._steps[c].n_buffered > 0
-        if (self._take_steps(NULL, 1.0) if self.several else self._step_from_buffer()) < 0:
+        if (self._steps_from_buffer() if self.several else self._step_from_buffer()) < 0:
             raise MemoryError
 
     def get_state(self):
@@ -205,12 +204,13 @@ cdef class PegasosLearner(Learner):
         self._steps = <Steps*> steps
         if self._width == 0:
             self._steps[0] = Steps(0, 0, 0, 0, False)
-        numbers = realloc(self._numbers, 3 * width * sizeof(double))
+        numbers = realloc(self._numbers, 2 * width * sizeof(double))
         if numbers == NULL:
             return -1
-        self._numbers = self._margins = <double*> numbers
-        self._current, self._coefficients = self._numbers + width, self._numbers + 2 * width
-        memmove(self._current, self._numbers + self._width, self._width * sizeof(double))  # where a class is added
+        self._numbers = self._margins = self._current = <double*> numbers
+        if self._average_from or self._runs_python:  # or else what learns is what predicts
+            self._current = self._numbers + width
+            memmove(self._current, self._numbers + self._width, self._width * sizeof(double))  # where a class is added
         self._width = width
         return 0
 
@@ -269,6 +269,8 @@ cdef class PegasosLearner(Learner):
             self.weights._add_up(e, self.weights._width, self._margins)
         for c in range(self.weights.n_columns):
             self._current[c] *= its[c].scale * e.factor
+            if self._average_from == 0:
+                continue
             if its[c].sums_weight == 0.0:
                 self._margins[c] = self._current[c]
             else:
@@ -301,6 +303,8 @@ cdef class PegasosLearner(Learner):
     cdef int _learn_columns(self, Example* e, Py_ssize_t y, double weight) noexcept nogil:
         cdef Py_ssize_t c
         cdef Steps* its
+        cdef bint violated, ready = False, any_due = False
+        cdef double sign
         if self._reduction != PAIRS:
             if y == self.weights.n_columns:
                 if self._add_column() < 0:
@@ -308,37 +312,59 @@ cdef class PegasosLearner(Learner):
                 self._margins[y] = self._current[y] = 0.0
                 self.weights._find_anew(e)
             self._calibrate_class(y)
-        self._find_violated(y)
+        if self._reduction == CRAMMER_SINGER:
+            return self._learn_jointly(e, y, weight)
         for c in range(self.weights.n_columns):
             its = &self._steps[c]
             its.due = False
-            if self._reduction == PAIRS and self._signs[y, c] == 0.0:
-                continue
-            its.n_buffered += 1
-            its.due = its.n_buffered == self._batch_size
-            if self._coefficients[c] == 0.0:
-                continue
-            if self._batch_size == 1:
-                its.n_violations = 1
-            elif self._buffer(e, c, self._coefficients[c] * weight) < 0:
-                return NO_MEMORY
-        return self._take_steps(e if self._batch_size == 1 else NULL, weight)
-
-    cdef void _find_violated(self, Py_ssize_t y) noexcept nogil:
-        """The sign of an example of class y in each column where it violates the margin; 0 in others."""
-        cdef Py_ssize_t c, rival = -1
-        cdef double sign
-        for c in range(self.weights.n_columns):
-            self._coefficients[c] = 0.0
-            if self._reduction == CRAMMER_SINGER:
-                if c != y and (rival < 0 or self._current[c] > self._current[rival]):
-                    rival = c
-                continue
             sign = self._signs[y, c] if self._reduction == PAIRS else 1.0 if c == y else -1.0
-            if sign * self._current[c] < 1.0:
-                self._coefficients[c] = sign
-        if rival >= 0 and not self._current[y] - self._current[rival] >= 1.0:
-            self._coefficients[y], self._coefficients[rival] = 1.0, -1.0
+            if sign == 0.0:
+                continue
+            violated = sign * self._current[c] < 1.0
+            its.n_buffered += 1
+            if self._batch_size > 1:
+                if violated and self._buffer(e, c, sign * weight) < 0:
+                    return NO_MEMORY
+                its.due = its.n_buffered == self._batch_size
+                any_due |= its.due
+                continue
+            if violated and not ready:
+                if self.weights._make_entries(e) < 0:
+                    return NO_MEMORY
+                ready = True
+            if self._begin_step(c, violated):
+                if violated:
+                    self.weights._add_example_to(c, e, sign * weight / (self._l2 * (its.n_iterations + self._t0)))
+                self._end_step(c)
+        return self._steps_from_buffer() if any_due else 0
+
+    cdef int _learn_jointly(self, Example* e, Py_ssize_t y, double weight) noexcept nogil:
+        """All columns make one vector: that of the example's class is to beat the best other one."""
+        cdef Py_ssize_t c, rival = -1
+        cdef Steps* its = self._steps
+        for c in range(self.weights.n_columns):
+            if c != y and (rival < 0 or self._current[c] > self._current[rival]):
+                rival = c
+        if rival >= 0 and self._current[y] - self._current[rival] >= 1.0:
+            rival = -1
+        for c in range(self.weights.n_columns):
+            its[c].n_buffered += 1
+            its[c].due = its[c].n_buffered == self._batch_size
+        if self._batch_size > 1:
+            if rival >= 0 and (self._buffer(e, y, weight) < 0 or self._buffer(e, rival, -weight) < 0):
+                return NO_MEMORY
+            return self._steps_from_buffer() if its.due else 0
+        if rival >= 0 and self.weights._make_entries(e) < 0:
+            return NO_MEMORY
+        for c in range(self.weights.n_columns):
+            self._begin_step(c, rival >= 0)
+        if rival >= 0:
+            weight /= self._l2 * (its.n_iterations + self._t0)
+            self.weights._add_example_to(y, e, weight)
+            self.weights._add_example_to(rival, e, -weight)
+        if its.due:
+            self._end_joint_step()
+        return 0
 
     # Steps of the only column
 
@@ -368,8 +394,7 @@ cdef class PegasosLearner(Learner):
             return NO_MEMORY
         if self._project:
             self._back_into_ball()
-        if 0 < self._average_from <= self._steps.n_iterations:
-            self.weights._accumulate(0, <double> self._steps.n_iterations if self._average_by_t else 1.0)
+        self._average(0)
         return 0
 
     cdef inline void _scale(self, double factor) noexcept nogil:
@@ -404,54 +429,58 @@ cdef class PegasosLearner(Learner):
 
     # Steps of several columns
 
-    cdef int _take_steps(self, Example* e, double weight) noexcept nogil:
-        """The steps of the columns that are due, with the example or, without it, with what the buffer holds for them."""
-        cdef Py_ssize_t c
-        cdef Steps* its
-        cdef bint any_due = False, violated = False
+    cdef inline bint _begin_step(self, Py_ssize_t c, bint violated) noexcept nogil:
+        """w_c ← (1 − ηλ) w_c, unless the batch is no step."""
+        cdef Steps* its = &self._steps[c]
         cdef double n
-        for c in range(self.weights.n_columns):
-            any_due |= self._steps[c].due
-            violated |= self._steps[c].due and self._steps[c].n_violations > 0
-        if not any_due:
-            return 0
-        if e != NULL and violated and self.weights._make_entries(e) < 0:
-            return NO_MEMORY
-        for c in range(self.weights.n_columns):
-            its = &self._steps[c]
-            if not its.due:
-                continue
-            its.due = not self._only_violations or (violated if self._reduction == CRAMMER_SINGER else its.n_violations > 0)
-            its.batch_size, its.n_buffered, its.n_violations = its.n_buffered, 0, 0
-            if its.due:
-                its.n_iterations += 1
-                n = its.n_iterations + self._t0
-                self.weights._scale(c, (n - 1.0) / n)
-                if e != NULL and self._coefficients[c] != 0.0:
-                    self.weights._add_example_to(c, e, self._coefficients[c] * weight / (self._l2 * n))
-        if e == NULL and self._empty_buffer() < 0:
-            return NO_MEMORY
-        if self._project:
-            self._back_into_balls()
-        for c in range(self.weights.n_columns):
-            its = &self._steps[c]
-            if its.due and 0 < self._average_from <= its.n_iterations:
-                self.weights._accumulate(c, <double> its.n_iterations if self._average_by_t else 1.0)
-            its.due = False
-        return 0
+        its.batch_size, its.n_buffered, its.n_violations = its.n_buffered, 0, 0
+        its.due = violated or not self._only_violations
+        if its.due:
+            its.n_iterations += 1
+            n = its.n_iterations + self._t0
+            self.weights._scale(c, (n - 1.0) / n)
+        return its.due
 
-    cdef void _back_into_balls(self) noexcept nogil:
-        """Each column that took a step or, where all make one vector, all together."""
+    cdef inline void _end_step(self, Py_ssize_t c) noexcept nogil:
+        cdef double ratio = self._l2 * self.weights._squared_norm(c)
+        if ratio > 1.0 and self._project:
+            self.weights._scale(c, 1.0 / sqrt(ratio))
+        self._average(c)
+
+    cdef void _end_joint_step(self) noexcept nogil:
         cdef Py_ssize_t c
         cdef double ratio = 0.0
         for c in range(self.weights.n_columns):
-            if self._reduction == CRAMMER_SINGER:
-                ratio += self._l2 * self.weights._squared_norm(c)
+            ratio += self._l2 * self.weights._squared_norm(c)
+        for c in range(self.weights.n_columns if self._project and ratio > 1.0 else 0):
+            self.weights._scale(c, 1.0 / sqrt(ratio))
+        for c in range(self.weights.n_columns if self._average_from else 0):
+            self._average(c)
+
+    cdef inline void _average(self, Py_ssize_t c) noexcept nogil:
+        cdef Py_ssize_t n = self._steps[c].n_iterations
+        if 0 < self._average_from <= n:
+            self.weights._accumulate(c, <double> n if self._average_by_t else 1.0)
+
+    cdef int _steps_from_buffer(self) noexcept nogil:
+        """The steps of the columns that are due."""
+        cdef Py_ssize_t c
+        cdef bint violated = False
         for c in range(self.weights.n_columns):
-            if self._reduction != CRAMMER_SINGER:
-                ratio = self._l2 * self.weights._squared_norm(c)
-            if self._steps[c].due and ratio > 1.0:
-                self.weights._scale(c, 1.0 / sqrt(ratio))
+            violated |= self._steps[c].due and self._steps[c].n_violations > 0
+        for c in range(self.weights.n_columns):
+            if self._steps[c].due:
+                self._begin_step(c, violated if self._reduction == CRAMMER_SINGER else self._steps[c].n_violations > 0)
+        if self._empty_buffer() < 0:
+            return NO_MEMORY
+        if self._reduction == CRAMMER_SINGER:
+            if self._steps.due:
+                self._end_joint_step()
+            return 0
+        for c in range(self.weights.n_columns):
+            if self._steps[c].due:
+                self._end_step(c)
+        return 0
 
     # The mini-batch buffer
 

@@ -213,8 +213,7 @@ cdef Py_ssize_t insert(Table* table, Py_ssize_t p, uint64_t h) noexcept nogil:
         memset(&table.words[p + 2], 0, (table.stride - 2) * sizeof(Word))
     table.n += 1
     if table.records != NULL:
-        table.words[p + 1].hash = <uint64_t> table.n
-        memset(table.records + table.n * table.n_numbers, 0, table.n_numbers * sizeof(double))
+        table.words[p + 1].hash = <uint64_t> table.n  # where all is still 0
     return p
 
 
@@ -251,6 +250,8 @@ cdef int make_for(Table* table, Py_ssize_t n, Py_ssize_t stride) noexcept nogil:
     while n > capacity_of(n_homes):
         n_homes = grown(n_homes)
     table.n, table.scattered = 0, False
+    if table.records != NULL:
+        memset(table.records, 0, table.room * table.n_numbers * sizeof(double))
     return rebuild(table, n_homes, SPARE_SLOTS, stride)
 
 

@@ -324,13 +324,23 @@ cdef class WeightDict:
 
     cdef void _add_example_to(self, Py_ssize_t c, const Example* e, double step) noexcept nogil:
         """w_c ← w_c + step · x, for features of the x that was found that have entries."""
-        cdef Py_ssize_t i
-        cdef Word* entry
-        step *= e.factor / self._columns[c].scale
+        cdef Column* its = &self._columns[c]
+        cdef Word* words = self._table.words
+        cdef const Py_ssize_t* slots = self._slots
+        cdef Py_ssize_t i, behind = self._width if self.average else 0
+        cdef double squares = its.squares, old, new
+        cdef double* record
+        step *= e.factor / its.scale
         for i in range(e.n):
-            entry = &self._table.words[self._slots[i]]
-            if entry.hash == e.hashes[i]:
-                self._add_at(&entry[1].v, c, step * e.values[i])
+            if words[slots[i]].hash == e.hashes[i]:
+                record = &words[slots[i] + 1 + c].v
+                old = record[0]
+                new = old + step * e.values[i]
+                record[0] = new
+                squares += (new - old) * (new + old)
+                if behind:
+                    record[behind] += its.sums_scale * (step * e.values[i])
+        its.squares = squares
 
     # The weights by column of a matrix
 
