@@ -4,6 +4,12 @@ cdef struct Steps:  # of a column
     bint due
 
 
+cdef struct Buffered:  # of an example that waits for a step of a column: coefficient · value
+    uint64_t hash
+    double value
+    Py_ssize_t column
+
+
 cdef enum:
     TWO
     OVR
@@ -29,10 +35,8 @@ cdef class PegasosLearner(Learner):
     cdef double* _numbers  # the memory of the margins and of the next
     cdef double* _current  # the margins by the w of now
     cdef Py_ssize_t _width  # how many columns there is room for
-    cdef uint64_t* _buffer_hashes
-    cdef double* _buffer_values
-    cdef Py_ssize_t* _buffer_columns
-    cdef Py_ssize_t _buffer_size, _buffer_hashes_capacity, _buffer_values_capacity, _buffer_columns_capacity
+    cdef Buffered* _buffered
+    cdef Py_ssize_t _buffer_size, _buffer_capacity
 
     def __init__(
         self,
@@ -70,12 +74,10 @@ cdef class PegasosLearner(Learner):
     def __dealloc__(self):
         free(self._steps)
         free(self._numbers)
-        free(self._buffer_hashes)
-        free(self._buffer_values)
-        free(self._buffer_columns)
+        free(self._buffered)
 
     def __sizeof__(self):
-        return object.__sizeof__(self) + self._buffer_size * 24  # the weights count for themselves
+        return object.__sizeof__(self) + self._buffer_size * sizeof(Buffered)  # the weights count for themselves
 
     @property
     def n_iterations(self):
@@ -102,15 +104,8 @@ cdef class PegasosLearner(Learner):
         keys, values = self.weights.items()
         return keys[keys != weights.INTERCEPT], values[keys != weights.INTERCEPT]
 
-    def weights_of(self, const int64_t[::1] keys):
-        cdef Py_ssize_t i, c
-        values = np.empty((keys.shape[0], self.weights.n_columns))
-        cdef double[:, ::1] out = values
-        wait_for(self._guard, self._guard)
-        for i in range(keys.shape[0]):
-            for c in range(self.weights.n_columns):
-                out[i, c] = self.weights._get(hash_key(keys[i]), c, True)
-        return values
+    def weights_of(self, keys):
+        return self.weights.weights_of(keys)
 
     def contributions(self, Encoder encoder not None, x):
         row = encoder.row(x, False)
@@ -127,8 +122,8 @@ cdef class PegasosLearner(Learner):
         self.weights.clear_column(column)
         self._steps[column] = Steps(0, 0, 0, 0, False)
         for i in range(self._buffer_size):
-            if self._buffer_columns[i] != column:
-                self._keep_buffered(i, n)
+            if self._buffered[i].column != column:
+                self._buffered[n] = self._buffered[i]
                 n += 1
         self._buffer_size = n
 
@@ -137,14 +132,14 @@ cdef class PegasosLearner(Learner):
         self.weights.negate()
         self._initial_scale = -self._initial_scale
         for i in range(self._buffer_size):
-            self._buffer_values[i] = -self._buffer_values[i]
+            self._buffered[i].value = -self._buffered[i].value
 
     def flush(self):
         cdef Py_ssize_t c
         wait_for(self._guard, self._guard)
         for c in range(self.weights.n_columns):
             self._steps[c].due = self._steps[c].n_buffered > 0
-        if (self._steps_from_buffer() if self.several else self._step_from_buffer()) < 0:
+        if self._steps_from_buffer() < 0:
             raise MemoryError
 
     def get_state(self):
@@ -153,11 +148,11 @@ cdef class PegasosLearner(Learner):
         steps = [self._steps[c] for c in range(self.weights.n_columns)]
         for name in ("n_iterations", "n_buffered", "n_violations")[: 3 if self._only_violations else 2]:
             state[name] = np.array([one[name] for one in steps], np.int64)
-        buffered = range(self._buffer_size)
-        keys = [<int64_t> (self._buffer_hashes[i] * INVERSE_MULTIPLIER) for i in buffered]
+        buffered = [self._buffered[i] for i in range(self._buffer_size)]
+        keys = [<int64_t> (<uint64_t> one["hash"] * INVERSE_MULTIPLIER) for one in buffered]
         state["buffer_keys"] = np.array(keys, np.int64)
-        state["buffer_columns"] = np.array([self._buffer_columns[i] for i in buffered], np.int64)
-        state["buffer_values"] = np.array([self._buffer_values[i] for i in buffered], np.float64)
+        state["buffer_columns"] = np.array([one["column"] for one in buffered], np.int64)
+        state["buffer_values"] = np.array([one["value"] for one in buffered], np.float64)
         if self._initializer is not None:
             state["initial_scale"] = self._initial_scale
         return state
@@ -174,9 +169,8 @@ cdef class PegasosLearner(Learner):
                 self._steps[c].n_violations = state["n_violations"][c]
         self._buffer_size = len(state["buffer_keys"])
         for i in range(self._buffer_size):
-            self._buffer_hashes[i] = hash_key(state["buffer_keys"][i])
-            self._buffer_columns[i] = state["buffer_columns"][i]
-            self._buffer_values[i] = state["buffer_values"][i]
+            key, value, column = (state[name][i] for name in ("buffer_keys", "buffer_values", "buffer_columns"))
+            self._buffered[i] = Buffered(hash_key(key), value, column)
         self._initial_scale = state.get("initial_scale", 1.0)
 
     cdef Py_ssize_t _n_columns(self) noexcept nogil:
@@ -291,14 +285,12 @@ cdef class PegasosLearner(Learner):
         self._calibrate(probability, y)
         violated = y * self._current[0] < 1.0
         if self._batch_size == 1:  # straight from the example, whose entries are found already
-            if self._only_violations and not violated:
-                return 0
             return self._take_step(e if violated else NULL, weight * y * e.factor, 1)
         its.n_buffered += 1
         if violated and self._buffer(e, 0, weight * y) < 0:
             return NO_MEMORY
         its.due = its.n_buffered == self._batch_size
-        return self._step_from_buffer()
+        return self._step_from_buffer() if its.due else 0
 
     cdef int _learn_columns(self, Example* e, Py_ssize_t y, double weight) noexcept nogil:
         cdef Py_ssize_t c
@@ -366,46 +358,64 @@ cdef class PegasosLearner(Learner):
             self._end_joint_step()
         return 0
 
-    # Steps of the only column
-
-    cdef int _step_from_buffer(self) noexcept nogil:
-        """The step with what the buffer holds, if it is due."""
-        cdef Example e
-        cdef Py_ssize_t k = self._steps.n_buffered
-        cdef bint idle = self._only_violations and self._steps.n_violations == 0
-        if not self._steps.due:
-            return 0
-        e.hashes, e.values, e.n, e.factor = self._buffer_hashes, self._buffer_values, self._buffer_size, 1.0
-        self._steps.n_buffered = self._steps.n_violations = self._buffer_size = 0
-        self._steps.due = False
-        if idle:
-            return 0
-        if self.weights._find_anew(&e) < 0:
-            return NO_MEMORY
-        return self._take_step(&e, 1.0, k)
+    # Steps
 
     cdef int _take_step(self, Example* e, double coefficient, Py_ssize_t k) noexcept nogil:
-        """w ← (1 − ηλ) w + (η/k) · coefficient · x, and the projection, for an x that was found."""
+        """w ← (1 − ηλ) w + (η/k) · coefficient · x, and the projection, of the only column for an x that was found."""
         cdef double n
-        self._steps.n_iterations += 1
+        if not self._begin_step(0, e != NULL):
+            return 0
         n = self._steps.n_iterations + self._t0
-        self._scale((n - 1.0) / n)
         if e != NULL and self.weights._add_example(e, coefficient / (self._l2 * n * k * self.weights._columns.scale)) < 0:
             return NO_MEMORY
-        if self._project:
-            self._back_into_ball()
-        self._average(0)
+        self._end_step(0)
         return 0
 
-    cdef inline void _scale(self, double factor) noexcept nogil:
-        self.weights._scale(0, factor)
+    cdef inline bint _begin_step(self, Py_ssize_t c, bint violated) noexcept nogil:
+        """w_c ← (1 − ηλ) w_c, unless the batch is no step."""
+        cdef Steps* its = &self._steps[c]
+        cdef double n
+        its.batch_size, its.n_buffered, its.n_violations = its.n_buffered, 0, 0
+        its.due = violated or not self._only_violations
+        if its.due:
+            its.n_iterations += 1
+            n = its.n_iterations + self._t0
+            self._scale(c, (n - 1.0) / n)
+        return its.due
+
+    cdef inline void _end_step(self, Py_ssize_t c) noexcept nogil:
+        if self._project:
+            self._back_into_ball(c)
+        self._average(c)
+
+    cdef inline void _back_into_ball(self, Py_ssize_t c) noexcept nogil:
+        cdef const Column* its = &self.weights._columns[c]
+        cdef double ratio
+        if self.several:
+            ratio = self._l2 * self.weights._squared_norm(c)
+        else:  # in this order it was always rounded
+            ratio = self._l2 * its.scale * its.scale * its.squares
+        if ratio > 1.0:
+            self._scale(c, 1.0 / sqrt(ratio))
+
+    cdef void _end_joint_step(self) noexcept nogil:
+        cdef Py_ssize_t c
+        cdef double ratio = 0.0
+        for c in range(self.weights.n_columns):
+            ratio += self._l2 * self.weights._squared_norm(c)
+        for c in range(self.weights.n_columns if self._project and ratio > 1.0 else 0):
+            self._scale(c, 1.0 / sqrt(ratio))
+        for c in range(self.weights.n_columns if self._average_from else 0):
+            self._average(c)
+
+    cdef inline void _scale(self, Py_ssize_t c, double factor) noexcept nogil:
+        self.weights._scale(c, factor)
         self._initial_scale *= factor
 
-    cdef void _back_into_ball(self) noexcept nogil:
-        cdef const Column* its = self.weights._columns
-        cdef double ratio = self._l2 * its.scale * its.scale * its.squares
-        if ratio > 1.0:
-            self._scale(1.0 / sqrt(ratio))
+    cdef inline void _average(self, Py_ssize_t c) noexcept nogil:
+        cdef Py_ssize_t n = self._steps[c].n_iterations
+        if 0 < self._average_from <= n:
+            self.weights._accumulate(c, <double> n if self._average_by_t else 1.0)
 
     cdef _initialize(self, Encoder encoder, Example* e):
         """Give new features of the example in hand their first weights, and score it with them."""
@@ -422,50 +432,33 @@ cdef class PegasosLearner(Learner):
             if self.weights._add(hash_key(key), 0, self._initial_scale * value / self.weights._columns.scale) < 0:
                 raise MemoryError
         if first and (self._project or self._steps.n_iterations == 0):
-            self._back_into_ball()
+            self._back_into_ball(0)
         self.weights._find_anew(e)
         self._score(e)
         self._margins[0] = predicted
 
-    # Steps of several columns
+    # The mini-batch buffer
 
-    cdef inline bint _begin_step(self, Py_ssize_t c, bint violated) noexcept nogil:
-        """w_c ← (1 − ηλ) w_c, unless the batch is no step."""
-        cdef Steps* its = &self._steps[c]
-        cdef double n
-        its.batch_size, its.n_buffered, its.n_violations = its.n_buffered, 0, 0
-        its.due = violated or not self._only_violations
-        if its.due:
-            its.n_iterations += 1
-            n = its.n_iterations + self._t0
-            self.weights._scale(c, (n - 1.0) / n)
-        return its.due
+    cdef int _reserve_buffer(self, Py_ssize_t n) noexcept nogil:
+        return reserve(<void**> &self._buffered, &self._buffer_capacity, n, sizeof(Buffered))
 
-    cdef inline void _end_step(self, Py_ssize_t c) noexcept nogil:
-        cdef double ratio = self._l2 * self.weights._squared_norm(c)
-        if ratio > 1.0 and self._project:
-            self.weights._scale(c, 1.0 / sqrt(ratio))
-        self._average(c)
-
-    cdef void _end_joint_step(self) noexcept nogil:
-        cdef Py_ssize_t c
-        cdef double ratio = 0.0
-        for c in range(self.weights.n_columns):
-            ratio += self._l2 * self.weights._squared_norm(c)
-        for c in range(self.weights.n_columns if self._project and ratio > 1.0 else 0):
-            self.weights._scale(c, 1.0 / sqrt(ratio))
-        for c in range(self.weights.n_columns if self._average_from else 0):
-            self._average(c)
-
-    cdef inline void _average(self, Py_ssize_t c) noexcept nogil:
-        cdef Py_ssize_t n = self._steps[c].n_iterations
-        if 0 < self._average_from <= n:
-            self.weights._accumulate(c, <double> n if self._average_by_t else 1.0)
+    cdef int _buffer(self, const Example* e, Py_ssize_t c, double coefficient) noexcept nogil:
+        """Keep coefficient · x for the next step of a column."""
+        cdef Py_ssize_t i
+        if self._reserve_buffer(self._buffer_size + e.n) < 0:
+            return NO_MEMORY
+        for i in range(e.n):
+            self._buffered[self._buffer_size + i] = Buffered(e.hashes[i], coefficient * e.factor * e.values[i], c)
+        self._buffer_size += e.n
+        self._steps[c].n_violations += 1
+        return 0
 
     cdef int _steps_from_buffer(self) noexcept nogil:
         """The steps of the columns that are due."""
         cdef Py_ssize_t c
         cdef bint violated = False
+        if not self.several:
+            return self._step_from_buffer() if self._steps.due else 0
         for c in range(self.weights.n_columns):
             violated |= self._steps[c].due and self._steps[c].n_violations > 0
         for c in range(self.weights.n_columns):
@@ -482,55 +475,39 @@ cdef class PegasosLearner(Learner):
                 self._end_step(c)
         return 0
 
-    # The mini-batch buffer
-
-    cdef int _reserve_buffer(self, Py_ssize_t n) noexcept nogil:
-        if reserve(<void**> &self._buffer_hashes, &self._buffer_hashes_capacity, n, sizeof(uint64_t)) < 0:
+    cdef int _step_from_buffer(self) noexcept nogil:
+        """The step of the only column, with what is buffered as one example."""
+        cdef Example* e = &self._hand.example
+        cdef Py_ssize_t i, k = self._steps.n_buffered
+        if reserve_example(&e.hashes, &e.values, &self._hand._capacity, self._buffer_size) < 0:
             return NO_MEMORY
-        if reserve(<void**> &self._buffer_values, &self._buffer_values_capacity, n, sizeof(double)) < 0:
-            return NO_MEMORY
-        return reserve(<void**> &self._buffer_columns, &self._buffer_columns_capacity, n, sizeof(Py_ssize_t))
-
-    cdef int _buffer(self, const Example* e, Py_ssize_t c, double coefficient) noexcept nogil:
-        """Keep coefficient · x for the next step of a column."""
-        cdef Py_ssize_t i, n = self._buffer_size
-        if self._reserve_buffer(n + e.n) < 0:
-            return NO_MEMORY
+        e.n, e.factor = self._buffer_size, 1.0
         for i in range(e.n):
-            self._buffer_hashes[n + i] = e.hashes[i]
-            self._buffer_values[n + i] = coefficient * e.factor * e.values[i]
-            self._buffer_columns[n + i] = c
-        self._buffer_size = n + e.n
-        self._steps[c].n_violations += 1
-        return 0
+            e.hashes[i], e.values[i] = self._buffered[i].hash, self._buffered[i].value
+        self._buffer_size = 0
+        if self.weights._find_anew(e) < 0:
+            return NO_MEMORY
+        # How many violated it is not always known: a state holds it only where it matters.
+        return self._take_step(e if e.n or self._steps.n_violations else NULL, 1.0, k)
 
     cdef int _empty_buffer(self) noexcept nogil:
         """Add what it holds for the columns that are due, and keep the rest."""
-        cdef Py_ssize_t i, c, n = 0
+        cdef Py_ssize_t i, n = 0
+        cdef const Buffered* one
         cdef const Steps* its
         cdef double* record
+        cdef double step
         for i in range(self._buffer_size):
-            c = self._buffer_columns[i]
-            its = &self._steps[c]
+            one = &self._buffered[i]
+            its = &self._steps[one.column]
             if not its.due:
-                self._keep_buffered(i, n)
+                self._buffered[n] = one[0]
                 n += 1
-            elif self._buffer_values[i] != 0.0 or self.weights._has(self._buffer_hashes[i]):
-                record = insert_record(&self.weights._table, self._buffer_hashes[i])
+            elif one.value != 0.0 or self.weights._has(one.hash):
+                record = insert_record(&self.weights._table, one.hash)
                 if record == NULL:
                     return NO_MEMORY
-                self.weights._add_at(
-                    record,
-                    c,
-                    1.0
-                    / (self._l2 * (its.n_iterations + self._t0) * its.batch_size)
-                    * self._buffer_values[i]
-                    / self.weights._columns[c].scale,
-                )
+                step = 1.0 / (self._l2 * (its.n_iterations + self._t0) * its.batch_size) * one.value
+                self.weights._add_at(record, one.column, step / self.weights._columns[one.column].scale)
         self._buffer_size = n
         return 0
-
-    cdef void _keep_buffered(self, Py_ssize_t i, Py_ssize_t at) noexcept nogil:
-        self._buffer_hashes[at] = self._buffer_hashes[i]
-        self._buffer_values[at] = self._buffer_values[i]
-        self._buffer_columns[at] = self._buffer_columns[i]

@@ -78,13 +78,19 @@ cdef class WeightDict:
         return self._get(hash_key(key), column, True)
 
     def items(self):
-        state = self.get_state()
-        values = state["scale"] * state["values"]
-        for c in range(self.n_columns if self.average else 0):
-            if state["sums_weight"][c] != 0.0:
-                sums = state["sums_scale"][c] * state["values"][:, c] - state["sums"][:, c]
-                values[:, c] = sums / state["sums_weight"][c]
-        return state["keys"], values
+        wait_for(self._guard, self._guard)
+        keys, _ = records_of(&self._table, 0)
+        return keys, self.weights_of(keys)
+
+    def weights_of(self, const int64_t[::1] keys):
+        cdef Py_ssize_t i, c
+        values = np.empty((keys.shape[0], self.n_columns))
+        cdef double[:, ::1] out = values
+        wait_for(self._guard, self._guard)
+        for i in range(keys.shape[0]):
+            for c in range(self.n_columns):
+                out[i, c] = self._get(hash_key(keys[i]), c, True)
+        return values
 
     def dot(self, row, Py_ssize_t column=0):
         return self._dot(row, column, False)
