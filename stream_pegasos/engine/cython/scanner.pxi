@@ -1,15 +1,3 @@
-cdef struct Text:
-    const void* data
-    Py_ssize_t length
-    int kind  # bytes a character, 0 for ASCII
-    int fold
-
-
-cdef enum:
-    PADDING = 64     # bytes that may be read after the end of a buffer
-    MAX_BYTES = 0x7FFFFF00
-
-
 cdef inline void add_bits(uint64_t* words, Py_ssize_t at, uint64_t bits, Py_ssize_t n) noexcept nogil:
     """Set the bits from position `at` on as the lowest n of `bits` are."""
     bits &= ALL_BITS >> (64 - n)
@@ -31,8 +19,20 @@ cdef const char* BEGIN = "<s>             "  # with room to be read as 16 bytes
 cdef const char* END = "</s>            "
 
 
+cdef struct Text:
+    const void* data
+    Py_ssize_t length
+    int kind  # bytes a character, 0 for ASCII
+    int fold
+
+
+cdef enum:
+    PADDING = 64     # bytes that may be read after the end of a buffer
+    MAX_BYTES = 0x7FFFFF00
+
+
 @cython.final
-cdef class Scanner(Encoder):
+cdef class Scanner(Bag):
     cdef readonly tuple arguments
     cdef bint _l1, _l2, _two_characters, _plain_words, _boundaries
     cdef int _kind_of_token, _fold
@@ -53,24 +53,16 @@ cdef class Scanner(Encoder):
     cdef sp_classes _classes  # all zero between texts
     cdef sp_edges _edges
 
-    # N-grams waiting to be hashed, as ranges of _source.
-    cdef const uint8_t* _source
+    # N-grams waiting to be hashed, as ranges of `_source`.
     cdef uint32_t _range_starts[BATCH + 1]
     cdef uint32_t _range_ends[BATCH + 1]
     cdef Py_ssize_t _n_ranges
-
-    cdef Bag _bag  # of this text; empty of positions between texts
-    cdef double _length  # the norm that the counts are divided by
 
     cdef object _held  # keeps alive what _texts points into
     cdef Text* _texts
     cdef Py_ssize_t _texts_capacity
     cdef object _last  # the text that the example is of: predicting and then learning scans it once
     cdef dict _last_features
-
-    def __cinit__(self):
-        if reserve_positions(&self._bag, FEWEST_POSITIONS) < 0:
-            raise MemoryError
 
     def __init__(
         self,
@@ -110,9 +102,9 @@ cdef class Scanner(Encoder):
         self._stop_words = StringSet(stop_words) if stop_words else None
         self._min_n, self._max_n = ngram_range
         self._plain_words = self._max_n == 1 and self._stop_words is None and prefix_length == 0
-        self._bag.n_features = n_features
-        self._bag.index_mask = n_features - 1 if n_features & (n_features - 1) == 0 else 0
-        self._bag.alternate_sign, self._bag.binary = alternate_sign, binary
+        self._n_features = n_features
+        self._index_mask = n_features - 1 if n_features & (n_features - 1) == 0 else 0
+        self._alternate_sign, self._binary = alternate_sign, binary
         self._l1, self._l2 = norm == "l1", norm == "l2"
         self._recent = <uint32_t*> malloc(self._max_n * sizeof(uint32_t))
         if self._recent == NULL:
@@ -123,7 +115,6 @@ cdef class Scanner(Encoder):
         free(self._joined)
         free(self._recent)
         free(self._offsets)
-        free_bag(&self._bag)
         free(self._texts)
 
     def transform_one(self, text):
@@ -164,15 +155,15 @@ cdef class Scanner(Encoder):
                 if self._fetch(i) < 0:
                     with gil:
                         raise MemoryError
-            if total + self._bag.n > capacity:
-                capacity = max(total + self._bag.n, 2 * capacity, 1024)
+            if total + self._n > capacity:
+                capacity = max(total + self._n, 2 * capacity, 1024)
                 indices = np.concatenate([indices[:total], np.empty(capacity - total, np.int32)])
                 data = np.concatenate([data[:total], np.empty(capacity - total, np.float64)])
                 out_indices, out_data = indices, data
-            for j in range(self._bag.n):
-                out_indices[total + j] = self._bag.indices[j]
+            for j in range(self._n):
+                out_indices[total + j] = self._indices[j]
                 out_data[total + j] = self._example.values[j] / self._length
-            total += self._bag.n
+            total += self._n
             out_indptr[i + 1] = total
         return indptr, indices[:total].copy(), data[:total].copy()
 
@@ -181,13 +172,11 @@ cdef class Scanner(Encoder):
         cdef uint32_t n = len(encoded), h
         encoded += b"\0" * 16
         h = sp_murmur3(<const uint8_t*> PyBytes_AS_STRING(encoded), n)
-        return index_of(&self._bag, h), -1.0 if self._bag.alternate_sign and <int32_t> h < 0 else 1.0
-
-    # Loading: check the texts and remember where their characters are.
+        return index_of(h, self._n_features, self._index_mask), -1.0 if self._alternate_sign and <int32_t> h < 0 else 1.0
 
     cdef int _load(self, x, bint learning) except -1:
         if x is self._last and x is not None:
-            self._example.n = self._bag.n
+            self._example.n = self._n
             return 1
         self._load_many((x,), learning)
         if self._fetch(0) < 0:
@@ -240,8 +229,9 @@ cdef class Scanner(Encoder):
         release(<void**> &self._joined, &self._joined_capacity)
         release(<void**> &self._offsets, &self._offsets_capacity)
         release(<void**> &self._texts, &self._texts_capacity)
-        if release_positions(&self._bag) < 0:
-            raise MemoryError
+        if self._positions_capacity > MOST_KEPT:
+            release(<void**> &self._positions, &self._positions_capacity)
+            self._reserve_fewest_positions()
         return 0
 
     cdef str _separated(self, ngrams):
@@ -268,7 +258,7 @@ cdef class Scanner(Encoder):
         return self._make_example()
 
     cdef void _reset(self) noexcept nogil:
-        self._bag.n = 0
+        self._n = 0
         self._n_ranges = 0
         self._joined_length = 0
         self._n_tokens = self._newest = 0
@@ -446,18 +436,6 @@ cdef class Scanner(Encoder):
         self._n_ranges = 0
         return self._count(self._range_starts, self._range_ends, n)
 
-    cdef int _count(self, const uint32_t* starts, const uint32_t* ends, Py_ssize_t n) noexcept nogil:
-        """Hash ranges of _source and count their indices."""
-        cdef uint32_t hashes[BATCH]
-        cdef Py_ssize_t begin = 0, size
-        while begin < n:
-            size = min(n - begin, <Py_ssize_t> BATCH)
-            sp_hash(self._source, starts + begin, ends + begin, size, hashes)
-            if put_hashes(&self._bag, hashes, size) < 0:
-                return -1
-            begin += size
-        return 0
-
     cdef int _scan_characters(self, Text* text) noexcept nogil:
         """N-grams of characters, or n-grams that come ready-made, by the place where each character begins."""
         cdef Py_ssize_t n = self._write_characters(text), i, j, size, end
@@ -539,19 +517,25 @@ cdef class Scanner(Encoder):
     cdef int _make_example(self) noexcept nogil:
         """Turn counts into the example, and leave the tables empty for the next text."""
         cdef Example* e = &self._example
-        cdef Py_ssize_t i, n = self._bag.n
+        cdef Py_ssize_t i, n = self._n
         cdef double count, squares = 0.0, sizes = 0.0
         if self._reserve(n) < 0:
             return -1
         for i in range(n):
-            count = 1.0 if self._bag.binary else self._bag.counts[i]
+            count = 1.0 if self._binary else self._counts[i]
             squares += count * count
             sizes += fabs(count)
-            e.hashes[i] = hash_key(self._bag.indices[i])
+            e.hashes[i] = hash_key(self._indices[i])
             e.values[i] = count
-        clear_bag(&self._bag)
+        if n:
+            memset(self._counts, 0, n * sizeof(int32_t))
+        self._clear_positions()
+        self._positions_mask, self._scattered = FEWEST_POSITIONS - 1, False
         self._length = sqrt(squares) if self._l2 else sizes if self._l1 else 1.0
         if self._length == 0.0:
             self._length = 1.0
         e.n, e.factor = n, 1.0 / self._length
         return 0
+
+
+
