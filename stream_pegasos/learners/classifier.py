@@ -14,6 +14,7 @@ from river import base
 from stream_pegasos.common.checks import LARGEST_WEIGHT, check_lengths, check_number
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary
+from stream_pegasos.engine.pure.encoders import check_names
 from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.features.frames import (
     csr_arrays,
@@ -573,7 +574,8 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             self._class_weights.set_state(values["label_counts"], self.classes)
         columns = self._columns()
         state = self._learner.declaration.with_columns(state)
-        self._learner.declaration.check(state, names, columns=1 if columns is None else len(columns))
+        self._learner.declaration.check(state, columns=1 if columns is None else len(columns))
+        check_names(names, state)
         if self.max_features is not None and (state["keys"] != INTERCEPT).sum() > self.max_features:
             raise ValueError(f"there are more features than max_features={self.max_features}")
         self._vocabulary = Vocabulary(names)

@@ -52,18 +52,15 @@ cdef class AdaptiveLearner(Learner):
     cdef Py_ssize_t _positions_capacity, _values_capacity
 
     def __init__(
-        self,
-        double learning_rate,
-        bint hinge,
-        double margin,
-        double smoothing,
-        double half_life,
-        double intercept_scaling,
-        Py_ssize_t max_features=0,
+        self, double learning_rate, bint hinge, double largest_margin, double smoothing, double half_life,
+        double intercept_scaling, Py_ssize_t max_features=0,
     ):
-        self.arguments = (learning_rate, bool(hinge), margin, smoothing, half_life, intercept_scaling, max_features)
+        self.arguments = (
+            learning_rate, bool(hinge), largest_margin, smoothing, half_life, intercept_scaling, max_features
+        )
         self.declaration = adaptive.DECLARATION
-        self._learning_rate, self._hinge, self._largest_margin, self._smoothing = learning_rate, hinge, margin, smoothing
+        self._learning_rate, self._hinge, self._largest_margin = learning_rate, hinge, largest_margin
+        self._smoothing = smoothing
         self._growth = 2.0 ** (1.0 / half_life) if half_life else 1.0
         self._intercept_scaling, self._max_features = intercept_scaling, max_features
         self._evidence, self._meets_unknown, self._margins = 1.0, True, &self._margin

@@ -61,15 +61,7 @@ cdef class KernelLearner(Learner):
     cdef double _margin
 
     def __init__(
-        self,
-        double l2,
-        double t0,
-        str kernel_name,
-        double gamma,
-        double coef0,
-        int degree,
-        Py_ssize_t budget,
-        bint merge,
+        self, double l2, double t0, str kernel_name, double gamma, double coef0, int degree, Py_ssize_t budget, bint merge
     ):
         self.arguments = (l2, t0, kernel_name, gamma, coef0, degree, budget, bool(merge))
         self.declaration = kernel.declared(budget)

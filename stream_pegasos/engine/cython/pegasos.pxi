@@ -39,18 +39,9 @@ cdef class PegasosLearner(Learner):
     cdef Py_ssize_t _buffer_size, _buffer_capacity
 
     def __init__(
-        self,
-        double l2,
-        Py_ssize_t batch_size,
-        double t0,
-        bint project,
-        double intercept_scaling,
-        Py_ssize_t average_from=0,
-        bint average_by_t=False,
-        bint only_violations=False,
-        initializer=None,
-        Py_ssize_t max_features=0,
-        str reduction="two",
+        self, double l2, Py_ssize_t batch_size, double t0, bint project, double intercept_scaling,
+        Py_ssize_t average_from=0, bint average_by_t=False, bint only_violations=False, initializer=None,
+        Py_ssize_t max_features=0, str reduction="two",
     ):
         step = (l2, batch_size, t0, bool(project), intercept_scaling)
         self.arguments = (

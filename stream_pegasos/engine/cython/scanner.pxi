@@ -65,34 +65,12 @@ cdef class Scanner(Bag):
     cdef dict _last_features
 
     def __init__(
-        self,
-        analyzer,
-        token_pattern,
-        lowercase,
-        stop_words,
-        ngram_range,
-        n_features,
-        alternate_sign,
-        binary,
-        norm,
-        mask_digits=False,
-        prefix_length=0,
-        boundaries=False,
+        self, analyzer, token_pattern, lowercase, stop_words, ngram_range, n_features, alternate_sign, binary, norm,
+        mask_digits=False, prefix_length=0, boundaries=False,
     ):
-        self.arguments = (
-            analyzer,
-            token_pattern,
-            lowercase,
-            stop_words,
-            ngram_range,
-            n_features,
-            alternate_sign,
-            binary,
-            norm,
-            mask_digits,
-            prefix_length,
-            boundaries,
-        )
+        texts = (analyzer, token_pattern, lowercase, stop_words, ngram_range)
+        columns = (n_features, alternate_sign, binary, norm)
+        self.arguments = (*texts, *columns, mask_digits, prefix_length, boundaries)
         pattern = scanner.TOKEN_PATTERNS.index(token_pattern)
         self._two_characters = pattern == 0
         self._kind_of_token = (SP_WORDS, SP_WORDS, SP_WORDS_AND_MARKS, SP_NONSPACE)[pattern]

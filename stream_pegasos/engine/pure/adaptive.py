@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import LARGEST_COUNT, LARGEST_WEIGHT
+from stream_pegasos.common.state import FEATURES, LARGEST_SUM, Declaration, Field, State, count, keys
 from stream_pegasos.engine.pure.driver import CALIBRATION, Learner, Met
-from stream_pegasos.engine.pure.encoders import Encoder
-from stream_pegasos.engine.pure.state import FEATURES, LARGEST_SUM, Declaration, Field, count, keys
-from stream_pegasos.engine.pure.weights import INTERCEPT, Row, State
+from stream_pegasos.engine.pure.encoders import Encoder, are_unique
+from stream_pegasos.engine.pure.weights import INTERCEPT, Row
 
 # What every feature is scaled by, however little its presence tells of the label: it may tell more beside others.
 LEAST_SCALE = 0.3
@@ -71,13 +71,17 @@ DECLARATION = Declaration(
         count("n_iterations"),
         *CALIBRATION,
     ),
-    (("the intercept stands among the features", lambda state: not (state["keys"] == INTERCEPT).any()),),
+    (
+        ("a feature has two weights", lambda state: are_unique(state["keys"])),
+        ("the intercept stands among the features", lambda state: not (state["keys"] == INTERCEPT).any()),
+    ),
 )
 
 
+@dataclass(eq=False, repr=False)
 class AdaptiveLearner(Learner):
     """Steps of AdaGrad on rows whose values are scaled and then divided by their norm, for examples whose y · margin is
-    below `margin`.
+    below `largest_margin`.
 
     The scale of a feature is `LEAST_SCALE` plus the size of its log-count ratio: how much more often positive than
     negative examples have it, each count with `smoothing` added, beside how many there are of both; 1 for all if
@@ -89,25 +93,18 @@ class AdaptiveLearner(Learner):
     meets_unknown = True
     declaration = DECLARATION
 
-    def __init__(
-        self,
-        learning_rate: float,
-        hinge: bool,
-        margin: float,
-        smoothing: float,
-        half_life: float,
-        intercept_scaling: float,
-        max_features: int = 0,
-    ) -> None:
-        super().__init__(learning_rate, hinge, margin, smoothing, half_life, intercept_scaling, max_features)
-        self.max_features = max_features
+    learning_rate: float
+    hinge: bool
+    largest_margin: float
+    smoothing: float
+    half_life: float
+    intercept_scaling: float
+    max_features: int = 0
+
+    def __post_init__(self) -> None:
+        super().__init__()
         self._n_iterations = 0
-        self._learning_rate = learning_rate
-        self._hinge = hinge
-        self._largest_margin = margin
-        self._smoothing = smoothing
-        self._growth = 2.0 ** (1.0 / half_life) if half_life else 1.0
-        self._intercept_scaling = intercept_scaling
+        self._growth = 2.0 ** (1.0 / self.half_life) if self.half_life else 1.0
         self._features: dict[int, Feature] = {}
         self._intercept = Feature()  # which every example has
         self._evidence = 1.0  # what an example counts that is learned now
@@ -121,7 +118,7 @@ class AdaptiveLearner(Learner):
 
     @property
     def intercept(self) -> NDArray[np.float64]:
-        return np.array([self._intercept_scaling * self._intercept.weight])
+        return np.array([self.intercept_scaling * self._intercept.weight])
 
     def items(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Keys, and what each feature weighs: margin = Σ weight · x / ‖scale · x‖ + intercept."""
@@ -154,14 +151,14 @@ class AdaptiveLearner(Learner):
             feature.log_ratio = self._log_ratio(feature)
 
     def _scale(self, feature: Feature) -> float:
-        if not self._smoothing:
+        if not self.smoothing:
             return 1.0
         return LEAST_SCALE + abs(feature.log_ratio - self._intercept.log_ratio)
 
     def _log_ratio(self, feature: Feature) -> float:
-        if not self._smoothing:
+        if not self.smoothing:
             return 0.0
-        smoothing = self._smoothing * self._evidence
+        smoothing = self.smoothing * self._evidence
         # A difference, as it changes its sign exactly where the classes are exchanged.
         return math.log(feature.positives + smoothing) - math.log(feature.negatives + smoothing)
 
@@ -172,17 +169,17 @@ class AdaptiveLearner(Learner):
         norm = math.sqrt(sum(value * value for value in values))
         values = [value / norm for value in values] if norm else [0.0] * len(values)
         total = sum(feature.weight * value for feature, value in zip(features, values, strict=True))
-        return Met(row, [self._intercept_scaling * self._intercept.weight + total], values)
+        return Met(row, [self.intercept_scaling * self._intercept.weight + total], values)
 
     def _learn(self, encoder: Encoder, met: Met, y: float, weight: float) -> bool:
         """Whether there was a step."""
         (margin,) = met.margins
         self.calibration.learn(margin, y)
-        is_near = y * margin < self._largest_margin
+        is_near = y * margin < self.largest_margin
         if is_near:
-            slope = (y * margin < 1.0) if self._hinge else 1.0 / (1.0 + math.exp(min(y * margin, 700.0)))
+            slope = (y * margin < 1.0) if self.hinge else 1.0 / (1.0 + math.exp(min(y * margin, 700.0)))
             gradient = -y * weight * slope
-            self._learn_feature(self._intercept, gradient * self._intercept_scaling, y, weight)
+            self._learn_feature(self._intercept, gradient * self.intercept_scaling, y, weight)
             for key, x, value in zip(met.row.keys, met.row.values, met.values, strict=True):
                 if x != 0.0:
                     feature = self._features.setdefault(key, Feature())
@@ -197,7 +194,7 @@ class AdaptiveLearner(Learner):
         square = gradient * gradient
         if square > 0.0:
             feature.squares += self._evidence * square
-            feature.weight -= self._learning_rate * gradient / math.sqrt(feature.squares / self._evidence)
+            feature.weight -= self.learning_rate * gradient / math.sqrt(feature.squares / self._evidence)
         if y > 0.0:
             feature.positives += weight * self._evidence
         else:

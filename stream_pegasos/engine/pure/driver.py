@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.engine.pure.encoders import Encoder
-from stream_pegasos.engine.pure.state import Declaration, Field
-from stream_pegasos.engine.pure.weights import INTERCEPT, Row, State
+from stream_pegasos.common.state import Declaration, Field, State
+from stream_pegasos.engine.pure.encoders import Encoder, arguments_of
+from stream_pegasos.engine.pure.weights import INTERCEPT, Row
 
 
 def signs_of(y: list[Any], signs: Mapping[Any, float]) -> NDArray[np.float64] | None:
@@ -99,13 +99,17 @@ class Learner:
 
     meets_unknown: ClassVar[bool] = False  # whether features never learned count, so that names are to be told apart
     declaration: Declaration
-    max_features: int = 0
-    several: bool = False  # columns, rather than one
+    max_features: int  # 0 for no limit
+    several = False  # columns, rather than one
 
-    def __init__(self, *arguments: Any) -> None:
-        self.arguments = arguments
+    def __init__(self) -> None:
         self.calibration = Calibration()
         self._is_busy = False
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What the learner was made with."""
+        return arguments_of(self)
 
     # What a rule says.
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, FIRST_NAME, VALUE_LIMIT, Row
+from stream_pegasos.common.state import State
+from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, FIRST_NAME, INTERCEPT, MULTIPLIER, VALUE_LIMIT, Row
+
+
+def arguments_of(made: Any) -> tuple[Any, ...]:
+    """What an instance of a dataclass was made with."""
+    return tuple(getattr(made, field.name) for field in dataclasses.fields(made))
 
 
 class Encoder:
@@ -183,3 +191,23 @@ class Rows(Encoder):
                     f"values must be finite and at most {VALUE_LIMIT:g} in size"
                 )
         return [Row(indices[begin:end], data[begin:end]) for begin, end in itertools.pairwise(indptr)]
+
+
+def check_names(names: list[Any], state: State) -> None:
+    """Raise a ValueError or a TypeError if a state cannot go with these names, from the first key for names on."""
+    own_keys = [name for name in names if isinstance(name, int) and -DIRECT_LIMIT < name < DIRECT_LIMIT]
+    if own_keys or len(set(names)) < len(names) or list(map(plain_name, names)) != names:
+        raise ValueError("the feature names are not as they were written")
+    for of in {"keys", "buffer_keys"} & state.keys():
+        keys = state[of]
+        direct = (keys > -DIRECT_LIMIT) & (keys < DIRECT_LIMIT)
+        named = (keys >= FIRST_NAME) & (keys < FIRST_NAME + len(names))
+        if not (direct | named | (keys == INTERCEPT)).all():
+            raise ValueError("the weights are not those of features")
+
+
+def are_unique(keys: NDArray[np.int64]) -> bool:
+    hashes = keys.view(np.uint64) * np.uint64(MULTIPLIER)
+    if not (hashes[1:] > hashes[:-1]).all():  # the order in which the compiled engine writes them
+        hashes.sort()
+    return not (hashes[1:] == hashes[:-1]).any()

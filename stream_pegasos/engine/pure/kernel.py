@@ -6,17 +6,18 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import LARGEST_COUNT
+from stream_pegasos.common.state import Declaration, Field, State, count, keys
 from stream_pegasos.engine.pure.adaptive import LARGEST_COEFFICIENT
 from stream_pegasos.engine.pure.driver import CALIBRATION, Learner, Met
 from stream_pegasos.engine.pure.encoders import Encoder
-from stream_pegasos.engine.pure.state import Declaration, Field, count, keys
-from stream_pegasos.engine.pure.weights import VALUE_LIMIT, Row, State
+from stream_pegasos.engine.pure.weights import VALUE_LIMIT, Row
 
 # A merged vector loses the features that have become smaller than this share of its largest one, or it would grow
 # without end on sparse examples.
@@ -64,6 +65,7 @@ def has_unique_keys(state: State) -> bool:
     return all(len(np.unique(state["keys"][begin:end])) == end - begin for begin, end in pieces)
 
 
+@dataclass(eq=False, repr=False)
 class KernelLearner(Learner):
     """Kernelised Pegasos (Shalev-Shwartz et al. 2011, section 4), with a budget for the support vectors.
 
@@ -74,29 +76,21 @@ class KernelLearner(Learner):
     """
 
     meets_unknown = True
+    max_features = 0
 
-    def __init__(
-        self,
-        l2: float,
-        t0: float,
-        kernel: str | Callable[[dict[Any, float], dict[Any, float]], float],
-        gamma: float,
-        coef0: float,
-        degree: int,
-        budget: int,
-        merge: bool,
-    ) -> None:
-        super().__init__(l2, t0, kernel, gamma, coef0, degree, budget, merge)
-        self.declaration = declared(budget)
+    l2: float
+    t0: float
+    kernel: str | Callable[[dict[Any, float], dict[Any, float]], float]
+    gamma: float
+    coef0: float
+    degree: int
+    budget: int
+    merge: bool
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        self.declaration = declared(self.budget)
         self._n_iterations = 0
-        self._l2 = l2
-        self._t0 = t0
-        self._kernel = kernel
-        self._gamma = gamma
-        self._coef0 = coef0
-        self._degree = degree
-        self._budget = budget
-        self._merge = merge
         self._vectors: list[SupportVector] = []
         self._coefficients: list[float] = []  # the β
 
@@ -122,19 +116,19 @@ class KernelLearner(Learner):
 
     def _vector(self, encoder: Encoder, row: Row) -> SupportVector:
         features = {key: row.factor * x for key, x in zip(row.keys, row.values, strict=True) if x != 0.0}
-        named = {encoder.name(key): x for key, x in features.items()} if callable(self._kernel) else {}
+        named = {encoder.name(key): x for key, x in features.items()} if callable(self.kernel) else {}
         return self._support_vector(features, named)
 
     def _support_vector(self, features: dict[int, float], named: dict[Any, float]) -> SupportVector:
         square = square_of(features)
-        if callable(self._kernel):
-            return SupportVector(features, square, check_similarity(self._kernel(named, named)), named)
+        if callable(self.kernel):
+            return SupportVector(features, square, check_similarity(self.kernel(named, named)), named)
         return SupportVector(features, square, check_similarity(self._similarity(square, square, square)), named)
 
     def _similarities(self, x: SupportVector) -> list[float]:
         """K(x, z) for every support vector z."""
-        if callable(self._kernel):
-            return [check_similarity(self._kernel(x.named, z.named)) for z in self._vectors]
+        if callable(self.kernel):
+            return [check_similarity(self.kernel(x.named, z.named)) for z in self._vectors]
         return [
             check_similarity(self._similarity(inner(x.features, z.features), x.squared_length, z.squared_length))
             for z in self._vectors
@@ -142,21 +136,21 @@ class KernelLearner(Learner):
 
     def _similarity(self, product: float, x_square: float, z_square: float) -> float:
         """K(x, z) from ⟨x, z⟩, ⟨x, x⟩ and ⟨z, z⟩."""
-        if self._kernel == "rbf":
-            return math.exp(-self._gamma * max(x_square + z_square - 2.0 * product, 0.0))
-        if self._kernel == "cosine":
+        if self.kernel == "rbf":
+            return math.exp(-self.gamma * max(x_square + z_square - 2.0 * product, 0.0))
+        if self.kernel == "cosine":
             lengths = math.sqrt(x_square) * math.sqrt(z_square)
             return product / lengths if lengths else 0.0
-        if self._kernel == "polynomial":
-            base = self._gamma * product + self._coef0
-            return math.prod([base] * self._degree)
+        if self.kernel == "polynomial":
+            base = self.gamma * product + self.coef0
+            return math.prod([base] * self.degree)
         return product
 
     def _margin(self, similarities: list[float]) -> float:
         if not similarities:
             return 0.0
         total = sum(beta * k for beta, k in zip(self._coefficients, similarities, strict=True))
-        return total / (self._l2 * (self._n_iterations + self._t0))
+        return total / (self.l2 * (self._n_iterations + self.t0))
 
     def _learn(self, encoder: Encoder, met: Met, y: float, weight: float) -> bool:
         """Whether the example is among the support vectors from now on."""
@@ -166,7 +160,7 @@ class KernelLearner(Learner):
         supports = y * margin < 1.0 and weight > 0.0
         if supports:
             self._add(met.values, weight * y)
-            if 0 < self._budget < len(self):
+            if 0 < self.budget < len(self):
                 self._make_room()
         return supports
 
@@ -181,7 +175,7 @@ class KernelLearner(Learner):
         self._coefficients.append(beta)
 
     def _make_room(self) -> None:
-        if self._merge and self._merge_two():
+        if self.merge and self._merge_two():
             return
         sizes = [beta * beta * z.itself for beta, z in zip(self._coefficients, self._vectors, strict=True)]
         # Rounding decides nothing: of those that are as small the first.
@@ -226,7 +220,7 @@ class KernelLearner(Learner):
             "keys": np.array([key for features in vectors for key in features], np.int64),
             "values": np.array([x for features in vectors for x in features.values()], np.float64),
         }
-        if callable(self._kernel):  # which is not to be called again, since it may fail
+        if callable(self.kernel):  # which is not to be called again, since it may fail
             state["named"] = [vector.named for vector in self._vectors]
             state["itself"] = [vector.itself for vector in self._vectors]
         return state
@@ -235,7 +229,7 @@ class KernelLearner(Learner):
         keys, values = state["keys"].tolist(), state["values"].tolist()
         pieces = [slice(begin, end) for begin, end in itertools.pairwise(state["indptr"].tolist())]
         vectors = [dict(zip(keys[piece], values[piece], strict=True)) for piece in pieces]
-        if callable(self._kernel):
+        if callable(self.kernel):
             known = zip(vectors, state["itself"], state["named"], strict=True)
             self._vectors = [SupportVector(features, square_of(features), *rest) for features, *rest in known]
         else:

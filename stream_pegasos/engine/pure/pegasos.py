@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.common.state import BUFFERED, COLUMNS, FEATURES, Declaration, Field, State, count, keys
 from stream_pegasos.engine.pure.driver import CALIBRATION, Learner, Met, with_intercept
-from stream_pegasos.engine.pure.encoders import Encoder
-from stream_pegasos.engine.pure.state import BUFFERED, COLUMNS, FEATURES, Declaration, Field, count, keys
-from stream_pegasos.engine.pure.weights import FOLD_BELOW, INTERCEPT, Row, State, WeightDict
+from stream_pegasos.engine.pure.encoders import Encoder, are_unique
+from stream_pegasos.engine.pure.weights import FOLD_BELOW, INTERCEPT, Row, WeightDict
 
 # How several classes become columns, each of which tells two things apart.
 REDUCTIONS = ("two", "ovr", "crammer_singer", "pairs")
@@ -44,6 +44,7 @@ def declared(batch_size: int, average: bool, only_violations: bool, initializing
     if initializing:
         fields.append(Field("initial_scale", high=1.0, signed=True))
     conditions: tuple[tuple[str, Callable[[State], bool]], ...] = (
+        ("a feature has two weights", lambda state: are_unique(state["keys"])),
         (
             "the buffer holds features of no example",
             lambda state: bool(state["n_buffered"][state["buffer_columns"]].all()),
@@ -66,6 +67,7 @@ class Steps:
     buffer: list[tuple[int, float]] = field(default_factory=list)  # of the violating examples: key, c·y·x
 
 
+@dataclass(eq=False, repr=False)
 class PegasosLearner(Learner):
     """Pegasos steps, with a mini-batch buffer.
 
@@ -79,49 +81,26 @@ class PegasosLearner(Learner):
     class is to beat the best other one by 1 (Crammer and Singer 2001). "pairs": `signs` says it, with a row a class.
     """
 
-    def __init__(
-        self,
-        l2: float,
-        batch_size: int,
-        t0: float,
-        project: bool,
-        intercept_scaling: float,
-        average_from: int = 0,
-        average_by_t: bool = False,
-        only_violations: bool = False,
-        initializer: Callable[[Any], float] | None = None,
-        max_features: int = 0,
-        reduction: str = "two",
-    ) -> None:
-        super().__init__(
-            l2,
-            batch_size,
-            t0,
-            project,
-            intercept_scaling,
-            average_from,
-            average_by_t,
-            only_violations,
-            initializer,
-            max_features,
-            reduction,
-        )
-        self.declaration = declared(batch_size, average_from > 0, only_violations, initializer is not None)
-        self.several = reduction != "two"
-        self.max_features = max_features
+    l2: float
+    batch_size: int
+    t0: float
+    project: bool
+    intercept_scaling: float
+    average_from: int = 0
+    average_by_t: bool = False
+    only_violations: bool = False
+    initializer: Callable[[Any], float] | None = None
+    max_features: int = 0
+    reduction: str = "two"
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        averaging, initializing = self.average_from > 0, self.initializer is not None
+        self.declaration = declared(self.batch_size, averaging, self.only_violations, initializing)
+        self.several = self.reduction != "two"
         self.signs: NDArray[np.float64] = np.zeros((0, 0))
-        self.weights = WeightDict(average_from > 0, n_columns=0 if self.several else 1)
+        self.weights = WeightDict(averaging, n_columns=0 if self.several else 1)
         self._steps = [Steps() for _ in range(self.n_columns)]
-        self._l2 = l2
-        self._batch_size = batch_size
-        self._t0 = t0
-        self._project = project
-        self._intercept_scaling = intercept_scaling
-        self._average_from = average_from
-        self._average_by_t = average_by_t
-        self._only_violations = only_violations
-        self._initializer = initializer
-        self._reduction = reduction
         self._initial_scale = 1.0  # what all steps so far have left of the first weights
 
     def __len__(self) -> int:
@@ -146,7 +125,7 @@ class PegasosLearner(Learner):
     @property
     def intercept(self) -> NDArray[np.float64]:
         weights: NDArray[np.float64] = self.weights_of(np.array([INTERCEPT]))[0]
-        return self._intercept_scaling * weights
+        return self.intercept_scaling * weights
 
     def items(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Keys, and the weights that predict, with a row a key."""
@@ -165,7 +144,7 @@ class PegasosLearner(Learner):
 
     def add_column(self) -> None:
         self.weights.add_column()
-        joined = self._reduction == "crammer_singer" and self._steps
+        joined = self.reduction == "crammer_singer" and self._steps
         steps = Steps(self._steps[0].n_iterations, self._steps[0].n_buffered) if joined else Steps()
         self._steps.append(steps)
 
@@ -184,17 +163,17 @@ class PegasosLearner(Learner):
         self._take_steps([column for column, steps in enumerate(self._steps) if steps.n_buffered])
 
     def _n_columns_for(self, y: NDArray[np.float64] | None) -> int:
-        if y is None or not len(y) or self._reduction not in ("ovr", "crammer_singer"):
+        if y is None or not len(y) or self.reduction not in ("ovr", "crammer_singer"):
             return self.n_columns
         return max(self.n_columns, int(y.max()) + 1)
 
     def _meet(self, encoder: Encoder, row: Row) -> Met:
-        row = with_intercept(row, self._intercept_scaling)
+        row = with_intercept(row, self.intercept_scaling)
         return Met(row, [self.weights.predict(row, column) for column in range(self.n_columns)])
 
     def _learn(self, encoder: Encoder, met: Met, y: float, weight: float) -> bool:
         self._initialize(encoder, met.row)
-        if self._reduction in ("ovr", "crammer_singer") and y == self.n_columns:
+        if self.reduction in ("ovr", "crammer_singer") and y == self.n_columns:
             self.add_column()
             met.margins.append(0.0)
         self._calibrate(met.margins, y)
@@ -205,21 +184,21 @@ class PegasosLearner(Learner):
             if sign:
                 steps.buffer += [(key, coefficient * x) for key, x in zip(met.row.keys, met.row.values, strict=True)]
                 steps.n_violations += 1
-            if steps.n_buffered == self._batch_size:
+            if steps.n_buffered == self.batch_size:
                 due.append(column)
         self._take_steps(due)
         return True
 
     def _calibrate(self, margins: list[float], y: float) -> None:
-        if self._reduction == "two":
+        if self.reduction == "two":
             self.calibration.learn(margins[0], y)
-        elif self._reduction != "pairs":
+        elif self.reduction != "pairs":
             self.calibration.learn_class(margins, int(y))
 
     def _violated(self, row: Row, y: float) -> dict[int, float]:
         """For each column that the example is something to: its sign where it violates the margin, 0 where not."""
         margins = [self.weights.dot(row, column) for column in range(self.n_columns)]
-        if self._reduction == "crammer_singer":
+        if self.reduction == "crammer_singer":
             of_class = int(y)
             rivals = [column for column in range(self.n_columns) if column != of_class]
             rival = max(rivals, key=margins.__getitem__, default=None)
@@ -227,10 +206,10 @@ class PegasosLearner(Learner):
             if rival is not None and margins[of_class] - margins[rival] < 1.0:
                 found[of_class], found[rival] = 1.0, -1.0
             return found
-        if self._reduction == "ovr":
+        if self.reduction == "ovr":
             signs = [1.0 if column == y else -1.0 for column in range(self.n_columns)]
         else:
-            signs = [y] if self._reduction == "two" else self.signs[int(y)].tolist()
+            signs = [y] if self.reduction == "two" else self.signs[int(y)].tolist()
         columns = enumerate(zip(signs, margins, strict=True))
         return {column: sign if sign * margin < 1.0 else 0.0 for column, (sign, margin) in columns if sign}
 
@@ -243,17 +222,17 @@ class PegasosLearner(Learner):
             steps.buffer, steps.n_buffered, steps.n_violations = [], 0, 0
             if column in due:
                 self._take_step(column, buffer, n_buffered)
-        if self._project:
+        if self.project:
             self._back_into_ball(due)
         for column in due:
             n_iterations = self._steps[column].n_iterations
-            if 0 < self._average_from <= n_iterations:
-                self.weights.accumulate(n_iterations if self._average_by_t else 1.0, column)
+            if 0 < self.average_from <= n_iterations:
+                self.weights.accumulate(n_iterations if self.average_by_t else 1.0, column)
 
     def _due(self, columns: list[int]) -> list[int]:
         """Those of which the batch is a step."""
         violated = [column for column in columns if self._steps[column].n_violations]
-        if not self._only_violations or (violated and self._reduction == "crammer_singer"):
+        if not self.only_violations or (violated and self.reduction == "crammer_singer"):
             return columns
         return violated
 
@@ -261,29 +240,29 @@ class PegasosLearner(Learner):
         """w ← (1 − ηλ) w + (η/k) Σ c y x, with η = 1/(λn)"""
         steps = self._steps[column]
         steps.n_iterations += 1
-        n = steps.n_iterations + self._t0
+        n = steps.n_iterations + self.t0
         self._scale((n - 1.0) / n, column)
         if buffer:
             row = Row([key for key, _ in buffer], [x for _, x in buffer])
-            self.weights.add(row, 1.0 / (self._l2 * n * n_buffered), column)
+            self.weights.add(row, 1.0 / (self.l2 * n * n_buffered), column)
 
     def _initialize(self, encoder: Encoder, row: Row) -> None:
         """Give features that are new what is left of their first weights, which are to lie in the ball."""
-        if self._initializer is None or self._initial_scale == 0.0:
+        if self.initializer is None or self._initial_scale == 0.0:
             return
         items = zip(row.keys, row.values, strict=True)
         new = dict.fromkeys(key for key, x in items if x != 0.0 and key != INTERCEPT and key not in self.weights)
-        first = {key: self._initializer(encoder.name(key)) for key in new}
+        first = {key: self.initializer(encoder.name(key)) for key in new}
         for key, value in first.items():
             self.weights.add(Row([key], [1.0]), self._initial_scale * value)
-        if new and (self._project or self.n_iterations == 0):
+        if new and (self.project or self.n_iterations == 0):
             self._back_into_ball([0])
 
     def _back_into_ball(self, columns: list[int]) -> None:
         """Bring each w, or all of them as one, back into the ball of radius 1/√λ."""
-        balls = [columns] if self._reduction == "crammer_singer" else [[column] for column in columns]
+        balls = [columns] if self.reduction == "crammer_singer" else [[column] for column in columns]
         for ball in balls:
-            ratio = self._l2 * sum(self.weights.squared_norm(column) for column in ball)
+            ratio = self.l2 * sum(self.weights.squared_norm(column) for column in ball)
             for column in ball if ratio > 1.0 else []:
                 self._scale(1.0 / math.sqrt(ratio), column)
 
@@ -302,9 +281,9 @@ class PegasosLearner(Learner):
             "buffer_columns": np.array([column for _, column, _ in buffered], np.int64),
             "buffer_values": np.array([x for _, _, x in buffered], np.float64),
         }
-        if self._only_violations:
+        if self.only_violations:
             state["n_violations"] = np.array([steps.n_violations for steps in self._steps], np.int64)
-        if self._initializer is not None:
+        if self.initializer is not None:
             state["initial_scale"] = self._initial_scale
         return state
 
@@ -316,6 +295,6 @@ class PegasosLearner(Learner):
         names = ("buffer_keys", "buffer_columns", "buffer_values")
         for key, column, x in zip(*(state[name].tolist() for name in names), strict=True):
             self._steps[column].buffer.append((key, x))
-        for column, n_violations in enumerate(state["n_violations"].tolist() if self._only_violations else ()):
+        for column, n_violations in enumerate(state["n_violations"].tolist() if self.only_violations else ()):
             self._steps[column].n_violations = n_violations
         self._initial_scale = state.get("initial_scale", 1.0)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from stream_pegasos.engine.pure.encoders import Encoder
+from stream_pegasos.engine.pure.encoders import Encoder, arguments_of
 from stream_pegasos.engine.pure.weights import Row
 
 
+@dataclass(eq=False, repr=False)
 class Scanner(Encoder):
     """Texts to rows of hashed n-grams.
 
@@ -21,47 +23,25 @@ class Scanner(Encoder):
     also by that many first characters, and with `boundaries` n-grams of two or more reach over the ends of the text.
     """
 
-    def __init__(
-        self,
-        analyzer: str,
-        token_pattern: str,
-        lowercase: bool,
-        stop_words: frozenset[str],
-        ngram_range: tuple[int, int],
-        n_features: int,
-        alternate_sign: bool,
-        binary: bool,
-        norm: str | None,
-        mask_digits: bool = False,
-        prefix_length: int = 0,
-        boundaries: bool = False,
-    ) -> None:
-        self.arguments = (
-            analyzer,
-            token_pattern,
-            lowercase,
-            stop_words,
-            ngram_range,
-            n_features,
-            alternate_sign,
-            binary,
-            norm,
-            mask_digits,
-            prefix_length,
-            boundaries,
-        )
-        self._find_tokens = re.compile(token_pattern).findall
-        self._analyzer = analyzer
-        self._lowercase = lowercase
-        self._stop_words = stop_words
-        self._ngram_range = ngram_range
-        self._n_features = n_features
-        self._alternate_sign = alternate_sign
-        self._binary = binary
-        self._norm = norm
-        self._mask_digits = mask_digits
-        self._prefix_length = prefix_length
-        self._boundaries = boundaries
+    analyzer: str
+    token_pattern: str
+    lowercase: bool
+    stop_words: frozenset[str]
+    ngram_range: tuple[int, int]
+    n_features: int
+    alternate_sign: bool
+    binary: bool
+    norm: str | None
+    mask_digits: bool = False
+    prefix_length: int = 0
+    boundaries: bool = False
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        return arguments_of(self)
+
+    def __post_init__(self) -> None:
+        self._find_tokens = re.compile(self.token_pattern).findall
 
     def transform_one(self, text: Any) -> dict[int, float]:
         counts = self._counts(text)
@@ -79,8 +59,8 @@ class Scanner(Encoder):
         """The column of an n-gram and its sign there."""
         h = murmur3_32(ngram.encode("utf-8", "surrogatepass"))
         signed = h - (1 << 32) if h >> 31 else h
-        sign = -1.0 if self._alternate_sign and signed < 0 else 1.0
-        return abs(signed) % self._n_features, sign
+        sign = -1.0 if self.alternate_sign and signed < 0 else 1.0
+        return abs(signed) % self.n_features, sign
 
     def row(self, x: Any, learning: bool) -> Row:
         counts = self._counts(x)
@@ -91,28 +71,28 @@ class Scanner(Encoder):
         for ngram in self._ngrams(text):
             index, sign = self.index(ngram)
             counts[index] = counts.get(index, 0.0) + sign
-        return dict.fromkeys(counts, 1.0) if self._binary else counts
+        return dict.fromkeys(counts, 1.0) if self.binary else counts
 
     def _length(self, counts: Iterable[float]) -> float:
-        if self._norm == "l2":
+        if self.norm == "l2":
             return math.sqrt(sum(c * c for c in counts)) or 1.0
-        if self._norm == "l1":
+        if self.norm == "l1":
             return sum(abs(c) for c in counts) or 1.0
         return 1.0
 
     def _ngrams(self, text: Any) -> Iterable[str]:
-        if self._analyzer == "ngrams":
+        if self.analyzer == "ngrams":
             ngrams: list[str] = text
             return ngrams
         text = checked_text(text)
-        if self._lowercase:
+        if self.lowercase:
             text = text.lower()
-        if self._mask_digits:
+        if self.mask_digits:
             text = masked_digits(text)
-        if self._analyzer == "word":
+        if self.analyzer == "word":
             tokens = self._find_tokens(text)
-            return word_ngrams(tokens, self._stop_words, self._ngram_range, self._prefix_length, self._boundaries)
-        return CHAR_NGRAMS[self._analyzer](text, self._ngram_range)
+            return word_ngrams(tokens, self.stop_words, self.ngram_range, self.prefix_length, self.boundaries)
+        return CHAR_NGRAMS[self.analyzer](text, self.ngram_range)
 
 
 # The patterns that the scanner knows without `re`: runs of two or more word characters, of one or more, words and

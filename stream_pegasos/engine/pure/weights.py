@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from stream_pegasos.common.state import State
 
 # Integers below this size are their own keys; any other feature name gets the next key from FIRST_NAME on.
 DIRECT_LIMIT = 1 << 53
@@ -23,8 +25,6 @@ VALUE_LIMIT = 1e45
 FOLD_BELOW = 1e-9
 # With an average far earlier, since b·v − u is a small difference of large numbers where the scale is small.
 FOLD_AVERAGED_BELOW = 1e-3
-
-State = dict[str, Any]
 
 
 class Row(NamedTuple):

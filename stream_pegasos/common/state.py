@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import LARGEST_COUNT, check_integer, check_number
-from stream_pegasos.engine.pure.encoders import plain_name
-from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, FIRST_NAME, INTERCEPT, MULTIPLIER, State
+
+State = dict[str, Any]
 
 # The dimensions of arrays: a number for each of these.
 FEATURES, COLUMNS, BUFFERED = "features", "columns", "buffered"
@@ -60,7 +60,7 @@ def count(name: str, *shape: str, high: Limit = LARGEST_COUNT) -> Field:
 
 def keys(name: str, dimension: str) -> Field:
     """Keys of features."""
-    return Field(name, INTERCEPT, (1 << 63) - 1, (dimension,), of_type=int)
+    return Field(name, -(1 << 63), (1 << 63) - 1, (dimension,), of_type=int)
 
 
 @dataclass(frozen=True)
@@ -73,15 +73,10 @@ class Declaration:
     fields: tuple[Field, ...]
     conditions: tuple[tuple[str, Callable[[State], bool]], ...] = ()
 
-    def check(self, state: Mapping[str, Any], names: list[Any], **sizes: int) -> None:
+    def check(self, state: Mapping[str, Any], **sizes: int) -> None:
         """Raise a ValueError or a TypeError if no learner can have been in this state."""
-        check_names(names)
         for field in self.fields:
             field.check(state, sizes)
-            if field.name in KEYS:
-                check_keys(state[field.name], names)
-        if any(field.name == "keys" and field.shape == (FEATURES,) for field in self.fields):
-            check_unique(state["keys"])
         for fault, holds in self.conditions:
             if not holds(dict(state)):
                 raise ValueError(fault)
@@ -102,27 +97,3 @@ class Declaration:
         """The state without some of the features."""
         of_features = {field.name for field in self.fields if field.shape[:1] == (FEATURES,)}
         return {name: value[kept] if name in of_features else value for name, value in state.items()}
-
-
-KEYS = ("keys", "buffer_keys")
-
-
-def check_names(names: list[Any]) -> None:
-    own_keys = [name for name in names if isinstance(name, int) and -DIRECT_LIMIT < name < DIRECT_LIMIT]
-    if own_keys or len(set(names)) < len(names) or list(map(plain_name, names)) != names:
-        raise ValueError("the feature names are not as they were written")
-
-
-def check_keys(found: NDArray[np.int64], names: list[Any]) -> None:
-    direct = (found > -DIRECT_LIMIT) & (found < DIRECT_LIMIT)
-    named = (found >= FIRST_NAME) & (found < FIRST_NAME + len(names))
-    if not (direct | named | (found == INTERCEPT)).all():
-        raise ValueError("the weights are not those of features")
-
-
-def check_unique(found: NDArray[np.int64]) -> None:
-    hashes = found.view(np.uint64) * np.uint64(MULTIPLIER)
-    if not (hashes[1:] > hashes[:-1]).all():  # the order in which the compiled engine writes them
-        hashes.sort()
-        if (hashes[1:] == hashes[:-1]).any():
-            raise ValueError("a feature has two weights")
