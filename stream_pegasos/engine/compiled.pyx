@@ -13,7 +13,7 @@ from os import urandom
 
 import numpy as np
 
-from stream_pegasos.engine.pure import Row, adaptive, driver, encoders, kernel, pegasos, scanner, weights
+from stream_pegasos.engine.pure import Row as PureRow, adaptive, driver, encoders, kernel, pegasos, scanner, weights
 from stream_pegasos.engine.pure.encoders import check_value, plain_name
 
 cdef extern from "Python.h":
@@ -152,7 +152,7 @@ cdef uint64_t SECRET = int.from_bytes(urandom(8), "little") | 1
 cdef uint64_t INTERCEPT_HASH = hash_key(weights.INTERCEPT)
 
 
-cdef struct Example:  # x = factor · {hash: value}, as in pure.Row
+cdef struct Row:  # x = factor · {hash: value}, as in `pure`
     uint64_t* hashes
     double* values
     Py_ssize_t n

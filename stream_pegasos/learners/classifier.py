@@ -29,12 +29,10 @@ from stream_pegasos.features.frames import (
 )
 from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights
 from stream_pegasos.learners.forgetting import forget_idle_names, forget_least
-from stream_pegasos.learners.labels import Classes, Label, TwoClasses, targets_many
+from stream_pegasos.learners.labels import Classes, Floats, Label, TwoClasses, targets_many
 from stream_pegasos.learners.persistence import Arrays, Saveable, Snapshot, pack_parameters, unpack_parameters
 
 __all__ = ["Classifier", "PartlyLearnedError", "Predictions"]
-
-Floats = NDArray[np.float64]
 
 # So many rows are read again after features or names were forgotten: few, as most are when that comes often.
 READ_AGAIN = 128

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.common.state import State
 from stream_pegasos.engine import Learner, Vocabulary
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 
 __all__ = ["forget_idle_names", "forget_least"]
-
-State = dict[str, Any]
 
 
 def forget_idle_names(learner: Learner, vocabulary: Vocabulary) -> None:

@@ -18,8 +18,8 @@ from stream_pegasos.common.checks import (
 )
 from stream_pegasos.engine import Encoder, KernelLearner, kernel_learner
 from stream_pegasos.learners.class_weights import ClassWeight
-from stream_pegasos.learners.classifier import Classifier, Floats, Met
-from stream_pegasos.learners.labels import Classes, Label, TwoClasses
+from stream_pegasos.learners.classifier import Classifier, Met
+from stream_pegasos.learners.labels import Classes, Floats, Label, TwoClasses
 
 __all__ = ["KernelPegasosClassifier"]
 

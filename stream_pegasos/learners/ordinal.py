@@ -19,8 +19,8 @@ from stream_pegasos.common.checks import (
 )
 from stream_pegasos.engine import Encoder, PegasosLearner
 from stream_pegasos.features.frames import n_rows, some_rows
-from stream_pegasos.learners.classifier import Classifier, Floats, Met, Predictions
-from stream_pegasos.learners.labels import Classes, check_label, label_array, label_list, probabilities_of_only
+from stream_pegasos.learners.classifier import Classifier, Met, Predictions
+from stream_pegasos.learners.labels import Classes, Floats, check_label, label_array, label_list, probabilities_of_only
 from stream_pegasos.learners.persistence import pack, unpack
 
 __all__ = ["OrdinalPegasosClassifier"]

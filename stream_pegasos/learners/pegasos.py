@@ -19,9 +19,9 @@ from stream_pegasos.common.checks import (
 from stream_pegasos.engine import PegasosLearner
 from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.learners.class_weights import ClassWeight
-from stream_pegasos.learners.classifier import Classifier, Floats
+from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.first_weights import FirstWeights, check_seed
-from stream_pegasos.learners.labels import Classes, Label, TwoClasses
+from stream_pegasos.learners.labels import Classes, Floats, Label, TwoClasses
 from stream_pegasos.learners.persistence import pack, unpack
 
 __all__ = ["PegasosClassifier"]

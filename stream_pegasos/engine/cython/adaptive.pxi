@@ -102,7 +102,7 @@ cdef class AdaptiveLearner(Learner):
         return weights
 
     def contributions(self, Encoder encoder not None, x):
-        cdef Example* e = &self._hand.example
+        cdef Row* e = &self._hand.example
         cdef Py_ssize_t i
         self.margin(encoder, x)
         return {
@@ -152,7 +152,7 @@ cdef class AdaptiveLearner(Learner):
     cdef Py_ssize_t _n_features(self) noexcept nogil:
         return self._table.n
 
-    cdef int _meet(self, Example* e) noexcept nogil:
+    cdef int _meet(self, Row* e) noexcept nogil:
         """`_positions` tells from then on where the features are, `_values` what the weights have met."""
         cdef Py_ssize_t begin = 0, i
         cdef double squares = 0.0, total = 0.0
@@ -177,7 +177,7 @@ cdef class AdaptiveLearner(Learner):
         self._margin = squares * total + self._intercept_scaling * self._intercept.weight
         return 0
 
-    cdef inline void _fetch_entries(self, const Example* e, Py_ssize_t begin) noexcept nogil:
+    cdef inline void _fetch_entries(self, const Row* e, Py_ssize_t begin) noexcept nogil:
         cdef Table table = self._table  # a copy, or it would be read anew after each write
         cdef Py_ssize_t* positions = self._positions
         cdef Py_ssize_t i
@@ -185,7 +185,7 @@ cdef class AdaptiveLearner(Learner):
             positions[i] = home(&table, e.hashes[i])
             SP_PREFETCH(&table.words[positions[i]])
 
-    cdef inline void _find(self, const Example* e, Py_ssize_t begin) noexcept nogil:
+    cdef inline void _find(self, const Row* e, Py_ssize_t begin) noexcept nogil:
         cdef const Word* words = self._table.words
         cdef const Feature* features = self._features()
         cdef Py_ssize_t* positions = self._positions
@@ -199,7 +199,7 @@ cdef class AdaptiveLearner(Learner):
             positions[i] = words[p + 1].hash & (0 - <uint64_t> (words[p].hash == e.hashes[i]))
             SP_PREFETCH(&features[positions[i]])
 
-    cdef inline void _weigh(self, const Example* e, Py_ssize_t begin, double* squares, double* total) noexcept nogil:
+    cdef inline void _weigh(self, const Row* e, Py_ssize_t begin, double* squares, double* total) noexcept nogil:
         """Scale the values, and add up their squares and what the weights make of them."""
         cdef double prior = self._intercept.log_ratio, value, sum_of_squares = squares[0], margin = total[0]
         cdef bint scaling = self._smoothing != 0.0
@@ -216,7 +216,7 @@ cdef class AdaptiveLearner(Learner):
             values[i] = value
         squares[0], total[0] = sum_of_squares, margin
 
-    cdef int _learn(self, Encoder encoder, Example* e, double probability, double y, double weight) except RAISED nogil:
+    cdef int _learn(self, Encoder encoder, Row* e, double probability, double y, double weight) except RAISED nogil:
         self._calibrate(probability, y)
         if y * self._margin < self._largest_margin:
             encoder._keep(e)
@@ -228,7 +228,7 @@ cdef class AdaptiveLearner(Learner):
             self._weigh_anew()
         return 0
 
-    cdef int _take_step(self, Example* e, double y, double weight) noexcept nogil:
+    cdef int _take_step(self, Row* e, double y, double weight) noexcept nogil:
         cdef Py_ssize_t* positions = self._positions
         cdef Feature* features = self._features()
         cdef Py_ssize_t i, p

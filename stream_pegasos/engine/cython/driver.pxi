@@ -65,10 +65,10 @@ cdef class Learner:
     cdef Py_ssize_t _n_held(self) noexcept nogil:
         return self._n_features()
 
-    cdef int _meet(self, Example* e) noexcept nogil:
+    cdef int _meet(self, Row* e) noexcept nogil:
         return 0
 
-    cdef int _learn(self, Encoder encoder, Example* e, double probability, double y, double weight) except RAISED nogil:
+    cdef int _learn(self, Encoder encoder, Row* e, double probability, double y, double weight) except RAISED nogil:
         return 0
 
     cdef int _begin_many(self, Encoder encoder) except -1:
@@ -117,7 +117,7 @@ cdef class Learner:
         return margins
 
     def learn(self, Encoder encoder not None, x, double y, double weight):
-        cdef Example* e = &self._hand.example
+        cdef Row* e = &self._hand.example
         cdef Py_ssize_t before
         if self._runs_python:  # which only loops are prepared for
             self.predict_learn_many(encoder, [x], np.array([y]), np.array([weight]))
@@ -145,7 +145,7 @@ cdef class Learner:
         cdef const double[::1] targets, example_weights
         cdef double[:, ::1] out_margins
         cdef double[::1] out_calibrated
-        cdef Example* e = &encoder._example
+        cdef Row* e = &encoder._example
         cdef int status = 0
         if learning:
             targets = y

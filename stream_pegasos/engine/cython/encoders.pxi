@@ -2,15 +2,15 @@
 cdef class Hand:
     """The example that a learner has in hand: its own, whatever becomes of the encoder's."""
 
-    cdef Example example
+    cdef Row example
     cdef Py_ssize_t _capacity
 
     def __dealloc__(self):
         free(self.example.hashes)
         free(self.example.values)
 
-    cdef int copy(self, const Example* given) except -1:
-        cdef Example* e = &self.example
+    cdef int copy(self, const Row* given) except -1:
+        cdef Row* e = &self.example
         if reserve_example(&e.hashes, &e.values, &self._capacity, given.n) < 0:
             raise MemoryError
         e.n, e.factor = given.n, given.factor
@@ -43,7 +43,7 @@ cdef class Encoder:
     `_example` without.
     """
 
-    cdef Example _example
+    cdef Row _example
     cdef uint64_t* _hashes  # what the example usually points to
     cdef double* _values
     cdef Py_ssize_t _capacity
@@ -108,7 +108,7 @@ cdef class Encoder:
 
     cdef int _hand_over(self, Hand hand) except -1:
         """Give the example away, memory and all, for that of the one before."""
-        cdef Example before = hand.example
+        cdef Row before = hand.example
         cdef Py_ssize_t capacity = hand._capacity
         hand.example, hand._capacity = self._example, self._capacity
         self._hashes, self._values, self._capacity = before.hashes, before.values, capacity
@@ -127,7 +127,7 @@ cdef class Encoder:
     cdef int _fetch(self, Py_ssize_t i) noexcept nogil:
         return -1
 
-    cdef void _keep(self, Example* e) noexcept nogil:
+    cdef void _keep(self, Row* e) noexcept nogil:
         """Take note that the features of an example are known from then on."""
         self._learned = True
 
@@ -139,10 +139,10 @@ cdef class Encoder:
         return False
 
 
-cdef row_of(const Example* e):
+cdef row_of(const Row* e):
     cdef Py_ssize_t i
     keys = [<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER) for i in range(e.n)]
-    return Row(keys, [e.values[i] for i in range(e.n)], e.factor)
+    return PureRow(keys, [e.values[i] for i in range(e.n)], e.factor)
 
 
 cdef Py_ssize_t load_one(Encoder encoder, Guard guard, Hand hand, x, bint learning) except -1:
@@ -248,7 +248,7 @@ cdef class Vocabulary(Encoder):
 
     cdef bint _encode(self, x, bint learning) except -1:
         """Make the example; False if only Python can see what a name or a value is, which might let other threads in."""
-        cdef Example* e = &self._example
+        cdef Row* e = &self._example
         cdef Py_ssize_t i
         if self._reserve(PyDict_Size(x)) < 0:
             raise MemoryError
@@ -260,7 +260,7 @@ cdef class Vocabulary(Encoder):
         return True
 
     cdef bint _encode_any(self, x, bint learning) except -1:
-        cdef Example* e = &self._example
+        cdef Row* e = &self._example
         cdef double value
         cdef long long key
         cdef int overflow
@@ -328,7 +328,7 @@ cdef class Vocabulary(Encoder):
 
     cdef Py_ssize_t _load_many(self, X, bint learning, bint tentative=False) except -1:
         cdef Py_ssize_t before = len(self._keys), i = 0, n
-        cdef Example* e = &self._example
+        cdef Row* e = &self._example
         self._n_flat = 0
         self._n_before, self._in_loop, self._tentative = before, True, tentative
         self._n_new = self._n_kept = 0
@@ -381,7 +381,7 @@ cdef class Vocabulary(Encoder):
         self._in_loop = self._tentative = False
         return 0
 
-    cdef void _keep(self, Example* e) noexcept nogil:
+    cdef void _keep(self, Row* e) noexcept nogil:
         cdef Py_ssize_t i, new
         self._learned = True
         for i in range(e.n if self._n_kept < self._n_new else 0):
@@ -397,7 +397,7 @@ cdef class Vocabulary(Encoder):
 
     cdef int _fetch(self, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t begin = self._ends[i - 1] if i else 0, new
-        cdef Example* e = &self._example
+        cdef Row* e = &self._example
         self._learned, self._row = False, i
         e.n, e.factor = self._ends[i] - begin, 1.0
         if self._reserve(e.n) < 0:
@@ -463,7 +463,7 @@ cdef class Rows(Encoder):
 
     cdef int _fetch(self, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t begin = self._indptr[i], j
-        cdef Example* e = &self._example
+        cdef Row* e = &self._example
         e.n, e.factor = self._indptr[i + 1] - begin, 1.0
         if self._reserve(e.n) < 0:
             return -1

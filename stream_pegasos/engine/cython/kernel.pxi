@@ -164,7 +164,7 @@ cdef class KernelLearner(Learner):
     cdef Py_ssize_t _n_held(self) noexcept nogil:
         return self._table.n
 
-    cdef int _meet(self, Example* e) noexcept nogil:
+    cdef int _meet(self, Row* e) noexcept nogil:
         cdef Py_ssize_t i
         cdef double square = 0.0, itself
         cdef int status
@@ -225,7 +225,7 @@ cdef class KernelLearner(Learner):
             fine &= fabs(products[j]) <= LARGEST_SIMILARITY
         return 0 if fine else NO_NUMBER
 
-    cdef int _learn(self, Encoder encoder, Example* e, double probability, double y, double weight) except RAISED nogil:
+    cdef int _learn(self, Encoder encoder, Row* e, double probability, double y, double weight) except RAISED nogil:
         self._calibrate(probability, y)
         self.n_iterations += 1
         if y * self._margin < 1.0 and weight > 0.0:
@@ -236,7 +236,7 @@ cdef class KernelLearner(Learner):
                 return self._make_room()
         return 0
 
-    cdef int _add(self, Example* e, double beta) noexcept nogil:
+    cdef int _add(self, Row* e, double beta) noexcept nogil:
         cdef Py_ssize_t i
         cdef Vector x
         cdef double square

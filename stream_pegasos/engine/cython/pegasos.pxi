@@ -224,7 +224,7 @@ cdef class PegasosLearner(Learner):
     cdef int _end_many(self) noexcept nogil:
         return self.weights._gather_in() if self.weights._spread != NULL else 0
 
-    cdef int _meet(self, Example* e) noexcept nogil:
+    cdef int _meet(self, Row* e) noexcept nogil:
         cdef Py_ssize_t n = e.n
         if self._intercept_scaling != 0.0:
             e.hashes[n] = INTERCEPT_HASH if self.weights._spread == NULL else self.weights._n_spread  # there is room for it
@@ -238,7 +238,7 @@ cdef class PegasosLearner(Learner):
             self._score(e)
         return 0
 
-    cdef void _score(self, const Example* e) noexcept nogil:
+    cdef void _score(self, const Row* e) noexcept nogil:
         cdef const Column* its = self.weights._columns
         cdef double sums, v = self.weights._inner(e, 1) if self.weights._spread == NULL else inner(self.weights._spread, e)
         self._current[0] = self._margins[0] = its.scale * e.factor * v
@@ -246,7 +246,7 @@ cdef class PegasosLearner(Learner):
             sums = self.weights._inner(e, 2) if self.weights._spread == NULL else inner(self.weights._spread_sums, e)
             self._margins[0] = (its.sums_scale / its.scale * self._current[0] - e.factor * sums) / its.sums_weight
 
-    cdef void _score_columns(self, const Example* e) noexcept nogil:
+    cdef void _score_columns(self, const Row* e) noexcept nogil:
         cdef Py_ssize_t c
         cdef const Column* its = self.weights._columns
         self.weights._add_up(e, 0, self._current)
@@ -265,7 +265,7 @@ cdef class PegasosLearner(Learner):
 
     # Learning
 
-    cdef int _learn(self, Encoder encoder, Example* e, double probability, double y, double weight) except RAISED nogil:
+    cdef int _learn(self, Encoder encoder, Row* e, double probability, double y, double weight) except RAISED nogil:
         cdef Steps* its = self._steps
         cdef bint violated
         if self.several:
@@ -283,7 +283,7 @@ cdef class PegasosLearner(Learner):
         its.due = its.n_buffered == self._batch_size
         return self._step_from_buffer() if its.due else 0
 
-    cdef int _learn_columns(self, Example* e, Py_ssize_t y, double weight) noexcept nogil:
+    cdef int _learn_columns(self, Row* e, Py_ssize_t y, double weight) noexcept nogil:
         cdef Py_ssize_t c
         cdef Steps* its
         cdef bint violated, ready = False, any_due = False
@@ -321,7 +321,7 @@ cdef class PegasosLearner(Learner):
                 self._end_step(c)
         return self._steps_from_buffer() if any_due else 0
 
-    cdef int _learn_jointly(self, Example* e, Py_ssize_t y, double weight) noexcept nogil:
+    cdef int _learn_jointly(self, Row* e, Py_ssize_t y, double weight) noexcept nogil:
         """All columns make one vector: that of the example's class is to beat the best other one."""
         cdef Py_ssize_t c, rival = -1
         cdef Steps* its = self._steps
@@ -351,7 +351,7 @@ cdef class PegasosLearner(Learner):
 
     # Steps
 
-    cdef int _take_step(self, Example* e, double coefficient, Py_ssize_t k) noexcept nogil:
+    cdef int _take_step(self, Row* e, double coefficient, Py_ssize_t k) noexcept nogil:
         """w ← (1 − ηλ) w + (η/k) · coefficient · x, and the projection, of the only column for an x that was found."""
         cdef double n
         if not self._begin_step(0, e != NULL):
@@ -408,7 +408,7 @@ cdef class PegasosLearner(Learner):
         if 0 < self._average_from <= n:
             self.weights._accumulate(c, <double> n if self._average_by_t else 1.0)
 
-    cdef _initialize(self, Encoder encoder, Example* e):
+    cdef _initialize(self, Encoder encoder, Row* e):
         """Give new features of the example in hand their first weights, and score it with them."""
         cdef Py_ssize_t i
         cdef int64_t key
@@ -433,7 +433,7 @@ cdef class PegasosLearner(Learner):
     cdef int _reserve_buffer(self, Py_ssize_t n) noexcept nogil:
         return reserve(<void**> &self._buffered, &self._buffer_capacity, n, sizeof(Buffered))
 
-    cdef int _buffer(self, const Example* e, Py_ssize_t c, double coefficient) noexcept nogil:
+    cdef int _buffer(self, const Row* e, Py_ssize_t c, double coefficient) noexcept nogil:
         """Keep coefficient · x for the next step of a column."""
         cdef Py_ssize_t i
         if self._reserve_buffer(self._buffer_size + e.n) < 0:
@@ -468,7 +468,7 @@ cdef class PegasosLearner(Learner):
 
     cdef int _step_from_buffer(self) noexcept nogil:
         """The step of the only column, with what is buffered as one example."""
-        cdef Example* e = &self._hand.example
+        cdef Row* e = &self._hand.example
         cdef Py_ssize_t i, k = self._steps.n_buffered
         if reserve_example(&e.hashes, &e.values, &self._hand._capacity, self._buffer_size) < 0:
             return NO_MEMORY

@@ -98,7 +98,7 @@ cdef class Scanner(Bag):
     def transform_one(self, text):
         cdef Py_ssize_t i
         cdef Hand hand = Hand()
-        cdef Example* e = &hand.example
+        cdef Row* e = &hand.example
         cdef double length
         wait_for(self._guard, self._guard)
         if text is self._last and self._last_features is not None:
@@ -494,7 +494,7 @@ cdef class Scanner(Bag):
 
     cdef int _make_example(self) noexcept nogil:
         """Turn counts into the example, and leave the tables empty for the next text."""
-        cdef Example* e = &self._example
+        cdef Row* e = &self._example
         cdef Py_ssize_t i, n = self._n
         cdef double count, squares = 0.0, sizes = 0.0
         if self._reserve(n) < 0:

@@ -58,7 +58,7 @@ cdef inline Py_ssize_t seek(const Table* table, uint64_t h) noexcept nogil:
     return p
 
 
-cdef void find_homes(const Table* given, const Example* e, Py_ssize_t* slots) noexcept nogil:
+cdef void find_homes(const Table* given, const Row* e, Py_ssize_t* slots) noexcept nogil:
     """The home of each feature; and have the processor fetch the entries there while the first is waited for."""
     cdef Table table = given[0]  # a copy, or it would be read anew after each write
     cdef Py_ssize_t i
@@ -80,13 +80,13 @@ cdef inline Py_ssize_t entry_from(Py_ssize_t stride, const Word* words, Py_ssize
     return p
 
 
-cdef inline void find_entries_by(Py_ssize_t stride, const Word* words, const Example* e, Py_ssize_t* slots) noexcept nogil:
+cdef inline void find_entries_by(Py_ssize_t stride, const Word* words, const Row* e, Py_ssize_t* slots) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(e.n):
         slots[i] = entry_from(stride, words, slots[i], e.hashes[i])
 
 
-cdef void find_entries(const Table* table, const Example* e, Py_ssize_t* slots) noexcept nogil:
+cdef void find_entries(const Table* table, const Row* e, Py_ssize_t* slots) noexcept nogil:
     """Where each feature is, or else where it belongs, from its home on."""
     cdef Py_ssize_t i
     if table.scattered:

@@ -7,7 +7,7 @@ cdef enum:
     FEWEST_COLUMNS = 3  # that there is room for where there are several
 
 
-cdef inline double inner(const double* weights, const Example* e) noexcept nogil:
+cdef inline double inner(const double* weights, const Row* e) noexcept nogil:
     """The sum of weight · value, the hashes of the example being columns."""
     cdef Py_ssize_t i
     cdef double even = 0.0, odd = 0.0
@@ -19,7 +19,7 @@ cdef inline double inner(const double* weights, const Example* e) noexcept nogil
     return even + odd
 
 
-cdef inline double term(const Word* number, Py_ssize_t word, const Example* e, Py_ssize_t i) noexcept nogil:
+cdef inline double term(const Word* number, Py_ssize_t word, const Row* e, Py_ssize_t i) noexcept nogil:
     """Weight · value of a feature, given that word of the entry at its slot; 0 if the entry is another's."""
     return sp_take(number.v, number[-word].hash == e.hashes[i]) * e.values[i]
 
@@ -234,7 +234,7 @@ cdef class WeightDict:
 
     # The example in hand
 
-    cdef int _find(self, const Example* e) noexcept nogil:
+    cdef int _find(self, const Row* e) noexcept nogil:
         """Where each feature of an example is; -1 if there is no memory."""
         if e.n > self._slots_capacity:
             if reserve(<void**> &self._slots, &self._slots_capacity, e.n, sizeof(Py_ssize_t)) < 0:
@@ -243,7 +243,7 @@ cdef class WeightDict:
         find_entries(&self._table, e, self._slots)
         return 0
 
-    cdef int _find_anew(self, const Example* e) noexcept nogil:
+    cdef int _find_anew(self, const Row* e) noexcept nogil:
         """The same where entries have moved, or where features stand in it more than once."""
         cdef Py_ssize_t i
         if reserve(<void**> &self._slots, &self._slots_capacity, e.n, sizeof(Py_ssize_t)) < 0:
@@ -252,7 +252,7 @@ cdef class WeightDict:
             self._slots[i] = seek(&self._table, e.hashes[i])
         return 0
 
-    cdef inline double _inner(self, const Example* e, Py_ssize_t word) noexcept nogil:
+    cdef inline double _inner(self, const Row* e, Py_ssize_t word) noexcept nogil:
         cdef const Word* words = self._table.words + word
         cdef const Py_ssize_t* slots = self._slots
         cdef Py_ssize_t i
@@ -264,7 +264,7 @@ cdef class WeightDict:
             even += term(words + slots[e.n - 1], word, e, e.n - 1)
         return even + odd
 
-    cdef void _add_up(self, const Example* e, Py_ssize_t first, double* sums) noexcept nogil:
+    cdef void _add_up(self, const Row* e, Py_ssize_t first, double* sums) noexcept nogil:
         """The sums of value · number, for the numbers of each record from that one on."""
         cdef Py_ssize_t i, j, n_rows
         cdef const double* rows[4]
@@ -277,7 +277,7 @@ cdef class WeightDict:
                 rows[j] = &entry[1 + first].v if entry.hash == e.hashes[i + j] else self._nothing
             sp_add_scaled(sums, rows, e.values + i, n_rows, self.n_columns)
 
-    cdef int _add_example(self, const Example* e, double step) noexcept nogil:
+    cdef int _add_example(self, const Row* e, double step) noexcept nogil:
         """w ← w + step · x, for the only column and the x that was found."""
         cdef Py_ssize_t i, n_new = 0
         cdef Py_ssize_t* slots = self._slots
@@ -314,7 +314,7 @@ cdef class WeightDict:
                 return -1
         return 0
 
-    cdef int _make_entries(self, const Example* e) noexcept nogil:
+    cdef int _make_entries(self, const Row* e) noexcept nogil:
         """Have an entry for each feature, and know where it is."""
         cdef Table* table = &self._table
         cdef Py_ssize_t i
@@ -328,7 +328,7 @@ cdef class WeightDict:
                     moved = True
         return self._find_anew(e) if moved else 0
 
-    cdef void _add_example_to(self, Py_ssize_t c, const Example* e, double step) noexcept nogil:
+    cdef void _add_example_to(self, Py_ssize_t c, const Row* e, double step) noexcept nogil:
         """w_c ← w_c + step · x, for features of the x that was found that have entries."""
         cdef Column* its = &self._columns[c]
         cdef Word* words = self._table.words

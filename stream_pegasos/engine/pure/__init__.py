@@ -12,7 +12,8 @@ from stream_pegasos.engine.pure.encoders import Encoder, Rows, Vocabulary
 from stream_pegasos.engine.pure.kernel import KernelLearner
 from stream_pegasos.engine.pure.pegasos import PegasosLearner
 from stream_pegasos.engine.pure.scanner import Scanner
-from stream_pegasos.engine.pure.weights import Row, WeightDict
+from stream_pegasos.engine.pure.weights import Row as Row
+from stream_pegasos.engine.pure.weights import WeightDict
 
 __all__ = [
     "AdaptiveLearner",
@@ -20,7 +21,6 @@ __all__ = [
     "KernelLearner",
     "Learner",
     "PegasosLearner",
-    "Row",
     "Rows",
     "Scanner",
     "Vocabulary",
