@@ -317,7 +317,7 @@ cdef class PegasosLearner(Learner):
                 ready = True
             if self._begin_step(c, violated):
                 if violated:
-                    self.weights._add_example_to(c, e, sign * weight / (self._l2 * (its.n_iterations + self._t0)))
+                    self.weights._add_example_to(c, e, sign * weight / self._inverse_rate(c))
                 self._end_step(c)
         return self._steps_from_buffer() if any_due else 0
 
@@ -342,7 +342,7 @@ cdef class PegasosLearner(Learner):
         for c in range(self.weights.n_columns):
             self._begin_step(c, rival >= 0)
         if rival >= 0:
-            weight /= self._l2 * (its.n_iterations + self._t0)
+            weight /= self._inverse_rate(0)
             self.weights._add_example_to(y, e, weight)
             self.weights._add_example_to(rival, e, -weight)
         if its.due:
@@ -353,11 +353,10 @@ cdef class PegasosLearner(Learner):
 
     cdef int _take_step(self, Row* e, double coefficient, Py_ssize_t k) noexcept nogil:
         """w ← (1 − ηλ) w + (η/k) · coefficient · x, and the projection, of the only column for an x that was found."""
-        cdef double n
         if not self._begin_step(0, e != NULL):
             return 0
-        n = self._steps.n_iterations + self._t0
-        if e != NULL and self.weights._add_example(e, coefficient / (self._l2 * n * k * self.weights._columns.scale)) < 0:
+        coefficient /= self._inverse_rate(0) * k * self.weights._columns.scale
+        if e != NULL and self.weights._add_example(e, coefficient) < 0:
             return NO_MEMORY
         self._end_step(0)
         return 0
@@ -373,6 +372,10 @@ cdef class PegasosLearner(Learner):
             n = its.n_iterations + self._t0
             self._scale(c, (n - 1.0) / n)
         return its.due
+
+    cdef inline double _inverse_rate(self, Py_ssize_t c) noexcept nogil:
+        """1/η, that is λ(t + t0)."""
+        return self._l2 * (self._steps[c].n_iterations + self._t0)
 
     cdef inline void _end_step(self, Py_ssize_t c) noexcept nogil:
         if self._project:
@@ -498,7 +501,7 @@ cdef class PegasosLearner(Learner):
                 record = insert_record(&self.weights._table, one.hash)
                 if record == NULL:
                     return NO_MEMORY
-                step = 1.0 / (self._l2 * (its.n_iterations + self._t0) * its.batch_size) * one.value
+                step = 1.0 / (self._inverse_rate(one.column) * its.batch_size) * one.value
                 self.weights._add_at(record, one.column, step / self.weights._columns[one.column].scale)
         self._buffer_size = n
         return 0
