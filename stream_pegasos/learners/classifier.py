@@ -188,11 +188,11 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             The model is then as it was before.
         """
         # The shortest way to the engine, as it is called for every example of a stream.
-        try:
-            target = self._labels.targets.get(y)
-        except TypeError:  # not even hashable
-            target = None
         with self.lock:
+            try:
+                target = self._labels.targets.get(y)
+            except TypeError:  # not even hashable
+                target = None
             if target is None or w != 1.0 or not self._straight:
                 self.learn_row(self._vocabulary, x, y, w)
             elif self._learner.learn(self._vocabulary, x, target, 1.0):
