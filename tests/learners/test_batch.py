@@ -9,7 +9,6 @@ from sklearn.svm import LinearSVC
 from stream_pegasos import (
     HashedBagOfWords,
     KernelPegasosClassifier,
-    MulticlassPegasosClassifier,
     PegasosClassifier,
     TextClassifier,
 )
@@ -204,7 +203,7 @@ def test_objective_of_a_model_that_has_not_met_both_labels():
 def test_objective_of_several_classes(multi_class):
     X, _ = examples(n=60, n_columns=8)
     labels = [str(label) for label in np.random.default_rng(2).integers(0, 4, 60)]
-    model = MulticlassPegasosClassifier(multi_class, l2=0.1, fit_intercept=True, intercept_scaling=2.0)
+    model = PegasosClassifier(multi_class, l2=0.1, fit_intercept=True, intercept_scaling=2.0)
     model.learn_many(X, labels)
     margins = [model.decision_function_one(dict(enumerate(row))) for row in X.toarray().tolist()]
     losses = []
@@ -325,6 +324,6 @@ def test_what_has_no_objective():
         with pytest.raises(ValueError, match="weights are no finite numbers"):
             objective(np.array(weights), np.eye(2), [1, -1], l2=1.0)
     with pytest.raises(ValueError, match="which are none yet"):
-        objective(MulticlassPegasosClassifier(), [{"a": 1}], ["ham"])
+        objective(PegasosClassifier(multi_class="crammer_singer"), [{"a": 1}], ["ham"])
     with pytest.raises(ValueError, match=r"shape \(3,\) for 2 columns"):
         objective(np.zeros(3), np.eye(2), [1, -1], l2=1.0)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_pegasos import AdaptiveClassifier, MulticlassPegasosClassifier, OrdinalPegasosClassifier, PegasosClassifier
+from stream_pegasos import AdaptiveClassifier, OrdinalPegasosClassifier, PegasosClassifier
 from stream_pegasos.learners.labels import Classes, Labels, are_clear, check_label, label_array, label_list
 
 
@@ -385,7 +385,7 @@ def test_arrays_of_labels_of_one_type_are_of_that_type():
 
 
 @pytest.mark.parametrize("y", ["spam", b"spam", {"spam": 1}, 1.0, None])
-@pytest.mark.parametrize("kind", [PegasosClassifier, MulticlassPegasosClassifier, OrdinalPegasosClassifier])
+@pytest.mark.parametrize("kind", [PegasosClassifier, OrdinalPegasosClassifier])
 def test_a_single_label_is_not_many(kind, y, unchanged):
     model = kind()
     with unchanged(model), pytest.raises(TypeError, match="y must be a sequence of labels, not a single"):

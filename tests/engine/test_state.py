@@ -6,7 +6,6 @@ import pytest
 from stream_pegasos import (
     AdaptiveClassifier,
     KernelPegasosClassifier,
-    MulticlassPegasosClassifier,
     OrdinalPegasosClassifier,
     PegasosClassifier,
     checks,
@@ -79,7 +78,7 @@ def test_every_state_that_is_reached_is_possible(options):
 )
 @pytest.mark.parametrize("kind", ["crammer_singer", "ovr", "ordinal"])
 def test_every_state_of_several_columns_that_is_reached_is_possible(kind, options):
-    model = OrdinalPegasosClassifier(**options) if kind == "ordinal" else MulticlassPegasosClassifier(kind, **options)
+    model = OrdinalPegasosClassifier(**options) if kind == "ordinal" else PegasosClassifier(multi_class=kind, **options)
     generator = np.random.default_rng(0)
     for i in range(60):
         state = model._learner.get_state()

@@ -296,7 +296,7 @@ def test_all_ways_to_learn_mix(options, size):
             single.decision_function_many(dicts), rel=1e-6, abs=1e-6 * largest * size
         )
         learner = mixed._learner.weights
-        assert learner.squared_norm == pytest.approx(sum(v * v for v in learner.items()[1]), rel=1e-6)
+        assert learner.squared_norm() == pytest.approx(sum(v * v for v in learner.items()[1]), rel=1e-6)
         assert len(learner) == len(learner.items()[0])
 
 
@@ -823,7 +823,7 @@ def test_those_with_the_smallest_weights_are_forgotten(max_features, options, de
         assert model.intercept == pytest.approx(dense.w[0], rel=1e-6, abs=1e-9)
         assert len(model.weights) <= max_features
         exact = np.linalg.norm([*model.weights.values(), model.intercept])
-        assert math.sqrt(model._learner.weights.squared_norm) == pytest.approx(exact, rel=1e-9)
+        assert math.sqrt(model._learner.weights.squared_norm()) == pytest.approx(exact, rel=1e-9)
 
 
 @pytest.mark.parametrize("names", [range(20, 0, -1), [f"name {i}" for i in range(20)]], ids=["numbers", "strings"])

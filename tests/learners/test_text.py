@@ -16,7 +16,6 @@ from stream_pegasos import (
     AdaptiveClassifier,
     HashedBagOfWords,
     KernelPegasosClassifier,
-    MulticlassPegasosClassifier,
     OrdinalPegasosClassifier,
     PegasosClassifier,
     TextClassifier,
@@ -281,7 +280,7 @@ def test_what_an_ngram_adds_is_what_the_margin_loses_without_it():
 
 
 @pytest.mark.parametrize(
-    "classifier", [MulticlassPegasosClassifier(), OrdinalPegasosClassifier(), KernelPegasosClassifier()]
+    "classifier", [PegasosClassifier(multi_class="crammer_singer"), OrdinalPegasosClassifier(), KernelPegasosClassifier()]
 )
 def test_only_linear_models_of_two_classes_explain(classifier):
     with pytest.raises(TypeError, match=type(classifier).__name__):

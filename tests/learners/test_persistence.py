@@ -23,7 +23,6 @@ from stream_pegasos import (
     AdaptiveClassifier,
     HashedBagOfWords,
     KernelPegasosClassifier,
-    MulticlassPegasosClassifier,
     OrdinalPegasosClassifier,
     PegasosClassifier,
     TextClassifier,
@@ -340,8 +339,8 @@ def test_impossible_states_are_refused(change, path):
 
 # What the other kinds hold that PegasosClassifier does not.
 OTHERS = {
-    "joint": lambda: MulticlassPegasosClassifier(batch_size=7, fit_intercept=True),
-    "ovr": lambda: MulticlassPegasosClassifier("ovr", batch_size=7),
+    "joint": lambda: PegasosClassifier(multi_class="crammer_singer", batch_size=7, fit_intercept=True),
+    "ovr": lambda: PegasosClassifier(multi_class="ovr", batch_size=7),
     "ordinal": lambda: OrdinalPegasosClassifier(batch_size=7),
     "kernel": lambda: KernelPegasosClassifier(l2=0.1, budget=20),
     "adaptive": lambda: AdaptiveClassifier(half_life=30.0),

@@ -14,7 +14,6 @@ from river import datasets, evaluate, metrics, multiclass, preprocessing
 from scipy import optimize, sparse
 
 from stream_pegasos import (
-    MulticlassPegasosClassifier,
     PegasosClassifier,
     TextClassifier,
     engine,
@@ -127,7 +126,7 @@ def options_of(intercept, **options):
 
 def against_dense(dense_pegasos, l2, options, examples):
     """Compare a classifier with the dense transcription at each step of a stream of (x, y, w, flush)."""
-    model = MulticlassPegasosClassifier(l2=l2, **options)
+    model = PegasosClassifier(multi_class="crammer_singer", l2=l2, **options)
     scaling = options["intercept_scaling"] if options["fit_intercept"] else 0.0
     arguments = (len(NAMES) + 1, l2, options["batch_size"], options["t0"], options["project"])
     separate = options["multi_class"] == "ovr"
@@ -202,7 +201,7 @@ def test_any_stream_is_learned_as_the_dense_algorithm_does(dense_pegasos, l2, ch
 @pytest.mark.parametrize("options", [{}, {"t0": 20.0, "project": False}, {"fit_intercept": True}], ids=repr)
 def test_ovr_is_rivers_one_vs_rest_margin_for_margin(batch_size, options):
     parameters = {"l2": 1e-2, "batch_size": batch_size, **options}
-    model = MulticlassPegasosClassifier("ovr", **parameters)
+    model = PegasosClassifier(multi_class="ovr", **parameters)
     river = multiclass.OneVsRestClassifier(PegasosClassifier(**parameters))
     for i, (x, y) in enumerate(stream(300, n_classes=6)):
         margins = model.decision_function_one(x)
@@ -258,7 +257,7 @@ def test_many_passes_reach_the_optimum_of_the_joint_objective(options):
     )
     assert best.success
     assert objective(best.x[: k * D].reshape(k, D)) == pytest.approx(best.fun, abs=1e-6)
-    model = MulticlassPegasosClassifier(l2=l2, **options)
+    model = PegasosClassifier(multi_class="crammer_singer", l2=l2, **options)
     matrix = sparse.csr_matrix(X)
     for seed in range(30 if pure else 300):
         order = np.random.default_rng(seed).permutation(n)
@@ -296,7 +295,7 @@ MODELS = {
 
 def test_labels_keep_their_type():
     for labels in ((False, True), (0, 1, 2), ("0", 0, "zero"), (10**30, -1, 5), ("\ud800", "\x00", ""), (True, "a")):
-        model = MulticlassPegasosClassifier(l2=0.1)
+        model = PegasosClassifier(multi_class="crammer_singer", l2=0.1)
         for _ in range(20):
             for i, y in enumerate(labels):
                 model.learn_one({i: 1.0}, y)
@@ -305,7 +304,7 @@ def test_labels_keep_their_type():
         at_once = model.predict_many([{i: 1.0} for i in range(len(labels))]).tolist()
         assert found == at_once == list(labels)
         assert list(map(type, found)) == list(map(type, at_once)) == list(map(type, labels))
-    model = MulticlassPegasosClassifier()
+    model = PegasosClassifier(multi_class="crammer_singer")
     for given_label in (np.int64(1), 1.0, np.float32(1), 1, True):
         model.learn_one({"x": 1.0}, given_label)
     assert model.classes == (1,) and type(model.classes[0]) is int
@@ -313,7 +312,7 @@ def test_labels_keep_their_type():
 
 def test_before_anything_is_learned():
     for multi_class in ("crammer_singer", "ovr"):
-        model = MulticlassPegasosClassifier(multi_class)
+        model = PegasosClassifier(multi_class)
         x = {"a": 1.0}
         assert model.predict_one(x) is None
         assert model.predict_proba_one(x) == model.decision_function_one(x) == {}
@@ -346,7 +345,7 @@ def test_probabilities_are_a_softmax_of_the_margins_and_agree_with_predictions(w
 
 
 def test_calibration_improves_on_the_plain_softmax():
-    model = MulticlassPegasosClassifier(l2=1e-3)
+    model = PegasosClassifier(multi_class="crammer_singer", l2=1e-3)
     found, plain = [], []
     for x, y in stream(1500, n_classes=5, seed=3):
         margins, probabilities = model.decision_function_one(x), model.predict_proba_one(x)
@@ -363,7 +362,7 @@ def test_calibration_improves_on_the_plain_softmax():
 
 
 def trained(which, n=60, seed=0):
-    model = MulticlassPegasosClassifier(**MODELS[which])
+    model = PegasosClassifier(multi_class="crammer_singer", **MODELS[which])
     for x, y in stream(n, seed=seed):
         model.learn_one(x, y)
     return model
@@ -393,7 +392,7 @@ def test_weights_that_are_numbers_of_other_kinds():
 )
 def test_impossible_parameters_are_refused_by_name(parameters):
     with pytest.raises(ValueError, match=next(iter(parameters))):
-        MulticlassPegasosClassifier(**parameters)
+        PegasosClassifier(multi_class="crammer_singer", **parameters)
 
 
 # --- copies and files -------------------------------------------------------------------------------------------------
@@ -417,7 +416,7 @@ def texts(n, seed=0):
 
 @pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
 def test_in_a_pipeline_it_learns(multi_class):
-    model = preprocessing.StandardScaler() | MulticlassPegasosClassifier(multi_class, l2=1e-2, fit_intercept=True)
+    model = preprocessing.StandardScaler() | PegasosClassifier(multi_class, l2=1e-2, fit_intercept=True)
     assert model._multiclass
     score = evaluate.progressive_val_score(datasets.ImageSegments().take(800), model, metrics.Accuracy())
     assert score.get() > 0.7
@@ -450,7 +449,7 @@ def test_rivers_one_vs_one_takes_the_text_model():
 
 @pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
 def test_topics_are_told_apart(multi_class):
-    model = TextClassifier(classifier=MulticlassPegasosClassifier(multi_class, l2=1e-3, t0=1e3))
+    model = TextClassifier(classifier=PegasosClassifier(multi_class, l2=1e-3, t0=1e3))
     model.learn_many(*zip(*texts(200), strict=True))
     X, y = zip(*texts(100, seed=5), strict=True)
     assert np.mean(model.predict_many(X) == np.array(y)) > 0.95
@@ -488,7 +487,7 @@ def in_threads(learn, *readers):
 @pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
 def test_a_reader_sees_whole_steps(multi_class):
     """Two features that always come together have the same weight after each whole step."""
-    model = MulticlassPegasosClassifier(multi_class, l2=1e-3, fit_intercept=True)
+    model = PegasosClassifier(multi_class, l2=1e-3, fit_intercept=True)
     n = 3_000
     generator = np.random.default_rng(0)
     data = np.repeat(generator.normal(size=(n, 1)), 2, axis=1)
@@ -524,7 +523,7 @@ def test_a_reader_sees_whole_steps(multi_class):
 
 @pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
 def test_classes_that_come_while_others_predict(multi_class):
-    model = MulticlassPegasosClassifier(multi_class)
+    model = PegasosClassifier(multi_class)
 
     def learn():
         for i in range(400):

@@ -1,0 +1,148 @@
+"""The choice of an engine, and objects of it that are copied."""
+
+import copy
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import sysconfig
+import textwrap
+from pathlib import Path
+
+import pytest
+from engines import compiled_engine, pairs, same_state
+from interpreter import run
+
+import stream_pegasos
+from stream_pegasos import engine
+from stream_pegasos.engine.pure import Row
+
+
+def trained():
+    """One object of each kind of the engine in use, none of them empty."""
+    vocabulary = engine.Vocabulary()
+    learner = engine.PegasosLearner(1e-3, 3, 0.5, True, 1.0)
+    for i in range(20):
+        learner.learn(vocabulary, {"a": 1.0 + i, i: -2.0, ("b", i): 0.5}, 1.0 if i % 3 else -1.0, 1.0)
+    return learner, vocabulary
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+def test_copies_are_equal_and_independent(duplicate):
+    learner, vocabulary = trained()
+    weights, names, before = duplicate(learner.weights), duplicate(vocabulary), learner.get_state()
+    other = duplicate(learner)
+    assert same_state(other, learner)
+    assert other.arguments == learner.arguments
+    assert pairs(weights) == pairs(learner.weights)
+    assert names.names == vocabulary.names
+    for made in (learner, other):
+        made.learn(duplicate(vocabulary), {"new": 1.0, "a": 3.0}, 1.0, 1.0)
+    assert same_state(other, learner)
+    other.learn(names, {"newer": 1.0}, -1.0, 1.0)
+    weights.add(Row([1], [1.0]), 1.0)
+    assert "newer" in names.names and "newer" not in vocabulary.names
+    assert learner.n_iterations == before["n_iterations"].max() + 1
+    options = {
+        "token_pattern": r"\b\w\w+\b",
+        "lowercase": True,
+        "stop_words": frozenset(["the"]),
+        "ngram_range": (1, 2),
+    }
+    rest = {"n_features": 1 << 20, "alternate_sign": True, "binary": False, "norm": None}
+    scanner = engine.Scanner(analyzer="word", **options, **rest)
+    assert len(scanner.transform_one("cat dog")) == 3
+    assert duplicate(scanner).transform_one("the cat the dog") == scanner.transform_one("cat dog")
+
+
+def test_the_engine_is_chosen_by_the_environment():
+    code = "import json, stream_pegasos.engine as e; print(json.dumps([e.NAME, e.PegasosLearner.__module__]))"
+    assert run(code, STREAM_PEGASOS_ENGINE="pure") == ["pure", "stream_pegasos.engine.pure.pegasos"]
+    if compiled_engine is not None:
+        assert run(code, STREAM_PEGASOS_ENGINE="") == ["compiled", "stream_pegasos.engine.compiled"]
+        assert run(code, STREAM_PEGASOS_ENGINE="compiled") == ["compiled", "stream_pegasos.engine.compiled"]
+
+
+def test_an_unknown_engine_is_an_error_that_names_it():
+    done = run(
+        """
+        import json
+        try:
+            import stream_pegasos
+        except ImportError as error:
+            print(json.dumps(str(error)))
+        """,
+        STREAM_PEGASOS_ENGINE="fast",
+    )
+    assert "'fast'" in done and "'pure'" in done
+
+
+WITHOUT_COMPILED = """
+import json, sys, warnings
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name == "stream_pegasos.engine.compiled":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Missing())
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    try:
+        import stream_pegasos, stream_pegasos.engine, stream_pegasos.learners.text
+        name = stream_pegasos.engine.NAME
+    except ImportError as error:
+        name = str(error)
+print(json.dumps([name, [str(w.message) for w in caught if "stream_pegasos" in str(w.message)]]))
+"""
+
+
+def test_without_a_compiled_engine_the_pure_one_says_so_once():
+    name, said = run(WITHOUT_COMPILED, STREAM_PEGASOS_ENGINE="")
+    assert name == "pure"
+    assert len(said) == 1 and "STREAM_PEGASOS_ENGINE=pure" in said[0]
+    assert run(WITHOUT_COMPILED, STREAM_PEGASOS_ENGINE="pure") == ["pure", []]
+    name, said = run(WITHOUT_COMPILED, STREAM_PEGASOS_ENGINE="compiled")
+    assert "compiler" in name and said == []
+
+
+@pytest.mark.parametrize("where", ["source folder", "installed", "for another Python"])
+def test_the_warning_tells_the_true_cause_and_cure(where, tmp_path):
+    source = Path(stream_pegasos.__file__).parent
+    shutil.copytree(source, tmp_path / "stream_pegasos", ignore=shutil.ignore_patterns("*.so", "*.c", "__pycache__"))
+    if where == "source folder":
+        (tmp_path / "pyproject.toml").touch()
+    if where == "for another Python":
+        (tmp_path / "stream_pegasos" / "engine" / f"compiled{sysconfig.get_config_var('EXT_SUFFIX')}").write_bytes(
+            b"other"
+        )
+    code = """
+        import sys
+
+        # An editable install finds modules that a copy lacks.
+        sys.meta_path = [finder for finder in sys.meta_path if "editable" not in repr(finder)]
+        import stream_pegasos; print(stream_pegasos.__file__)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        cwd=tmp_path,
+        env={**os.environ, "STREAM_PEGASOS_ENGINE": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith(str(tmp_path))
+    assert {
+        "source folder": f"source folder {tmp_path}, where no engine was built",
+        "installed": "installed without a C compiler",
+        "for another Python": "the compiled one cannot be loaded (",
+    }[where] in done.stderr
+    cure = f"{sys.executable} -m pip install -e {tmp_path}"
+    assert (cure in done.stderr) == (where == "source folder")
+
+
+def test_importing_pulls_in_nothing_optional():
+    loaded = run("import sys, json, stream_pegasos; print(json.dumps(sorted(sys.modules)))")
+    for heavy in ("sklearn", "matplotlib", "typer", "rich", "vowpalwabbit", "polars"):
+        assert heavy not in loaded

@@ -1,0 +1,408 @@
+"""The rule of Pegasos on one column and on several, in both engines."""
+
+import itertools
+import math
+import random
+
+import numpy as np
+import pytest
+from engines import (
+    NAMES,
+    both_engines,
+    compiled_engine,
+    needs_compiled,
+    pairs,
+    pure_engine,
+    random_stream,
+    same_state,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pairwise import pairwise
+
+from stream_pegasos.engine.pure.weights import FIRST_NAME, INTERCEPT
+
+CHOICES = {"batch_size": (1, 2, 5), "t0": (0.0, 1.0, 0.5, 7.25), "project": (True, False), "scaling": (0.0, 1.0, 3.5)}
+
+
+def against_dense(engine_in_test, dense_pegasos, l2, options, stream):
+    """Learn a stream of (x, y, c, flush) one by one here and there, comparing all that can be seen at each step."""
+    batch_size, t0, project, scaling = options
+    learner = engine_in_test.PegasosLearner(l2, batch_size, t0, project, scaling)
+    vocabulary = engine_in_test.Vocabulary()
+    dense = dense_pegasos(len(NAMES) + 1, l2, batch_size, t0, project)
+    for x, y, c, flush in stream:
+        vector = np.array([*(x.get(name, 0.0) for name in NAMES), scaling])
+        if dense.is_close_call(vector):
+            continue
+        error = 1e-10 * (dense.largest + np.abs(dense.w).max()) + 1e-300
+        margin = learner.margin(vocabulary, x)
+        assert margin == pytest.approx(dense.margin(vector), rel=1e-9, abs=error * np.abs(vector).sum())
+        learner.learn(vocabulary, x, y, c)
+        dense.learn(vector, y, c)
+        if flush:
+            learner.flush()
+            dense.flush()
+        assert learner.n_iterations == dense.t
+        assert learner.n_buffered == len(dense.batch)
+        error = 1e-10 * dense.largest + 1e-300
+        assert weights_of(learner, vocabulary) == pytest.approx(dense.w, rel=1e-9, abs=error)
+        squares = sum(w * w for w in pairs(learner.weights).values())
+        assert learner.weights.squared_norm() == pytest.approx(squares, rel=1e-9, abs=1e-12 * dense.largest**2)
+
+
+def weights_of(learner, vocabulary):
+    keys = {name: FIRST_NAME + i for i, name in enumerate(vocabulary.names)} | {3: 3, -1: -1}
+    named = [learner.weights.get(keys[name]) if name in keys else 0.0 for name in NAMES]
+    return np.array([*named, learner.weights.get(INTERCEPT)])
+
+
+@both_engines
+@pytest.mark.parametrize("chosen", pairwise(**CHOICES), ids=str)
+def test_learning_is_the_published_algorithm(engine_in_test, dense_pegasos, chosen):
+    generator = np.random.default_rng(0)
+    for l2 in (1e-4, 0.1, 3.0):
+        stream = []
+        for _ in range(60):
+            present = [name for name in NAMES if generator.random() < 0.5]
+            x = {name: float(generator.normal() * 10.0 ** generator.integers(-2, 3)) for name in present}
+            c = float(generator.choice([1.0, 1.0, 0.0, 0.3, 20.0]))
+            stream.append((x, float(generator.choice([-1.0, 1.0])), c, generator.random() < 0.1))
+        against_dense(engine_in_test, dense_pegasos, l2, chosen.values(), stream)
+
+
+values = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e3, 1e3, allow_subnormal=False))
+examples = st.tuples(
+    st.dictionaries(st.sampled_from(NAMES), values, max_size=5),
+    st.sampled_from([-1.0, 1.0]),
+    st.sampled_from([1.0, 1.0, 0.0, 0.5, 100.0]),
+    st.sampled_from([False, False, False, True]),
+)
+
+
+@both_engines
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    l2=st.sampled_from([1e-6, 1e-4, 0.01, 1.0, 100.0]),
+    options=st.tuples(
+        st.integers(1, 4), st.sampled_from([0.0, 0.5, 1.0, 3.75, 1e4]), st.booleans(), st.sampled_from([0.0, 0.1, 2.0])
+    ),
+    stream=st.lists(examples, max_size=25),
+)
+def test_learning_is_the_published_algorithm_on_any_stream(engine_in_test, dense_pegasos, l2, options, stream):
+    against_dense(engine_in_test, dense_pegasos, l2, options, stream)
+
+
+SIZES = ((1e6, 1.0), (1e9, 1e-4), (1e20, 1.0), (1e44, 1e-30), (1.0, 1e20))  # of the values, and λ
+
+
+@both_engines
+@pytest.mark.parametrize("chosen", pairwise(batch_size=(1, 3), t0=(0.0, 0.5), scaling=(0.0, 1.0), size=SIZES), ids=str)
+def test_the_scale_is_folded_in_time(engine_in_test, dense_pegasos, chosen):
+    """Projections from far outside the ball shrink the scale by orders of magnitude at every step."""
+    generator = np.random.default_rng(3)
+    options, (size, l2) = (chosen["batch_size"], chosen["t0"], True, chosen["scaling"]), chosen["size"]
+    learner = engine_in_test.PegasosLearner(l2, *options)
+    vocabulary = engine_in_test.Vocabulary()
+    dense = dense_pegasos(len(NAMES) + 1, l2, *options[:3])
+    for i in range(300):
+        x = {name: float(generator.normal()) * size for name in NAMES if generator.random() < 0.5}
+        y = 1.0 if i % 2 else -1.0
+        vector = np.array([*(x.get(name, 0.0) for name in NAMES), options[3]])
+        if dense.is_close_call(vector) and abs(dense.margin(vector)) < 2.0 and dense.largest < 1e3:
+            continue
+        y = -math.copysign(y, dense.margin(vector)) if abs(dense.margin(vector)) > 2.0 and i % 3 else y
+        learner.learn(vocabulary, x, y, 1.0)
+        dense.learn(vector, y, 1.0)
+        assert learner.weights.get_state()["scale"] >= [1e-9]
+        assert weights_of(learner, vocabulary) == pytest.approx(dense.w, rel=1e-6, abs=1e-6 * np.abs(dense.w).max())
+        squares = sum(w * w for w in pairs(learner.weights).values())
+        assert learner.weights.squared_norm() == pytest.approx(squares, rel=1e-9)
+        assert squares * l2 <= 1.0 + 1e-9
+
+
+@both_engines
+def test_the_closed_form(engine_in_test):
+    """With t0 = 0, k = 1 and no projection, w = (1/(λt)) · the sum of all c·y·x that violated the margin."""
+    l2 = 0.02
+    learner = engine_in_test.PegasosLearner(l2, 1, 0.0, False, 0.0)
+    encoder = engine_in_test.Rows(1 << 53)
+    generator = np.random.default_rng(7)
+    n, d = 20_000, 50
+    X = generator.normal(size=(n, d)) * (generator.random((n, d)) < 0.2)
+    y = np.where(X[:, :5].sum(axis=1) + generator.normal(size=n) * 0.3 > 0, 1.0, -1.0)
+    c = generator.choice([0.0, 0.5, 1.0, 2.0], n)
+    rows, columns = np.nonzero(X)
+    indptr = np.searchsorted(rows, np.arange(n + 1)).astype(np.int64)
+    margins, _ = learner.predict_learn_many(encoder, (indptr, columns.astype(np.int32), X[rows, columns]), y, c)
+    total = np.zeros(d)
+    for t in range(n):
+        w = total / (l2 * t) if t else total
+        assert margins[t] == pytest.approx(w @ X[t], rel=1e-9, abs=1e-9)
+        if y[t] * margins[t] < 1.0:
+            total += c[t] * y[t] * X[t]
+    assert learner.n_iterations == n
+    assert pairs(learner.weights) == pytest.approx(dict(enumerate(total / (l2 * n))), rel=1e-9)
+
+
+@both_engines
+def test_a_margin_of_exactly_one_is_no_violation(engine_in_test):
+    # λ = ½ and t0 = 1: the first step is w = 1/(½·2)·x = (1, 0), on which every operation is exact.
+    for batch_size in (1, 2):
+        learner = engine_in_test.PegasosLearner(0.5, batch_size, 1.0, False, 0.0)
+        vocabulary = engine_in_test.Vocabulary()
+        for _ in range(batch_size):
+            learner.learn(vocabulary, {0: 1.0}, 1.0, 1.0)
+        assert pairs(learner.weights) == {0: 1.0}
+        for _ in range(batch_size):
+            learner.learn(vocabulary, {0: 1.0, 1: 1.0}, 1.0, 1.0)
+        assert pairs(learner.weights) == {0: pytest.approx(2 / 3)}
+        for _ in range(batch_size):  # margin 2/3
+            learner.learn(vocabulary, {0: 1.0, 1: 1.0}, 1.0, 1.0)
+        assert pairs(learner.weights) == {0: pytest.approx(0.5 + 0.5), 1: pytest.approx(0.5)}
+
+
+@both_engines
+def test_examples_that_weigh_nothing_still_count_as_steps(engine_in_test):
+    learner = engine_in_test.PegasosLearner(0.1, 1, 0.0, True, 1.0)
+    vocabulary = engine_in_test.Vocabulary()
+    learner.learn(vocabulary, {"a": 1.0}, 1.0, 0.0)
+    assert (learner.n_iterations, len(learner.weights)) == (1, 0)
+    learner.learn(vocabulary, {}, -1.0, 1.0)
+    assert pairs(learner.weights) == {INTERCEPT: pytest.approx(-1 / math.sqrt(0.1))}
+
+
+@both_engines
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_many_at_once_is_one_by_one(engine_in_test, batch_size):
+    generator = random.Random(11)
+    X = [{generator.randrange(100): generator.gauss(0, 1) for _ in range(10)} for _ in range(500)]
+    y = np.array([generator.choice([-1.0, 1.0]) for _ in X])
+    c = np.array([generator.choice([0.0, 1.0, 2.5]) for _ in X])
+    one, many = (engine_in_test.PegasosLearner(1e-3, batch_size, 2.0, True, 0.5) for _ in range(2))
+    vocabulary = engine_in_test.Vocabulary()
+    expected = []
+    for x, sign, weight in zip(X, y, c, strict=True):
+        margin = one.margin(vocabulary, x)
+        expected.append((margin, one.probability(margin)))
+        one.learn(vocabulary, x, sign, weight)
+    margins, probabilities = many.predict_learn_many(vocabulary, X, y, c)
+    assert list(zip(margins.tolist(), probabilities.tolist(), strict=True)) == expected
+    assert same_state(one, many)
+    before = many.get_state()
+    again, _ = many.predict_learn_many(vocabulary, X)
+    assert again.tolist() == [one.margin(vocabulary, x) for x in X]
+    assert same_state(before, many)
+    for empty in (None, np.empty(0)):
+        assert [len(out) for out in many.predict_learn_many(vocabulary, [], empty)] == [0, 0]
+
+
+@both_engines
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_exchanging_the_classes_is_learning_the_other_way_round(engine_in_test, batch_size):
+    one, other = (engine_in_test.PegasosLearner(0.01, batch_size, 0.5, True, 1.0) for _ in range(2))
+    vocabulary = engine_in_test.Vocabulary()
+    generator = random.Random(2)
+    for i in range(50):
+        x = {generator.randrange(9): generator.gauss(0, 1) for _ in range(4)}
+        y = generator.choice([-1.0, 1.0])
+        one.learn(vocabulary, x, -y if i < 23 else y, 1.0)
+        other.learn(vocabulary, x, y, 1.0)
+        if i == 22:
+            one.negate()
+    assert pairs(one.weights) == pytest.approx(pairs(other.weights), rel=1e-12)
+    assert one.n_buffered == other.n_buffered
+    assert one.get_state()["slope"] == pytest.approx(other.get_state()["slope"])
+
+
+@both_engines
+@pytest.mark.parametrize(
+    "l2, project, weight", [(1.0, True, 1.0), (1e-30, False, 1e60), (1e-30, True, 1.0), (1e30, False, 1)]
+)
+def test_margins_of_any_size_leave_the_state_finite(engine_in_test, l2, project, weight):
+    for agreeing, size in itertools.product((True, False), (1e45, 1e10, 1e-50, 1e-90, 1e-160, 1e-200, 5e-324)):
+        learner = engine_in_test.PegasosLearner(l2, 1, 0.0, project, 0.0)
+        vocabulary = engine_in_test.Vocabulary()
+        for i in range(1, 300):
+            y = 1.0 if agreeing or i % 2 else -1.0
+            learner.learn(vocabulary, {0: size, 1: -size}, y, weight)
+        state = learner.get_state()
+        assert {name: np.isfinite(value).all() for name, value in state.items()} == dict.fromkeys(state, True)
+        assert 0.0 < learner.probability(learner.margin(vocabulary, {0: size})) < 1.0
+        assert len(learner.weights) <= 2
+
+
+@needs_compiled
+@pytest.mark.parametrize("options", [(1, 0.0, True, 0.0), (3, 2.5, False, 1.0), (2, 0.0, True, 0.5)], ids=str)
+def test_engines_agree_and_pass_their_state_on(options):
+    """A stream that changes engine at every step gives what either gives alone."""
+    generator = random.Random(4)
+    stream = [
+        ({generator.choice(NAMES): generator.gauss(0, 1) for _ in range(4)}, generator.choice([-1.0, 1.0]))
+        for _ in range(200)
+    ]
+    alone = [(e.PegasosLearner(1e-2, *options), e.Vocabulary()) for e in (pure_engine, compiled_engine)]
+    handed = (pure_engine.PegasosLearner(1e-2, *options), pure_engine.Vocabulary())
+    for i, (x, y) in enumerate(stream):
+        e = (pure_engine, compiled_engine)[i % 2]
+        learner = e.PegasosLearner(*handed[0].arguments)
+        learner.set_state(handed[0].get_state())
+        handed = learner, e.Vocabulary(handed[1].names)
+        for learner, vocabulary in (*alone, handed):
+            learner.learn(vocabulary, x, y, 1.0)
+    states = [learner.get_state() for learner, _ in (*alone, handed)]
+    for state in states[1:]:
+        for name in ("n_iterations", "n_buffered", "buffer_columns"):
+            assert state[name].tolist() == states[0][name].tolist()
+        for name in ("slope", "calibration_squares"):
+            assert state[name] == pytest.approx(states[0][name], rel=1e-9)
+        assert sorted(state["buffer_keys"]) == sorted(states[0]["buffer_keys"])
+    for learner, vocabulary in (*alone, handed):
+        assert vocabulary.names == alone[0][1].names
+        assert pairs(learner.weights) == pytest.approx(pairs(alone[0][0].weights), rel=1e-9)
+
+
+@both_engines
+def test_averages_survive_folding(engine_in_test, dense_pegasos):
+    """Projections from far outside the ball make the scale fold at every few steps."""
+    generator = np.random.default_rng(5)
+    for from_step, by_t, average in ((1, False, True), (40, False, 40), (1, True, "weighted")):
+        learner, vocabulary = (
+            engine_in_test.PegasosLearner(1.0, 1, 0.5, True, 0.0, from_step, by_t),
+            engine_in_test.Vocabulary(),
+        )
+        dense = dense_pegasos(len(NAMES) + 1, 1.0, 1, 0.5, True, average=average)
+        for _ in range(120):
+            x = {name: float(generator.normal()) * 1e6 for name in NAMES if generator.random() < 0.5}
+            y, vector = float(generator.choice([-1.0, 1.0])), np.array([*(x.get(name, 0.0) for name in NAMES), 0.0])
+            learner.learn(vocabulary, x, y, 1.0)
+            dense.learn(vector, y, 1.0)
+            assert weights_of(learner, vocabulary) == pytest.approx(dense.predicting, rel=1e-9, abs=1e-9)
+            margin = pytest.approx(float(dense.predicting @ vector), rel=1e-6, abs=1e-5)
+            assert learner.margin(vocabulary, x) == margin
+
+
+# --- several columns --------------------------------------------------------------------------------------------------
+
+
+@needs_compiled
+@pytest.mark.parametrize(
+    "chosen",
+    pairwise(
+        reduction=("ovr", "crammer_singer"),
+        batch_size=(1, 3),
+        t0=(0.0, 2.0),
+        project=(True, False),
+        scaling=(0.0, 0.5),
+        average=((0, False), (1, False), (40, False), (1, True)),
+        only_violations=(False, True),
+    ),
+    ids=str,
+)
+def test_engines_agree_on_several_columns_and_pass_their_state_on(chosen):
+    reduction, *step, average, only_violations = chosen.values()
+    arguments = (0.05, *step, *average, only_violations, None, 0, reduction)
+    generator = np.random.default_rng(6)
+    X, n = random_stream(240, 6), 240
+    # Classes in the order in which they come, up to seven of them.
+    numbers: dict[int, float] = {}
+    classes = np.minimum(generator.integers(0, 7, n), np.arange(n) // 9).tolist()
+    y = np.array([numbers.setdefault(c, float(len(numbers))) for c in classes])
+    w = generator.random(n)
+    made = [(e.PegasosLearner(*arguments), e.Vocabulary()) for e in (pure_engine, compiled_engine)]
+    for i in range(100):
+        for learner, vocabulary in made:
+            learner.learn(vocabulary, X[i], y[i], float(w[i]))
+    (margins, slopes), (others, other_slopes) = (
+        learner.predict_learn_many(vocabulary, X[100:], y[100:], w[100:]) for learner, vocabulary in made
+    )
+    assert margins == pytest.approx(others, rel=1e-9, abs=1e-9)
+    assert slopes == pytest.approx(other_slopes, rel=1e-9)
+    exchanged = []
+    for (learner, _), e in zip(made, (compiled_engine, pure_engine), strict=True):
+        exchanged.append((e.PegasosLearner(*arguments), e.Vocabulary()))
+        exchanged[-1][0].set_state(learner.get_state())
+    first = made[0][0]
+    for learner, vocabulary in made + exchanged:
+        learner.flush()
+        assert (learner.several, learner.n_columns) == (True, 7)
+        assert (learner.n_iterations, learner.n_buffered, len(learner)) == (first.n_iterations, 0, len(first))
+        for column in range(7):
+            assert pairs(learner.weights, column) == pytest.approx(pairs(first.weights, column), rel=1e-9, abs=1e-9)
+        assert learner.intercept == pytest.approx(first.intercept, rel=1e-9, abs=1e-9)
+        for x in X[:20]:
+            expected = pytest.approx(first.margin(made[0][1], x), rel=1e-9, abs=1e-9)
+            assert learner.margin(vocabulary, x) == expected
+
+
+@both_engines
+@pytest.mark.parametrize("reduction", ["ovr", "crammer_singer", "pairs"])
+@pytest.mark.parametrize("average", [0, 1])
+def test_weights_of_several_columns_make_their_margins(engine_in_test, reduction, average):
+    learner = engine_in_test.PegasosLearner(0.1, 2, 1.0, True, 0.5, average, reduction=reduction)
+    vocabulary = engine_in_test.Vocabulary()
+    if reduction == "pairs":
+        learner.signs = np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])
+        learner.add_column()
+        learner.add_column()
+    X = random_stream(60, 3)
+    for i, x in enumerate(X):
+        learner.learn(vocabulary, x, float(min(i // 7, i % 3)), 1.0)
+    keys, values = learner.items()
+    assert learner.intercept.shape == (learner.n_columns,) and learner.intercept.any()
+    assert values.shape == (len(learner), learner.n_columns) and INTERCEPT not in keys
+    assert np.array_equal(learner.weights_of(keys), values)
+    assert not learner.weights_of(np.array([10**6, FIRST_NAME])).any()
+    weights = dict(zip(keys.tolist(), values, strict=True))
+    margins, _ = learner.predict_learn_many(vocabulary, X)
+    for x, margin in zip(X, margins, strict=True):
+        expected = learner.intercept + sum(weights[key] * value for key, value in x.items() if key in weights)
+        assert margin == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        assert learner.margin(vocabulary, x).tolist() == margin.tolist()
+
+
+@both_engines
+@pytest.mark.parametrize("batch_size", [1, 3])
+@pytest.mark.parametrize("reduction", ["ovr", "crammer_singer", "pairs"])
+def test_many_at_once_are_one_by_one_with_several_columns(engine_in_test, reduction, batch_size):
+    """The margins before each, −inf for columns that are yet to come; and the slope, where columns are classes."""
+    one, many = (engine_in_test.PegasosLearner(0.1, batch_size, 0.0, True, 1.0, reduction=reduction) for _ in range(2))
+    for learner in (one, many) if reduction == "pairs" else ():
+        learner.signs = np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])
+        learner.add_column()
+        learner.add_column()
+    vocabulary, X = engine_in_test.Vocabulary(), random_stream(60, 4)
+    y, n_columns = np.array([float(min(i // 7, i % 3)) for i in range(60)]), 2 if reduction == "pairs" else 3
+    expected = []
+    for x, number in zip(X, y, strict=True):
+        margin = one.margin(vocabulary, x).tolist()
+        expected.append(([*margin, *[-math.inf] * (n_columns - len(margin))], one.slope))
+        one.learn(vocabulary, x, number, 1.0)
+    margins, slopes = many.predict_learn_many(vocabulary, X, y)
+    assert list(zip(margins.tolist(), slopes.tolist(), strict=True)) == expected
+    assert same_state(one, many)
+    assert (one.slope == 1.0) == (reduction == "pairs")
+
+
+@both_engines
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_a_cleared_column_is_a_new_one(engine_in_test, batch_size):
+    """Learners whose second column was cleared go on as those in which it has just been added."""
+    signs = np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])
+    learners = [engine_in_test.PegasosLearner(0.1, batch_size, 0.0, True, 1.0, reduction="pairs") for _ in range(2)]
+    vocabulary = engine_in_test.Vocabulary()
+    for learner in learners:
+        learner.add_column()
+    cleared, fresh = learners
+    cleared.add_column()
+    cleared.signs, fresh.signs = signs, np.ascontiguousarray(signs[:, :1])
+    for i, x in enumerate(random_stream(50, 7)):
+        cleared.learn(vocabulary, x, float(i % 3), 1.0)
+        fresh.learn(vocabulary, x, float(i % 3), 1.0)
+    cleared.clear_column(1)
+    fresh.add_column()
+    fresh.signs = signs
+    for i, x in enumerate(random_stream(50, 8)):
+        assert cleared.margin(vocabulary, x) == pytest.approx(fresh.margin(vocabulary, x), rel=1e-9, abs=1e-9)
+        for learner in learners:
+            learner.learn(vocabulary, x, float(i % 3), 1.0)

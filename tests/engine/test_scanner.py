@@ -1,0 +1,184 @@
+"""Texts as hashed n-grams, in both engines."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+from engines import as_dict, both_engines, compiled_engine, needs_compiled, pure_engine
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stream_pegasos.engine.pure.scanner import TOKEN_PATTERNS
+
+NASTY = (
+    "aZ09_ \t\n.,!'-éßÀÿªµ×÷İıΣσςΑ\u0301\u0307\u0300漢字かなカ한😀🏴\U0001d400\U00010400\U0001e900\U0001d7d8ⅧⒶ²½٣\u0966"
+    "\x00\x1c\x1d\x1e\x1f\x7f\x85\xa0\u1680\u2003\u2028\u3000\u200b\ufeff\u00ad\ud800\udfff\uffff\U0010ffff"
+)
+pieces = st.one_of(
+    st.text(st.sampled_from(NASTY), min_size=1, max_size=8),
+    st.sampled_from(
+        ["the", "quick", "a", "x" * 13, "antidisestablishmentarianism", "ΟΔΟΣ", "İstanbul", " ", "  ", "\n"]
+    ),
+)
+repeats = st.sampled_from([1, 1, 1, 1, 2, 3, 11, 12, 13, 31, 63, 64, 65, 127, 1023, 1024, 1025, 4095, 4096, 4097])
+texts = st.lists(st.tuples(pieces, repeats), max_size=5).map(
+    lambda parts: "".join(piece * min(n, 5000 // len(piece)) for piece, n in parts)
+)
+scanner_options = st.fixed_dictionaries(
+    {
+        "analyzer": st.sampled_from(["word", "word", "word", "char", "char_wb"]),
+        "token_pattern": st.sampled_from(TOKEN_PATTERNS),
+        "lowercase": st.booleans(),
+        "stop_words": st.sampled_from([frozenset(), frozenset(["the", "a", "σ", "漢字", "x" * 13, ""])]),
+        "ngram_range": st.sampled_from([(1, 1), (1, 2), (2, 2), (2, 3), (1, 5), (3, 7)]),
+        "n_features": st.sampled_from([1, 2, 3, 1000, 1 << 10, 1 << 20, (1 << 20) + 1, 1 << 30, (1 << 31) - 1]),
+        "alternate_sign": st.booleans(),
+        "binary": st.booleans(),
+        "norm": st.sampled_from([None, "l1", "l2"]),
+        "mask_digits": st.booleans(),
+        "prefix_length": st.sampled_from([0, 0, 1, 2, 4, 20]),
+        "boundaries": st.booleans(),
+    }
+)
+
+
+@needs_compiled
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(scanner_options, st.lists(texts, min_size=1, max_size=2))
+def test_scanners_agree(options, some):
+    pure, compiled = pure_engine.Scanner(**options), compiled_engine.Scanner(**options)
+    for text in some:
+        one = pure.transform_one(text)
+        assert compiled.transform_one(text) == one
+        assert as_dict(compiled.row(text, True)) == pytest.approx({i: v for i, v in one.items() if v}, rel=1e-12)
+    for indptr, indices, data, expected in by_row(pure.transform_many(some), compiled.transform_many(some)):
+        assert dict(zip(indices, data, strict=True)) == expected
+        assert len(indices) == indptr
+
+
+def by_row(expected, given):
+    for array in given:
+        assert array.dtype in (np.int64, np.int32, np.float64)
+    indptr = given[0].tolist()
+    for i, (begin, end) in enumerate(itertools.pairwise(indptr)):
+        first, last = expected[0][i], expected[0][i + 1]
+        row = dict(zip(expected[1][first:last].tolist(), expected[2][first:last].tolist(), strict=True))
+        yield end - begin, given[1][begin:end].tolist(), given[2][begin:end].tolist(), row
+
+
+def word_scanner(engine_in_test, token_pattern=r"\b\w\w+\b", **changes):
+    options = {
+        "analyzer": "word",
+        "token_pattern": token_pattern,
+        "lowercase": True,
+        "stop_words": frozenset(),
+        "ngram_range": (1, 1),
+        "n_features": (1 << 31) - 1,
+        "alternate_sign": True,
+        "binary": False,
+        "norm": None,
+    }
+    return engine_in_test.Scanner(**options | changes)
+
+
+@needs_compiled
+@pytest.mark.parametrize("pattern", TOKEN_PATTERNS)
+@pytest.mark.parametrize("changes", [{}, {"ngram_range": (1, 2)}, {"analyzer": "char_wb", "ngram_range": (2, 4)}])
+def test_scanners_agree_wherever_blocks_and_segments_end(pattern, changes):
+    pure, compiled = word_scanner(pure_engine, pattern, **changes), word_scanner(compiled_engine, pattern, **changes)
+    ends = [*range(61, 68), *range(126, 130), *range(4093, 4099), *range(8190, 8194)]
+    for end in ends:
+        for filler in ("ab ", "é. ", "漢!", "\U0001d400 "):
+            short = (filler * end)[: end % 4096]
+            far = (filler * (end // len(filler.encode()) + 1))[: end // len(filler.encode())]
+            for tail in ("", "x", "Word", " y", "!", "é", "漢字", "😀", "longer_than_twelve_bytes tail"):
+                for text in (short + tail, far + tail) if end > 200 and not changes else (short[:140] + tail,):
+                    assert compiled.transform_one(text) == pure.transform_one(text), (end, filler, tail)
+
+
+@needs_compiled
+@pytest.mark.parametrize("letter", ["a", "é", "漢", "\U0001d400"])
+def test_one_token_of_any_length(letter):
+    for n in (1, 2, 3, 4, 5, 11, 12, 13, 16, 17, 63, 64, 65, 4095, 4096, 4097, 8192, 12288, 100_000):
+        for text in (letter * n, f" {letter * n} ", "x" * 37 + " " + letter * n + "."):
+            for changes in ({}, {"ngram_range": (1, 2)}, {"stop_words": frozenset([letter * n])}):
+                scanners = word_scanner(pure_engine, **changes), word_scanner(compiled_engine, **changes)
+                assert scanners[0].transform_one(text) == scanners[1].transform_one(text), n
+
+
+@both_engines
+def test_ready_made_ngrams_are_hashed_as_they_are(engine_in_test):
+    """Whatever they contain, and whatever `lowercase` says of texts."""
+    ngrams = ["Upper", "İ" * 50, "ΟΔΟΣ", "", " ", "12 ab", "\ud800", "\x00", "😀", "x" * 300, "Upper", "a\nb"]
+    for lowercase in (False, True):
+        scanner = word_scanner(engine_in_test, analyzer="ngrams", lowercase=lowercase)
+        expected = {}
+        for ngram in ngrams:
+            index, sign = pure_engine.Scanner(*scanner.arguments).index(ngram)
+            expected[index] = expected.get(index, 0.0) + sign
+        assert scanner.transform_one(ngrams) == expected
+        assert scanner.transform_one([]) == {}
+
+
+@both_engines
+def test_hashes_are_those_of_the_reference(engine_in_test):
+    sklearn_utils = pytest.importorskip("sklearn.utils", reason="scikit-learn has the reference")
+    scanner = word_scanner(engine_in_test, n_features=(1 << 31) - 1)
+    for n in range(70):
+        ngram = "".join(random.Random(n).choices("abcdefg é漢😀", k=n))
+        h = int(sklearn_utils.murmurhash3_32(ngram.encode(), seed=0))
+        assert scanner.index(ngram) == (abs(h) % ((1 << 31) - 1), -1.0 if h < 0 else 1.0)
+
+
+def word_with_hash(h):
+    """A word of eight ASCII letters or digits whose MurmurHash3 is `h`, found by running the hash backwards."""
+    mask = 0xFFFFFFFF
+
+    def rotate(x, r):
+        return (x << r | x >> (32 - r)) & mask
+
+    h ^= h >> 16
+    h = h * pow(0xC2B2AE35, -1, 1 << 32) & mask
+    h ^= h >> 13 ^ h >> 26
+    h = h * pow(0x85EBCA6B, -1, 1 << 32) & mask
+    h ^= h >> 16
+    h ^= 8
+    before_add = rotate((h - 0xE6546B64) * pow(5, -1, 1 << 32) & mask, 19)
+    for letters in itertools.product("abcdefghijklmnopqrstuvwxyz0123456789", repeat=4):
+        k = int.from_bytes("".join(letters).encode(), "little") * 0xCC9E2D51 & mask
+        first = (rotate(rotate(k, 15) * 0x1B873593 & mask, 13) * 5 + 0xE6546B64) & mask
+        k = rotate((before_add ^ first) * pow(0x1B873593, -1, 1 << 32) & mask, 17)
+        end = (k * pow(0xCC9E2D51, -1, 1 << 32) & mask).to_bytes(4, "little")
+        if end.isalnum() and end == end.lower():
+            return "".join(letters) + end.decode()
+    raise LookupError
+
+
+@both_engines
+@pytest.mark.parametrize("h", [0x80000000, 0x7FFFFFFF, 0x80000001, 0, 0xFFFFFFFF, 1])
+def test_the_ends_of_the_range_of_hashes(engine_in_test, h):
+    word = word_with_hash(h)
+    signed = h - (1 << 32) if h >> 31 else h
+    for n_features in (1, 2, 3, 1000, 1 << 20, 1 << 30, (1 << 31) - 1):
+        scanner = word_scanner(engine_in_test, n_features=n_features)
+        expected = abs(signed) % n_features, -1.0 if signed < 0 else 1.0
+        assert scanner.index(word) == expected
+        assert scanner.transform_one(f"{word} {word}") == {expected[0]: 2.0 * expected[1]}
+
+
+@both_engines
+def test_the_same_text_and_others_in_turn(engine_in_test):
+    """A scanner remembers the text it saw last; it must not mistake another one for it."""
+    scanner = word_scanner(engine_in_test)
+    a, b = "one two", "three"
+    rows = {text: word_scanner(engine_in_test).transform_one(text) for text in (a, b, "")}
+    for text in (a, a, b, a, "", "", a, b, b, ""):
+        assert scanner.transform_one(text) == rows[text]
+        assert as_dict(scanner.row(text, True)) == rows[text]
+    for bad in (None, 1, b"one two", ["one"]):
+        with pytest.raises(TypeError, match="text must be a str"):
+            scanner.transform_one(bad)
+        with pytest.raises(TypeError, match="text must be a str"):
+            scanner.transform_many([a, bad, b])
+        assert scanner.transform_one(a) == rows[a]

@@ -1,0 +1,66 @@
+"""Both engines, and what their tests compare."""
+
+import numpy as np
+import pytest
+
+from stream_pegasos.engine import pure as pure_engine
+
+try:
+    from stream_pegasos.engine import compiled as compiled_engine
+except ImportError:
+    compiled_engine = None
+
+needs_compiled = pytest.mark.skipif(compiled_engine is None, reason="the compiled engine was not built")
+both_engines = pytest.mark.parametrize(
+    "engine_in_test",
+    [pytest.param(pure_engine, id="pure"), pytest.param(compiled_engine, id="compiled", marks=needs_compiled)],
+)
+
+# The compiled table orders keys by their product with this number: its inverse makes keys that crowd or collide there.
+INVERSE = pow(0x9E3779B97F4A7C15, -1, 1 << 64)
+
+# Names of features of each kind.
+NAMES = ["a", "b", 3, -1, ("c", 1), 1 << 60]
+
+
+def key_of_hash(h):
+    key = h * INVERSE % (1 << 64)
+    return key - (1 << 64) if key >> 63 else key
+
+
+def as_dict(row):
+    """What a row says, whatever its order: the sum for each key, without zeros."""
+    total = {}
+    for key, value in zip(row.keys, row.values, strict=True):
+        total[key] = total.get(key, 0.0) + value * row.factor
+    return {key: value for key, value in total.items() if value}
+
+
+def pairs(weights, column=0):
+    """The weights of a column, by key."""
+    keys, values = weights.items()
+    assert keys.dtype == np.int64 and values.dtype == np.float64
+    assert values.shape == (len(keys), weights.n_columns)
+    assert len(set(keys.tolist())) == len(keys)
+    return dict(zip(keys.tolist(), values[:, column].tolist(), strict=True))
+
+
+def same_state(*those):
+    """Whether learners, or states, are the same bit for bit."""
+    states = [it if isinstance(it, dict) else it.get_state() for it in those]
+    return all(
+        state.keys() == states[0].keys()
+        and all(np.asarray(state[name]).tobytes() == np.asarray(states[0][name]).tobytes() for name in state)
+        for state in states
+    )
+
+
+def random_stream(n, seed):
+    generator = np.random.default_rng(seed)
+    return [
+        {
+            int(k): float(v)
+            for k, v in zip(generator.choice(12, 5, replace=False), generator.normal(size=5), strict=True)
+        }
+        for _ in range(n)
+    ]
