@@ -90,16 +90,18 @@ def kernel_learner(l2: float, t0: float, kernel: Any, *others: Any) -> KernelLea
     return (pure.KernelLearner if callable(kernel) else KernelLearner)(l2, t0, kernel, *others)
 
 
-def restore(kind: str, arguments: tuple[Any, ...], state: dict[str, Any] | None) -> Any:
+def restore(kind: str, arguments: tuple[Any, ...], state: dict[str, Any] | None, signs: Any = None) -> Any:
     """Make an engine object anew, on the engine in use, whichever it was pickled on."""
     made = globals()[kind](*arguments)
     if state is not None:
         made.set_state(state)
+    if signs is not None:
+        made.signs = signs
     return made
 
 
 copyreg.pickle(AdaptiveLearner, lambda it: (restore, ("AdaptiveLearner", it.arguments, it.get_state())))
-copyreg.pickle(PegasosLearner, lambda it: (restore, ("PegasosLearner", it.arguments, it.get_state())))
+copyreg.pickle(PegasosLearner, lambda it: (restore, ("PegasosLearner", it.arguments, it.get_state(), it.signs)))
 for kind in {KernelLearner, pure.KernelLearner}:
     copyreg.pickle(kind, lambda it: (restore, ("kernel_learner", it.arguments, it.get_state())))
 copyreg.pickle(Scanner, lambda it: (restore, ("Scanner", it.arguments, None)))
