@@ -84,10 +84,13 @@ class Declaration:
     def with_columns(self, state: Mapping[str, Any]) -> State:
         """A state of one column, as it was written before there were several."""
         made = dict(state)
+        flat = [
+            field for field in self.fields if COLUMNS in field.shape and np.ndim(made[field.name]) < len(field.shape)
+        ]
         for field in self.fields:
-            if field.name not in made and field.shape == (BUFFERED,):
+            if flat and field.name not in made and field.shape == (BUFFERED,):
                 made[field.name] = np.zeros(len(made["buffer_keys"]), np.int64)
-            if COLUMNS in field.shape and np.ndim(made[field.name]) < len(field.shape):
+            if field in flat:
                 if len(field.shape) == 1:
                     Field(field.name, -LARGEST_SUM, of_type=field.of_type).check(made, {})
                 made[field.name] = np.asarray(made[field.name])[..., np.newaxis]
