@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any, Self
 
 from numpy.typing import NDArray
@@ -220,6 +221,9 @@ class TextClassifier(Classifier):
 
     def encode_many(self, X: Any) -> tuple[Encoder, Any]:
         return self.features.scanner, self.features.prepare_many(X)
+
+    def check_labels(self, y: Iterable[Any]) -> None:
+        self.classifier.check_labels(y)
 
     def _more_tags(self) -> set[str]:
         return {base.tags.TEXT_INPUT} if self.features.on is None else set()
