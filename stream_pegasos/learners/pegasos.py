@@ -232,7 +232,8 @@ class PegasosClassifier(Classifier):
         return self._learner.n_iterations * self.batch_size + self._learner.n_buffered
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:
-        largest = np.abs(state["values"]).max(axis=1)
+        scales = np.abs(state["scale"])  # each column has its own, and the only one changes no order
+        largest = np.abs(state["values"] * (scales / scales.max())).max(axis=1)
         return np.where(state["keys"] == INTERCEPT, np.inf, largest)
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
