@@ -152,7 +152,7 @@ CASES = [
         has_weights=False,
         can_be_saved=False,
     ),
-    Case("several", SEVERAL),
+    Case("several", lambda: PegasosClassifier(multi_class="crammer_singer"), SEVERAL),
     Case(
         "several, batches",
         lambda: PegasosClassifier(multi_class="crammer_singer", batch_size=7, t0=0.5, project=False, l2=0.01),
@@ -160,14 +160,49 @@ CASES = [
     ),
     Case(
         "several, weights",
-        lambda: PegasosClassifier(multi_class="crammer_singer", class_weight={"red": 3.0, 7: 0.0}, fit_intercept=True, l2=0.1),
+        lambda: PegasosClassifier(
+            multi_class="crammer_singer", class_weight={"red": 3.0, 7: 0.0}, fit_intercept=True, l2=0.1
+        ),
         SEVERAL,
     ),
-    Case("several, balanced", lambda: PegasosClassifier(multi_class="crammer_singer", class_weight="balanced", l2=0.01), SEVERAL),
+    Case(
+        "several, balanced",
+        lambda: PegasosClassifier(multi_class="crammer_singer", class_weight="balanced", l2=0.01),
+        SEVERAL,
+    ),
     Case("one against the rest", lambda: PegasosClassifier(multi_class="ovr", l2=1e-2), SEVERAL),
     Case(
         "one against the rest, batches",
         lambda: PegasosClassifier(multi_class="ovr", batch_size=3, fit_intercept=True, intercept_scaling=2.0),
+        SEVERAL,
+    ),
+    Case(
+        "several, average",
+        lambda: PegasosClassifier(multi_class="crammer_singer", average=5, l2=0.01, batch_size=3),
+        SEVERAL,
+    ),
+    Case(
+        "several, weighted average",
+        lambda: PegasosClassifier(
+            multi_class="crammer_singer", average="weighted", counter="violations", batch_size=3, l2=0.1
+        ),
+        SEVERAL,
+    ),
+    Case(
+        "several, forgetful",
+        lambda: PegasosClassifier(multi_class="crammer_singer", max_features=6, l2=0.01, average=True),
+        SEVERAL,
+    ),
+    Case(
+        "one against the rest, weighted average",
+        lambda: PegasosClassifier(multi_class="ovr", average="weighted", counter="violations", batch_size=2, l2=0.1),
+        SEVERAL,
+    ),
+    Case(
+        "one against the rest, forgetful",
+        lambda: PegasosClassifier(
+            multi_class="ovr", max_features=6, l2=0.01, batch_size=2, counter="violations", class_weight="balanced"
+        ),
         SEVERAL,
     ),
     Case("ordered", lambda: OrdinalPegasosClassifier(l2=1e-2), ORDERED),
@@ -198,5 +233,11 @@ CASES = [
         has_weights=False,
     ),
     Case("text, several", lambda: text(PegasosClassifier(multi_class="crammer_singer", l2=1e-2)), SEVERAL, of="texts"),
+    Case(
+        "text, several and forgetful",
+        lambda: text(PegasosClassifier(multi_class="ovr", l2=1e-2, max_features=30, average=True)),
+        SEVERAL,
+        of="texts",
+    ),
     Case("text, ordered", lambda: text(OrdinalPegasosClassifier(l2=1e-2, batch_size=2)), ORDERED, of="texts"),
 ]

@@ -1,213 +1,442 @@
+"""States as each rule declares them: what a learner reaches is possible, and whatever else is refused."""
+
+import itertools
 import math
+import zlib
 
 import numpy as np
 import pytest
+from engines import compiled_engine, needs_compiled, pure_engine, same_state
 
-from stream_pegasos import (
-    AdaptiveClassifier,
-    KernelPegasosClassifier,
-    OrdinalPegasosClassifier,
-    PegasosClassifier,
-    checks,
-)
+from stream_pegasos.engine.pure import state as states
+from stream_pegasos.engine.pure.state import BUFFERED, COLUMNS, FEATURES, KEYS
+from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, FIRST_NAME, INTERCEPT
 
-
-@pytest.mark.parametrize("value", [0.0, 1, 5.0, np.float32(2.5), np.int8(5), True])
-def test_numbers_in_the_range(value):
-    checks.check_number("x", value, 0.0, 5.0)
+SIGNS = np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])  # of three classes in two pairs
 
 
-@pytest.mark.parametrize("value", [-1e-300, 5.000001, math.nan, math.inf, -math.inf, np.float64("nan")])
-def test_numbers_out_of_the_range_are_named(value):
-    with pytest.raises(ValueError, match=r"^x is .*from 0 to 5$") as error:
-        checks.check_number("x", value, 0.0, 5.0)
-    assert repr(value) in str(error.value)
+def pegasos(reduction="two", l2=0.1, batch_size=4, project=True, scaling=0.5, **others):
+    def make(engine_in_test):
+        learner = engine_in_test.PegasosLearner(l2, batch_size, 0.5, project, scaling, reduction=reduction, **others)
+        if reduction == "pairs":
+            learner.signs = SIGNS
+            learner.add_column()
+            learner.add_column()
+        return learner
+
+    return make
 
 
-@pytest.mark.parametrize("value", ["1", b"1", None, [1.0], 1j, np.str_("1")])
-def test_what_is_no_number_is_named(value):
-    with pytest.raises(TypeError, match=r"^x is .*no number$") as error:
-        checks.check_number("x", value, 0.0, 5.0)
-    assert repr(value) in str(error.value)
+def adaptive(*options):
+    return lambda engine_in_test: engine_in_test.AdaptiveLearner(*options)
 
 
-def test_integers():
-    for value in (1, 7, np.int64(7), np.uint8(3)):
-        checks.check_integer("k", value, 1, 7)
-    for value in (0, 8, -(10**30)):
-        with pytest.raises(ValueError, match=r"^k is"):
-            checks.check_integer("k", value, 1, 7)
-    for value in (True, 1.0, "1", None, np.bool_(True), math.nan):
-        with pytest.raises(TypeError, match=r"^k is"):
-            checks.check_integer("k", value, 1, 7)
+def kernel(kind, budget=0, merge=False, l2=0.1):
+    return lambda engine_in_test: engine_in_test.KernelLearner(l2, 1.0, kind, 0.7, 1.0, 2, budget, merge)
 
 
-def test_choices_and_lengths():
-    checks.check_bool("b", np.bool_(False))
-    checks.check_one_of("norm", None, ("l1", None))
-    checks.check_lengths("labels", 3, 3)
-    with pytest.raises(TypeError, match=r"^b is 1"):
-        checks.check_bool("b", 1)
-    with pytest.raises(ValueError, match=r"^norm is 'l3'; it must be one of 'l1', None$"):
-        checks.check_one_of("norm", "l3", ("l1", None))
-    with pytest.raises(ValueError, match=r"^there are 2 labels for 3 examples$"):
-        checks.check_lengths("labels", 2, 3)
+def first_weight(name):
+    """The same in each process."""
+    return zlib.crc32(repr(name).encode()) / 2.0**32 - 0.5
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"batch_size": 4}, {"fit_intercept": True, "t0": 0.5}, {"l2": 1e-30}, {"l2": 1e30}]
-)
-def test_every_state_that_is_reached_is_possible(options):
-    """Those that are not are tested with the files that may hold them."""
-    model = PegasosClassifier(**options)
+AVERAGES = {"average_from": 1, "average_by_t": True, "only_violations": True}
+# A rule with options, by name; all that is below is tried on each.
+LEARNERS = {
+    "two": pegasos(),
+    "two, an example a step": pegasos(batch_size=1, scaling=0.0),
+    "two, average": pegasos(**AVERAGES),
+    "two, first weights": pegasos(initializer=first_weight, average_from=3),
+    "two, small l2": pegasos(l2=1e-30, project=False),
+    "two, large l2": pegasos(l2=1e30),
+    **{reduction: pegasos(reduction) for reduction in ("ovr", "crammer_singer", "pairs")},
+    **{f"{reduction}, average": pegasos(reduction, **AVERAGES) for reduction in ("ovr", "crammer_singer", "pairs")},
+    "ovr, small l2": pegasos("ovr", l2=1e-30, project=False),
+    "crammer_singer, large l2": pegasos("crammer_singer", l2=1e30),
+    "adaptive": adaptive(0.5, False, 5.0, 0.5, 30.0, 0.1),
+    "adaptive, hinge": adaptive(0.5, True, math.inf, 0.5, 30.0, 0.0),
+    "adaptive, no naive Bayes": adaptive(0.5, False, 5.0, 0.0, 0.0, 0.1),
+    "adaptive, extreme": adaptive(1e30, False, 5.0, 1e-30, 1.0, 1e30),
+    **{kind: kernel(kind) for kind in ("linear", "polynomial", "cosine")},
+    "rbf, merging": kernel("rbf", 5, True),
+    "rbf, small l2": kernel("rbf", 3, l2=1e-30),
+}
+for_each_learner = pytest.mark.parametrize("which", LEARNERS)
+
+
+def random_example(generator, largest):
+    size = 10.0 ** generator.integers(-300, largest)
+    return {name: size * generator.normal() for name in ("a", 5, -5, 2**70) if generator.random() < 0.7}
+
+
+def targets_of(learner):
+    """What an example may be to a learner: a sign, or the number of a class."""
+    if not learner.several:
+        return [-1.0, 1.0]
+    return [float(number) for number in range(3 if learner.signs.size else min(5, learner.n_columns + 1))]
+
+
+def history(which, *engines, n=60, extreme=False):
+    """The learners and vocabularies of these engines, after each of some steps."""
     generator = np.random.default_rng(0)
-    for i in range(60):
-        state = model._learner.get_state()
-        checks.check_state(state, model._vocabulary.names, model.batch_size)
-        size = 10.0 ** generator.integers(-200, 45)
-        x = {name: size * generator.normal() for name in ("a", 5, -5, 2**70) if generator.random() < 0.7}
-        model.learn_one(x, bool(generator.random() < 0.5), w=float(generator.choice([0.0, 1.0, 1e30])))
-        if i % 7 == 3:
-            model.flush()
+    made = [(LEARNERS[which](engine_in_test), engine_in_test.Vocabulary()) for engine_in_test in engines]
+    largest = 1 if not extreme else 30 if which in ("polynomial", "linear", "cosine") or "rbf" in which else 45
+    yield made
+    for i in range(n):
+        if extreme:
+            x, weights = random_example(generator, largest), [0.0, 1.0, 1e30, 1e-300]
+        else:
+            names = [("a", "b", 5, -5)[place] for place in generator.permutation(4)[:3]]
+            x, weights = {name: float(generator.normal()) for name in names}, [1.0, 2.0]
+        y, weight = float(generator.choice(targets_of(made[0][0]))), float(generator.choice(weights))
+        for learner, vocabulary in made:
+            learner.learn(vocabulary, x, y, weight)
+            if extreme and i % 7 == 3:
+                learner.flush()
+            if extreme and i % 20 == 13 and not learner.several:
+                learner.negate()
+            if extreme and i % 20 == 7 and hasattr(learner, "forget"):
+                learner.forget([1.0, 0.5, 1e-6][i % 3])
+        yield made
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"batch_size": 4}, {"fit_intercept": True, "t0": 0.5}, {"l2": 1e-30, "project": False}, {"l2": 1e30}],
-    ids=repr,
-)
-@pytest.mark.parametrize("kind", ["crammer_singer", "ovr", "ordinal"])
-def test_every_state_of_several_columns_that_is_reached_is_possible(kind, options):
-    model = OrdinalPegasosClassifier(**options) if kind == "ordinal" else PegasosClassifier(multi_class=kind, **options)
-    generator = np.random.default_rng(0)
-    for i in range(60):
-        state = model._learner.get_state()
-        checks.check_multi_state(state, model._vocabulary.names, model.batch_size, model._learner.n_columns)
-        size = 10.0 ** generator.integers(-200, 45)
-        x = {name: size * generator.normal() for name in ("a", 5, -5, 2**70) if generator.random() < 0.7}
-        model.learn_one(x, int(generator.integers(5)), w=float(generator.choice([0.0, 1.0, 1e30])))
-        if i % 7 == 3:
-            model.flush()
+def learned(which, engine_in_test=pure_engine):
+    """A learner after some steps, with examples that wait where it has any, and the names of its features."""
+    *_, [(learner, vocabulary)] = history(which, engine_in_test, n=58)
+    return learner, vocabulary.names
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf", "cosine", "polynomial"])
-@pytest.mark.parametrize("options", [{}, {"budget": 3}, {"l2": 1e-30}, {"class_weight": {0: 1e30}}], ids=repr)
-def test_every_state_with_a_kernel_that_is_reached_is_possible(kernel, options):
-    model = KernelPegasosClassifier(kernel=kernel, **options)
-    generator = np.random.default_rng(0)
-    for _ in range(60):
-        checks.check_kernel_state(model._learner.get_state(), model._vocabulary.names, model.budget)
-        size = 10.0 ** generator.integers(-200, 30)
-        x = {name: size * generator.normal() for name in ("a", 5, -5, 2**70) if generator.random() < 0.7}
-        model.learn_one(x, int(generator.integers(2)), w=float(generator.choice([0.0, 1.0, 1e30, 1e-300])))
-        assert np.isfinite(model.decision_function_one(x))
+def check(learner, state, names):
+    learner.declaration.check(state, names, columns=learner.n_columns)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"loss": "hinge", "margin": None, "fit_intercept": False},
-        {"naive_bayes": False, "half_life": None},
-        {"half_life": 1.0, "smoothing": 1e-30, "learning_rate": 1e30},
-        {"class_weight": {0: 1e30, 1: 1e30}, "smoothing": 1e30, "intercept_scaling": 1e30, "half_life": 1.0},
-    ],
-    ids=repr,
-)
-def test_every_state_of_an_adaptive_learner_that_is_reached_is_possible(options):
-    model = AdaptiveClassifier(**options)
-    generator = np.random.default_rng(0)
-    for i in range(500):
-        checks.check_adaptive_state(model._learner.get_state(), model._vocabulary.names)
-        size = 10.0 ** generator.integers(-300, 45)
-        x = {name: size * generator.normal() for name in ("a", 5, -5, 2**70) if generator.random() < 0.7}
-        model.learn_one(x, int(generator.integers(2)), w=float(generator.choice([0.0, 1.0, 1e30, 1e-300])))
-        if i % 50 == 20:
-            model._learner.forget(float(generator.choice([1.0, 0.5, 1e-6])))
-        if i % 70 == 30:
-            model._learner.negate()
-    assert len(model._learner) == 4
+def sizes_of(learner, state):
+    """The size of each dimension, which the fields of a state agree on."""
+    sizes = {COLUMNS: learner.n_columns}
+    for field in learner.declaration.fields:
+        for name, size in zip(field.shape, np.shape(state[field.name]), strict=True):
+            assert sizes.setdefault(name, size) == size, field.name
+    return sizes
 
 
-def adaptive_state():
-    """A state, and the names in it, that are possible."""
-    model = AdaptiveClassifier(half_life=30.0)
-    for i in range(20):
-        model.learn_one({"a": 1.0, i % 3: -2.0}, i % 2)
-    return model._learner.get_state(), model._vocabulary.names
+# --- what is reached --------------------------------------------------------------------------------------------------
 
 
-ARRAYS = ("keys", "values", "log_ratios", "gradient_squares", "positives", "negatives")
+@for_each_learner
+@pytest.mark.parametrize("engine_in_test", [pure_engine, pytest.param(compiled_engine, marks=needs_compiled)])
+def test_every_state_that_is_reached_is_possible(which, engine_in_test):
+    for [(learner, vocabulary)] in history(which, engine_in_test, n=120, extreme=True):
+        check(learner, learner.get_state(), vocabulary.names)
 
 
-@pytest.mark.parametrize(
-    "name, place, bad",
-    [
-        *((name, 0, bad) for name in ARRAYS[1:] for bad in (math.nan, math.inf, -math.inf, 1e308)),
-        *((name, 1, -1e-300) for name in ("gradient_squares", "positives", "negatives")),
-        ("values", 0, -1e61),
-        ("log_ratios", 0, -301.0),
-        ("positives", 0, 13.0),  # more than there are
-        ("negatives", 0, 13.0),
-        *(("keys", 0, bad) for bad in (2**53, -(2**53), 2**60 + 1, -(2**60), -(2**63))),
-    ],
-)
-def test_no_adaptive_learner_has_such_a_feature(name, place, bad):
-    state, names = adaptive_state()
-    checks.check_adaptive_state(state, names)
-    state[name][place] = bad
-    with pytest.raises(ValueError):
-        checks.check_adaptive_state(state, names)
+@for_each_learner
+@pytest.mark.parametrize("engine_in_test", [pure_engine, pytest.param(compiled_engine, marks=needs_compiled)])
+def test_a_state_is_what_its_rule_declares(which, engine_in_test):
+    for n, [(learner, _)] in enumerate(history(which, engine_in_test)):
+        state = learner.get_state()
+        assert state.keys() == {field.name for field in learner.declaration.fields}
+        for field in learner.declaration.fields:
+            value = state[field.name]
+            if field.shape:
+                assert type(value) is np.ndarray and value.dtype == (np.int64 if field.of_type is int else np.float64)
+                assert value.ndim == len(field.shape) and value.flags.c_contiguous
+            else:
+                assert type(value) is field.of_type
+        sizes = sizes_of(learner, state)
+        if FEATURES in sizes:
+            assert sizes[FEATURES] == len(learner) + (INTERCEPT in state["keys"])
+        assert n or not any(size for name, size in sizes.items() if name not in (COLUMNS, "ends"))
 
 
-@pytest.mark.parametrize("name", ARRAYS)
-def test_no_adaptive_learner_has_such_arrays(name):
-    state, names = adaptive_state()
-    for forged in (
-        state[name][:-1],
-        np.append(state[name], state[name][:1]),
-        state[name].reshape(1, -1),
-        state[name].astype(np.float32),
-        state[name].astype(object),
-    ):
+@needs_compiled
+@for_each_learner
+def test_the_engines_declare_the_same(which):
+    pure, compiled = (LEARNERS[which](engine_in_test).declaration for engine_in_test in (pure_engine, compiled_engine))
+
+    def plain(field):  # limits that are functions are as many functions as there are learners
+        limits = [None if callable(limit) else limit for limit in (field.low, field.high)]
+        return field.name, limits, field.shape, field.signed, field.of_type
+
+    assert [plain(field) for field in pure.fields] == [plain(field) for field in compiled.fields]
+    assert [fault for fault, _ in pure.conditions] == [fault for fault, _ in compiled.conditions]
+
+
+@for_each_learner
+@pytest.mark.parametrize("engine_in_test", [pure_engine, pytest.param(compiled_engine, marks=needs_compiled)])
+def test_what_is_set_is_what_is_got(which, engine_in_test):
+    """Bit for bit, whatever was learned before; and from then on both learn alike."""
+    for n, [(learner, vocabulary)] in enumerate(history(which, engine_in_test, n=40)):
+        state = learner.get_state()
+        *_, [(other, _)] = history(which, engine_in_test, n=(7 * n) % 20, extreme=n % 2 == 0)
+        other.set_state(state)
+        assert same_state(other, state)
+        for of in ("n_iterations", "n_columns", "n_held", "slope"):
+            assert getattr(other, of) == getattr(learner, of)
+        assert len(other) == len(learner)
+        for x in ({}, {"a": 1.0, 5: -2.0}, {-5: 0.5, "b": 1.0}):
+            assert np.array_equal(other.margin(vocabulary, x), learner.margin(vocabulary, x))
+    y = targets_of(learner)[-1]
+    for made in (learner, other):
+        made.learn(vocabulary, {"a": 1.0, 5: -2.0}, y, 1.0)
+        made.flush()
+    assert same_state(other, learner)
+
+
+@needs_compiled
+@for_each_learner
+def test_a_state_goes_from_one_engine_to_the_other(which):
+    """Each number as it is, whatever the order of features, and of what waits for the steps of several columns."""
+    for made in history(which, pure_engine, compiled_engine):
+        for (learner, _), e in zip(made, (compiled_engine, pure_engine), strict=True):
+            other, state = LEARNERS[which](e), learner.get_state()
+            other.set_state(state)
+            assert same_state(in_order(other.get_state(), learner), in_order(state, learner))
+            assert (other.n_iterations, len(other), other.n_columns) == (
+                learner.n_iterations,
+                len(learner),
+                learner.n_columns,
+            )
+
+
+def in_order(state, learner):
+    """A state with its features in the order of their keys, and its buffer in that of the columns."""
+    orders = {BUFFERED: np.argsort(state.get("buffer_columns", np.zeros(0)), kind="stable")}
+    orders[FEATURES] = np.argsort(state["keys"])
+    dimensions = {field.name: field.shape[0] for field in learner.declaration.fields if field.shape}
+    return {
+        name: value[orders[of]] if (of := dimensions.get(name)) in orders else value for name, value in state.items()
+    }
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def changed(value, bad):
+    """The value with `bad` in its last place; with nothing but it, where it is a number."""
+    if not np.ndim(value):
+        return bad
+    forged = value.astype(np.result_type(value, type(bad)) if isinstance(bad, float) else value.dtype)
+    forged[(-1,) * forged.ndim] = bad
+    return forged
+
+
+def out_of_limits(field, state):
+    """Numbers outside the limits of a field, the nearest ones among them."""
+    low, high = (limit(state) if callable(limit) else limit for limit in (field.low, field.high))
+    if field.of_type is int:
+        return [number for number in (int(low) - 1, int(high) + 1) if -(1 << 63) <= number < 1 << 63]
+    beyond = [math.nextafter(high, math.inf), math.inf, math.nan, -math.inf]
+    if not field.signed:
+        beyond.append(math.nextafter(low, -math.inf))
+    elif low > 0.0:
+        beyond += [math.nextafter(low, 0.0), -math.nextafter(low, 0.0), 0.0]
+    return beyond + ([-math.nextafter(high, math.inf)] if field.signed else [])
+
+
+def of_other_kinds(field, value):
+    """The same numbers in what no state has."""
+    if not field.shape:
+        return ["1", None, [value], {}, *([1.0, True] if field.of_type is int else [])]
+    other = np.float64 if field.of_type is int else np.int64
+    with np.errstate(invalid="ignore", over="ignore"):
+        kinds = [value.astype(kind) for kind in (np.float32, np.int32, other, object)]
+    return [*kinds, value.view(np.uint64), value.astype(value.dtype.newbyteorder())]
+
+
+def of_other_shapes(field, value):
+    if not field.shape:
+        return [np.array([value]), [value, value]]
+    flat = [value[np.newaxis], value[..., np.newaxis], np.concatenate([value, value[:1]]), value[:-1]]
+    if value.ndim == 2:
+        flat += [value[:, :-1], np.hstack([value, value[:, :1]]), value[:, 0], value.T]
+    return [forged for forged in flat if forged.shape != value.shape]
+
+
+FIELDS = [
+    pytest.param(which, field.name, id=f"{which}-{field.name}")
+    for which in LEARNERS
+    for field in LEARNERS[which](pure_engine).declaration.fields
+]
+
+
+@pytest.mark.parametrize("which, name", FIELDS)
+def test_no_learner_has_such_a_field(which, name):
+    learner, names = learned(which)
+    state = learner.get_state()
+    (field,) = (field for field in learner.declaration.fields if field.name == name)
+    check(learner, state, names)
+    assert np.size(state[name]) or (field.shape == (BUFFERED,) and "an example a step" in which), "nothing is tried"
+    for bad in out_of_limits(field, state) if np.size(state[name]) else ():
         with pytest.raises(ValueError):
-            checks.check_adaptive_state({**state, name: forged}, names)
+            check(learner, {**state, name: changed(state[name], bad)}, names)
+    for forged in of_other_kinds(field, state[name]) + of_other_shapes(field, state[name]):
+        with pytest.raises((AttributeError, TypeError, ValueError)):
+            check(learner, {**state, name: forged}, names)
+    with pytest.raises(KeyError):
+        check(learner, {other: value for other, value in state.items() if other != name}, names)
 
 
-def test_no_adaptive_learner_has_a_feature_twice_or_one_without_a_name():
-    state, names = adaptive_state()
-    state["keys"][0] = state["keys"][1]
-    with pytest.raises(ValueError, match="two weights"):
-        checks.check_adaptive_state(state, names)
-    state, names = adaptive_state()
-    for forged in ([], [5], ["a", "a"], [1.5], [("a", None)]):
+@pytest.mark.parametrize("which, name", FIELDS)
+def test_the_limits_themselves_are_possible(which, name):
+    """As far as nothing else in the state is about them."""
+    learner, _ = learned(which)
+    state = learner.get_state()
+    (field,) = (field for field in learner.declaration.fields if field.name == name)
+    for limit in (field.low, field.high):
+        limit = limit(state) if callable(limit) else limit
+        sizes = {COLUMNS: learner.n_columns}
+        sign = -1 if field.signed else 1
+        if np.size(state[name]):
+            field.check({**state, name: changed(state[name], sign * field.of_type(limit))}, sizes)
+
+
+def with_keys(which):
+    return [name for name in KEYS if name in LEARNERS[which](pure_engine).get_state()]
+
+
+@pytest.mark.parametrize("which, name", [(which, name) for which in LEARNERS for name in with_keys(which)])
+def test_every_key_is_that_of_a_feature(which, name):
+    learner, names = learned(which)
+    state = learner.get_state()
+    for bad in (DIRECT_LIMIT, -DIRECT_LIMIT, FIRST_NAME + len(names), FIRST_NAME - 1, INTERCEPT + 1):
+        if len(state[name]):
+            with pytest.raises(ValueError, match="not those of features"):
+                check(learner, {**state, name: changed(state[name], bad)}, names)
+    for forged in (names[:-1], [*names, 5], [*names, names[0]], [*names[:-1], 1.5], [*names[:-1], ("a", None)]):
         with pytest.raises((TypeError, ValueError)):
-            checks.check_adaptive_state(state, forged)
+            check(learner, state, forged)
+    check(learner, state, [*names, "one more"])  # which may be idle
 
 
-@pytest.mark.parametrize(
-    "name, bad",
-    [
-        *((name, bad) for name in ("intercept", "intercept_log_ratio") for bad in (1e61, -1e61)),
-        *((name, -1e-300) for name in ("intercept_squares", "n_positives", "n_negatives", "calibration_squares")),
-        *((name, bad) for name in ("n_positives", "n_negatives") for bad in (0.0, 1e80)),
-        *(("evidence", bad) for bad in (0.0, 1.0 - 2.0**-53, 2.0**400 * 1.000001)),
-        *(("n_iterations", bad) for bad in (-1, 1 << 63)),
-        *(("slope", bad) for bad in (0.0, -1.0, 1e201)),
-    ],
-)
-def test_no_adaptive_learner_has_such_a_number(name, bad):
-    state, names = adaptive_state()
-    with pytest.raises(ValueError):
-        checks.check_adaptive_state({**state, name: bad}, names)
+@pytest.mark.parametrize("which", [which for which in LEARNERS if "keys" in with_keys(which)])
+def test_no_feature_stands_twice(which):
+    learner, names = learned(which)
+    state = learner.get_state()
+    with pytest.raises(ValueError, match=r"twice|two weights"):
+        check(learner, {**state, "keys": np.full_like(state["keys"], state["keys"][0])}, names)
 
 
-def test_the_numbers_of_an_adaptive_learner_are_numbers():
-    state, names = adaptive_state()
-    for name in state.keys() - set(ARRAYS):
-        for bad in ("1", None, [1.0], {}):
-            with pytest.raises(TypeError):
-                checks.check_adaptive_state({**state, name: bad}, names)
-        for bad in (math.nan, math.inf, -math.inf):
-            with pytest.raises((TypeError, ValueError)):  # a count is an int
-                checks.check_adaptive_state({**state, name: bad}, names)
+@pytest.mark.parametrize("which", [which for which in LEARNERS if LEARNERS[which](pure_engine).several])
+def test_there_are_as_many_columns_as_there_should_be(which):
+    learner, names = learned(which)
+    state = learner.get_state()
+    for columns in (learner.n_columns - 1, learner.n_columns + 1, 1, 0):
+        with pytest.raises(ValueError):
+            learner.declaration.check(state, names, columns=columns)
+
+
+# --- what else is true of a state -------------------------------------------------------------------------------------
+
+
+def buffer_of_nobody(state):
+    state["n_buffered"][state["buffer_columns"][0]] = 0
+    state.update({"n_violations": np.zeros_like(state["n_violations"])} if "n_violations" in state else {})
+
+
+def more_violations(state):
+    at = int(np.argmax(state["n_buffered"] < state["n_buffered"].max())) if len(state["n_buffered"]) > 1 else 0
+    state["n_buffered"][at] = max(1, state["n_violations"][at])
+    state["n_violations"][at] = state["n_buffered"][at] + 1
+
+
+FAULTS = {
+    "the buffer holds features of no example": (
+        ("two", "ovr", "crammer_singer", "pairs", "ovr, average"),
+        buffer_of_nobody,
+    ),
+    "there are more violations than examples that wait": (
+        ("two, average", "ovr, average", "crammer_singer, average", "pairs, average"),
+        more_violations,
+    ),
+    "the intercept stands among the features": (
+        ("adaptive", "adaptive, hinge"),
+        lambda state: state.update(keys=changed(state["keys"], INTERCEPT)),
+    ),
+    "there are more support vectors than the budget": (("rbf, merging",), None),
+    "a support vector has a coefficient of 0": (
+        ("linear", "rbf, merging"),
+        lambda state: state.update(coefficients=changed(state["coefficients"], 0.0)),
+    ),
+    "the support vectors are not as they were written": (
+        ("linear", "rbf, merging"),
+        lambda state: state.update(indptr=state["indptr"][::-1].copy()),
+    ),
+    "a support vector has a feature twice": (
+        ("linear", "rbf, merging"),
+        lambda state: state.update(keys=np.full_like(state["keys"], state["keys"][0])),
+    ),
+}
+
+
+def test_every_condition_is_tried():
+    declared = {fault for make in LEARNERS.values() for fault, _ in make(pure_engine).declaration.conditions}
+    assert declared == FAULTS.keys()
+
+
+@pytest.mark.parametrize("which, fault", [(which, fault) for fault in FAULTS for which in FAULTS[fault][0]])
+def test_no_learner_is_in_such_a_state(which, fault):
+    learner, names = learned(which)
+    state = {name: np.copy(value) if np.ndim(value) else value for name, value in learner.get_state().items()}
+    check(learner, state, names)
+    change = FAULTS[fault][1]
+    if change is None:
+        learner = LEARNERS["rbf, small l2"](pure_engine)  # whose budget is smaller
+    else:
+        change(state)
+    with pytest.raises(ValueError, match=fault):
+        check(learner, state, names)
+
+
+# --- what follows from a declaration ----------------------------------------------------------------------------------
+
+
+@for_each_learner
+def test_a_state_of_one_column_is_taken_without_it(which):
+    """As files of the first versions have it."""
+    learner, names = learned(which)
+    state = learner.get_state()
+    old = {}
+    for field in learner.declaration.fields:
+        if COLUMNS in field.shape and learner.n_columns == 1:
+            value = state[field.name][..., 0]
+            old[field.name] = value if value.ndim else field.of_type(value)
+        elif field.name != "buffer_columns":
+            old[field.name] = state[field.name]
+    if learner.several:
+        old["buffer_columns"] = state["buffer_columns"]
+    before = {name: np.copy(value) for name, value in old.items()}
+    made = learner.declaration.with_columns(old)
+    assert all(np.array_equal(before[name], old[name]) for name in old)
+    check(learner, made, names)
+    assert same_state(made, state)
+    for field in learner.declaration.fields:
+        if COLUMNS in field.shape and not np.ndim(old[field.name]):
+            for bad in ("3", None, 1j, math.inf, math.nan, *([1.5, 1 << 63] if field.of_type is int else [])):
+                with pytest.raises((TypeError, ValueError)):
+                    check(learner, learner.declaration.with_columns({**old, field.name: bad}), names)
+
+
+@pytest.mark.parametrize("which", [which for which in LEARNERS if "keys" in with_keys(which)])
+def test_some_features_are_selected(which):
+    learner, names = learned(which)
+    state = learner.get_state()
+    if ("keys", (FEATURES,)) not in [(field.name, field.shape) for field in learner.declaration.fields]:
+        return
+    kept = np.arange(len(state["keys"])) % 2 == 0
+    selected = learner.declaration.selected(state, kept)
+    check(learner, selected, names)
+    other = LEARNERS[which](pure_engine)
+    other.set_state(selected)
+    assert np.array_equal(other.weights_of(state["keys"][kept]), learner.weights_of(state["keys"][kept]))
+    assert not other.weights_of(state["keys"][~kept]).any()
+    assert selected.keys() == state.keys()
+    for field in learner.declaration.fields:
+        if field.shape[:1] != (FEATURES,):
+            assert selected[field.name] is state[field.name]
+
+
+def test_names_are_as_they_were_written():
+    states.check_names(["a", 1 << 53, -(1 << 53), ("b", 1), ""])
+    for names in itertools.chain(([bad] for bad in (5, 1.5, None, b"a", ("a", None), ["a"])), [["a", "a"]]):
+        with pytest.raises((TypeError, ValueError)):
+            states.check_names(names)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from stream_pegasos import frames
+from stream_pegasos.features import frames
 
 
 def test_what_is_a_frame():

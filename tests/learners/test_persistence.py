@@ -26,8 +26,8 @@ from stream_pegasos import (
     OrdinalPegasosClassifier,
     PegasosClassifier,
     TextClassifier,
-    persistence,
 )
+from stream_pegasos.learners import persistence
 from stream_pegasos.learners.persistence import load_with_progress, pack, unpack
 
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="this is about POSIX files")
