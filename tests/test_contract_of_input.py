@@ -70,7 +70,10 @@ def test_names_of_what_is_not_kept_are_forgotten(case):
         if snapshot and n_features < 100:  # or else the names stand for what was learned
             exact = isinstance(model, stream_pegasos.AdaptiveClassifier)
             assert len(snapshot.names) <= (n_features if exact else 4 * n_features + 1_000)
-    assert bits(case, one) == bits(case, many) or not case.can_be_saved
+    if case.option("multi_class") and case.option("max_features"):
+        assert seen(one) == seen(many)  # names that stand for nothing go one by one, or after the call
+    else:
+        assert bits(case, one) == bits(case, many) or not case.can_be_saved
 
 
 @for_each(CASES)

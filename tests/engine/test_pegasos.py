@@ -336,6 +336,40 @@ def test_engines_agree_on_several_columns_and_pass_their_state_on(chosen):
 
 
 @both_engines
+@pytest.mark.parametrize("batch_size", [1, 4])
+@pytest.mark.parametrize("average", [(0, False), (1, False), (30, False), (1, True)], ids=str)
+@pytest.mark.parametrize("only_violations", [False, True])
+def test_a_column_against_the_rest_is_a_learner_of_two_classes(engine_in_test, batch_size, average, only_violations):
+    """One that begins with the first example of its class, with the same average and the same count of steps."""
+    arguments = (0.01, batch_size, 2.0, True, 0.5, *average, only_violations)
+    together, alone = engine_in_test.PegasosLearner(*arguments, reduction="ovr"), []
+    vocabulary, generator = engine_in_test.Vocabulary(), np.random.default_rng(12)
+    for i, x in enumerate(random_stream(250, 12)):
+        number, weight = int(generator.integers(min(5, 1 + i // 10))), float(generator.choice([1.0, 0.0, 3.0]))
+        number = min(number, len(alone))
+        margins = [learner.margin(vocabulary, x) for learner in alone]
+        assert together.margin(vocabulary, x) == pytest.approx(margins, rel=1e-9, abs=1e-12)
+        if number == len(alone):
+            alone.append(engine_in_test.PegasosLearner(*arguments))
+        together.learn(vocabulary, x, float(number), weight)
+        for column, learner in enumerate(alone):
+            learner.learn(vocabulary, x, 1.0 if column == number else -1.0, weight)
+        if i % 60 == 31:
+            for learner in (together, *alone):
+                learner.flush()
+    assert together.n_columns == len(alone) == 5
+    state = together.get_state()
+    for column, learner in enumerate(alone):
+        assert state["n_iterations"][column] == learner.n_iterations
+        assert state["n_buffered"][column] == learner.n_buffered
+        expected = {key: weight for key, weight in pairs(learner.weights).items() if weight}
+        found = {key: weight for key, weight in pairs(together.weights, column).items() if weight}
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        norm = learner.weights.squared_norm()
+        assert together.weights.squared_norm(column) == pytest.approx(norm, rel=1e-9)
+
+
+@both_engines
 @pytest.mark.parametrize("reduction", ["ovr", "crammer_singer", "pairs"])
 @pytest.mark.parametrize("average", [0, 1])
 def test_weights_of_several_columns_make_their_margins(engine_in_test, reduction, average):

@@ -203,7 +203,7 @@ def test_objective_of_a_model_that_has_not_met_both_labels():
 def test_objective_of_several_classes(multi_class):
     X, _ = examples(n=60, n_columns=8)
     labels = [str(label) for label in np.random.default_rng(2).integers(0, 4, 60)]
-    model = PegasosClassifier(multi_class, l2=0.1, fit_intercept=True, intercept_scaling=2.0)
+    model = PegasosClassifier(multi_class=multi_class, l2=0.1, fit_intercept=True, intercept_scaling=2.0)
     model.learn_many(X, labels)
     margins = [model.decision_function_one(dict(enumerate(row))) for row in X.toarray().tolist()]
     losses = []

@@ -114,6 +114,6 @@ def test_predictions_come_before_first_weights():
         margins.append(one.decision_function_one(x))
         one.learn_one(x, label)
     assert margins[0] == margins[2] == 0.0
-    assert many.predict_learn_many(X, y).tolist() == margins
+    assert many.predict_learn_many(X, y).scores.tolist() == margins
     assert many.predict_proba_one(X[1]) == one.predict_proba_one(X[1])
     assert many.weights == one.weights

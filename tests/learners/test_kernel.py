@@ -135,7 +135,7 @@ def against_dense(kernel, options, examples, how):
         assert {z: alpha_y for z, alpha_y in found.items() if abs(alpha_y) > 1e-9} == nonzero
     if used:
         many = KernelPegasosClassifier(kernel=given_kernel, pos_label="in", **options, **parameters)
-        assert many.predict_learn_many(*zip(*used, strict=True)).tolist() == margins
+        assert many.predict_learn_many(*zip(*used, strict=True)).scores.tolist() == margins
         assert many.dual_coef.tolist() == model.dual_coef.tolist()
     return len(used)
 
@@ -209,7 +209,7 @@ def test_names_never_learned_count_as_integers_never_learned_do(kernel, how, unc
         with unchanged(model):
             assert model.decision_function_one(x) == pytest.approx(expected)
             assert model.decision_function_many([x, x]).tolist() == pytest.approx([expected] * 2)
-        assert model.predict_learn_many([x], [True]).tolist() == pytest.approx([expected])
+        assert model.predict_learn_many([x], [True]).scores.tolist() == pytest.approx([expected])
 
 
 # --- kernels that are functions ---------------------------------------------------------------------------------------

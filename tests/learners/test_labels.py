@@ -9,12 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_pegasos import AdaptiveClassifier, OrdinalPegasosClassifier, PegasosClassifier
-from stream_pegasos.learners.labels import Classes, Labels, are_clear, check_label, label_array, label_list
+from stream_pegasos.learners.labels import (
+    Classes,
+    TwoClasses,
+    are_clear,
+    check_label,
+    label_array,
+    label_list,
+    targets_many,
+)
 
 
 def after(*met, pos_label=None):
     """Labels that have met these, one call each, and how often positive and negative were exchanged."""
-    labels, exchanges = Labels(pos_label), 0
+    labels, exchanges = TwoClasses(pos_label), 0
     for y in met:
         labels, exchanged = labels.with_labels([y])
         exchanges += exchanged
@@ -56,8 +64,8 @@ def test_which_label_is_positive(met, expected):
         assert (labels.negative, labels.positive) == expected
         assert [type(label) for label in (labels.negative, labels.positive)] == [type(label) for label in expected]
         assert labels.known == expected
-        assert labels.signs == {expected[0]: -1.0, expected[1]: 1.0}
-    at_once, _ = Labels().with_labels(list(met))
+        assert labels.targets == {expected[0]: -1.0, expected[1]: 1.0}
+    at_once, _ = TwoClasses().with_labels(list(met))
     assert at_once == labels
     assert after(*met, *reversed(met))[0] == labels
 
@@ -78,7 +86,7 @@ def test_classes_are_exchanged_only_where_one_came_first_and_was_not_positive():
     assert after(1, "a")[1] == 1
     for met in ((1, 0), (1, -1), (0, 1), (2, 1), ("a", "b"), (True, False), (1, False), (1, 1, 1)):
         assert after(*met)[1] == 0
-    labels, exchanged = Labels().with_labels([1, 1, 2, 1])
+    labels, exchanged = TwoClasses().with_labels([1, 1, 2, 1])
     assert (labels.known, exchanged) == ((1, 2), True)
 
 
@@ -128,7 +136,7 @@ NO_LABELS = [
 def test_what_is_no_label(bad):
     with pytest.raises((TypeError, ValueError), match="label"):
         check_label(bad)
-    for start in (Labels(), Labels("spam"), after("a")[0], after(1, 0)[0], after(True)[0]):
+    for start in (TwoClasses(), TwoClasses("spam"), after("a")[0], after(1, 0)[0], after(True)[0]):
         before = pickle.dumps(start)
         for ys in ([bad], [1, bad], [bad, 1]):
             with pytest.raises((TypeError, ValueError)):
@@ -183,10 +191,10 @@ def test_a_third_label_is_an_error_that_says_what_to_do(pos_label, met, third, u
             lambda: model.predict_learn_many([{"new": 1.0}] * (len(met) + 2), [*met, third, third]),
             lambda: model.learn_many([{"new": 1.0}], np.array([third])),
         ):
-            with pytest.raises(ValueError, match="MulticlassPegasos") as error:
+            with pytest.raises(ValueError, match="multi_class='crammer_singer'") as error:
                 call()
             assert repr(third) in str(error.value)
-    with unchanged(model), pytest.raises(ValueError, match="MulticlassPegasos"):
+    with unchanged(model), pytest.raises(ValueError, match="multi_class='crammer_singer'"):
         model.learn_many([{"new": 1.0}] * 3, ["one", "two", "three"])
 
 
@@ -328,39 +336,51 @@ def test_predictions_are_the_labels_that_came_in(labels):
 # --- any number of classes --------------------------------------------------------------------------------------------
 
 
+def classes_of(ys, start=None):
+    """Classes that know these, too; none are ever exchanged."""
+    made, exchanged = (Classes() if start is None else start).with_labels(ys)
+    assert exchanged is False
+    return made
+
+
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(st.one_of(st.integers(-3, 3), st.booleans(), st.sampled_from(["", "a", "1", "\ud800"])), max_size=12))
 def test_classes_are_numbered_as_they_come(ys):
     distinct = list(dict.fromkeys(ys))  # what compares equal is the same label, as the first one that came
-    at_once = Classes().with_labels(ys)
+    at_once = classes_of(ys)
     assert at_once.known == tuple(distinct) and list(map(type, at_once.known)) == list(map(type, distinct))
-    assert [at_once.number(y) for y in ys] == [distinct.index(y) for y in ys]
-    assert [at_once.number(y) for y in distinct] == list(range(len(distinct)))
+    assert [at_once.targets[y] for y in ys] == [distinct.index(y) for y in ys]
+    assert list(at_once.targets) == distinct and list(map(at_once.of_target, range(len(distinct)))) == distinct
     one_by_one = Classes()
     for y in ys:
         before = one_by_one
-        one_by_one = before.with_labels([y])
+        one_by_one = classes_of([y], before)
         assert (one_by_one is before) == (y in before.known)
-    assert one_by_one == at_once and at_once.number("another") is None
+    assert one_by_one == at_once and "another" not in at_once.targets
 
 
 def test_classes_in_arrays_and_as_numpys_scalars():
-    expected = Classes().with_labels([3, 1, 2])
+    expected = classes_of([3, 1, 2])
     for y in (np.array([3, 1, 2, 1]), np.array([3.0, 1.0, 2.0]), (np.int8(3), 1.0, np.float32(2)), iter([3, 1, 2])):
-        found = Classes().with_labels(label_list(y))
+        found = classes_of(label_list(y))
         assert found == expected and {type(label) for label in found.known} == {int}
-        assert expected.with_labels([np.float64(2), np.uint8(1)]) is expected
-        assert [expected.number(label) for label in (np.float64(2), np.uint8(1))] == [2, 1]
+        assert classes_of([np.float64(2), np.uint8(1)], expected) is expected
+        assert [expected.targets[label] for label in (np.float64(2), np.uint8(1))] == [2, 1]
+    for ys in (["a", 3], np.array([2, 1, 7]), [np.float64(2)]):
+        known, exchanged, targets = targets_many(expected, ys)
+        assert not exchanged and targets.dtype == np.float64
+        assert [known.of_target(target) for target in targets] == list(ys) and known.known[:3] == (3, 1, 2)
 
 
 @pytest.mark.parametrize("bad", NO_LABELS, ids=lambda bad: type(bad).__name__)
 def test_what_is_no_label_makes_no_class(bad):
-    for start in (Classes(), Classes().with_labels(["a", 1])):
+    for start in (Classes(), classes_of(["a", 1])):
         before = pickle.dumps(start)
-        assert start.number(bad) is None
         for ys in ([bad], [1, "new", bad], [bad, "new"]):
             with pytest.raises((TypeError, ValueError), match="label"):
                 start.with_labels(ys)
+            with pytest.raises((TypeError, ValueError), match="label"):
+                targets_many(start, ys)
         assert pickle.dumps(start) == before
 
 

@@ -133,7 +133,7 @@ def against_dense(dense_pegasos, l2, options, examples):
             assert named == pytest.approx(machine.w[:-1].tolist(), rel=1e-9, abs=error)
     if used and not any(flush for *_, flush in examples):
         many = OrdinalPegasosClassifier(l2=l2, **options)
-        assert many.predict_learn_many(*zip(*used, strict=True)).tolist() == predictions
+        assert many.predict_learn_many(*zip(*used, strict=True)).labels.tolist() == predictions
         assert many.weights == model.weights and many.predict_proba_one({}) == model.predict_proba_one({})
     return len(used)
 
@@ -245,7 +245,7 @@ def test_new_labels_in_the_middle_of_a_call(labels, size):
         for begin in range(0, 60, size):
             end = min(begin + size, 60)
             part = rows.iloc[begin:end] if before == "frame" else rows[begin:end]
-            found += many.predict_learn_many(part, np.array(y[begin:end])).tolist()
+            found += many.predict_learn_many(part, np.array(y[begin:end])).labels.tolist()
         assert found == expected
         assert many.classes == one.classes == (0, 1, 2)
         for pair in one.weights:
@@ -331,8 +331,8 @@ def test_before_anything_is_learned():
     assert model.predict_many([x, {}]).tolist() == [None, None]
     assert model.predict_proba_many([x, {}]).shape == model.decision_function_many([x, {}]).shape == (2, 0)
     assert (model.classes, model.weights, model.intercept, model.n_iterations) == ((), {}, {}, 0)
-    assert model.predict_learn_many([x, x, x], [4, 4, 2]).tolist() == [None, 4, 4]
-    assert model.predict_learn_many([], []).tolist() == []
+    assert model.predict_learn_many([x, x, x], [4, 4, 2]).labels.tolist() == [None, 4, 4]
+    assert model.predict_learn_many([], []).labels.tolist() == []
     assert model.predict_many(pd.DataFrame({"a": [1.0]}, index=["p"])).index.tolist() == ["p"]
 
 
@@ -363,9 +363,9 @@ def test_in_the_text_model_it_is_the_pipeline_of_the_parts(tmp_path):
     assert loaded.classes == (1, 2, 3, 4, 5)
     X, y = map(list, zip(*reviews(60, seed=1), strict=True))
     y[30:] = [label + 1 for label in y[30:]]  # a new one in the middle
-    found = expected.predict_learn_many(bag.transform_many(X), y)
+    found = expected.predict_learn_many(bag.transform_many(X), y).labels
     for made in (model, loaded):
-        assert made.predict_learn_many(X, y).tolist() == found.tolist()
+        assert made.predict_learn_many(X, y).labels.tolist() == found.tolist()
         assert made.predict_many(X).tolist() == expected.predict_many(bag.transform_many(X)).tolist()
         assert made.predict_proba_many(X) == pytest.approx(expected.predict_proba_many(bag.transform_many(X)))
         assert made.classes == (1, 2, 3, 4, 5, 6)

@@ -534,7 +534,7 @@ def test_calibration_improves_on_the_plain_logistic(options):
     y = generator.random(n) < truth
     model = PegasosClassifier(**options)
     chunk = list(zip(as_dicts(X), y.tolist(), strict=True))
-    predictions = [prediction for block, _ in predict_learn(model, chunk) for prediction in block]
+    predictions = [prediction for block in predict_learn(model, chunk) for prediction in block.each()]
     margins = np.array([margin for _, _, margin in predictions])
     probabilities = np.array([p if label else 1.0 - (p or 0.0) for label, p, _ in predictions])  # of True
     late = slice(n // 2, None)

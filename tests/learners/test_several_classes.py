@@ -30,11 +30,21 @@ LABELS = ["red", 7, "blue", -2, "green", "", 2**70]
 class DenseJoint:
     """Crammer and Singer's objective by Pegasos, on one dense matrix with a row a class."""
 
-    def __init__(self, dimension, l2, batch_size, t0, project):
+    def __init__(self, dimension, l2, batch_size, t0, project, average, counter):
         self.l2, self.batch_size, self.t0, self.project = l2, batch_size, t0, project
+        self.average, self.counter = average, counter
         self.W = np.zeros((0, dimension))
+        self.iterates = []  # of each class, with their weights in its average
         self.t, self.largest = 0, 0.0
         self.n_buffered, self.violations = 0, []  # (right class, best wrong class, c·x)
+
+    @property
+    def predicting(self):
+        """The weights that predict."""
+        totals = [sum(c for c, _ in iterates) for iterates in self.iterates]
+        pairs = zip(self.W, self.iterates, totals, strict=True)
+        rows = [sum(c * w for c, w in iterates) / total if total else w for w, iterates, total in pairs]
+        return np.array(rows).reshape(self.W.shape)
 
     def margins(self, x):
         return self.W @ x
@@ -50,6 +60,7 @@ class DenseJoint:
     def learn(self, x, number, c):
         if number == len(self.W):
             self.W = np.vstack([self.W, np.zeros(len(x))])
+            self.iterates.append([])
         margins = self.margins(x)
         rivals = [r for r in range(len(self.W)) if r != number]
         if rivals:
@@ -63,6 +74,9 @@ class DenseJoint:
     def flush(self):
         if not self.n_buffered:
             return
+        if self.counter == "violations" and not self.violations:
+            self.n_buffered = 0
+            return
         self.t += 1
         n = self.t + self.t0
         self.W = (1.0 - 1.0 / n) * self.W
@@ -73,6 +87,9 @@ class DenseJoint:
         if self.project and np.linalg.norm(self.W) > 0.0:
             self.W = min(1.0, 1.0 / (np.sqrt(self.l2) * np.linalg.norm(self.W))) * self.W
         self.n_buffered, self.violations = 0, []
+        if self.average == "weighted" or (self.average and self.t >= self.average):
+            for iterates, w in zip(self.iterates, self.W, strict=True):
+                iterates.append((self.t if self.average == "weighted" else 1.0, w))
 
 
 class DenseSeparate:
@@ -83,18 +100,15 @@ class DenseSeparate:
 
     @property
     def t(self):
-        return self.machines[0].t if self.machines else 0
+        return max((machine.t for machine in self.machines), default=0)
 
     @property
-    def W(self):
-        return np.array([machine.w for machine in self.machines])
+    def predicting(self):
+        return np.array([machine.predicting for machine in self.machines])
 
     @property
     def largest(self):
         return max((machine.largest for machine in self.machines), default=0.0)
-
-    def margins(self, x):
-        return np.array([machine.margin(x) for machine in self.machines])
 
     def is_close_call(self, x, number):
         return any(machine.is_close_call(x) for machine in self.machines)
@@ -117,6 +131,8 @@ CHOICES = {
     "intercept": (None, 0.3),
     "class_weight": (None, {"red": 4.0, 7: 0.0}),
     "multi_class": ("crammer_singer", "ovr"),
+    "average": (False, 7, "weighted"),
+    "counter": ("every", "violations"),
 }
 
 
@@ -126,9 +142,10 @@ def options_of(intercept, **options):
 
 def against_dense(dense_pegasos, l2, options, examples):
     """Compare a classifier with the dense transcription at each step of a stream of (x, y, w, flush)."""
-    model = PegasosClassifier(multi_class="crammer_singer", l2=l2, **options)
+    model = PegasosClassifier(l2=l2, **options)
     scaling = options["intercept_scaling"] if options["fit_intercept"] else 0.0
     arguments = (len(NAMES) + 1, l2, options["batch_size"], options["t0"], options["project"])
+    arguments = (*arguments, options["average"], options["counter"])
     separate = options["multi_class"] == "ovr"
     dense = DenseSeparate(lambda: dense_pegasos(*arguments)) if separate else DenseJoint(*arguments)
     classes, learned = [], 0
@@ -138,7 +155,8 @@ def against_dense(dense_pegasos, l2, options, examples):
         if dense.is_close_call(vector, number):
             continue
         error = 1e-10 * dense.largest + 1e-300
-        expected = pytest.approx(dense.margins(vector), rel=1e-9, abs=error * (1e-300 + np.abs(vector).sum()))
+        margins_there = dense.predicting @ vector if classes else np.zeros(0)
+        expected = pytest.approx(margins_there, rel=1e-9, abs=error * (1e-300 + np.abs(vector).sum()))
         margins = model.decision_function_one(x)
         assert list(margins) == classes == list(model.classes)
         assert np.array(list(margins.values())) == expected
@@ -157,7 +175,7 @@ def against_dense(dense_pegasos, l2, options, examples):
             dense.flush()
         assert model.n_iterations == dense.t
         error = 1e-10 * dense.largest + 1e-300
-        for label, row in zip(classes, dense.W, strict=True):
+        for label, row in zip(classes, dense.predicting, strict=True):
             assert model.intercept[label] == pytest.approx(row[-1] * scaling, rel=1e-9, abs=error)
             named = model.weights[label]
             assert set(named) <= set(NAMES)
@@ -197,8 +215,17 @@ def test_any_stream_is_learned_as_the_dense_algorithm_does(dense_pegasos, l2, ch
     against_dense(dense_pegasos, l2, options_of(**chosen), examples)
 
 
+AVERAGES = [
+    {"average": True},
+    {"average": 20, "t0": 5.0},
+    {"counter": "violations"},
+    {"average": "weighted", "counter": "violations", "fit_intercept": True},
+    {"average": "weighted", "project": False},
+]
+
+
 @pytest.mark.parametrize("batch_size", [1, 4])
-@pytest.mark.parametrize("options", [{}, {"t0": 20.0, "project": False}, {"fit_intercept": True}], ids=repr)
+@pytest.mark.parametrize("options", [{}, {"t0": 20.0, "project": False}, {"fit_intercept": True}, *AVERAGES], ids=repr)
 def test_ovr_is_rivers_one_vs_rest_margin_for_margin(batch_size, options):
     parameters = {"l2": 1e-2, "batch_size": batch_size, **options}
     model = PegasosClassifier(multi_class="ovr", **parameters)
@@ -312,7 +339,7 @@ def test_labels_keep_their_type():
 
 def test_before_anything_is_learned():
     for multi_class in ("crammer_singer", "ovr"):
-        model = PegasosClassifier(multi_class)
+        model = PegasosClassifier(multi_class=multi_class)
         x = {"a": 1.0}
         assert model.predict_one(x) is None
         assert model.predict_proba_one(x) == model.decision_function_one(x) == {}
@@ -362,7 +389,7 @@ def test_calibration_improves_on_the_plain_softmax():
 
 
 def trained(which, n=60, seed=0):
-    model = PegasosClassifier(multi_class="crammer_singer", **MODELS[which])
+    model = PegasosClassifier(**{"multi_class": "crammer_singer", **MODELS[which]})
     for x, y in stream(n, seed=seed):
         model.learn_one(x, y)
     return model
@@ -392,7 +419,7 @@ def test_weights_that_are_numbers_of_other_kinds():
 )
 def test_impossible_parameters_are_refused_by_name(parameters):
     with pytest.raises(ValueError, match=next(iter(parameters))):
-        PegasosClassifier(multi_class="crammer_singer", **parameters)
+        PegasosClassifier(**{"multi_class": "crammer_singer", **parameters})
 
 
 # --- copies and files -------------------------------------------------------------------------------------------------
@@ -416,7 +443,7 @@ def texts(n, seed=0):
 
 @pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
 def test_in_a_pipeline_it_learns(multi_class):
-    model = preprocessing.StandardScaler() | PegasosClassifier(multi_class, l2=1e-2, fit_intercept=True)
+    model = preprocessing.StandardScaler() | PegasosClassifier(multi_class=multi_class, l2=1e-2, fit_intercept=True)
     assert model._multiclass
     score = evaluate.progressive_val_score(datasets.ImageSegments().take(800), model, metrics.Accuracy())
     assert score.get() > 0.7
@@ -449,7 +476,7 @@ def test_rivers_one_vs_one_takes_the_text_model():
 
 @pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
 def test_topics_are_told_apart(multi_class):
-    model = TextClassifier(classifier=PegasosClassifier(multi_class, l2=1e-3, t0=1e3))
+    model = TextClassifier(classifier=PegasosClassifier(multi_class=multi_class, l2=1e-3, t0=1e3))
     model.learn_many(*zip(*texts(200), strict=True))
     X, y = zip(*texts(100, seed=5), strict=True)
     assert np.mean(model.predict_many(X) == np.array(y)) > 0.95
@@ -487,7 +514,7 @@ def in_threads(learn, *readers):
 @pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
 def test_a_reader_sees_whole_steps(multi_class):
     """Two features that always come together have the same weight after each whole step."""
-    model = PegasosClassifier(multi_class, l2=1e-3, fit_intercept=True)
+    model = PegasosClassifier(multi_class=multi_class, l2=1e-3, fit_intercept=True)
     n = 3_000
     generator = np.random.default_rng(0)
     data = np.repeat(generator.normal(size=(n, 1)), 2, axis=1)
@@ -523,7 +550,7 @@ def test_a_reader_sees_whole_steps(multi_class):
 
 @pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
 def test_classes_that_come_while_others_predict(multi_class):
-    model = PegasosClassifier(multi_class)
+    model = PegasosClassifier(multi_class=multi_class)
 
     def learn():
         for i in range(400):

@@ -116,8 +116,8 @@ def test_it_is_the_pipeline_of_its_parts_many_at_once(features, classifier):
     for begin in range(0, 150, 50):
         part = slice(begin, begin + 50)
         matrix = bag.transform_many(X[part])
-        margins = expected.predict_learn_many(matrix, y[part], w[part])
-        found = model.predict_learn_many(X[part], y[part], w[part])
+        margins = expected.predict_learn_many(matrix, y[part], w[part]).scores
+        found = model.predict_learn_many(X[part], y[part], w[part]).scores
         assert isinstance(found, np.ndarray) and found.dtype == np.float64
         assert found == pytest.approx(margins, rel=1e-7, abs=1e-9)
         learned.learn_many(iter(X[part]), np.array(y[part]), np.array(w[part]))
@@ -236,7 +236,7 @@ def test_a_line_of_100_megabytes(unchanged):
     line = "cheap pills for you, " * (100_000_000 // 21)
     model = TextClassifier()
     assert (
-        model.predict_learn_many([line, "see you", line], ["spam", "ham", "spam"])[2] < 0
+        model.predict_learn_many([line, "see you", line], ["spam", "ham", "spam"]).scores[2] < 0
     )  # for spam, the first label
     model.learn_one(line, "spam")
     with unchanged(model):
@@ -280,7 +280,8 @@ def test_what_an_ngram_adds_is_what_the_margin_loses_without_it():
 
 
 @pytest.mark.parametrize(
-    "classifier", [PegasosClassifier(multi_class="crammer_singer"), OrdinalPegasosClassifier(), KernelPegasosClassifier()]
+    "classifier",
+    [PegasosClassifier(multi_class="crammer_singer"), OrdinalPegasosClassifier(), KernelPegasosClassifier()],
 )
 def test_only_linear_models_of_two_classes_explain(classifier):
     with pytest.raises(TypeError, match=type(classifier).__name__):
@@ -503,7 +504,7 @@ def test_in_evaluation_with_and_without_delay():
     assert accuracy(model.clone(), rows) == hits / len(rows)
     # Prequential evaluation in one call gives the same decisions once both labels are known.
     X, y = zip(*rows, strict=True)
-    margins = model.clone().predict_learn_many(X, y)
+    margins = model.clone().predict_learn_many(X, y).scores
     both_known = max(y.index("ham"), y.index("spam")) + 1
     late = model.clone()
     for text, label in rows[:both_known]:
@@ -568,10 +569,10 @@ def test_a_real_stream(data_folder):
         rows = [orjson.loads(line) for line in file]
     X, y = [row["text"] for row in rows], [row["label"] for row in rows]
     model = TextClassifier(HashedBagOfWords(), PegasosClassifier(pos_label="spam"))
-    margins = model.predict_learn_many(X, y)
+    margins = model.predict_learn_many(X, y).scores
     assert ((margins > 0) == (np.array(y) == "spam")).mean() > 0.92
     parts = PegasosClassifier(pos_label="spam")
-    assert parts.predict_learn_many(HashedBagOfWords().transform_many(X), y) == pytest.approx(
+    assert parts.predict_learn_many(HashedBagOfWords().transform_many(X), y).scores == pytest.approx(
         margins, rel=1e-6, abs=1e-6
     )
     assert_alike(model, parts)
