@@ -348,6 +348,10 @@ FAULTS = {
         ("two, average", "ovr, average", "crammer_singer, average", "pairs, average"),
         more_violations,
     ),
+    "the classes have not taken the same steps": (
+        ("crammer_singer", "crammer_singer, average", "crammer_singer, large l2"),
+        lambda state: state["n_iterations"].__setitem__(1, state["n_iterations"][0] + 1),
+    ),
     "the intercept stands among the features": (
         ("adaptive", "adaptive, hinge"),
         lambda state: state.update(keys=changed(state["keys"], INTERCEPT)),

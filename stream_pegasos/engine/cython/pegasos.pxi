@@ -47,7 +47,9 @@ cdef class PegasosLearner(Learner):
         self.arguments = (
             *step, average_from, bool(average_by_t), bool(only_violations), initializer, max_features, reduction
         )
-        self.declaration = pegasos.declared(batch_size, average_from > 0, only_violations, initializer is not None)
+        self.declaration = pegasos.declared(
+            batch_size, average_from > 0, only_violations, initializer is not None, reduction == "crammer_singer"
+        )
         self._l2, self._t0, self._intercept_scaling = l2, t0, intercept_scaling
         self._batch_size, self._project = batch_size, project
         self._average_from, self._average_by_t = average_from, average_by_t

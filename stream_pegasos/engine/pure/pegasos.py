@@ -17,9 +17,11 @@ from stream_pegasos.engine.pure.weights import FOLD_BELOW, INTERCEPT, Row, Weigh
 
 # How several classes become columns, each of which tells two things apart.
 REDUCTIONS = ("two", "ovr", "crammer_singer", "pairs")
+# What columns have alike that make one vector.
+JOINED = ("n_iterations", "n_buffered")
 
 
-def declared(batch_size: int, average: bool, only_violations: bool, initializing: bool) -> Declaration:
+def declared(batch_size: int, average: bool, only_violations: bool, initializing: bool, joined: bool) -> Declaration:
     """What the state of a `PegasosLearner` consists of."""
     fields = [
         keys("keys", FEATURES),
@@ -52,6 +54,10 @@ def declared(batch_size: int, average: bool, only_violations: bool, initializing
         (
             "there are more violations than examples that wait",
             lambda state: not only_violations or bool((state["n_violations"] <= state["n_buffered"]).all()),
+        ),
+        (
+            "the classes have not taken the same steps",
+            lambda state: not joined or all(len(set(state[name].tolist())) <= 1 for name in JOINED),
         ),
     )
     return Declaration(tuple(fields), conditions)
@@ -96,7 +102,8 @@ class PegasosLearner(Learner):
     def __post_init__(self) -> None:
         super().__init__()
         averaging, initializing = self.average_from > 0, self.initializer is not None
-        self.declaration = declared(self.batch_size, averaging, self.only_violations, initializing)
+        joined = self.reduction == "crammer_singer"
+        self.declaration = declared(self.batch_size, averaging, self.only_violations, initializing, joined)
         self.several = self.reduction != "two"
         self.signs: NDArray[np.float64] = np.zeros((0, 0))
         self.weights = WeightDict(averaging, n_columns=0 if self.several else 1)
