@@ -1,0 +1,107 @@
+"""The house: a folder a floor, which knows only those below it, by their public names, in files that can be read."""
+
+import ast
+import graphlib
+from pathlib import Path
+
+import pytest
+
+import stream_pegasos
+
+PACKAGE = Path(stream_pegasos.__file__).parent
+# The package itself, "", is its public face, which only those on top need.
+FLOORS = ("common", "engine", "features", "learners", "streams", "evaluation", "operation", "", "service", "cli")
+OF_RIVER = {"_more_tags", "_multiclass", "_unit_test_skips"}  # its protocol, for River to read
+OF_NAMED_TUPLES = {"_asdict", "_fields", "_replace"}  # public, says Python
+LONGEST = 600
+
+
+def module_of(path):
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+SOURCES = {module_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+TREES = {module: ast.parse(path.read_text("utf-8")) for module, path in SOURCES.items()}
+
+
+def nodes(tree):
+    """All of a module that runs: what is imported for the type checker alone is left out."""
+    if isinstance(tree, ast.If) and ast.unparse(tree.test) == "TYPE_CHECKING":
+        children = tree.orelse
+    else:
+        yield tree
+        children = ast.iter_child_nodes(tree)
+    for child in children:
+        yield from nodes(child)
+
+
+def imports(module):
+    """Pairs of a module of the package that is imported, anywhere in this one, and the name that is taken from it."""
+    for node in nodes(TREES[module]):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, None) for alias in node.names if alias.name in SOURCES)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{module} imports from a place that it does not name"
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                if whole in SOURCES:
+                    yield whole, None
+                elif node.module in SOURCES:
+                    yield node.module, alias.name
+
+
+def floor_of(module):
+    folder = [*module.split("."), ""][1]
+    return FLOORS.index(folder) if folder in FLOORS else len(FLOORS)
+
+
+@pytest.mark.parametrize("module", SOURCES)
+def test_a_module_imports_from_its_own_floor_or_below(module):
+    wrong = [other for other, _ in imports(module) if floor_of(other) > floor_of(module)]
+    assert not wrong
+
+
+def test_no_module_imports_itself_round_about():
+    graph = {module: {other for other, _ in imports(module)} - {module} for module in SOURCES}
+    graphlib.TopologicalSorter(graph).prepare()  # which names a circle
+
+
+def own_names(tree):
+    """What a module defines: functions, classes, and whatever is assigned, in it or on an object."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_own(node.value):
+            yield node.attr
+
+
+def is_own(thing):
+    return ast.unparse(thing) in ("self", "cls", "super()")
+
+
+def is_private(name):
+    return name is not None and name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
+
+
+@pytest.mark.parametrize("module", SOURCES)
+def test_private_names_stay_in_their_module(module):
+    own = set(own_names(TREES[module]))
+    wrong = [f"{other}.{name}" for other, name in imports(module) if is_private(name)]
+    for node in ast.walk(TREES[module]):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and is_private(node.attr):
+            known = is_own(node.value) or node.attr in own | OF_NAMED_TUPLES or ast.unparse(node.value) == "KafkaError"
+            if node.attr in OF_RIVER or not known:
+                wrong.append(f"line {node.lineno}: {ast.unparse(node)}")
+    assert not wrong
+
+
+SUFFIXES = (".py", ".pyx", ".pxi", ".css", ".js")
+
+
+def test_files_are_short_enough_to_be_read():
+    lengths = {path: path.read_text("utf-8").count("\n") for path in PACKAGE.rglob("*") if path.suffix in SUFFIXES}
+    assert len(lengths) > 60
+    assert not {path.name: length for path, length in lengths.items() if length > LONGEST}
