@@ -92,6 +92,12 @@ def learn(model, X, y):
         model.learn_many(X, y)
 
 
+def told(predictions):
+    """All that predictions say, as values to compare."""
+    arrays = predictions.labels, predictions.probabilities, predictions.scores
+    return predictions.classes, *(array.tolist() for array in arrays)
+
+
 def through_a_file(model, path):
     model.save(path)
     return stream_pegasos.load(path)

@@ -15,13 +15,16 @@ from contract import (
     after,
     assert_close,
     bits,
+    calls_of,
     close,
     flat,
     for_each,
+    learn,
     many_of,
     of_features,
     of_texts,
     through_a_file,
+    told,
 )
 from estimators import CASES, COLUMNS, NAMES, ORDERED, SEVERAL, TWO, seen
 from river import checks, compose, preprocessing
@@ -180,6 +183,26 @@ def test_predictions_say_it_all(case):
             assert dict(zip(told.classes, row, strict=True)) == close(model.predict_proba_one(x))
         assert np.array_equal(model.decision_function_many(many_of(case, X)), told.scores)
         assert np.array_equal(model.predict_proba_many(many_of(case, X)), told.probabilities)
+
+
+@for_each(CASES)
+def test_predictions_stay_what_they_were(case):
+    """Whatever the model learns before they are looked at: more of the same, labels that are new, or exchanged."""
+    X, _ = case.columns(5, seed=9)
+    calls = calls_of(case)
+    for n in (0, 1, 3, 12):
+        model = case.make()
+        for call in calls[:n]:
+            learn(model, *call)
+        now, later, learned = model.predictions(many_of(case, X)), model.predictions(many_of(case, X)), calls[n]
+        before = told(now)
+        twin = copy.deepcopy(model)
+        said = told(twin.predict_learn_many(many_of(case, learned[0]), learned[1]))
+        prequential = model.predict_learn_many(many_of(case, learned[0]), learned[1])
+        for call in calls[n + 1 :]:
+            learn(model, *call)
+        assert told(later) == before
+        assert told(prequential) == said
 
 
 @for_each(CASES)

@@ -8,7 +8,7 @@ import threading
 
 import numpy as np
 import pytest
-from contract import assert_close, bits_of, calls_of, flat, for_each, learn, many_of, pure
+from contract import assert_close, bits_of, calls_of, flat, for_each, learn, many_of, pure, told
 from estimators import CASES, TWO, seen
 from interpreter import run
 
@@ -104,9 +104,7 @@ def looks_of(case, model):
     }
     if case.can_be_saved:
         looks["state"] = lambda: bits_of(model.snapshot())
-    looks["all that is predicted"] = lambda: [
-        part.tolist() if isinstance(part, np.ndarray) else part for part in model.predictions(many_of(case, probes))
-    ]
+    looks["all that is predicted"] = lambda: told(model.predictions(many_of(case, probes)))
     if case.has_weights:
         looks["weights"] = lambda: model.weights
         looks["weights of columns"] = lambda: model.weights_of(np.arange(40)).tolist()

@@ -8,61 +8,22 @@ import threading
 import numpy as np
 import pytest
 from forging import forge
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from noisy import ScriptedDetector, columns, noisy_stream
 from river import base, drift
 from scipy import sparse
 
 from stream_pegasos import (
     AdaptiveClassifier,
-    HashedBagOfWords,
     KernelPegasosClassifier,
     PegasosClassifier,
     TextClassifier,
     engine,
     load,
 )
-from stream_pegasos.evaluation.prequential import evaluate, learn, predict_learn
-from stream_pegasos.learners.classifier import PartlyLearnedError
-from stream_pegasos.learners.decisions import FalsePositiveControl
+from stream_pegasos.evaluation.prequential import evaluate
 from stream_pegasos.streams import read
 
 pure = engine.NAME == "pure"
-
-
-class ScriptedDetector(base.DriftDetector):
-    """Detects a drift at the updates with those numbers, and keeps what it was told."""
-
-    def __init__(self, at=(0,)):
-        super().__init__()
-        self.at = at
-        self.told = []
-
-    def update(self, x):
-        self.told.append(x)
-        self._drift_detected = len(self.told) in self.at
-
-
-def noisy_stream(n, seed=0, noise=0.1, labels=("ham", "spam")):
-    """Dicts of which one feature gives the label away, but for some noise."""
-    rng = random.Random(seed)
-    for _ in range(n):
-        positive = rng.random() < 0.3
-        told = positive != (rng.random() < noise)
-        yield {f"word{rng.randrange(20)}": 1.0, "pills" if told else "lunch": 1.0}, labels[positive]
-
-
-def columns(stream):
-    return [list(column) for column in zip(*stream, strict=True)]
-
-
-def prequential(model, X, y):
-    """The label predicted for each example, and then the example learned, one at a time."""
-    predicted = []
-    for x, label in zip(X, y, strict=True):
-        predicted.append(model.predict_one(x))
-        model.learn_one(x, label)
-    return predicted
 
 
 # --- parameters and protocol ------------------------------------------------------------------------------------------
@@ -110,127 +71,6 @@ def test_a_class_that_never_appears():
     assert 0.5 < model.predict_proba_one({"a": 1.0})["ham"] <= 1.0
 
 
-# --- decisions --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("threshold", [0.01, 0.3, 0.5, 0.9])
-def test_threshold(threshold):
-    X, y = columns(noisy_stream(300))
-    model = AdaptiveClassifier(pos_label="spam", threshold=threshold)
-    model.learn_many(X, y)
-    expected = ["spam" if model.predict_proba_one(x)["spam"] > threshold else "ham" for x in X]
-    assert [model.predict_one(x) for x in X] == model.predict_many(X).tolist() == expected
-    if threshold == 0.5:
-        assert expected == ["spam" if margin > 0.0 else "ham" for margin in model.decision_function_many(X)]
-
-
-def test_threshold_does_not_touch_learning():
-    X, y = columns(noisy_stream(300))
-    low, high = (
-        AdaptiveClassifier(pos_label="spam", threshold=0.05),
-        AdaptiveClassifier(pos_label="spam", threshold=0.95),
-    )
-    assert low.predict_learn_many(X, y).scores.tolist() == high.predict_learn_many(X, y).scores.tolist()
-    assert sum(low.predict_many(X) == "spam") > sum(high.predict_many(X) == "spam")
-
-
-@given(
-    rate=st.floats(0.001, 0.9),
-    margins=st.lists(st.one_of(st.floats(-1e100, 1e100), st.integers(-3, 3).map(float)), max_size=300),
-)
-def test_the_rate_holds_whatever_comes(rate, margins):
-    control = FalsePositiveControl(rate)
-    flagged = 0
-    for n, margin in enumerate(margins, 1):
-        allowed = bool(control.allows(margin))
-        flagged += allowed
-        control.learn(margin, allowed)
-        assert flagged <= rate * n
-        assert math.isfinite(control.cut)
-    assert (control.n_negatives, control.n_flagged) == (len(margins), flagged)
-
-
-@pytest.mark.parametrize("rate", [0.01, 0.05, 0.2])
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
-def test_the_cut_follows_the_quantile(rate, scale):
-    """Of margins of any scale, about as many are flagged as may be."""
-    rng = np.random.default_rng(1)
-    control = FalsePositiveControl(rate)
-    for margin in (scale * rng.normal(-2.0, 1.0, 20_000)).tolist():
-        control.learn(margin, bool(control.allows(margin)))
-    assert 0.75 * rate < control.n_flagged / control.n_negatives <= rate
-    other = scale * rng.normal(-2.0, 1.0, 20_000)
-    assert rate / 3.0 < (other > control.cut).mean() < 3.0 * rate
-
-
-@given(
-    labels=st.sampled_from([("ham", "spam"), (False, True), (0, 1), (1, 2)]),
-    pos_label=st.booleans(),
-    rate=st.sampled_from([0.02, 0.1, 0.5]),
-    words=st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=150),
-)
-@settings(deadline=None)
-def test_the_rate_holds_on_any_stream(labels, pos_label, rate, words):
-    negative, positive = labels
-    options = {"pos_label": positive} if pos_label else {}
-    model = AdaptiveClassifier(max_false_positive_rate=rate, threshold=0.01, **options)
-    X, y = [{word: 1.0} for word, _ in words], [labels[is_positive] for _, is_positive in words]
-    if not pos_label and labels in (("ham", "spam"), (1, 2)):
-        with pytest.raises(ValueError, match="pos_label"):
-            prequential(model, [{}, {}], [negative, positive])
-        return
-    predicted = prequential(model, X, y)
-    negatives = flagged = 0
-    for label, guess in zip(y, predicted, strict=True):
-        negatives += label == negative
-        flagged += label == negative and guess == positive
-        assert flagged <= rate * negatives
-
-
-def test_a_rate_costs_few_positives():
-    """The best constant cut in hindsight is what it is compared with."""
-    X, y = columns(noisy_stream(4_000, noise=0.02))
-    model = AdaptiveClassifier(max_false_positive_rate=0.05, pos_label="spam")
-    margins = AdaptiveClassifier(pos_label="spam").predict_learn_many(X, y).scores
-    spam = np.array(y) == "spam"
-    cut = np.quantile(margins[~spam], 0.95)
-    caught = np.array(prequential(model, X, y))[spam] == "spam"
-    assert caught.mean() > 0.9 * (margins[spam] > cut).mean()
-
-
-def test_both_rules_must_agree():
-    X, y = columns(noisy_stream(1_000))
-    strict = AdaptiveClassifier(pos_label="spam", threshold=0.999, max_false_positive_rate=0.5)
-    strict.learn_many(X, y)
-    assert "spam" not in strict.predict_many(X)
-    lax = AdaptiveClassifier(pos_label="spam", threshold=0.001, max_false_positive_rate=0.5)
-    lax.learn_many(X, y)
-    assert "spam" in lax.predict_many(X)
-
-
-@pytest.mark.parametrize("options", [{"threshold": 0.1}, {"max_false_positive_rate": 0.1}, {}])
-@pytest.mark.parametrize("batch", [1, 64])
-def test_evaluate_counts_what_was_predicted(options, batch):
-    stream = list(noisy_stream(500))
-    model, other = (AdaptiveClassifier(pos_label="spam", **options) for _ in range(2))
-    predicted = prequential(other, *columns(stream))
-    expected = sum(guess == y for guess, (_, y) in zip(predicted, stream, strict=True))
-    assert evaluate(model, stream, batch=batch).score.confusion_matrix.trace() == expected
-
-
-def test_the_text_model_decides_as_its_classifier():
-    texts, y = columns((" ".join(x), label) for x, label in noisy_stream(600))
-    bag = HashedBagOfWords()
-    model = TextClassifier(
-        bag, AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.1, drift_detector=drift.ADWIN())
-    )
-    parts = bag.clone() | model.classifier.clone()
-    for text, label in zip(texts, y, strict=True):
-        assert model.predict_one(text) == parts.predict_one(text)
-        model.learn_one(text, label)
-        parts.learn_one(text, label)
-
-
 # --- balanced classes -------------------------------------------------------------------------------------------------
 
 
@@ -244,45 +84,6 @@ def test_balanced_helps_a_rare_class():
         (_, _), (missed, caught) = evaluate(model, stream).score.confusion_matrix
         recalls.append(caught / (caught + missed))
     assert recalls[1] > recalls[0] + 0.3
-
-
-# --- drift ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("at_once", [False, True])
-def test_the_detector_is_told_of_wrong_predictions(at_once):
-    stream = [*noisy_stream(200, labels=(False, True))]
-    given = ScriptedDetector(at=(50, 120))
-    model = AdaptiveClassifier(drift_detector=given)
-    by_hand = AdaptiveClassifier()
-    wrong = []
-    for i, (x, y) in enumerate(stream):
-        if i > 0:  # before the first example no label is known
-            wrong.append(float(by_hand.predict_one(x) != y))
-        if i in (50, 120):
-            by_hand._learner.forget(0.1)
-        by_hand.learn_one(x, y)
-    X, y = columns(stream)
-    if at_once:
-        model.learn_many(X, y)
-    else:
-        prequential(model, X, y)
-    assert model._drift.detector.told == wrong
-    assert model.n_drifts == 2
-    assert model.weights == by_hand.weights
-    assert model.drift_detector is given
-    assert not given.told
-
-
-@pytest.mark.parametrize(
-    "detector", [drift.ADWIN(), drift.PageHinkley(), drift.KSWIN(seed=1), drift.binary.DDM(), drift.binary.HDDMW()]
-)
-def test_labels_that_swap(detector):
-    stream = [(x, (y == "spam") != (i >= 4_000)) for i, (x, y) in enumerate(noisy_stream(6_000, noise=0.02))]
-    plain, watching = AdaptiveClassifier(half_life=None), AdaptiveClassifier(half_life=None, drift_detector=detector)
-    accuracies = [evaluate(model, stream).score.accuracy for model in (plain, watching)]
-    assert watching.n_drifts >= 1
-    assert accuracies[1] > accuracies[0] + 0.005
 
 
 # --- files and copies -------------------------------------------------------------------------------------------------
@@ -553,83 +354,3 @@ def test_a_file_with_more_features_than_the_bound_is_refused(tmp_path):
     model.save(tmp_path / "model")
     with pytest.raises(ValueError, match="there are more features than max_features=2"):
         load(tmp_path / "model")
-
-
-# --- detectors that raise ---------------------------------------------------------------------------------------------
-
-
-class Failing(drift.ADWIN):
-    """Raises when it is told of the n-th prediction."""
-
-    def __init__(self, n=5, error=ValueError):
-        super().__init__()
-        self.n, self.error = n, error
-        self.calls = 0
-
-    def update(self, x):
-        self.calls += 1
-        if self.calls == self.n:
-            raise self.error("the detector is ill")
-        super().update(x)
-
-
-@pytest.mark.parametrize("error", [ValueError, RuntimeError])
-@pytest.mark.parametrize("labels", [("ham", "spam"), (1, 2)])
-def test_a_detector_that_raises_leaves_learned_what_is_told(error, labels):
-    """With labels 1 and 2 the classes are exchanged when the 2 comes, which here is after the failure."""
-    X = [{f"word {i % 3}": 1.0} for i in range(12)]
-    y = [labels[i >= 9] for i in range(12)] if labels == (1, 2) else [labels[i % 2] for i in range(12)]
-    options = {"class_weight": "balanced", "drift_detector": Failing(5, error)}
-    if labels == (1, 2):
-        options |= {"pos_label": 2}
-    model, expected = AdaptiveClassifier(**options), AdaptiveClassifier(**{**options, "drift_detector": None})
-    with pytest.raises(PartlyLearnedError, match="the detector is ill") as raised:
-        model.learn_many(X, y)
-    n = raised.value.n_learned
-    assert 0 < n < 12 and model.n_iterations == n and type(raised.value.__cause__) is error
-    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
-    said = expected.predict_learn_many(X[:n], y[:n])
-    assert raised.value.met.margins == pytest.approx(said.scores)
-    if labels != (1, 2):  # or else there is one label, which needs no calibration
-        assert raised.value.met.calibrated == pytest.approx(said.probabilities[:, 1])
-    assert model.classes == expected.classes and model.weights == pytest.approx(expected.weights)
-    model.learn_many(X[n:], y[n:])
-    expected.learn_many(X[n:], y[n:])
-    assert model.classes == expected.classes and model.weights == pytest.approx(expected.weights)
-
-
-def test_on_a_stream_each_example_is_learned_once_though_a_detector_raises():
-    stream = list(noisy_stream(50))
-    model, refused = AdaptiveClassifier(drift_detector=Failing(13)), []
-    blocks = list(predict_learn(model, stream, lambda example, reason: refused.append((example, reason))))
-    n = sum(map(len, blocks))
-    assert (n, model.n_iterations, len(refused)) == (49, 49, 1)
-    assert "the detector is ill" in refused[0][1]
-    expected = AdaptiveClassifier()
-    expected.learn_many(*columns(example for example in stream if example is not refused[0][0]))
-    assert model.weights == pytest.approx(expected.weights)
-    model = AdaptiveClassifier(drift_detector=Failing(13))
-    told = []
-    assert learn(model, stream, lambda example, _: told.append(example)) == model.n_iterations == 49
-    assert told == [refused[0][0]]
-    model = AdaptiveClassifier(drift_detector=Failing(13, RuntimeError))
-    with pytest.raises(PartlyLearnedError) as raised:
-        learn(model, stream, lambda *_: None)
-    assert raised.value.n_learned == model.n_iterations
-
-
-def test_a_detector_that_detects_nothing_changes_no_decision():
-    stream = list(noisy_stream(400))
-    options = {"pos_label": "spam", "max_false_positive_rate": 0.1}
-    models = [AdaptiveClassifier(**options), AdaptiveClassifier(**options, drift_detector=drift.NoDrift())]
-    assert "spam" in prequential(models[0], *columns(stream)) == prequential(models[1], *columns(stream))
-    assert models[0].weights == models[1].weights
-
-
-def test_a_detector_that_raises_for_one_example_leaves_the_model_as_it_was(unchanged):
-    model = AdaptiveClassifier(drift_detector=Failing(1), max_false_positive_rate=0.5, pos_label="spam")
-    model.learn_one({"a": 1.0}, "ham")
-    weights, n, classes = model.weights, model.n_iterations, model.classes
-    with pytest.raises(ValueError, match="the detector is ill"):
-        model.learn_one({"a": 1.0}, "spam")
-    assert (model.weights, model.n_iterations, model.classes) == (weights, n, classes)

@@ -1,0 +1,131 @@
+"""Drift detectors that are told of predictions, and some that raise."""
+
+import pickle
+
+import pytest
+from noisy import ScriptedDetector, columns, noisy_stream, prequential
+from river import drift
+
+from stream_pegasos import (
+    AdaptiveClassifier,
+)
+from stream_pegasos.evaluation.prequential import evaluate, learn, predict_learn
+from stream_pegasos.learners.classifier import PartlyLearnedError
+
+# --- drift ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_the_detector_is_told_of_wrong_predictions(at_once):
+    stream = [*noisy_stream(200, labels=(False, True))]
+    given = ScriptedDetector(at=(50, 120))
+    model = AdaptiveClassifier(drift_detector=given)
+    by_hand = AdaptiveClassifier()
+    wrong = []
+    for i, (x, y) in enumerate(stream):
+        if i > 0:  # before the first example no label is known
+            wrong.append(float(by_hand.predict_one(x) != y))
+        if i in (50, 120):
+            by_hand._learner.forget(0.1)
+        by_hand.learn_one(x, y)
+    X, y = columns(stream)
+    if at_once:
+        model.learn_many(X, y)
+    else:
+        prequential(model, X, y)
+    assert model._drift.detector.told == wrong
+    assert model.n_drifts == 2
+    assert model.weights == by_hand.weights
+    assert model.drift_detector is given
+    assert not given.told
+
+
+@pytest.mark.parametrize(
+    "detector", [drift.ADWIN(), drift.PageHinkley(), drift.KSWIN(seed=1), drift.binary.DDM(), drift.binary.HDDMW()]
+)
+def test_labels_that_swap(detector):
+    stream = [(x, (y == "spam") != (i >= 4_000)) for i, (x, y) in enumerate(noisy_stream(6_000, noise=0.02))]
+    plain, watching = AdaptiveClassifier(half_life=None), AdaptiveClassifier(half_life=None, drift_detector=detector)
+    accuracies = [evaluate(model, stream).score.accuracy for model in (plain, watching)]
+    assert watching.n_drifts >= 1
+    assert accuracies[1] > accuracies[0] + 0.005
+
+
+# --- detectors that raise ---------------------------------------------------------------------------------------------
+
+
+class Failing(drift.ADWIN):
+    """Raises when it is told of the n-th prediction."""
+
+    def __init__(self, n=5, error=ValueError):
+        super().__init__()
+        self.n, self.error = n, error
+        self.calls = 0
+
+    def update(self, x):
+        self.calls += 1
+        if self.calls == self.n:
+            raise self.error("the detector is ill")
+        super().update(x)
+
+
+@pytest.mark.parametrize("error", [ValueError, RuntimeError])
+@pytest.mark.parametrize("labels", [("ham", "spam"), (1, 2)])
+def test_a_detector_that_raises_leaves_learned_what_is_told(error, labels):
+    """With labels 1 and 2 the classes are exchanged when the 2 comes, which here is after the failure."""
+    X = [{f"word {i % 3}": 1.0} for i in range(12)]
+    y = [labels[i >= 9] for i in range(12)] if labels == (1, 2) else [labels[i % 2] for i in range(12)]
+    options = {"class_weight": "balanced", "drift_detector": Failing(5, error)}
+    if labels == (1, 2):
+        options |= {"pos_label": 2}
+    model, expected = AdaptiveClassifier(**options), AdaptiveClassifier(**{**options, "drift_detector": None})
+    with pytest.raises(PartlyLearnedError, match="the detector is ill") as raised:
+        model.learn_many(X, y)
+    n = raised.value.n_learned
+    assert 0 < n < 12 and model.n_iterations == n and type(raised.value.__cause__) is error
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+    said = expected.predict_learn_many(X[:n], y[:n])
+    assert raised.value.met.margins == pytest.approx(said.scores)
+    if labels != (1, 2):  # or else there is one label, which needs no calibration
+        assert raised.value.met.calibrated == pytest.approx(said.probabilities[:, 1])
+    assert model.classes == expected.classes and model.weights == pytest.approx(expected.weights)
+    model.learn_many(X[n:], y[n:])
+    expected.learn_many(X[n:], y[n:])
+    assert model.classes == expected.classes and model.weights == pytest.approx(expected.weights)
+
+
+def test_on_a_stream_each_example_is_learned_once_though_a_detector_raises():
+    stream = list(noisy_stream(50))
+    model, refused = AdaptiveClassifier(drift_detector=Failing(13)), []
+    blocks = list(predict_learn(model, stream, lambda example, reason: refused.append((example, reason))))
+    n = sum(map(len, blocks))
+    assert (n, model.n_iterations, len(refused)) == (49, 49, 1)
+    assert "the detector is ill" in refused[0][1]
+    expected = AdaptiveClassifier()
+    expected.learn_many(*columns(example for example in stream if example is not refused[0][0]))
+    assert model.weights == pytest.approx(expected.weights)
+    model = AdaptiveClassifier(drift_detector=Failing(13))
+    told = []
+    assert learn(model, stream, lambda example, _: told.append(example)) == model.n_iterations == 49
+    assert told == [refused[0][0]]
+    model = AdaptiveClassifier(drift_detector=Failing(13, RuntimeError))
+    with pytest.raises(PartlyLearnedError) as raised:
+        learn(model, stream, lambda *_: None)
+    assert raised.value.n_learned == model.n_iterations
+
+
+def test_a_detector_that_detects_nothing_changes_no_decision():
+    stream = list(noisy_stream(400))
+    options = {"pos_label": "spam", "max_false_positive_rate": 0.1}
+    models = [AdaptiveClassifier(**options), AdaptiveClassifier(**options, drift_detector=drift.NoDrift())]
+    assert "spam" in prequential(models[0], *columns(stream)) == prequential(models[1], *columns(stream))
+    assert models[0].weights == models[1].weights
+
+
+def test_a_detector_that_raises_for_one_example_leaves_the_model_as_it_was(unchanged):
+    model = AdaptiveClassifier(drift_detector=Failing(1), max_false_positive_rate=0.5, pos_label="spam")
+    model.learn_one({"a": 1.0}, "ham")
+    weights, n, classes = model.weights, model.n_iterations, model.classes
+    with pytest.raises(ValueError, match="the detector is ill"):
+        model.learn_one({"a": 1.0}, "spam")
+    assert (model.weights, model.n_iterations, model.classes) == (weights, n, classes)
