@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from engines import compiled_engine, needs_compiled, pure_engine, same_state
 
-from stream_pegasos.engine.pure import state as states
-from stream_pegasos.engine.pure.state import BUFFERED, COLUMNS, FEATURES, KEYS
+from stream_pegasos.common.state import BUFFERED, COLUMNS, FEATURES
+from stream_pegasos.engine.pure.encoders import check_names
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, FIRST_NAME, INTERCEPT
 
 SIGNS = np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])  # of three classes in two pairs
@@ -107,7 +107,9 @@ def learned(which, engine_in_test=pure_engine):
 
 
 def check(learner, state, names):
-    learner.declaration.check(state, names, columns=learner.n_columns)
+    """What is asked of a file."""
+    learner.declaration.check(state, columns=learner.n_columns)
+    check_names(names, state)
 
 
 def sizes_of(learner, state):
@@ -291,7 +293,7 @@ def test_the_limits_themselves_are_possible(which, name):
 
 
 def with_keys(which):
-    return [name for name in KEYS if name in LEARNERS[which](pure_engine).get_state()]
+    return [name for name in ("keys", "buffer_keys") if name in LEARNERS[which](pure_engine).get_state()]
 
 
 @pytest.mark.parametrize("which, name", [(which, name) for which in LEARNERS for name in with_keys(which)])
@@ -318,11 +320,11 @@ def test_no_feature_stands_twice(which):
 
 @pytest.mark.parametrize("which", [which for which in LEARNERS if LEARNERS[which](pure_engine).several])
 def test_there_are_as_many_columns_as_there_should_be(which):
-    learner, names = learned(which)
+    learner, _ = learned(which)
     state = learner.get_state()
     for columns in (learner.n_columns - 1, learner.n_columns + 1, 1, 0):
         with pytest.raises(ValueError):
-            learner.declaration.check(state, names, columns=columns)
+            learner.declaration.check(state, columns=columns)
 
 
 # --- what else is true of a state -------------------------------------------------------------------------------------
@@ -347,6 +349,10 @@ FAULTS = {
     "there are more violations than examples that wait": (
         ("two, average", "ovr, average", "crammer_singer, average", "pairs, average"),
         more_violations,
+    ),
+    "a feature has two weights": (
+        ("two", "ovr", "crammer_singer, average", "pairs", "adaptive"),
+        lambda state: state.update(keys=changed(state["keys"], state["keys"][0])),
     ),
     "the classes have not taken the same steps": (
         ("crammer_singer", "crammer_singer, average", "crammer_singer, large l2"),
@@ -440,7 +446,7 @@ def test_some_features_are_selected(which):
 
 
 def test_names_are_as_they_were_written():
-    states.check_names(["a", 1 << 53, -(1 << 53), ("b", 1), ""])
+    check_names(["a", 1 << 53, -(1 << 53), ("b", 1), ""], {})
     for names in itertools.chain(([bad] for bad in (5, 1.5, None, b"a", ("a", None), ["a"])), [["a", "a"]]):
         with pytest.raises((TypeError, ValueError)):
-            states.check_names(names)
+            check_names(names, {})
