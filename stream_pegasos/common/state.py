@@ -43,7 +43,8 @@ class Field:
             if self.of_type is int:
                 check_integer(self.name, value, int(low), int(high))
             else:
-                check_number(self.name, abs(value) if self.signed else value, low, high)
+                check_number(self.name, value, -high if self.signed else low, high)
+                check_number(f"|{self.name}|", abs(value), low, high)
             return
         dtype = np.int64 if self.of_type is int else np.float64
         shape = tuple(sizes.setdefault(*size) for size in zip(self.shape, np.shape(value), strict=False))

@@ -14,7 +14,7 @@ from stream_pegasos.common.checks import check_bool, check_max_features, check_n
 from stream_pegasos.engine import AdaptiveLearner, Encoder
 from stream_pegasos.features.frames import some_rows
 from stream_pegasos.learners.class_weights import ClassWeight
-from stream_pegasos.learners.classifier import Classifier, Met, PartlyLearnedError
+from stream_pegasos.learners.classifier import Classifier, Found, PartlyLearnedError
 from stream_pegasos.learners.decisions import Decision
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.labels import Classes, Floats, Label, TwoClasses
@@ -231,22 +231,22 @@ class AdaptiveClassifier(Classifier):
             return self._labels.label(margin)
         return self._labels.label(self._decision.allows(margin, self._learner.probability(margin)))
 
-    def meet_rows(self, encoder: Encoder, rows: Any) -> Met:
+    def meet_rows(self, encoder: Encoder, rows: Any) -> Found:
         margins, probabilities = self._learner.predict_learn_many(encoder, rows)
-        return Met(margins, probabilities, self._decision.allows(margins, probabilities))
+        return Found(margins, probabilities, self._decision.allows(margins, probabilities))
 
     def _learn_targets(
         self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
-    ) -> Met:
+    ) -> Found:
         if self._drift.detector is not None:
             return self._learn_in_turn(encoder, rows, labels, targets, weights)
         margins, probabilities = self._learn_blocks(encoder, rows, targets, weights)
         n_undecided = self._n_undecided(labels, targets)
-        return Met(margins, probabilities, self._decision.in_turn(margins, probabilities, targets, n_undecided))
+        return Found(margins, probabilities, self._decision.in_turn(margins, probabilities, targets, n_undecided))
 
     def _learn_in_turn(
         self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
-    ) -> Met:
+    ) -> Found:
         """Learn the rows, each with what its prediction tells the detector taken in before."""
         margins, probabilities = self._learner.predict_learn_many(encoder, rows)  # whatever is wrong has to show first
         positive = np.zeros(len(targets), bool)
@@ -261,12 +261,12 @@ class AdaptiveClassifier(Classifier):
                 except Exception as error:
                     if not i:
                         raise
-                    raise PartlyLearnedError(i, Met(margins[:i], probabilities[:i], positive[:i]), error) from error
+                    raise PartlyLearnedError(i, Found(margins[:i], probabilities[:i], positive[:i]), error) from error
                 if drifted:
                     self._learner.forget(KEPT_AFTER_DRIFT)
                 self._decision.learn(float(margins[i]), bool(positive[i]), target)
             self._learn_blocks(encoder, row, targets[this], None if weights is None else weights[this])
-        return Met(margins, probabilities, positive)
+        return Found(margins, probabilities, positive)
 
     def _n_undecided(self, labels: TwoClasses | Classes, targets: Floats) -> int:
         """How many come before both labels are known: up to there nothing is decided, and they may be exchanged."""

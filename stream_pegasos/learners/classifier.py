@@ -72,6 +72,9 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.scores)
 
+    def __reduce__(self) -> Any:
+        return settled, (self.scores, self.labels, self._said)
+
     @cached_property
     def labels(self) -> NDArray[Any]:
         return self._find_labels()
@@ -89,7 +92,12 @@ class Predictions:
         return self._said[1]
 
 
-class Met(NamedTuple):
+def settled(scores: Floats, labels: NDArray[Any], said: Said) -> Predictions:
+    """Predictions of which all is worked out."""
+    return Predictions(scores, lambda: labels, lambda: said)
+
+
+class Found(NamedTuple):
     """What was found of several examples: margins, what makes probabilities of them and, where more than the margins
     decides which label is predicted, what was decided.
     """
@@ -106,16 +114,16 @@ class PartlyLearnedError(RuntimeError):
     ----------
     n_learned
         The number of examples learned, which are the first ones.
-    met
+    found
         What was found of these before they were learned.
     predictions
         What was predicted of them, where that was asked for.
     """
 
-    def __init__(self, n_learned: int, met: Met, reason: Exception) -> None:
-        super().__init__(n_learned, met, reason)
+    def __init__(self, n_learned: int, found: Found, reason: Exception) -> None:
+        super().__init__(n_learned, found, reason)
         self.n_learned = n_learned
-        self.met = met
+        self.found = found
         self.predictions: Predictions | None = None
 
     def __str__(self) -> str:
@@ -278,7 +286,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             try:
                 return self._core.predictions_of(self._core.learn_rows(encoder, rows, y, w))
             except PartlyLearnedError as error:
-                error.predictions = self._core.predictions_of(error.met)
+                error.predictions = self._core.predictions_of(error.found)
                 raise
 
     def predictions(self, X: Any) -> Predictions:
@@ -457,7 +465,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         if self.max_features is not None:
             self._forget()
 
-    def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Met:
+    def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Found:
         """Learn, and say what was found of each example before."""
         labels, exchanged, targets = targets_many(self._labels, y)
         check_lengths("labels", len(targets), n_rows(rows))
@@ -466,7 +474,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         if exchanged:
             self._learner.negate()
         try:
-            met = self._learn_targets(encoder, rows, labels, targets, weights)
+            found = self._learn_targets(encoder, rows, labels, targets, weights)
         except PartlyLearnedError as error:
             learned = [labels.of_target(target) for target in targets[: error.n_learned].tolist()]
             labels, also_exchanged = self._labels.with_labels(learned)
@@ -481,11 +489,11 @@ class Classifier(Saveable, base.MiniBatchClassifier):
                 self._learner.negate()
             raise
         self._labels, self._class_weights.counts = labels, counts
-        return met
+        return found
 
-    def meet_rows(self, encoder: Encoder, rows: Any) -> Met:
+    def meet_rows(self, encoder: Encoder, rows: Any) -> Found:
         """What is found of each example."""
-        return Met(*self._learner.predict_learn_many(encoder, rows))
+        return Found(*self._learner.predict_learn_many(encoder, rows))
 
     def margin_of(self, encoder: Encoder, x: Any) -> Any:
         return self._learner.margin(encoder, x)
@@ -501,21 +509,21 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         columns = self._columns()
         return margin if columns is None else {of: float(margin[column]) for of, column in columns.items()}
 
-    def predictions_of(self, met: Met) -> Predictions:
+    def predictions_of(self, found: Found) -> Predictions:
         labels, n_learned = self._labels, self._n_learned
         return Predictions(
-            met.margins,
-            lambda: labels.labels_many(met.margins if met.decided is None else met.decided),
-            lambda: labels.probabilities_many(met.margins, met.calibrated, n_learned),
+            found.margins,
+            lambda: labels.labels_many(found.margins if found.decided is None else found.decided),
+            lambda: labels.probabilities_many(found.margins, found.calibrated, n_learned),
         )
 
     # What an estimator may change.
 
     def _learn_targets(
         self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
-    ) -> Met:
+    ) -> Found:
         """Learn rows with the targets of these labels, which are taken over after."""
-        return Met(*self._learn_blocks(encoder, rows, targets, weights))
+        return Found(*self._learn_blocks(encoder, rows, targets, weights))
 
     def _learn_blocks(
         self, encoder: Encoder, rows: Any, targets: Floats, weights: Floats | None

@@ -18,7 +18,7 @@ from stream_pegasos.common.checks import (
 )
 from stream_pegasos.engine import Encoder, KernelLearner, kernel_learner
 from stream_pegasos.learners.class_weights import ClassWeight
-from stream_pegasos.learners.classifier import Classifier, Met
+from stream_pegasos.learners.classifier import Classifier, Found
 from stream_pegasos.learners.labels import Classes, Floats, Label, TwoClasses
 
 __all__ = ["KernelPegasosClassifier"]
@@ -177,7 +177,7 @@ class KernelPegasosClassifier(Classifier):
 
     def _learn_targets(
         self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
-    ) -> Met:
+    ) -> Found:
         if self.kernel in ("linear", "rbf", "cosine"):
             return super()._learn_targets(encoder, rows, labels, targets, weights)
         before, names = self._learner.get_state(), self._vocabulary.names

@@ -19,7 +19,7 @@ from stream_pegasos.common.checks import (
 )
 from stream_pegasos.engine import Encoder, PegasosLearner
 from stream_pegasos.features.frames import n_rows, some_rows
-from stream_pegasos.learners.classifier import Classifier, Met, Predictions
+from stream_pegasos.learners.classifier import Classifier, Found, Predictions
 from stream_pegasos.learners.labels import Classes, Floats, check_label, label_array, label_list, probabilities_of_only
 from stream_pegasos.learners.persistence import pack, unpack
 
@@ -163,7 +163,7 @@ class OrdinalPegasosClassifier(Classifier):
         check_number("w", w, 0.0, LARGEST_WEIGHT)
         self.learn_rows(encoder, [x], [y], w)
 
-    def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Met:
+    def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Found:
         labels = [check_integer_label(label) for label in label_list(y)]
         check_lengths("labels", len(labels), n_rows(rows))
         weights, _ = self._class_weights.weights_many(np.array(labels), int, w)
@@ -175,7 +175,7 @@ class OrdinalPegasosClassifier(Classifier):
         for begin, end in pairwise([*dict.fromkeys([0, *starts]), len(labels)]):
             piece = (labels[begin:end], None if weights is None else weights[begin:end])
             blocks += self._learn_piece(encoder, some_rows(rows, begin, end), *piece)
-        return self._met(blocks)
+        return self._found(blocks)
 
     def _learn_piece(self, encoder: Encoder, rows: Any, labels: list[int], weights: Floats | None) -> list[Piece]:
         """Rows of which the first alone may have a new label."""
@@ -208,7 +208,7 @@ class OrdinalPegasosClassifier(Classifier):
         block.predicted.append(self._likeliest(self._counts(pattern)))
         block.probabilities.append(shares(self._counts(pattern)))
 
-    def _met(self, blocks: list[Piece]) -> Met:
+    def _found(self, blocks: list[Piece]) -> Found:
         """The blocks as one, with a column for each of the classes and pairs that there are now."""
         n = sum(len(block.predicted) for block in blocks)
         margins, probabilities = np.full((n, len(self._pairs)), -np.inf), np.zeros((n, len(self.classes)))
@@ -222,7 +222,7 @@ class OrdinalPegasosClassifier(Classifier):
             columns = [self.classes.index(label) for label in block.classes]
             probabilities[these, columns] = np.array(block.probabilities).reshape(len(block.predicted), len(columns))
             done = these.stop
-        return Met(margins, probabilities, label_array([label for block in blocks for label in block.predicted]))
+        return Found(margins, probabilities, label_array([label for block in blocks for label in block.predicted]))
 
     def _add_label(self, label: int) -> None:
         """Make room for a label among its neighbours."""
@@ -243,8 +243,8 @@ class OrdinalPegasosClassifier(Classifier):
         self._learner.add_column()
         return self._learner.n_columns - 1
 
-    def meet_rows(self, encoder: Encoder, rows: Any) -> Met:
-        return self._met([self._block(self._learner.predict_learn_many(encoder, rows)[0])])
+    def meet_rows(self, encoder: Encoder, rows: Any) -> Found:
+        return self._found([self._block(self._learner.predict_learn_many(encoder, rows)[0])])
 
     def label_of(self, margin: Any) -> Any:
         return self._likeliest(self._counts(pattern_of(margin)))
@@ -254,13 +254,13 @@ class OrdinalPegasosClassifier(Classifier):
             return probabilities_of_only(self.classes[0], self._n_learned)
         return dict(zip(self.classes, shares(self._counts(pattern_of(margin))), strict=True))
 
-    def predictions_of(self, met: Met) -> Predictions:
+    def predictions_of(self, found: Found) -> Predictions:
         classes: tuple[Any, ...] = self.classes
-        probabilities = met.calibrated
+        probabilities = found.calibrated
         if len(classes) == 1:
             only = probabilities_of_only(classes[0], self._n_learned)
-            classes, probabilities = tuple(only), np.full((len(met.margins), 2), list(only.values()))
-        return Predictions(met.margins, lambda: met.decided, lambda: (classes, probabilities))  # type: ignore[arg-type,return-value]
+            classes, probabilities = tuple(only), np.full((len(found.margins), 2), list(only.values()))
+        return Predictions(found.margins, lambda: found.decided, lambda: (classes, probabilities))  # type: ignore[arg-type,return-value]
 
     def _counts(self, pattern: Pattern) -> Counts:
         counts = self._patterns.get(pattern)

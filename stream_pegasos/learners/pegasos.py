@@ -98,7 +98,7 @@ class PegasosClassifier(Classifier):
     intercept : float
         What the intercept adds to the margin; with `multi_class` a dict of that for each label.
     n_iterations : int
-        t, the number of steps taken; with "ovr" by the class that came first.
+        t, the number of steps taken; with "ovr" the most that any class has.
     classes : tuple
         The negative and the positive label, each `None` as long as it is unknown; with `multi_class` the labels in the
         order in which they came.

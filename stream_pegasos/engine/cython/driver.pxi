@@ -22,6 +22,7 @@ cdef enum:  # what a rule may answer
     NO_MEMORY = -1
     NO_NUMBER = -2  # the kernel gives none
     RAISED = -3  # an exception of Python's
+    NO_CLASS = -4  # y is the number of none
 
 
 cdef int check_status(int status) except -1:
@@ -29,6 +30,8 @@ cdef int check_status(int status) except -1:
         raise MemoryError
     if status == NO_NUMBER:
         kernel.check_similarity(float("inf"))
+    if status == NO_CLASS:
+        raise IndexError("y is the number of no class")
     return 0
 
 
@@ -47,6 +50,8 @@ cdef class Learner:
     cdef bint _runs_python  # in the middle of learning
 
     def __cinit__(self, *_, **__):
+        if type(self) is Learner:
+            raise TypeError("a learner needs a rule")
         self._guard, self._hand = Guard(), Hand()
         self._slope = 1.0
 

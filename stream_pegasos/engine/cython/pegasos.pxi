@@ -290,6 +290,8 @@ cdef class PegasosLearner(Learner):
         cdef Steps* its
         cdef bint violated, ready = False, any_due = False
         cdef double sign
+        if not 0 <= y < (self._signs.shape[0] if self._reduction == PAIRS else self.weights.n_columns + 1):
+            return NO_CLASS
         if self._reduction != PAIRS:
             if y == self.weights.n_columns:
                 if self._add_column() < 0:
