@@ -968,7 +968,7 @@ def test_a_sender_beside_another_client_and_a_service_that_is_killed(serve, tmp_
         port = free.getsockname()[1]
     options = ["--port", port, "--checkpoint", checkpoint, "--checkpoint-every", 100, "--checkpoint-seconds", 1_000]
     served = serve(*options)
-    script = Path(__file__).parents[1] / "examples" / "send_stream.py"
+    script = Path(__file__).parents[2] / "examples" / "send_stream.py"
     command = [sys.executable, script, stream, "--url", served.url, "--batch", "7"]
     others, over = [{**message, "id": f"other:{i}"} for i, message in enumerate(MESSAGES)], threading.Event()
 
