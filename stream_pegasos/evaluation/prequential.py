@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stream_pegasos.evaluation.scores import Outcomes, PrequentialScore, ScoreRow
-from stream_pegasos.learners.classifier import PartlyLearnedError, Predictions
 from stream_pegasos.learners.labels import Label, PositiveLabelError
+from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
 
 __all__ = ["Evaluation", "ExampleError", "PredictedBlock", "Prediction", "evaluate"]
 

@@ -14,10 +14,11 @@ from stream_pegasos.common.checks import check_bool, check_max_features, check_n
 from stream_pegasos.engine import AdaptiveLearner, Encoder
 from stream_pegasos.features.frames import some_rows
 from stream_pegasos.learners.class_weights import ClassWeight
-from stream_pegasos.learners.classifier import Classifier, Found, PartlyLearnedError
+from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.decisions import Decision
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.labels import Classes, Floats, Label, TwoClasses
+from stream_pegasos.learners.predictions import Found, PartlyLearnedError
 
 __all__ = ["AdaptiveClassifier"]
 

@@ -18,8 +18,9 @@ from stream_pegasos.common.checks import (
 )
 from stream_pegasos.engine import Encoder, KernelLearner, kernel_learner
 from stream_pegasos.learners.class_weights import ClassWeight
-from stream_pegasos.learners.classifier import Classifier, Found
+from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.labels import Classes, Floats, Label, TwoClasses
+from stream_pegasos.learners.predictions import Found
 
 __all__ = ["KernelPegasosClassifier"]
 

@@ -19,9 +19,10 @@ from stream_pegasos.common.checks import (
 )
 from stream_pegasos.engine import Encoder, PegasosLearner
 from stream_pegasos.features.frames import n_rows, some_rows
-from stream_pegasos.learners.classifier import Classifier, Found, Predictions
+from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.labels import Classes, Floats, check_label, label_array, label_list, probabilities_of_only
 from stream_pegasos.learners.persistence import pack, unpack
+from stream_pegasos.learners.predictions import Found, Predictions
 
 __all__ = ["OrdinalPegasosClassifier"]
 

@@ -10,7 +10,7 @@ from stream_pegasos import (
     AdaptiveClassifier,
 )
 from stream_pegasos.evaluation.prequential import evaluate, learn, predict_learn
-from stream_pegasos.learners.classifier import PartlyLearnedError
+from stream_pegasos.learners.predictions import PartlyLearnedError
 
 # --- drift ------------------------------------------------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ from sklearn.metrics import roc_auc_score
 
 from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, TextClassifier, engine
 from stream_pegasos.evaluation.prequential import PredictedBlock, Prediction, evaluate, predict, predict_learn
-from stream_pegasos.learners.classifier import Predictions
 from stream_pegasos.learners.persistence import load_with_progress
+from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.operation import monitor as monitor_module
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.streams import synthetic

@@ -1,0 +1,104 @@
+"""What is predicted of several examples, and what it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from stream_pegasos.learners.labels import Floats, Label
+
+__all__ = ["Found", "PartlyLearnedError", "Predictions"]
+
+Said = tuple[tuple[Label | None, ...], Floats]
+
+
+class Predictions:
+    """What a model says of several examples; labels and probabilities are worked out when they are asked for.
+
+    Parameters
+    ----------
+    scores
+        As below.
+    find_labels, find_probabilities
+        What gives the labels; and the classes together with the probabilities.
+
+    Attributes
+    ----------
+    scores
+        What the decision on each rests on: with two classes its margin, above 0 for the second of them; with more a row
+        of margins, in the order of `classes` or, for ordered ones, of the pairs of neighbours.
+    labels
+        The label that is predicted for each, `None` where nothing is known yet.
+    classes
+        The labels that probabilities are given for, `None` for one that is yet to come.
+    probabilities
+        Those of each example, with a column a class.
+    """
+
+    def __init__(
+        self, scores: Floats, find_labels: Callable[[], NDArray[Any]], find_probabilities: Callable[[], Said]
+    ) -> None:
+        self.scores, self._find_labels, self._find_probabilities = scores, find_labels, find_probabilities
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __reduce__(self) -> Any:
+        return settled, (self.scores, self.labels, self._said)
+
+    @cached_property
+    def labels(self) -> NDArray[Any]:
+        return self._find_labels()
+
+    @cached_property
+    def _said(self) -> Said:
+        return self._find_probabilities()
+
+    @property
+    def classes(self) -> tuple[Label | None, ...]:
+        return self._said[0]
+
+    @property
+    def probabilities(self) -> Floats:
+        return self._said[1]
+
+
+def settled(scores: Floats, labels: NDArray[Any], said: Said) -> Predictions:
+    """Predictions of which all is worked out."""
+    return Predictions(scores, lambda: labels, lambda: said)
+
+
+class Found(NamedTuple):
+    """What was found of several examples: margins, what makes probabilities of them and, where more than the margins
+    decides which label is predicted, what was decided.
+    """
+
+    margins: Floats
+    calibrated: Floats
+    decided: NDArray[Any] | None = None
+
+
+class PartlyLearnedError(RuntimeError):
+    """Learning many examples failed in the middle, where a drift detector raised: those before are learned.
+
+    Attributes
+    ----------
+    n_learned
+        The number of examples learned, which are the first ones.
+    found
+        What was found of these before they were learned.
+    predictions
+        What was predicted of them, where that was asked for.
+    """
+
+    def __init__(self, n_learned: int, found: Found, reason: Exception) -> None:
+        super().__init__(n_learned, found, reason)
+        self.n_learned = n_learned
+        self.found = found
+        self.predictions: Predictions | None = None
+
+    def __str__(self) -> str:
+        return f"an example cannot be learned, though {self.n_learned} before it in the call are: {self.args[2]}"
