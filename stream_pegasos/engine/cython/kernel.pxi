@@ -259,14 +259,17 @@ cdef class KernelLearner(Learner):
 
     cdef int _append(self, Vector* x, double square, double beta) noexcept nogil:
         """Make x, whose memory is handed over, the last support vector."""
-        cdef Py_ssize_t n = self._n
+        cdef Py_ssize_t i, n = self._n
         if n == self._capacity and self._grow() < 0:
             discard(x)
             return NO_MEMORY
         self._vectors[n], self._betas[n], self._squares[n] = x[0], beta, square
         self._itself[n] = self._similarity(square, square, square)
         self._n = n + 1
-        return self._link(n)
+        for i in range(x.n):
+            if self._enter(x.hashes[i], n, x.values[i]) < 0:
+                return NO_MEMORY
+        return 0
 
     cdef int _grow(self) noexcept nogil:
         cdef Py_ssize_t capacity = self._capacity, needed = self._n + 1
@@ -380,15 +383,6 @@ cdef class KernelLearner(Learner):
         below = (1.0 - column) * self._losses[i + 1, j] + column * self._losses[i + 1, j + 1]
         return (1.0 - row) * above + row * below
 
-    cdef int _link(self, Py_ssize_t vector) noexcept nogil:
-        """Enter a support vector in the uses of its features."""
-        cdef const Vector* x = &self._vectors[vector]
-        cdef Py_ssize_t i
-        for i in range(x.n):
-            if self._enter(x.hashes[i], vector, x.values[i]) < 0:
-                return NO_MEMORY
-        return 0
-
     cdef int _enter(self, uint64_t h, Py_ssize_t vector, double value) noexcept nogil:
         cdef Py_ssize_t p = seek(&self._table, h)
         cdef Uses* uses
@@ -426,12 +420,6 @@ cdef class KernelLearner(Learner):
             free(uses)
             erase(&self._table, p)
 
-    cdef void _unlink(self, Py_ssize_t vector) noexcept nogil:
-        cdef const Vector* x = &self._vectors[vector]
-        cdef Py_ssize_t i
-        for i in range(x.n):
-            self._take_out(x.hashes[i], vector)
-
     cdef int _replace(self, Py_ssize_t vector, Vector* mixed) noexcept nogil:
         """Put another support vector, whose memory is handed over, in the place of one."""
         cdef Vector old = self._vectors[vector]
@@ -458,7 +446,8 @@ cdef class KernelLearner(Learner):
         """The last one takes the place."""
         cdef Py_ssize_t last = self._n - 1, j
         cdef Uses* uses
-        self._unlink(i)
+        for j in range(self._vectors[i].n):
+            self._take_out(self._vectors[i].hashes[j], i)
         discard(&self._vectors[i])
         self._n = last
         if i < last:

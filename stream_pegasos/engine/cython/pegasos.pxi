@@ -297,7 +297,7 @@ cdef class PegasosLearner(Learner):
                 if self._add_column() < 0:
                     return NO_MEMORY
                 self._margins[y] = self._current[y] = 0.0
-                self.weights._find_anew(e)
+                self.weights._find(e)
             self._calibrate_class(y)
         if self._reduction == CRAMMER_SINGER:
             return self._learn_jointly(e, y, weight)
@@ -431,7 +431,7 @@ cdef class PegasosLearner(Learner):
                 raise MemoryError
         if first and (self._project or self._steps.n_iterations == 0):
             self._back_into_ball(0)
-        self.weights._find_anew(e)
+        self.weights._find(e)
         self._score(e)
         self._margins[0] = predicted
 
@@ -483,7 +483,7 @@ cdef class PegasosLearner(Learner):
         for i in range(e.n):
             e.hashes[i], e.values[i] = self._buffered[i].hash, self._buffered[i].value
         self._buffer_size = 0
-        if self.weights._find_anew(e) < 0:
+        if self.weights._find(e) < 0:
             return NO_MEMORY
         # How many violated it is not always known: a state holds it only where it matters.
         return self._take_step(e if e.n or self._steps.n_violations else NULL, 1.0, k)

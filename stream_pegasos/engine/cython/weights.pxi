@@ -243,15 +243,6 @@ cdef class WeightDict:
         find_entries(&self._table, e, self._slots)
         return 0
 
-    cdef int _find_anew(self, const Row* e) noexcept nogil:
-        """The same where entries have moved, or where features stand in it more than once."""
-        cdef Py_ssize_t i
-        if reserve(<void**> &self._slots, &self._slots_capacity, e.n, sizeof(Py_ssize_t)) < 0:
-            return -1
-        for i in range(e.n):
-            self._slots[i] = seek(&self._table, e.hashes[i])
-        return 0
-
     cdef inline double _inner(self, const Row* e, Py_ssize_t word) noexcept nogil:
         cdef const Word* words = self._table.words + word
         cdef const Py_ssize_t* slots = self._slots
@@ -326,7 +317,7 @@ cdef class WeightDict:
                     if insert(table, self._slots[i], e.hashes[i]) < 0:
                         return -1
                     moved = True
-        return self._find_anew(e) if moved else 0
+        return self._find(e) if moved else 0
 
     cdef void _add_example_to(self, Py_ssize_t c, const Row* e, double step) noexcept nogil:
         """w_c ← w_c + step · x, for features of the x that was found that have entries."""
