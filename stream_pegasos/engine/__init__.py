@@ -12,24 +12,24 @@ import shlex
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stream_pegasos.engine import pure
 
 __all__ = [
     "NAME",
-    "AdaptiveLearner",
     "Encoder",
-    "KernelLearner",
     "Learner",
-    "PegasosLearner",
     "Rows",
     "Scanner",
     "Vocabulary",
     "WeightDict",
+    "in_use",
     "kernel_learner",
     "signs_of",
 ]
+
+L = TypeVar("L", bound=pure.Learner)
 
 NAME = os.environ.get("STREAM_PEGASOS_ENGINE", "")
 if NAME not in ("", "compiled", "pure"):
@@ -53,13 +53,11 @@ def cause_and_cure(error: ImportError) -> str:
     )
 
 
+chosen: Any = pure
 if TYPE_CHECKING:
     from stream_pegasos.engine.pure import (
-        AdaptiveLearner,
         Encoder,
-        KernelLearner,
         Learner,
-        PegasosLearner,
         Rows,
         Scanner,
         Vocabulary,
@@ -67,7 +65,6 @@ if TYPE_CHECKING:
         signs_of,
     )
 else:
-    chosen = pure
     if NAME != "pure":
         try:
             chosen = importlib.import_module("stream_pegasos.engine.compiled")
@@ -85,14 +82,22 @@ else:
         globals()[name] = getattr(chosen, name)
 
 
-def kernel_learner(l2: float, t0: float, kernel: Any, *others: Any) -> KernelLearner:
+def in_use(kind: type[L]) -> type[L]:
+    """A learner of the specification, as it is in the engine in use."""
+    found: type[L] = kind if chosen is pure else getattr(chosen, kind.__name__)
+    return found
+
+
+def kernel_learner(l2: float, t0: float, kernel: Any, *others: Any) -> pure.KernelLearner:
     """A learner with that kernel; one that is a function is called from Python."""
-    return (pure.KernelLearner if callable(kernel) else KernelLearner)(l2, t0, kernel, *others)
+    return (pure.KernelLearner if callable(kernel) else in_use(pure.KernelLearner))(l2, t0, kernel, *others)
 
 
 def restore(kind: str, arguments: tuple[Any, ...], state: dict[str, Any] | None, signs: Any = None) -> Any:
     """Make an engine object anew, on the engine in use, whichever it was pickled on."""
-    made = globals()[kind](*arguments)
+    made: Any = (
+        in_use(pure.Learner.kinds[kind])(*arguments) if kind in pure.Learner.kinds else globals()[kind](*arguments)
+    )
     if state is not None:
         made.set_state(state)
     if signs is not None:
@@ -100,9 +105,12 @@ def restore(kind: str, arguments: tuple[Any, ...], state: dict[str, Any] | None,
     return made
 
 
-copyreg.pickle(AdaptiveLearner, lambda it: (restore, ("AdaptiveLearner", it.arguments, it.get_state())))
-copyreg.pickle(PegasosLearner, lambda it: (restore, ("PegasosLearner", it.arguments, it.get_state(), it.signs)))
-for kind in {KernelLearner, pure.KernelLearner}:
+for kind in map(in_use, pure.Learner.kinds.values()):
+    copyreg.pickle(
+        kind,
+        lambda it: (restore, (type(it).__name__, it.arguments, it.get_state(), getattr(it, "signs", None))),
+    )
+for kind in {in_use(pure.KernelLearner), pure.KernelLearner}:
     copyreg.pickle(kind, lambda it: (restore, ("kernel_learner", it.arguments, it.get_state())))
 copyreg.pickle(Scanner, lambda it: (restore, ("Scanner", it.arguments, None)))
 copyreg.pickle(Vocabulary, lambda it: (restore, ("Vocabulary", (it.names,), None)))

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.common.checks import check_bool, check_max_features, check_number, check_one_of
-from stream_pegasos.engine import AdaptiveLearner, Encoder
+from stream_pegasos.engine import Encoder, in_use
+from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.features.frames import some_rows
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
@@ -211,7 +212,7 @@ class AdaptiveClassifier(Classifier):
         self.drift_detector = drift_detector
         self.max_features = check_max_features(max_features)
         self._watched = self._decision.control is not None or drift_detector is not None
-        learner = AdaptiveLearner(
+        learner = in_use(AdaptiveLearner)(
             float(learning_rate),
             loss == "hinge",
             math.inf if margin is None else float(margin),

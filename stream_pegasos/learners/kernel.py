@@ -16,7 +16,8 @@ from stream_pegasos.common.checks import (
     check_number,
     check_one_of,
 )
-from stream_pegasos.engine import Encoder, KernelLearner, kernel_learner
+from stream_pegasos.engine import Encoder, kernel_learner
+from stream_pegasos.engine.pure import KernelLearner
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.labels import Classes, Floats, Label, TwoClasses

@@ -17,7 +17,8 @@ from stream_pegasos.common.checks import (
     check_number,
     check_step_parameters,
 )
-from stream_pegasos.engine import Encoder, PegasosLearner
+from stream_pegasos.engine import Encoder, in_use
+from stream_pegasos.engine.pure import PegasosLearner
 from stream_pegasos.features.frames import n_rows, some_rows
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.labels import Classes, Floats, check_label, label_array, label_list, probabilities_of_only
@@ -131,7 +132,7 @@ class OrdinalPegasosClassifier(Classifier):
         self.project = project
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
-        learner = PegasosLearner(
+        learner = in_use(PegasosLearner)(
             float(l2),
             int(batch_size),
             float(t0),

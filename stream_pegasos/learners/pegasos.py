@@ -16,7 +16,8 @@ from stream_pegasos.common.checks import (
     check_one_of,
     check_step_parameters,
 )
-from stream_pegasos.engine import PegasosLearner
+from stream_pegasos.engine import in_use
+from stream_pegasos.engine.pure import PegasosLearner
 from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
@@ -208,7 +209,7 @@ class PegasosClassifier(Classifier):
         self.max_features = check_max_features(max_features)
         self.multi_class = multi_class
         self._first_weights = None if initializer is None else FirstWeights(initializer)
-        learner = PegasosLearner(
+        learner = in_use(PegasosLearner)(
             float(l2),
             int(batch_size),
             float(t0),

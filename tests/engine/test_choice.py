@@ -57,7 +57,8 @@ def test_copies_are_equal_and_independent(duplicate):
 
 
 def test_the_engine_is_chosen_by_the_environment():
-    code = "import json, stream_pegasos.engine as e; print(json.dumps([e.NAME, e.PegasosLearner.__module__]))"
+    kind = "e.in_use(e.pure.PegasosLearner)"
+    code = f"import json, stream_pegasos.engine as e; print(json.dumps([e.NAME, {kind}.__module__]))"
     assert run(code, STREAM_PEGASOS_ENGINE="pure") == ["pure", "stream_pegasos.engine.pure.pegasos"]
     if compiled_engine is not None:
         assert run(code, STREAM_PEGASOS_ENGINE="") == ["compiled", "stream_pegasos.engine.compiled"]

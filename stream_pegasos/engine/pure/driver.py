@@ -97,10 +97,14 @@ class Learner:
     or for what else `reduction` says.
     """
 
+    kinds: ClassVar[dict[str, type[Learner]]] = {}  # all learners, by name
     meets_unknown: ClassVar[bool] = False  # whether features never learned count, so that names are to be told apart
     declaration: Declaration
     max_features: int  # 0 for no limit
     several = False  # columns, rather than one
+
+    def __init_subclass__(cls) -> None:
+        Learner.kinds[cls.__name__] = cls
 
     def __init__(self) -> None:
         self.calibration = Calibration()
