@@ -1,0 +1,97 @@
+"""Lines that are passed over, counted and told of."""
+
+import json
+import os
+
+from commands import line_of, metrics, process, stream, write_jsonl
+
+from stream_pegasos import TextClassifier, load
+
+
+def test_bad_lines_are_reported_counted_and_skipped(main, here):
+    with open("bad.jsonl", "w") as file:
+        for i, (text, label) in enumerate(stream):
+            file.write(json.dumps({"text": text, "label": label}) + "\n" + "oops\n" * (i < 12))
+    code, out, err = main("evaluate", "bad.jsonl")
+    assert code == 0
+    assert "600 messages" in out
+    assert "12 bad lines" in out.splitlines()[0]
+    assert metrics(out) == metrics(main("evaluate", "mail.jsonl")[1])
+    lines = err.splitlines()
+    assert len(lines) == 11
+    assert lines[0].startswith("stream-pegasos: line 2 skipped: not JSON")
+    assert lines[9].startswith("stream-pegasos: line 20 skipped: not JSON")
+    assert lines[10] == "stream-pegasos: 2 more bad lines skipped"
+    assert main("evaluate", "bad.jsonl", "--strict")[:2][0] == 1
+    assert main("train", "bad.jsonl", "--strict", "--save", "m")[0] == 1
+    assert main("predict", "m", "bad.jsonl", "--strict")[0] == 1
+    assert main("evaluate", "mail.jsonl", "--strict")[0] == 0
+
+
+def test_a_stream_without_a_good_line_gets_a_hint(main):
+    TextClassifier().save("new")
+    for arguments in (["evaluate"], ["train", "--save", "m"]):
+        code, out, err = main(arguments[0], "mail.jsonl", "--label-field", "class", *arguments[1:])
+        assert (code, out) == (1, "")
+        assert "no label in the field 'class'" in err.splitlines()[0]
+        assert "--label-field" in err.splitlines()[-1]
+    code, out, err = main("predict", "new", "mail.jsonl", "--text-field", "body")
+    assert (code, out) == (1, "") and "--text-field" in err.splitlines()[-1]
+    assert not os.path.exists("m")
+
+
+def test_third_label(main):
+    """An odd label is passed over, and costs nothing of what came before or comes after."""
+    write_jsonl("three.jsonl", [*stream, ("a", "eggs"), ("b", "ham")])
+    write_jsonl("two.jsonl", [*stream, ("b", "ham")])
+    for arguments in (["evaluate"], ["evaluate", "--delay", 3], ["train"]):
+        assert main(arguments[0], "two.jsonl", *arguments[1:], "--save", "expected")[0] == 0
+        for strict in (0, 1):
+            code, out, err = main(arguments[0], "three.jsonl", *arguments[1:], "--save", "m", *["--strict"] * strict)
+            assert code == strict and "1 bad line" in out and "601 messages" in out
+            (line,) = err.splitlines()
+            assert "line 601 skipped: " in line
+            assert "'eggs'" in line
+            assert "multi_class" in line
+            assert (load("m").weights, load("m").n_iterations) == (load("expected").weights, 601)
+
+
+def test_run_passes_over_a_third_label(here):
+    first, last = (b"".join(line_of(text, label) for text, label in part) for part in (stream[:30], stream[30:50]))
+    done = process("run", "--save", "m", "--strict", input=first + line_of("x", "eggs") + last)
+    assert done.returncode == 1
+    assert "line 31 skipped: label 'eggs'" in done.stderr.decode()
+    assert len(done.stdout.splitlines()) == 51
+    reference = TextClassifier()
+    reference.learn_many(*zip(*stream[:50], strict=True))
+    assert load("m").weights == reference.weights
+
+
+def test_values_that_the_model_refuses_cost_their_line_alone(main, here):
+    lines = ["1 a:1", "-1 b:1", "-1 b:1e300", "1 a:2", "1 a:1e300", "-1 b:2"]
+    (here / "v.vw").write_text("".join(f"{label} | {x}\n" for label, x in map(str.split, lines)))
+    good = [line for line in lines if "e300" not in line]
+    (here / "good.vw").write_text("".join(f"{label} | {x}\n" for label, x in map(str.split, good)))
+    assert main("train", "good.vw", "--save", "expected")[0] == 0
+    for arguments in (["evaluate"], ["evaluate", "--delay", 2], ["train"]):
+        code, out, err = main(arguments[0], "v.vw", *arguments[1:], "--save", "m")
+        assert code == 0 and "4 messages" in out and "2 bad lines" in out
+        assert [line.split()[1:3] for line in err.splitlines()] == [["line", "3"], ["line", "5"]]
+        assert load("m").weights == load("expected").weights
+    code, out, err = main("predict", "m", "v.vw")
+    assert code == 0 and len(out.splitlines()) == 4 and "line 3 skipped" in err
+    done = process("run", "v.vw", "--no-follow", "--checkpoint", "live")
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 6 and done.stdout.splitlines()[2] == b"\t0.500000"
+    assert load("live").weights == load("expected").weights
+
+
+def test_run_tells_of_ever_more_bad_lines(here, main):
+    (here / "bad.jsonl").write_text("no JSON\n" * 1_234)
+    _, _, err = main("run", "bad.jsonl", "--no-follow")
+    lines = err.splitlines()
+    assert [line.split(": ")[1] for line in lines[9:13]] == [
+        "line 10 skipped",
+        "100 lines skipped, the newest of them line 100",
+        "1,000 lines skipped, the newest of them line 1000",
+        "1,224 more bad lines skipped",
+    ]

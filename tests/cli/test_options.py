@@ -1,0 +1,143 @@
+"""Options of the command, its mistakes in use and its help."""
+
+import dataclasses
+import inspect
+import re
+import subprocess
+import sys
+
+import pytest
+from commands import environment
+
+from stream_pegasos import PegasosClassifier, TextClassifier, cli, load
+from stream_pegasos.cli.options import ModelOptions, with_options
+
+
+def test_what_is_not_given_is_left_to_the_model(main):
+    assert main("train", "mail.jsonl", "--save", "m", "--analyzer", "char", "--ngrams", 3)[0] == 0
+    default = TextClassifier()
+    expected = {**default.features._get_params(), "analyzer": "char", "ngram_range": (3, 3)}
+    expected |= {"prefix_length": 0, "boundaries": False}  # which are for words only
+    assert load("m").features._get_params() == expected
+    assert load("m").classifier._get_params() == default.classifier._get_params()
+
+
+def test_options_of_one_classifier_are_not_for_the_other(main):
+    assert main("train", "mail.jsonl", "--save", "m", "--t0", 100)[0] == 0
+    assert isinstance(load("m").classifier, PegasosClassifier)
+    for arguments, flag in (
+        (("--classifier", "adaptive", "--t0", 1), "--t0"),
+        (("--classifier", "pegasos", "--half-life", 9), "--half-life"),
+        (("--l2", 1e-3, "--learning-rate", 1), "--learning-rate"),
+        (("--classifier", "svm"), "--classifier"),
+        (("--drift-detector", "base"), "--drift-detector"),
+    ):
+        code, _, err = main("evaluate", "mail.jsonl", *arguments)
+        assert code == 2
+        assert flag in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["evaluate", "--l2", "-1"], "l2"),
+        (["evaluate", "--l2", "x"], "--l2"),
+        (["evaluate", "--ngrams", "one"], "--ngrams"),
+        (["evaluate", "--ngrams", "3,1"], "ngram_range"),
+        (["evaluate", "--format", "xml", "mail.jsonl"], "--format"),
+        (["evaluate", "--token-pattern", "("], "token_pattern"),
+        (["evaluate", "--delay", "-1"], "--delay"),
+        (["evaluate", "--text-field", "label", "mail.jsonl"], "--text-field"),
+        (["evaluate", "a.vw", "--binary"], "--binary"),
+        (["train", "mail.jsonl"], "--save"),
+        (["train", "mail.jsonl", "--save", "m", "--load", "m", "--l2", "1"], "--load"),
+        (["predict"], "MODEL"),
+        (["explain", "m", "--top", "0"], "--top"),
+        (["evaluate", "--nonsense"], "--nonsense"),
+        (["nonsense"], "nonsense"),
+    ],
+)
+def test_usage(main, arguments, word):
+    code, out, err = main(*arguments)
+    assert code == 2
+    assert out == ""
+    assert word in err
+    assert "Traceback" not in err
+
+
+def test_version(main):
+    code, out, _ = main("--version")
+    assert code == 0
+    assert out.startswith("stream-pegasos ")
+    assert out.split()[1][0].isdigit()
+
+
+COMMANDS = ["evaluate", "train", "predict", "run", "serve", "explain"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("columns", ["60", "80", "200"])
+def test_help_has_whole_names_and_every_default(main, name, columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
+    text = main(name, "--help")[1]
+    n_options = 0
+    for parameter in inspect.signature(with_options(getattr(cli, name))).parameters.values():
+        (option,) = parameter.annotation.__metadata__
+        if option.rich_help_panel is None:
+            continue  # an argument
+        n_options += 1
+        for whole in "/".join([option.default, *option.param_decls]).split("/"):
+            assert whole in text.split()
+        said = re.search(r" \[default: (.*)\]$", option.help)[1]
+        assert f"[default: {' '.join(said.split())}]" in " ".join(text.split())
+        if parameter.default not in (None, False, True, inspect.Parameter.empty):
+            assert said == str(parameter.default)
+    assert n_options > 5
+
+
+def test_defaults_of_the_model_in_the_help_are_those_of_the_model():
+    model = TextClassifier()
+    pegasos = PegasosClassifier()
+    for field in dataclasses.fields(ModelOptions):
+        (option,) = field.type.__metadata__
+        said = re.search(r" \[default: (.*)\]$", option.help)[1]
+        parts = [model.features, model.classifier, pegasos]
+        (value, *_) = [getattr(part, field.name) for part in parts if hasattr(part, field.name)] or [None]
+        if isinstance(value, bool):
+            on, _, off = option.default.partition("/")
+            assert said.startswith((on if value else off).removeprefix("--"))
+        elif isinstance(value, tuple):
+            assert said == ",".join(map(str, value))
+        elif isinstance(value, (int, float)):
+            assert float(said) == value
+        elif isinstance(value, str):
+            assert said == value
+        else:
+            assert value is None and said.split()[0] in ("no", "none", "off", "1,", "adaptive,")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_teaches(main, name):
+    code, out, err = main(name, "--help")
+    assert (code, err) == (0, "")
+    assert "Examples:" in out
+    assert f"stream-pegasos {name}" in out
+    assert name in main("--help")[1]
+
+
+def test_help_imports_nothing_heavy():
+    script = (
+        "import sys, atexit; atexit.register(lambda: print(*sys.modules)); import stream_pegasos.cli as c; c.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "--help"], env=environment, capture_output=True, text=True, check=True
+    )
+    imported = set(done.stdout.split())
+    assert "typer" in imported
+    assert not imported & {
+        "matplotlib",
+        "scipy.stats",
+        "scipy.sparse",
+        "sklearn",
+        "stream_pegasos.evaluation.prequential",
+    }
