@@ -1,0 +1,29 @@
+import pytest
+
+
+@pytest.fixture
+def client():
+    from serving import serving
+
+    from stream_pegasos import TextClassifier
+    from stream_pegasos.service import Service
+
+    with serving(Service(TextClassifier())) as client:
+        yield client
+
+
+@pytest.fixture
+def serve():
+    from serving import Served
+
+    started = []
+
+    def start(*options, **command):
+        started.append(Served(*options, **command))
+        return started[-1]
+
+    yield start
+    for served in started:
+        served.client.close()
+        served.process.kill()
+        served.process.communicate()

@@ -1,0 +1,137 @@
+"""Messages that come again are known by their ids."""
+
+import asyncio
+import json
+
+import pytest
+from serving import GOOD, MESSAGES, bits, learned, ok, refused, resumed, serving
+
+from stream_pegasos import TextClassifier
+from stream_pegasos.evaluation.prequential import predict
+from stream_pegasos.learners.persistence import load_with_progress
+from stream_pegasos.service import Service, create_app
+
+httpx = pytest.importorskip("httpx")
+
+
+def test_a_message_is_learned_once():
+    service = Service(TextClassifier())
+    alone = TextClassifier()
+    with serving(service) as client:
+        first = [{**message, "id": f"a:{i}"} for i, message in enumerate(MESSAGES[:60])]
+        again = [{**message, "id": f"a:{i}", "label": "ham"} for i, message in enumerate(MESSAGES[:90])]
+        for sent, new in ((first, range(60)), (again, range(60, 90)), (again, [])):
+            answers = ok(client.post("/learn", json=sent))
+            for i, (message, answer) in enumerate(zip(sent, answers, strict=True)):
+                (expected,) = predict(alone, [message["text"]])
+                assert answer == {**expected._asdict(), "id": f"a:{i}", "learned": i in new}
+                if i in new:
+                    alone.learn_one(message["text"], message["label"])
+        assert ok(client.post("/learn", json=first[7]))["learned"] is False
+        assert ok(client.get("/monitor"))["n"] == 90
+        assert ok(client.get("/learned")) == {"ids": [f"a:{i}" for i in range(90)]}
+    assert bits(service.model) == bits(alone)
+
+
+def test_which_ids_are_the_same(client):
+    ids = [1, "1", None, "a", 1, "", None, "", 2**70, 2**70, "\ud800", "\ud800", -1]
+    body = json.dumps([{**GOOD, **({} if id is None else {"id": id})} for id in ids])
+    answers = ok(client.post("/learn", content=body, headers={"content-type": "application/json"}))
+    assert [answer["learned"] for answer in answers] == [
+        id is None or id not in ids[:i] for i, id in enumerate(ids)
+    ]  # which holds no True
+    assert ok(client.get("/learned"))["ids"] == [1, "1", "a", "", 2**70, "\ud800", -1]
+    assert "learned" not in ok(client.post("/predict", json={"text": "x", "id": 1}))
+
+
+def test_the_newest_ids_are_remembered():
+    service = Service(TextClassifier(), id_window=5)
+    with serving(service) as client:
+        for i in range(12):
+            ok(client.post("/learn", json={**GOOD, "id": i}))
+        assert ok(client.get("/learned"))["ids"] == [7, 8, 9, 10, 11]
+        assert ok(client.post("/learn", json={**GOOD, "id": 7}))["learned"] is False
+        assert ok(client.post("/learn", json={**GOOD, "id": 6}))["learned"] is True
+        answers = ok(client.post("/learn", json=[{**GOOD, "id": i} for i in [*range(100, 110), 100]]))
+        assert [answer["learned"] for answer in answers] == [True] * 10 + [False]
+        ok(client.post("/learn", json={**GOOD, "id": "x" * 100_000}))  # so long that nothing else is remembered
+        assert ok(client.get("/learned"))["ids"] == ["x" * 100_000]
+        assert ok(client.post("/learn", json={**GOOD, "id": "x" * 100_000}))["learned"] is False
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, ValueError, MemoryError])
+def test_learning_that_fails_on_the_way(kind, monkeypatch, capsys):
+    """What was learned by then is known by its ids, and not learned again."""
+    service = Service(TextClassifier())
+    known = [{**message, "id": i} for i, message in enumerate(MESSAGES)]
+    learn = TextClassifier.predict_learn_many
+
+    def fail_on_the_way(model, x, y, w):
+        learn(model, x[:17], y[:17], w)
+        raise kind("the detector broke")
+
+    def fail(*_):
+        raise kind("the detector broke")
+
+    with serving(service, raise_server_exceptions=False) as client:
+        ok(client.post("/learn", json=known[:20]))
+        with monkeypatch.context() as patch:
+            patch.setattr(TextClassifier, "predict_learn_many", fail_on_the_way)
+            patch.setattr(TextClassifier, "learn_one", fail)
+            refused(client.post("/learn", json=known[20:50]), 500, "internal error")
+        assert "the detector broke" in capsys.readouterr().err
+        assert ok(client.get("/learned"))["ids"] == [*range(37)]
+        answers = ok(client.post("/learn", json=known[20:60]))
+        assert [answer["learned"] for answer in answers] == [i >= 37 for i in range(20, 60)]
+    assert service.model.n_iterations == 60
+
+
+def test_a_request_that_fails_leaves_the_ids_as_they_were(client):
+    ok(client.post("/learn", json=[{**GOOD, "id": 1}, {"text": "lunch", "label": "ham", "id": 2}]))
+    refused(client.post("/learn", json=[{**GOOD, "id": 3}, {**GOOD, "label": "eggs", "id": 4}]), 422, "eggs")
+    assert ok(client.get("/learned"))["ids"] == [1, 2]
+
+
+def test_ids_are_those_of_the_model_beside_them(tmp_path):
+    """Whenever a checkpoint is taken, also in the middle of a request."""
+    service = resumed(tmp_path / "model")
+    ids = [i if i % 2 else str(i) for i in range(300)]
+    large = [
+        {**message, "text": message["text"] + " x" * 1_000, "id": id} for message, id in zip(MESSAGES, ids, strict=True)
+    ]
+    app, snapshots = create_app(service), []
+
+    async def both():
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            learning = asyncio.create_task(client.post("/learn", json=large))
+            while not learning.done():
+                snapshots.append(service.snapshot())
+                await asyncio.sleep(0)
+            ok(await learning)
+
+    asyncio.run(both())
+    seen = set()
+    for i, snapshot in enumerate([snapshots[0], *snapshots[5:-1:3], service.snapshot()]):
+        snapshot.write(tmp_path / f"{i}")
+        model, progress = load_with_progress(tmp_path / f"{i}")
+        again = Service(model, progress=progress)
+        assert again.learned_ids() == ids[: model.n_iterations]
+        assert again.monitor.score.n == model.n_iterations
+        seen.add(model.n_iterations)
+    assert len(seen) > 3
+    with serving(again) as client:
+        assert not any(answer["learned"] for answer in ok(client.post("/learn", json=large)))
+
+
+def test_a_checkpoint_that_knows_no_ids(tmp_path):
+    service = Service(learned())
+    snapshot = service.snapshot()
+    assert snapshot.progress.pop("ids") == "[]"
+    snapshot.write(tmp_path / "model")
+    assert resumed(tmp_path / "model").learned_ids() == []
+
+
+@pytest.mark.parametrize("ids", [3, None, "", "[", "{}", "[1.5]", "[true]", "[null]", "[[1]]"])
+def test_ids_that_are_none(ids):
+    with pytest.raises(ValueError, match="no list of ids"):
+        Service(TextClassifier(), progress={"ids": ids})

@@ -1,0 +1,114 @@
+"""Limits on bodies, texts, batches, time and requests at a time."""
+
+import asyncio
+import socket
+import time
+from contextlib import ExitStack, suppress
+
+import pytest
+from serving import GOOD, ok, refused, serving, wait
+
+from stream_pegasos import TextClassifier
+from stream_pegasos.service import Limits, Service, create_app
+
+httpx = pytest.importorskip("httpx")
+
+
+def test_limits():
+    service = Service(TextClassifier(), limits=Limits(body=1_000, text=100, batch=5))
+    with serving(service) as client:
+        ok(client.post("/predict", json=[{"text": "x" * 100}] * 5))
+        refused(client.post("/predict", json=[{"text": "x"}] * 6), 413, "6 messages; a request may have 5")
+        refused(client.post("/learn", json=[GOOD, {**GOOD, "text": "x" * 101}]), 413, "message 1: a text of 101")
+        refused(client.post("/predict", json={"text": "x" * 1_000}), 413, "it may have 1,000 bytes")
+        in_parts = client.post(
+            "/learn", content=iter([b" " * 400] * 3), headers={"content-type": "application/json"}
+        )  # with no length told
+        refused(in_parts, 413, "too large")
+        assert ok(client.get("/monitor"))["n"] == 0
+
+
+def test_bodies_are_counted_until_they_are_answered():
+    service = Service(TextClassifier(), limits=Limits(body=1_000))
+    with serving(service) as client:
+        ok(client.post("/predict", json={"text": "x" * 900}))
+        refused(client.post("/predict", json={"text": 3}), 422, "text")
+        in_parts = client.post("/predict", content=iter([b" " * 400] * 3), headers={"content-type": "application/json"})
+        refused(in_parts, 413, "too large")
+        assert service.n_bytes_on_the_way == 0
+        service.n_bytes_on_the_way = 3_500
+        refused(client.post("/predict", json={"text": "x" * 900}), 503, "too many")
+        assert service.n_bytes_on_the_way == 3_500
+
+
+def test_a_body_that_does_not_come():
+    service = Service(TextClassifier(), limits=Limits(seconds=0.05))
+
+    sent = []
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/learn",
+        "query_string": b"",
+        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+    }
+
+    async def receive():
+        await asyncio.sleep(60)
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(create_app(service)(scope, receive, send))
+    assert sent[0]["status"] == 408
+
+
+def test_too_many_at_a_time(serve):
+    """Heads that do not come give way to others; requests at work keep their connections."""
+    served = serve("--max-concurrency", 3)
+    host, port = served.url.removeprefix("http://").split(":")
+    head = b"POST /learn HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 10\r\n"
+
+    def ask():
+        return httpx.get(f"{served.url}/healthz").status_code
+
+    connections = []
+    try:
+        for _ in range(4):
+            connections.append(socket.create_connection((host, int(port)), 20))
+            connections[-1].sendall(head)
+        assert connections[0].recv(1_000).startswith(b"HTTP/1.1 503")
+        assert ask() == 200
+        assert connections[1].recv(1_000).startswith(b"HTTP/1.1 503")
+        connections.append(socket.create_connection((host, int(port)), 20))
+        connections[-1].sendall(head)
+        for connection in connections[2:]:
+            connection.sendall(b"\r\n")
+        wait(lambda: ask() == 503)
+        for connection in connections[2:]:
+            connection.sendall(b" " * 10)
+            assert connection.recv(1_000).startswith(b"HTTP/1.1 422")
+        assert ask() == 200
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+def test_bodies_that_come_slowly_give_way(serve):
+    served = serve("--max-concurrency", 3)
+    host, port = served.url.removeprefix("http://").split(":")
+    head = b"POST /learn HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n"
+    with ExitStack() as stack:
+        slow = [stack.enter_context(socket.create_connection((host, int(port)), 20)) for _ in range(3)]
+        for connection in slow:
+            connection.sendall(head)
+
+        def ask():
+            for connection in slow:
+                with suppress(OSError):
+                    connection.sendall(b" ")
+            return httpx.get(f"{served.url}/healthz").status_code
+
+        start = time.monotonic()
+        wait(lambda: ask() == 200)
+        assert time.monotonic() - start < 10  # of the 30 seconds that a body may take

@@ -1,0 +1,97 @@
+"""The service in this process and in one of its own, messages for it, and what it answers."""
+
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from stream_pegasos import TextClassifier
+from stream_pegasos.operation.checkpoints import Checkpoints
+from stream_pegasos.streams import synthetic
+
+httpx = pytest.importorskip("httpx")
+pytest.importorskip("fastapi")
+pytest.importorskip("prometheus_client")
+testclient = pytest.importorskip("fastapi.testclient")
+
+from stream_pegasos.service import Service, create_app  # noqa: E402 which needs what may be missing
+
+STREAM = list(synthetic(n=300, seed=6))
+MESSAGES = [{"text": text, "label": label} for text, label in STREAM]
+GOOD = {"text": "free", "label": "spam"}
+COMMAND = [sys.executable, "-m", "stream_pegasos", "serve", "--port", "0"]
+
+
+@contextmanager
+def serving(service, **options):
+    with testclient.TestClient(create_app(service), **options) as client:
+        yield client
+
+
+def learned():
+    model = TextClassifier()
+    model.learn_many(*map(list, zip(*STREAM, strict=True)))
+    return model
+
+
+def bits(model):
+    snapshot = model.snapshot()
+    return {name: array.tobytes() for name, array in snapshot.arrays.items()}, snapshot.values
+
+
+def ok(response):
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def refused(response, status, word):
+    assert response.status_code == status, response.text
+    detail = response.json()["detail"]
+    assert word in detail
+    assert "Traceback" not in response.text
+    assert "\n" not in detail
+
+
+def wait(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not (result := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return result
+
+
+def resumed(path, **options):
+    checkpoints = Checkpoints(path, **options)
+    model, progress = checkpoints.resume() or (TextClassifier(), None)
+    return Service(model, checkpoints, progress)
+
+
+def figures(monitor):
+    return {
+        name: monitor[name] for name in ("n", "accuracy", "roc_auc", "log_loss", "curve", "confusion_matrix", "window")
+    }
+
+
+class Served:
+    """The command, on a port that it chooses."""
+
+    def __init__(self, *options, command=COMMAND):
+        self.process = subprocess.Popen([*command, *map(str, options)], stderr=subprocess.PIPE, text=True)
+        self.lines = []
+        for line in self.process.stderr:
+            self.lines.append(line)
+            if "listening on " in line:
+                break
+        else:
+            pytest.fail("".join(self.lines))
+        self.url = line.split()[-1].rstrip("/")
+        self.client = httpx.Client(base_url=self.url, timeout=30)
+
+    def end(self, number=signal.SIGTERM):
+        self.client.close()
+        self.process.send_signal(number)
+        self.lines += self.process.communicate(timeout=30)[1].splitlines()
+        return self.process.returncode
