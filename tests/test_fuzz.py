@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 from random import Random
 
+import fuzz_http
+import fuzz_readers
+import fuzz_scanner
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,20 +45,20 @@ def test_few_inputs(target, n):
 @given(texts=st.lists(any_text, min_size=1, max_size=8), seed=st.integers(0, 10**6))
 def test_any_texts(texts, seed):
     random = Random(seed)
-    bag, make = fuzz.bag_of(random), random.choice(fuzz.CLASSIFIERS)
-    fuzz.check_bag(bag, texts, len(texts))
+    bag, make = fuzz_scanner.bag_of(random), random.choice(fuzz_scanner.CLASSIFIERS)
+    fuzz_scanner.check_bag(bag, texts, len(texts))
     model, twin = (TextClassifier(bag, make(Random(seed))) for _ in range(2))
-    fuzz.check_learning(model, twin, texts, [i % 2 for i in range(len(texts))], [1.0] * len(texts))
+    fuzz_scanner.check_learning(model, twin, texts, [i % 2 for i in range(len(texts))], [1.0] * len(texts))
 
 
 @settings(deadline=None, max_examples=300)
 @given(
-    data=st.binary() | st.lists(st.sampled_from(fuzz.STREAM_TOKENS)).map(b"".join),
+    data=st.binary() | st.lists(st.sampled_from(fuzz_readers.STREAM_TOKENS)).map(b"".join),
     format=st.sampled_from(FORMATS),
     unlabelled=st.booleans(),
 )
 def test_any_bytes_as_a_stream(data, format, unlabelled):
-    fuzz.check_stream(data, format, unlabelled)
+    fuzz_readers.check_stream(data, format, unlabelled)
 
 
 def test_a_failure_is_told_with_its_input(monkeypatch, capsys):
@@ -64,8 +67,8 @@ def test_a_failure_is_told_with_its_input(monkeypatch, capsys):
             at(i)
             assert b"7" not in data
 
-    monkeypatch.setattr(fuzz.ReadersTarget, "check", check)
-    target = fuzz.ReadersTarget()
+    monkeypatch.setattr(fuzz_readers.ReadersTarget, "check", check)
+    target = fuzz_readers.ReadersTarget()
     told = []
     fuzz.try_blocks(target, "readers", 0, range(3, 5), told.append, [0, 0])
     assert [number for number, _, _ in told] == [3, 4]
@@ -90,7 +93,7 @@ def test_a_failure_is_told_with_its_input(monkeypatch, capsys):
 def test_requests_that_once_failed(path, headers, end, status, capsys):
     service = pytest.importorskip("stream_pegasos.service", exc_type=ImportError)
     app = service.create_app(service.Service(TextClassifier()))
-    one = ("POST", path, b"", [fuzz.HEADERS[0], *headers], [b'{"text": "x",', b' "label": 1}'], end)
-    answered, _, body = asyncio.run(fuzz.answer_to(app, one))
+    one = ("POST", path, b"", [fuzz_http.HEADERS[0], *headers], [b'{"text": "x",', b' "label": 1}'], end)
+    answered, _, body = asyncio.run(fuzz_http.answer_to(app, one))
     assert answered == status and b"internal" not in body
     assert capsys.readouterr().err == ""
