@@ -9,6 +9,7 @@ import pytest
 import stream_pegasos
 
 PACKAGE = Path(stream_pegasos.__file__).parent
+TESTS = Path(__file__).parent
 # The package itself, "", is its public face, which only those on top need.
 FLOORS = ("common", "engine", "features", "learners", "streams", "evaluation", "operation", "", "service", "cli")
 OF_RIVER = {"_more_tags", "_multiclass", "_unit_test_skips"}  # its protocol, for River to read
@@ -101,7 +102,10 @@ def test_private_names_stay_in_their_module(module):
 SUFFIXES = (".py", ".pyx", ".pxi", ".css", ".js")
 
 
-def test_files_are_short_enough_to_be_read():
-    lengths = {path: path.read_text("utf-8").count("\n") for path in PACKAGE.rglob("*") if path.suffix in SUFFIXES}
-    assert len(lengths) > 60
-    assert not {path.name: length for path, length in lengths.items() if length > LONGEST}
+@pytest.mark.parametrize(
+    "folder, suffixes, least", [(PACKAGE, SUFFIXES, 60), (TESTS, (".py",), 90)], ids=["package", "tests"]
+)
+def test_files_are_short_enough_to_be_read(folder, suffixes, least):
+    lengths = {path: path.read_text("utf-8").count("\n") for path in folder.rglob("*") if path.suffix in suffixes}
+    assert len(lengths) > least
+    assert not {str(path.relative_to(folder)): length for path, length in lengths.items() if length > LONGEST}
