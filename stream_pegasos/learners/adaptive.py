@@ -211,7 +211,6 @@ class AdaptiveClassifier(Classifier):
         self.max_false_positive_rate = max_false_positive_rate
         self.drift_detector = drift_detector
         self.max_features = check_max_features(max_features)
-        self._watched = self._decision.control is not None or drift_detector is not None
         learner = in_use(AdaptiveLearner)(
             float(learning_rate),
             loss == "hinge",
@@ -222,14 +221,16 @@ class AdaptiveClassifier(Classifier):
             max_features or 0,
         )
         limited = self._decision.control is not None
-        self._set_up(learner, TwoClasses(pos_label, limited or threshold != 0.5, limited=limited), class_weight)
+        labels = TwoClasses(pos_label, limited or threshold != 0.5, limited=limited)
+        watched = limited or drift_detector is not None
+        self._set_up(learner, labels, class_weight, watched, self._decision.is_by_margin)
 
     @property
     def n_drifts(self) -> int:  # type: ignore[override]
         return self._drift.n_drifts
 
     def label_of(self, margin: Any) -> Any:
-        if self._decision.is_by_margin:
+        if self._by_margin:
             return self._labels.label(margin)
         return self._labels.label(self._decision.allows(margin, self._learner.probability(margin)))
 

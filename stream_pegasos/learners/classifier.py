@@ -62,7 +62,6 @@ class Classifier(Saveable, base.MiniBatchClassifier):
     _labels: TwoClasses | Classes
     _class_weights: ClassWeights
     _linear = True  # whether values of one column that comes twice count as their sum does
-    _watched = False  # whether something is to see each prediction before its example is learned
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         model = super().__new__(cls)
@@ -74,12 +73,23 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         with self.lock:
             return copy.deepcopy(self.__dict__)
 
-    def _set_up(self, learner: Learner, labels: TwoClasses | Classes, class_weight: ClassWeight = None) -> None:
+    def _set_up(
+        self,
+        learner: Learner,
+        labels: TwoClasses | Classes,
+        class_weight: ClassWeight = None,
+        watched: bool = False,
+        by_margin: bool = True,
+    ) -> None:
+        """`watched` if something is to see each prediction before its example is learned; `by_margin` if the margin
+        alone decides which label is predicted.
+        """
         self._learner, self._labels, self._class_weights = learner, labels, ClassWeights(class_weight)
         self._vocabulary = Vocabulary()
         # Whether an example may go straight to the learner, and with a weight of its own.
-        self._straight = class_weight is None and self.max_features is None and not self._watched
-        self._straight_with_weight = self._class_weights.is_fixed and not self._watched
+        self._straight = class_weight is None and self.max_features is None and not watched
+        self._straight_with_weight = self._class_weights.is_fixed and not watched
+        self._by_margin = by_margin
 
     # One example at a time.
 
@@ -123,7 +133,8 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             The features, as for `learn_one`; those never learned count nothing.
         """
         with self.lock:
-            return self.label_of(self._learner.margin(self._vocabulary, x))
+            margin = self._learner.margin(self._vocabulary, x)
+            return self._labels.label(margin) if self._by_margin else self.label_of(margin)
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:  # type: ignore[override]
         """The probability of each label; the label that `predict_one` gives has the largest one, unless a threshold or

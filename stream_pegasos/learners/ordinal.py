@@ -110,7 +110,6 @@ class OrdinalPegasosClassifier(Classifier):
     capabilities = frozenset(["weights", "several classes"])
     _learner: PegasosLearner
     _labels: Classes
-    _watched = True  # by the counts of patterns
 
     @property
     def classes(self) -> tuple[int, ...]:
@@ -140,7 +139,7 @@ class OrdinalPegasosClassifier(Classifier):
             float(intercept_scaling) if fit_intercept else 0.0,
             reduction="pairs",
         )
-        self._set_up(learner, Classes())
+        self._set_up(learner, Classes(), watched=True, by_margin=False)  # by the counts of patterns, which decide
         self._frequencies: Counts = []
         self._patterns: dict[Pattern, Counts] = {}
         self._arrange({}, [])

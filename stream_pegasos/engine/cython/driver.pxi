@@ -25,7 +25,11 @@ cdef enum:  # what a rule may answer
     NO_CLASS = -4  # y is the number of none
 
 
-cdef int check_status(int status) except -1:
+cdef inline int check_status(int status) except -1:
+    return 0 if status >= 0 else raise_for(status)
+
+
+cdef int raise_for(int status) except -1:
     if status == NO_MEMORY:
         raise MemoryError
     if status == NO_NUMBER:

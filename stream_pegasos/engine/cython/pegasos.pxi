@@ -357,8 +357,9 @@ cdef class PegasosLearner(Learner):
 
     cdef int _take_step(self, Row* e, double coefficient, Py_ssize_t k) noexcept nogil:
         """w ← (1 − ηλ) w + (η/k) · coefficient · x, and the projection, of the only column for an x that was found."""
-        if not self._begin_step(0, e != NULL):
+        if e == NULL and self._only_violations:
             return 0
+        self._shrink(0)
         coefficient /= self._inverse_rate(0) * k * self.weights._columns.scale
         if e != NULL and self.weights._add_example(e, coefficient) < 0:
             return NO_MEMORY
@@ -368,14 +369,17 @@ cdef class PegasosLearner(Learner):
     cdef inline bint _begin_step(self, Py_ssize_t c, bint violated) noexcept nogil:
         """w_c ← (1 − ηλ) w_c, unless the batch is no step."""
         cdef Steps* its = &self._steps[c]
-        cdef double n
         its.batch_size, its.n_buffered, its.n_violations = its.n_buffered, 0, 0
         its.due = violated or not self._only_violations
         if its.due:
-            its.n_iterations += 1
-            n = its.n_iterations + self._t0
-            self._scale(c, (n - 1.0) / n)
+            self._shrink(c)
         return its.due
+
+    cdef inline void _shrink(self, Py_ssize_t c) noexcept nogil:
+        cdef double n
+        self._steps[c].n_iterations += 1
+        n = self._steps[c].n_iterations + self._t0
+        self._scale(c, (n - 1.0) / n)
 
     cdef inline double _inverse_rate(self, Py_ssize_t c) noexcept nogil:
         """1/η, that is λ(t + t0)."""
@@ -477,6 +481,7 @@ cdef class PegasosLearner(Learner):
         """The step of the only column, with what is buffered as one example."""
         cdef Row* e = &self._hand.example
         cdef Py_ssize_t i, k = self._steps.n_buffered
+        cdef bint violated = self._buffer_size > 0 or self._steps.n_violations > 0  # of which not every state tells
         if reserve_example(&e.hashes, &e.values, &self._hand._capacity, self._buffer_size) < 0:
             return NO_MEMORY
         e.n, e.factor = self._buffer_size, 1.0
@@ -485,8 +490,8 @@ cdef class PegasosLearner(Learner):
         self._buffer_size = 0
         if self.weights._find(e) < 0:
             return NO_MEMORY
-        # How many violated it is not always known: a state holds it only where it matters.
-        return self._take_step(e if e.n or self._steps.n_violations else NULL, 1.0, k)
+        self._steps.n_buffered = self._steps.n_violations = 0
+        return self._take_step(e if violated else NULL, 1.0, k)
 
     cdef int _empty_buffer(self) noexcept nogil:
         """Add what it holds for the columns that are due, and keep the rest."""
