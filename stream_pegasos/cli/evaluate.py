@@ -78,7 +78,7 @@ def evaluate(
         with progress_bar(source) as progress:
             evaluation = evaluate_model(
                 learner,
-                interrupt.guard(source),
+                interrupt.until_signal(source),
                 delay=delay,
                 on_row=lambda row: progress(
                     row.n, f"accuracy {row.accuracy:.4f}, newest 1,000 {row.window_accuracy:.4f}"

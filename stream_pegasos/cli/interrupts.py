@@ -46,7 +46,7 @@ class Interrupt:
         finally:
             self._waiting = False
 
-    def guard(self, examples: "Iterable[Example]") -> "Iterator[Example]":
+    def until_signal(self, examples: "Iterable[Example]") -> "Iterator[Example]":
         """The examples, until a signal comes."""
         iterator = iter(examples)
         while (example := self.wait(next, iterator, None)) is not None:

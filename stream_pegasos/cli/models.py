@@ -98,7 +98,7 @@ def _resumed(
     _check_model(model, checkpoint, source)
     if options != ModelOptions() and _made_with(new_model(options, source)) != _made_with(model):
         raise Failure(f"{checkpoint} was begun with other options of the model; keep to them, or name another file")
-    note(f"resuming with {model.n_iterations:,} messages learned")
+    note(f"resuming with {model.n_learned:,} messages learned")
     return model, progress
 
 

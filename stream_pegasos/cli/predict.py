@@ -38,7 +38,7 @@ def predict(
     n = 0
     with Interrupt() as interrupt:
         try:
-            for chunk in chunks(interrupt.guard(source)):
+            for chunk in chunks(interrupt.until_signal(source)):
                 n += interrupt.wait(_print_answers, learner, chunk, source)
         except KeyboardInterrupt:
             note(f"interrupted after {n:,} messages, {bad_lines(source)}")

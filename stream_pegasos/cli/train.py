@@ -45,7 +45,7 @@ def train(
     n, start = 0, perf_counter()
     with Interrupt() as interrupt:
         with progress_bar(source) as progress, suppress(KeyboardInterrupt):
-            for chunk in chunks(interrupt.guard(source)):
+            for chunk in chunks(interrupt.until_signal(source)):
                 n += learn(learner, chunk, source.refuse)
                 progress(n, "")
         seconds = perf_counter() - start

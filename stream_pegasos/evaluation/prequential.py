@@ -104,7 +104,7 @@ class Evaluation:
     score
         The scores over the whole stream.
     curve
-        The scores at up to 200 evenly spaced checkpoints and at the end.
+        The scores at up to 200 evenly spaced points and at the end.
     seconds
         How long it took.
     interrupted
@@ -336,12 +336,13 @@ def _predict_learn(model: Any, chunk: list[Labelled]) -> Iterator[PredictedBlock
         done += 1
     if done == len(chunk):
         return
-    classes, (X, y, w) = model.classes, _columns(chunk[done:])
+    X, y, w = _columns(chunk[done:])
     try:
-        yield PredictedBlock(model.predict_learn_many(X, y, w), classes, y)
+        # Classes that came in the middle were predicted from then on.
+        yield PredictedBlock(model.predict_learn_many(X, y, w), model.classes, y)
     except PartlyLearnedError as error:
         assert error.predictions is not None
-        yield PredictedBlock(error.predictions, classes, y[: error.n_learned])
+        yield PredictedBlock(error.predictions, model.classes, y[: error.n_learned])
         if not isinstance(error.__cause__, REFUSALS):
             raise
         raise ExampleError(str(error.__cause__), chunk[done + error.n_learned]) from error

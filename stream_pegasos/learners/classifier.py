@@ -48,7 +48,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
     ----------
     capabilities
         What the model can do, by name: "texts" (examples are texts), "weights" (features have weights), "explain"
-        (`explain_one`), "several classes" (more than two).
+        (`contributions`; of a text `explain_one`), "several classes" (more than two).
     lock
         Whoever holds it finds the model between two steps.
     """
@@ -193,7 +193,8 @@ class Classifier(Saveable, base.MiniBatchClassifier):
     def predict_learn_many(self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> Predictions:
         """Prequential evaluation in one call: what is predicted of each example before it is learned.
 
-        Classes are those known afterwards; scores of those that were yet to come are −inf.
+        Classes are those known afterwards; scores of those that were yet to come are −inf. While only one label is
+        known its probability counts all examples of the call.
 
         Parameters
         ----------
@@ -286,6 +287,11 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         return self._core._learner.n_iterations
 
     @property
+    def n_learned(self) -> int:
+        """How many examples were learned, or nearly; exact where every example is a step."""
+        return self._learner.n_iterations
+
+    @property
     def n_features(self) -> int:
         """The number of features that are known; with a kernel that of the support vectors."""
         return len(self._core._learner)
@@ -314,14 +320,18 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             values, columns = core._learner.intercept.tolist(), core._columns()
         return values[0] if columns is None else {of: values[column] + 0.0 for of, column in columns.items()}  # no −0
 
-    def weights_of(self, columns: NDArray[np.int64]) -> Floats:
-        """What hashed features weigh, with a row each; 0 for those that are not known."""
+    def weights_of(self, keys: NDArray[np.int64]) -> Floats:
+        """What features weigh that are ints, as hashed ones are: a row each, with a column for each class or, with two
+        classes, for the margin; 0 for those that are not known.
+        """
+        core = self._core_with("weights")
         with self.lock:
-            return self._core._learner.weights_of(columns)
+            weights, columns = core._learner.weights_of(keys), core._columns()
+        return weights if columns is None else weights[:, list(columns.values())]
 
     def contributions(self, encoder: Encoder, x: Any) -> dict[int, float]:
         """What each feature of an example adds to the margin, by its key; where the model can "explain"."""
-        return self._learner.contributions(encoder, x)
+        return self._core._learner.contributions(encoder, x)
 
     @property
     def parts(self) -> dict[str, base.Base]:
@@ -389,7 +399,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         labels, exchanged, targets = targets_many(self._labels, y)
         check_lengths("labels", len(targets), n_rows(rows))
         weights, counts = self._class_weights.weights_many(targets, labels.of_target, w)
-        n_before = self._learner.n_iterations
+        n_before = self.n_learned
         if exchanged:
             self._learner.negate()
         try:
@@ -402,7 +412,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             self._labels, self._class_weights.counts = labels, self._class_weights.counts_with(learned)
             raise
         except BaseException:
-            if self._learner.n_iterations > n_before:  # interrupted on the way: what was learned stays
+            if self.n_learned > n_before:  # interrupted on the way: what was learned stays
                 self._labels, self._class_weights.counts = labels, counts
             elif exchanged:
                 self._learner.negate()
@@ -422,14 +432,14 @@ class Classifier(Saveable, base.MiniBatchClassifier):
 
     def probabilities_of(self, margin: Any) -> dict[Any, float]:
         calibrated = self._learner.slope if self._learner.several else self._learner.probability(margin)
-        return self._labels.probabilities(margin, calibrated, self._n_learned)
+        return self._labels.probabilities(margin, calibrated, self.n_learned)
 
     def score_of(self, margin: Any) -> Any:
         columns = self._columns()
         return margin if columns is None else {of: float(margin[column]) for of, column in columns.items()}
 
     def predictions_of(self, found: Found) -> Predictions:
-        labels, n_learned = self._labels, self._n_learned
+        labels, n_learned = self._labels, self.n_learned
         return Predictions(
             found.margins,
             lambda: labels.labels_many(found.margins if found.decided is None else found.decided),
@@ -470,11 +480,6 @@ class Classifier(Saveable, base.MiniBatchClassifier):
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         """Of each feature in a state, where there is a `max_features`: the least are forgotten first."""
         raise NotImplementedError
-
-    @property
-    def _n_learned(self) -> int:
-        """How many examples were learned, or nearly; exact where every example is a step."""
-        return self._learner.n_iterations
 
     # The state as data, for files.
 

@@ -252,14 +252,14 @@ class OrdinalPegasosClassifier(Classifier):
 
     def probabilities_of(self, margin: Any) -> dict[Any, float]:
         if len(self.classes) == 1:
-            return probabilities_of_only(self.classes[0], self._n_learned)
+            return probabilities_of_only(self.classes[0], self.n_learned)
         return dict(zip(self.classes, shares(self._counts(pattern_of(margin))), strict=True))
 
     def predictions_of(self, found: Found) -> Predictions:
         classes: tuple[Any, ...] = self.classes
         probabilities = found.calibrated
         if len(classes) == 1:
-            only = probabilities_of_only(classes[0], self._n_learned)
+            only = probabilities_of_only(classes[0], self.n_learned)
             classes, probabilities = tuple(only), np.full((len(found.margins), 2), list(only.values()))
         return Predictions(found.margins, lambda: found.decided, lambda: (classes, probabilities))  # type: ignore[arg-type,return-value]
 
@@ -278,7 +278,7 @@ class OrdinalPegasosClassifier(Classifier):
         return self.classes[max(ties, key=self._frequencies.__getitem__)]
 
     @property
-    def _n_learned(self) -> int:
+    def n_learned(self) -> int:
         return int(sum(self._frequencies))
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:

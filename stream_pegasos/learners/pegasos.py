@@ -229,7 +229,7 @@ class PegasosClassifier(Classifier):
         return frozenset(["weights", "explain" if self.multi_class is None else "several classes"])
 
     @property
-    def _n_learned(self) -> int:
+    def n_learned(self) -> int:
         return self._learner.n_iterations * self.batch_size + self._learner.n_buffered
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:

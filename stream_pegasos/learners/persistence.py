@@ -16,12 +16,15 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, ClassVar, Self
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 from river import base, optim
+
+if TYPE_CHECKING:
+    from stream_pegasos.learners.classifier import Classifier
 
 FORMAT = "stream_pegasos"
 FORMAT_VERSION = 3  # 1 had names in the header, 2 had one column without saying so
@@ -175,7 +178,7 @@ def write_safetensors(file: IO[bytes], arrays: Arrays, metadata: dict[str, str])
         file.write(arrays[name].data)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str]) -> Classifier:
     """Read a model from a file, whichever class of the package it is of.
 
     Parameters
@@ -207,7 +210,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     return load_with_progress(path)[0]
 
 
-def load_with_progress(path: str | os.PathLike[str]) -> tuple[Any, Any]:
+def load_with_progress(path: str | os.PathLike[str]) -> tuple[Classifier, Any]:
     """The model in a file, and what `snapshot` was given beside it.
 
     Raises

@@ -116,6 +116,10 @@ class TextClassifier(Classifier):
         return self.classifier.max_features
 
     @property
+    def n_learned(self) -> int:
+        return self.classifier.n_learned
+
+    @property
     def n_drifts(self) -> int:  # type: ignore[override]
         return self.classifier.n_drifts
 

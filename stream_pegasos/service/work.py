@@ -126,7 +126,7 @@ class Service:
             self.model.check_labels([example[1] for example in examples])
             ids = [None] * len(examples) if ids is None else ids
             are_new = self._learned.are_new(ids)
-            before = self.model.n_iterations
+            before = self.model.n_learned
             try:
                 for part in _slices(examples, lambda example: len(example[0])):
                     end = len(predictions) + len(part)
@@ -140,14 +140,14 @@ class Service:
                     if len(predictions) < len(examples):
                         await asyncio.sleep(0)
             except (TypeError, ValueError) as error:
-                if self.model.n_iterations == before:
+                if self.model.n_learned == before:
                     raise
                 raise RuntimeError(f"learned in part: {error}") from error
         return predictions, are_new
 
     def _learn(self, examples: list[Labelled], ids: Sequence[Id | None]) -> list[Prediction]:
         predictions: list[Prediction] = []
-        before = self.model.n_iterations
+        before = self.model.n_learned
         try:
             for block in predict_learn(self.model, examples):
                 done = len(predictions)
@@ -155,7 +155,7 @@ class Service:
                 predictions += block.each()
         finally:
             # Where learning failed on the way, the model knows how far it came.
-            n = max(len(predictions), min(self.model.n_iterations - before, len(examples)))
+            n = max(len(predictions), min(self.model.n_learned - before, len(examples)))
             self._learned.add(ids[:n])
             if self.checkpoints is not None:
                 self.checkpoints.count(n)

@@ -394,6 +394,19 @@ def test_predict_learn_gives_blocks_that_make_up_the_chunk(size):
     assert model.weights == alone.weights
 
 
+@pytest.mark.parametrize("size", [1, 4, 30])
+def test_classes_are_told_from_when_they_came(size):
+    """However the stream is cut, each answer is what the model says of the message alone."""
+    stream = [(word, f"topic {i % 3}") for i in range(10) for word in ("goal match", "bank rates", "rain wind")][:30]
+    model, alone = (TextClassifier(classifier=PegasosClassifier(multi_class="ovr")) for _ in range(2))
+    told = []
+    for begin in range(0, 30, size):
+        told += [it for block in predict_learn(model, stream[begin : begin + size]) for it in block.each()]
+    for (text, label), (predicted, _, _) in zip(stream, told, strict=True):
+        assert predicted == alone.predict_one(text)
+        alone.learn_one(text, label)
+
+
 def test_predict_learn_has_learned_all_before_the_example_that_is_refused():
     stream = [*synthetic(n=20, seed=4), ("third", "eggs"), ("ham", "ham")]
     model, n = TextClassifier(), 0

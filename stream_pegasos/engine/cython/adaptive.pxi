@@ -2,7 +2,7 @@ cdef struct Feature:
     double weight, log_ratio, squares, positives, negatives
 
 
-cdef struct Step:  # what the features of an example have in common
+cdef struct Shared:  # what the features of an example have in common
     double rate, evidence, positive, negative, smoothing
 
 
@@ -11,7 +11,7 @@ cdef inline void set_ratio(Feature* feature, double smoothing) noexcept nogil:
         feature.log_ratio = log(feature.positives + smoothing) - log(feature.negatives + smoothing)
 
 
-cdef inline void learn_feature(Feature* feature, double gradient, const Step* step) noexcept nogil:
+cdef inline void learn_feature(Feature* feature, double gradient, const Shared* step) noexcept nogil:
     cdef double square = gradient * gradient
     if square > 0.0:
         feature.squares += step.evidence * square
@@ -83,6 +83,7 @@ cdef class AdaptiveLearner(Learner):
         return np.array([self._intercept_scaling * self._intercept.weight])
 
     def items(self):
+        wait_for(self._guard, self._guard)
         keys = records_of(&self._table, 0)[0]
         return keys, self.weights_of(keys)
 
@@ -233,7 +234,7 @@ cdef class AdaptiveLearner(Learner):
         cdef Feature* features = self._features()
         cdef Py_ssize_t i, p
         cdef double margin = self._margin
-        cdef Step step
+        cdef Shared step
         cdef double gradient
         if self._hinge:
             gradient = -y * weight if y * margin < 1.0 else 0.0

@@ -51,7 +51,7 @@ cdef class Learner:
     cdef double* _margins  # those that predict of the example in hand, by column; the rule's memory
     cdef Py_ssize_t _max_features
     cdef bint _meets_unknown  # whether features never learned count, so that names are to be told apart
-    cdef bint _runs_python  # in the middle of learning
+    cdef bint _runs_python  # in the middle of learning, as an initializer does
 
     def __cinit__(self, *_, **__):
         if type(self) is Learner:
@@ -92,10 +92,12 @@ cdef class Learner:
     # What drives it.
 
     def __len__(self):
+        wait_for(self._guard, self._guard)
         return self._n_features()
 
     @property
     def n_held(self):
+        wait_for(self._guard, self._guard)
         return self._n_held()
 
     @property
@@ -128,7 +130,7 @@ cdef class Learner:
     def learn(self, Encoder encoder not None, x, double y, double weight):
         cdef Row* e = &self._hand.example
         cdef Py_ssize_t before
-        if self._runs_python:  # which only loops are prepared for
+        if self._runs_python:  # only loops keep others off meanwhile
             self.predict_learn_many(encoder, [x], np.array([y]), np.array([weight]))
             return encoder.is_crowded(self._n_held())
         before = load_one(encoder, self._guard, self._hand, x, True)

@@ -74,10 +74,14 @@ cdef class PegasosLearner(Learner):
 
     @property
     def n_iterations(self):
+        if self.several:  # where a loop may bring a class
+            wait_for(self._guard, self._guard)
         return max([self._steps[c].n_iterations for c in range(self.weights.n_columns)], default=0)
 
     @property
     def n_buffered(self):
+        if self.several:
+            wait_for(self._guard, self._guard)
         return max([self._steps[c].n_buffered for c in range(self.weights.n_columns)], default=0)
 
     @property
@@ -395,7 +399,7 @@ cdef class PegasosLearner(Learner):
         cdef double ratio
         if self.several:
             ratio = self._l2 * self.weights._squared_norm(c)
-        else:  # in this order it was always rounded
+        else:  # rounded in another order, which results keep to the last bit
             ratio = self._l2 * its.scale * its.scale * its.squares
         if ratio > 1.0:
             self._scale(c, 1.0 / sqrt(ratio))
@@ -481,7 +485,7 @@ cdef class PegasosLearner(Learner):
         """The step of the only column, with what is buffered as one example."""
         cdef Row* e = &self._hand.example
         cdef Py_ssize_t i, k = self._steps.n_buffered
-        cdef bint violated = self._buffer_size > 0 or self._steps.n_violations > 0  # of which not every state tells
+        cdef bint violated = self._buffer_size > 0 or self._steps.n_violations > 0  # which is not always saved
         if reserve_example(&e.hashes, &e.values, &self._hand._capacity, self._buffer_size) < 0:
             return NO_MEMORY
         e.n, e.factor = self._buffer_size, 1.0

@@ -190,11 +190,13 @@ cdef class WeightDict:
         cdef Column* columns = <Column*> realloc(self._columns, width * sizeof(Column))
         cdef void* nothing = calloc(width, sizeof(double))
         cdef double* record
+        if columns != NULL:
+            self._columns = columns
+        if columns == NULL or nothing == NULL:
+            free(nothing)
+            return -1
         free(self._nothing)
         self._nothing = <double*> nothing
-        if columns == NULL or nothing == NULL:
-            return -1
-        self._columns = columns
         if self._table.words == NULL:
             self._width = width
             return make_for(&self._table, 0, stride)

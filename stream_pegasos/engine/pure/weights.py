@@ -28,7 +28,7 @@ FOLD_AVERAGED_BELOW = 1e-3
 
 
 class Row(NamedTuple):
-    """One example: x = factor · {key: value}; a key may stand more than once, its values then add up."""
+    """An example, as the engine has it: x = factor · {key: value}. Values of a key that stands twice add up."""
 
     keys: Sequence[int]
     values: Sequence[float]
