@@ -48,15 +48,17 @@ def check_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}")
 
 
-def check_step_parameters(
+def step_arguments(
     l2: Any, batch_size: Any, t0: Any, project: Any, fit_intercept: Any, intercept_scaling: Any
-) -> None:
+) -> tuple[float, int, float, bool, float]:
+    """The parameters of Pegasos's step, checked, as its learner takes them."""
     check_number("l2", l2, SMALLEST_L2, LARGEST_L2)
     check_integer("batch_size", batch_size, 1, 1 << 31)
     check_number("t0", t0, 0.0, 1e100)
     check_bool("project", project)
     check_bool("fit_intercept", fit_intercept)
     check_number("intercept_scaling", intercept_scaling, 1e-30, 1e30)
+    return float(l2), int(batch_size), float(t0), bool(project), float(intercept_scaling) if fit_intercept else 0.0
 
 
 def check_lengths(what: str, n: int, n_examples: int) -> None:

@@ -15,7 +15,7 @@ from stream_pegasos.common.checks import (
     check_integer,
     check_lengths,
     check_number,
-    check_step_parameters,
+    step_arguments,
 )
 from stream_pegasos.engine import Encoder, in_use
 from stream_pegasos.engine.pure import PegasosLearner
@@ -124,21 +124,14 @@ class OrdinalPegasosClassifier(Classifier):
         fit_intercept: bool = False,
         intercept_scaling: float = 1.0,
     ) -> None:
-        check_step_parameters(l2, batch_size, t0, project, fit_intercept, intercept_scaling)
+        step = step_arguments(l2, batch_size, t0, project, fit_intercept, intercept_scaling)
         self.l2 = l2
         self.batch_size = batch_size
         self.t0 = t0
         self.project = project
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
-        learner = in_use(PegasosLearner)(
-            float(l2),
-            int(batch_size),
-            float(t0),
-            bool(project),
-            float(intercept_scaling) if fit_intercept else 0.0,
-            reduction="pairs",
-        )
+        learner = in_use(PegasosLearner)(*step, reduction="pairs")
         self._set_up(learner, Classes(), watched=True, by_margin=False)  # by the counts of patterns, which decide
         self._frequencies: Counts = []
         self._patterns: dict[Pattern, Counts] = {}

@@ -14,7 +14,7 @@ from stream_pegasos.common.checks import (
     check_integer,
     check_max_features,
     check_one_of,
-    check_step_parameters,
+    step_arguments,
 )
 from stream_pegasos.engine import in_use
 from stream_pegasos.engine.pure import PegasosLearner
@@ -185,7 +185,7 @@ class PegasosClassifier(Classifier):
         max_features: int | None = None,
         multi_class: Literal["crammer_singer", "ovr"] | None = None,
     ) -> None:
-        check_step_parameters(l2, batch_size, t0, project, fit_intercept, intercept_scaling)
+        step = step_arguments(l2, batch_size, t0, project, fit_intercept, intercept_scaling)
         if isinstance(average, str):
             check_one_of("average", average, ("weighted",))
         else:
@@ -210,11 +210,7 @@ class PegasosClassifier(Classifier):
         self.multi_class = multi_class
         self._first_weights = None if initializer is None else FirstWeights(initializer)
         learner = in_use(PegasosLearner)(
-            float(l2),
-            int(batch_size),
-            float(t0),
-            bool(project),
-            float(intercept_scaling) if fit_intercept else 0.0,
+            *step,
             1 if average == "weighted" else int(average),
             average == "weighted",
             counter == "violations",
