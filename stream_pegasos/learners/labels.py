@@ -103,16 +103,7 @@ class TwoClasses:
         LookupError, TypeError, ValueError
             If they cannot have been met.
         """
-        self.restore(unpack(state["negative"]), unpack(state["positive"]), state["met"])
-
-    def restore(self, negative: Label | None, positive: Label | None, met: bool) -> None:
-        """Take over labels met elsewhere.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If they cannot have been met.
-        """
+        negative, positive, met = unpack(state["negative"]), unpack(state["positive"]), state["met"]
         there = [check_label(label) for label in (negative, positive) if label is not None]
         if len(set(there)) < len(there) or type(met) is not bool or met > len(there):
             raise ValueError(f"the labels cannot be {negative!r} and {positive!r}")
@@ -249,11 +240,9 @@ class Classes:
 
     def labels_many(self, margins: Floats) -> NDArray[Any]:
         """The labels that are predicted; `None` where every class was yet to come."""
-        choices = label_array((*self.known[: margins.shape[1]], None))
-        best = margins.argmax(axis=1) if margins.shape[1] else np.zeros(len(margins), np.intp)
-        is_known = np.isfinite(margins).any(axis=1)
-        if is_known.all():
-            choices = label_array(self.known[: margins.shape[1]]) if margins.shape[1] else choices
+        known, is_known = self.known[: margins.shape[1]], np.isfinite(margins).any(axis=1)
+        best = margins.argmax(axis=1) if known else -1
+        choices = label_array(known if known and is_known.all() else (*known, None))
         found: NDArray[Any] = choices[np.where(is_known, best, -1)]
         return found
 
