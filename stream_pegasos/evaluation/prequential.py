@@ -47,21 +47,25 @@ class PredictedBlock:
     predictions: Predictions
     classes: tuple[Label | None, ...]
     y: list[Any]
+    _each: list[Prediction] | None = field(default=None, init=False)  # once it was asked for
 
     def __len__(self) -> int:
         return len(self.predictions)
 
     def each(self) -> list[Prediction]:
         """What was said of each example."""
+        if self._each is not None:
+            return self._each
         said, known = self.predictions, set(self.classes) - {None}
         columns = {label: column for column, label in enumerate(said.classes)}
         rows = zip(said.labels.tolist(), said.probabilities.tolist(), said.scores.tolist(), strict=True)
-        return [
+        self._each = [
             Prediction(label, probabilities[columns[label]], score)
             if label in known
             else Prediction(None, None, score)  # nothing is known yet, or not enough to decide
             for label, probabilities, score in rows
         ]
+        return self._each
 
     def outcomes(self, classes: tuple[Label | None, ...]) -> Outcomes:
         """The same as outcomes, given the two classes that there are after learning."""
