@@ -13,8 +13,9 @@ from stream_pegasos.common.checks import LARGEST_COUNT, check_integer, check_num
 
 State = dict[str, Any]
 
-# The dimensions of arrays: a number for each of these.
-FEATURES, COLUMNS, BUFFERED = "features", "columns", "buffered"
+# The dimensions of arrays: a number for each of these. Features have `n_taught` columns each that are taught, which stand
+# one after the other.
+FEATURES, COLUMNS, BUFFERED, TAUGHT = "features", "columns", "buffered", "taught"
 
 # A sum of squares in a state, and whatever else grows with them, may be this large.
 LARGEST_SUM = 1e307
@@ -35,6 +36,7 @@ class Field:
     shape: tuple[str, ...] = ()
     signed: bool = False
     of_type: type = float
+    default: float | None = None  # in states of earlier versions
 
     def check(self, state: Mapping[str, Any], sizes: dict[str, int]) -> None:
         low, high = (limit(dict(state)) if callable(limit) else limit for limit in (self.low, self.high))
@@ -82,9 +84,9 @@ class Declaration:
             if not holds(dict(state)):
                 raise ValueError(fault)
 
-    def with_columns(self, state: Mapping[str, Any]) -> State:
-        """A state of one column, as it was written before there were several."""
-        made = dict(state)
+    def of_now(self, state: Mapping[str, Any]) -> State:
+        """A state as it was written by an earlier version: without what has a default, or without columns."""
+        made = {field.name: field.default for field in self.fields if field.default is not None} | dict(state)
         flat = [
             field for field in self.fields if COLUMNS in field.shape and np.ndim(made[field.name]) < len(field.shape)
         ]
@@ -99,5 +101,10 @@ class Declaration:
 
     def selected(self, state: Mapping[str, Any], kept: NDArray[np.bool_]) -> State:
         """The state without some of the features."""
-        of_features = {field.name for field in self.fields if field.shape[:1] == (FEATURES,)}
-        return {name: value[kept] if name in of_features else value for name, value in state.items()}
+        kept_of = {FEATURES: kept}
+        if "n_taught" in state:
+            kept_of[TAUGHT] = np.repeat(kept, state["n_taught"])
+        of_fields = {field.name: kept_of.get(field.shape[0]) for field in self.fields if field.shape}
+        return {
+            name: value if of_fields.get(name) is None else value[of_fields[name]] for name, value in state.items()
+        }

@@ -13,7 +13,7 @@ from os import urandom
 
 import numpy as np
 
-from stream_pegasos.engine.pure import Row as PureRow, adaptive, driver, encoders, kernel, pegasos, scanner, weights
+from stream_pegasos.engine.pure import Row as PureRow, adaptive, adaptive_columns, driver, encoders, kernel, pegasos, scanner, weights
 from stream_pegasos.engine.pure.encoders import check_value, plain_name
 
 cdef extern from "Python.h":
@@ -85,6 +85,19 @@ cdef double CALIBRATION_RATE = driver.CALIBRATION_RATE
 cdef double CALIBRATION_MEMORY = driver.CALIBRATION_MEMORY
 cdef double LEAST_SCALE = adaptive.LEAST_SCALE
 cdef double LARGEST_EVIDENCE = adaptive.LARGEST_EVIDENCE
+cdef double LARGEST_LOG_RATIO = adaptive.LARGEST_LOG_RATIO
+cdef double SHARE_OF_REST = adaptive_columns.SHARE_OF_REST
+cdef double FIRST_SQUARES = adaptive_columns.FIRST_SQUARES
+cdef double LEAST_SLOPE = adaptive_columns.LEAST_SLOPE
+cdef double MOST_SLOPE = adaptive_columns.MOST_SLOPE
+cdef double OFFSET_RATE = adaptive_columns.OFFSET_RATE
+cdef double OFFSET_SQUARES = adaptive_columns.OFFSET_SQUARES
+cdef double ORDINAL_OFFSET_RATE = adaptive_columns.ORDINAL_OFFSET_RATE
+cdef double ORDINAL_OFFSET_SQUARES = adaptive_columns.ORDINAL_OFFSET_SQUARES
+cdef double ORDINAL_INTERCEPT_RATE = adaptive_columns.ORDINAL_INTERCEPT_RATE
+cdef double CONFIDENCE_RATE = driver.CONFIDENCE_RATE
+cdef double LEAST_CONFIDENCE_SLOPE = driver.LEAST_CONFIDENCE_SLOPE
+cdef double LARGEST_LOG_ODDS = driver.LARGEST_LOG_ODDS
 cdef double SMALLEST_GRADIENT = driver.SMALLEST_GRADIENT
 cdef double LARGEST_GRADIENT = driver.LARGEST_GRADIENT
 cdef double SMALLEST_SLOPE = driver.SMALLEST_SLOPE
@@ -197,4 +210,5 @@ include "cython/scanner.pxi"
 include "cython/driver.pxi"
 include "cython/pegasos.pxi"
 include "cython/adaptive.pxi"
+include "cython/adaptive_columns.pxi"
 include "cython/kernel.pxi"

@@ -503,7 +503,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         if not self._class_weights.is_fixed:
             self._class_weights.set_state(values["label_counts"], self.classes)
         columns = self._columns()
-        state = self._learner.declaration.with_columns(state)
+        state = self._learner.declaration.of_now(state)
         self._learner.declaration.check(state, columns=1 if columns is None else len(columns))
         check_names(names, state)
         if self.max_features is not None and (state["keys"] != INTERCEPT).sum() > self.max_features:

@@ -36,6 +36,41 @@ cdef enum:
     AT_A_TIME = 64  # features
 
 
+cdef inline void fetch_entries(const Table* given, const Row* e, Py_ssize_t begin, Py_ssize_t* positions) noexcept nogil:
+    """Find where some features are at home, and have the processor fetch the entries there."""
+    cdef Table table = given[0]  # a copy, or it would be read anew after each write
+    cdef Py_ssize_t i
+    for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
+        positions[i] = home(&table, e.hashes[i])
+        SP_PREFETCH(&table.words[positions[i]])
+
+
+cdef inline void find_records(
+    const Table* table, const Row* e, Py_ssize_t begin, Py_ssize_t* positions, Py_ssize_t n_numbers
+) noexcept nogil:
+    """Find where the records of some features stand, 0 for those that are not known, and have them fetched."""
+    cdef const Word* words = table.words
+    cdef Py_ssize_t i, p
+    cdef bint scattered = table.scattered
+    for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
+        if scattered:
+            p = seek(table, e.hashes[i])
+        else:
+            p = entry_from(2, words, positions[i], e.hashes[i])
+        positions[i] = words[p + 1].hash & (0 - <uint64_t> (words[p].hash == e.hashes[i]))
+        SP_PREFETCH(table.records + positions[i] * n_numbers)
+
+
+cdef inline Py_ssize_t make_record(Table* table, uint64_t h) noexcept nogil:
+    """Where the record of `h` stands, which is made if there is none; -1 if there is no memory."""
+    cdef Py_ssize_t p = seek(table, h)
+    if table.words[p].hash != h:
+        p = insert(table, p, h)
+        if p < 0:
+            return -1
+    return table.words[p + 1].hash
+
+
 @cython.final
 cdef class AdaptiveLearner(Learner):
     """Records stand apart from the entries of their hashes, so that the frequent features stand side by side."""
@@ -102,7 +137,7 @@ cdef class AdaptiveLearner(Learner):
                     out[i, 0] *= LEAST_SCALE + fabs(feature.log_ratio - self._intercept.log_ratio)
         return weights
 
-    def contributions(self, Encoder encoder not None, x):
+    def contributions(self, Encoder encoder not None, x, Py_ssize_t column=0):
         cdef Row* e = &self._hand.example
         cdef Py_ssize_t i
         self.margin(encoder, x)
@@ -163,10 +198,10 @@ cdef class AdaptiveLearner(Learner):
             return NO_MEMORY
         # A few features at a time: while the processor fetches the entries of some, and what is known of those before, it
         # works on those before these; and nothing is out of its nearest cache before its turn comes.
-        self._fetch_entries(e, 0)
+        fetch_entries(&self._table, e, 0, self._positions)
         while begin < e.n:
-            self._fetch_entries(e, begin + AT_A_TIME)
-            self._find(e, begin)
+            fetch_entries(&self._table, e, begin + AT_A_TIME, self._positions)
+            find_records(&self._table, e, begin, self._positions, sizeof(Feature) // sizeof(double))
             if begin:
                 self._weigh(e, begin - AT_A_TIME, &squares, &total)
             begin += AT_A_TIME
@@ -177,28 +212,6 @@ cdef class AdaptiveLearner(Learner):
             self._values[i] *= squares
         self._margin = squares * total + self._intercept_scaling * self._intercept.weight
         return 0
-
-    cdef inline void _fetch_entries(self, const Row* e, Py_ssize_t begin) noexcept nogil:
-        cdef Table table = self._table  # a copy, or it would be read anew after each write
-        cdef Py_ssize_t* positions = self._positions
-        cdef Py_ssize_t i
-        for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
-            positions[i] = home(&table, e.hashes[i])
-            SP_PREFETCH(&table.words[positions[i]])
-
-    cdef inline void _find(self, const Row* e, Py_ssize_t begin) noexcept nogil:
-        cdef const Word* words = self._table.words
-        cdef const Feature* features = self._features()
-        cdef Py_ssize_t* positions = self._positions
-        cdef Py_ssize_t i, p
-        cdef bint scattered = self._table.scattered
-        for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
-            if scattered:
-                p = seek(&self._table, e.hashes[i])
-            else:
-                p = entry_from(2, words, positions[i], e.hashes[i])
-            positions[i] = words[p + 1].hash & (0 - <uint64_t> (words[p].hash == e.hashes[i]))
-            SP_PREFETCH(&features[positions[i]])
 
     cdef inline void _weigh(self, const Row* e, Py_ssize_t begin, double* squares, double* total) noexcept nogil:
         """Scale the values, and add up their squares and what the weights make of them."""
@@ -248,12 +261,10 @@ cdef class AdaptiveLearner(Learner):
         for i in range(e.n):
             if e.values[i] != 0.0:
                 if positions[i] == 0:
-                    p = seek(&self._table, e.hashes[i])
-                    if self._table.words[p].hash != e.hashes[i]:  # or it stands in the example twice
-                        p = insert(&self._table, p, e.hashes[i])
-                        if p < 0:
-                            return NO_MEMORY
-                    positions[i] = self._table.words[p + 1].hash
+                    p = make_record(&self._table, e.hashes[i])  # which it has if it stands in the example twice
+                    if p < 0:
+                        return NO_MEMORY
+                    positions[i] = p
                     features = self._features()
                 learn_feature(&features[positions[i]], gradient * self._values[i], &step)
         return 0

@@ -39,6 +39,15 @@ cdef int raise_for(int status) except -1:
     return 0
 
 
+cdef inline double sigmoid(double log_odds) noexcept nogil:
+    return 1.0 / (1.0 + exp(-min(max(log_odds, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS)))
+
+
+cdef inline double confidence_step(double gradient, double* squares) noexcept nogil:
+    squares[0] = CALIBRATION_MEMORY * squares[0] + gradient * gradient
+    return CONFIDENCE_RATE * gradient / sqrt(squares[0]) if fabs(gradient) >= SMALLEST_GRADIENT else 0.0
+
+
 cdef class Learner:
     """The driver. A rule is a subclass: `_meet` finds the margins of an example, and `_learn` takes in the one met."""
 
@@ -46,6 +55,8 @@ cdef class Learner:
     cdef readonly object declaration
     cdef readonly bint several
     cdef double _slope, _calibration_squares
+    cdef double _confidence_intercept, _confidence_slope
+    cdef double _confidence_intercept_squares, _confidence_slope_squares
     cdef Guard _guard
     cdef Hand _hand
     cdef double* _margins  # those that predict of the example in hand, by column; the rule's memory
@@ -57,7 +68,7 @@ cdef class Learner:
         if type(self) is Learner:
             raise TypeError("a learner needs a rule")
         self._guard, self._hand = Guard(), Hand()
-        self._slope = 1.0
+        self._slope = self._confidence_slope = 1.0
 
     # What a rule says.
 
@@ -105,8 +116,8 @@ cdef class Learner:
         return self._n_columns()
 
     @property
-    def slope(self):
-        return self._slope
+    def calibrated(self):
+        return self._slope, self._confidence_intercept, self._confidence_slope
 
     def probability(self, double margin):
         return self._probability(margin)
@@ -136,7 +147,7 @@ cdef class Learner:
         before = load_one(encoder, self._guard, self._hand, x, True)
         try:
             check_status(self._meet(e))
-            check_status(self._learn(encoder, e, self._calibrated(), y, weight))
+            check_status(self._learn(encoder, e, 0.0 if self.several else self._probability(self._margins[0]), y, weight))
         finally:
             if self._meets_unknown and not encoder._learned:
                 encoder.forget(before)
@@ -155,7 +166,8 @@ cdef class Learner:
         cdef bint learning = y is not None, weighted = weights is not None
         cdef const double[::1] targets, example_weights
         cdef double[:, ::1] out_margins
-        cdef double[::1] out_calibrated
+        cdef double[:, ::1] out_calibrated
+        cdef double probability = 0.0
         cdef Row* e = &encoder._example
         cdef int status = 0
         if learning:
@@ -163,7 +175,7 @@ cdef class Learner:
         if weighted:
             example_weights = weights
         n = n_done = encoder._load_many(X, learning or self._meets_unknown, self._meets_unknown)
-        margins, calibrated = np.empty((n, self._n_columns_for(y))), np.empty(n)
+        margins, calibrated = np.empty((n, self._n_columns_for(y))), np.empty((n, 3 if self.several else 1))
         if self.several:
             margins.fill(-np.inf)
         out_margins, out_calibrated = margins, calibrated
@@ -176,14 +188,18 @@ cdef class Learner:
                         status = self._meet(e)
                     if status < 0:
                         break
-                    if not self.several:
-                        out_margins[i, 0] = self._margins[0]
-                    for c in range(self._n_columns() if self.several else 0):
-                        out_margins[i, c] = self._margins[c]
-                    out_calibrated[i] = self._calibrated()
+                    if self.several:
+                        for c in range(self._n_columns()):
+                            out_margins[i, c] = self._margins[c]
+                        out_calibrated[i, 0] = self._slope
+                        out_calibrated[i, 1] = self._confidence_intercept
+                        out_calibrated[i, 2] = self._confidence_slope
+                    else:
+                        probability = self._probability(self._margins[0])
+                        out_margins[i, 0], out_calibrated[i, 0] = self._margins[0], probability
                     if learning:
                         status = self._learn(
-                            encoder, e, out_calibrated[i], targets[i], example_weights[i] if weighted else 1.0
+                            encoder, e, probability, targets[i], example_weights[i] if weighted else 1.0
                         )
                         if status < 0:
                             break
@@ -195,19 +211,16 @@ cdef class Learner:
         finally:
             status = min(status, self._end_many())
         check_status(status)
-        return (margins if self.several else margins[:, 0])[:n_done], calibrated[:n_done]
+        if self.several:
+            return margins[:n_done], calibrated[:n_done]
+        return margins[:n_done, 0], calibrated[:n_done, 0]
 
     # Probabilities.
 
     @cython.final
     cdef inline double _probability(self, double margin) noexcept nogil:
-        cdef double p = 1.0 / (1.0 + exp(-min(max(self._slope * margin, -34.0), 34.0)))
+        cdef double p = sigmoid(self._slope * margin)
         return max(p, 0.5 + 1.1102230246251565e-16) if margin > 0.0 else p
-
-    @cython.final
-    cdef inline double _calibrated(self) noexcept nogil:
-        """The probability of the example in hand; with several columns the slope of the softmax that gives them."""
-        return self._slope if self.several else self._probability(self._margins[0])
 
     @cython.final
     cdef inline void _calibrate(self, double probability, double y) noexcept nogil:
@@ -215,17 +228,38 @@ cdef class Learner:
         self._descend(-y * self._margins[0] * (1.0 - probability if y > 0.0 else probability))
 
     @cython.final
-    cdef void _calibrate_class(self, Py_ssize_t y) noexcept nogil:
-        """One step on the log loss of class y, whose probability is the softmax of slope · margins."""
-        cdef Py_ssize_t c
-        cdef double largest = self._margins[0], total = 0.0, expected = 0.0, term
-        for c in range(self._n_columns()):
+    cdef void _calibrate_class(self, Py_ssize_t y, const double* moved, double* probabilities) noexcept nogil:
+        """One step on the log loss of class y, whose probability is the softmax of slope · margins; these probabilities.
+        Only what `moved` says of the margins grows with the slope.
+        """
+        cdef Py_ssize_t c, n = self._n_columns()
+        cdef double largest = self._margins[0], total = 0.0, expected = 0.0
+        for c in range(n):
             largest = max(largest, self._margins[c])
-        for c in range(self._n_columns()):
-            term = exp(self._slope * (self._margins[c] - largest))
-            total += term
-            expected += term * self._margins[c]
-        self._descend(expected / total - self._margins[y])
+        for c in range(n):
+            probabilities[c] = exp(self._slope * (self._margins[c] - largest))
+            total += probabilities[c]
+        for c in range(n):
+            probabilities[c] /= total
+            expected += probabilities[c] * moved[c]
+        self._learn_confidence(probabilities, n, y)
+        self._descend(expected - moved[y])
+
+    @cython.final
+    cdef void _learn_confidence(self, const double* probabilities, Py_ssize_t n, Py_ssize_t y) noexcept nogil:
+        """One step on the log loss of whether the most probable of several classes is right."""
+        cdef Py_ssize_t c, top = 0
+        cdef double log_odds, error
+        if n < 2:
+            return
+        for c in range(1, n):
+            if probabilities[c] > probabilities[top]:
+                top = c
+        log_odds = min(log(probabilities[top] / max(1.0 - probabilities[top], 1e-300)), LARGEST_LOG_ODDS)
+        error = sigmoid(self._confidence_intercept + self._confidence_slope * log_odds) - (1.0 if top == y else 0.0)
+        self._confidence_intercept -= confidence_step(error, &self._confidence_intercept_squares)
+        self._confidence_slope -= confidence_step(error * log_odds, &self._confidence_slope_squares)
+        self._confidence_slope = max(self._confidence_slope, LEAST_CONFIDENCE_SLOPE)
 
     @cython.final
     cdef inline void _descend(self, double gradient) noexcept nogil:
@@ -239,6 +273,22 @@ cdef class Learner:
     cdef dict _calibration(self):
         return {"slope": self._slope, "calibration_squares": self._calibration_squares}
 
+    cdef dict _confidence(self):
+        numbers = (
+            self._confidence_intercept,
+            self._confidence_slope,
+            self._confidence_intercept_squares,
+            self._confidence_slope_squares,
+        )
+        return {field.name: number for field, number in zip(driver.CONFIDENCE, numbers)}
+
     cdef int _set_calibration(self, state) except -1:
         self._slope, self._calibration_squares = state["slope"], state["calibration_squares"]
+        if driver.CONFIDENCE[0].name in state:
+            (
+                self._confidence_intercept,
+                self._confidence_slope,
+                self._confidence_intercept_squares,
+                self._confidence_slope_squares,
+            ) = [state[field.name] for field in driver.CONFIDENCE]
         return 0

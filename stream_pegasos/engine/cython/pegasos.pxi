@@ -32,8 +32,9 @@ cdef class PegasosLearner(Learner):
     cdef double _initial_scale
     cdef double[:, ::1] _signs
     cdef Steps* _steps
-    cdef double* _numbers  # the memory of the margins and of the next
+    cdef double* _numbers  # the memory of the margins and of the next two
     cdef double* _current  # the margins by the w of now
+    cdef double* _probabilities  # of classes
     cdef Py_ssize_t _width  # how many columns there is room for
     cdef Buffered* _buffered
     cdef Py_ssize_t _buffer_size, _buffer_capacity
@@ -48,7 +49,7 @@ cdef class PegasosLearner(Learner):
             *step, average_from, bool(average_by_t), bool(only_violations), initializer, max_features, reduction
         )
         self.declaration = pegasos.declared(
-            batch_size, average_from > 0, only_violations, initializer is not None, reduction == "crammer_singer"
+            batch_size, average_from > 0, only_violations, initializer is not None, reduction
         )
         self._l2, self._t0, self._intercept_scaling = l2, t0, intercept_scaling
         self._batch_size, self._project = batch_size, project
@@ -104,10 +105,10 @@ cdef class PegasosLearner(Learner):
     def weights_of(self, keys):
         return self.weights.weights_of(keys)
 
-    def contributions(self, Encoder encoder not None, x):
+    def contributions(self, Encoder encoder not None, x, Py_ssize_t column=0):
         row = encoder.row(x, False)
         pairs = zip(row.keys, row.values, strict=True)
-        return {key: row.factor * value * self.weights.get(key) for key, value in pairs}
+        return {key: row.factor * value * self.weights.get(key, column) for key, value in pairs}
 
     def add_column(self):
         wait_for(self._guard, self._guard)
@@ -142,6 +143,8 @@ cdef class PegasosLearner(Learner):
     def get_state(self):
         cdef Py_ssize_t i
         state = self.weights.get_state() | self._calibration()
+        if self._reduction in (OVR, CRAMMER_SINGER):
+            state |= self._confidence()
         steps = [self._steps[c] for c in range(self.weights.n_columns)]
         for name in ("n_iterations", "n_buffered", "n_violations")[: 3 if self._only_violations else 2]:
             state[name] = np.array([one[name] for one in steps], np.int64)
@@ -195,10 +198,11 @@ cdef class PegasosLearner(Learner):
         self._steps = <Steps*> steps
         if self._width == 0:
             self._steps[0] = Steps(0, 0, 0, 0, False)
-        numbers = realloc(self._numbers, 2 * width * sizeof(double))
+        numbers = realloc(self._numbers, 3 * width * sizeof(double))
         if numbers == NULL:
             return -1
         self._numbers = self._margins = self._current = <double*> numbers
+        self._probabilities = self._numbers + 2 * width
         if self._average_from or self._runs_python:  # or else what learns is what predicts
             self._current = self._numbers + width
             memmove(self._current, self._numbers + self._width, self._width * sizeof(double))  # where a class is added
@@ -302,7 +306,7 @@ cdef class PegasosLearner(Learner):
                     return NO_MEMORY
                 self._margins[y] = self._current[y] = 0.0
                 self.weights._find(e)
-            self._calibrate_class(y)
+            self._calibrate_class(y, self._margins, self._probabilities)
         if self._reduction == CRAMMER_SINGER:
             return self._learn_jointly(e, y, weight)
         for c in range(self.weights.n_columns):

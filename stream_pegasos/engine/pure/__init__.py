@@ -7,6 +7,7 @@ same results.
 """
 
 from stream_pegasos.engine.pure.adaptive import AdaptiveLearner
+from stream_pegasos.engine.pure.adaptive_columns import AdaptiveColumnsLearner
 from stream_pegasos.engine.pure.driver import Learner, signs_of
 from stream_pegasos.engine.pure.encoders import Encoder, Rows, Vocabulary
 from stream_pegasos.engine.pure.kernel import KernelLearner
@@ -16,6 +17,7 @@ from stream_pegasos.engine.pure.weights import Row as Row
 from stream_pegasos.engine.pure.weights import WeightDict
 
 __all__ = [
+    "AdaptiveColumnsLearner",
     "AdaptiveLearner",
     "Encoder",
     "KernelLearner",

@@ -129,7 +129,7 @@ class AdaptiveLearner(Learner):
         features = (self._features.get(key, UNKNOWN) for key in keys.tolist())
         return np.array([[feature.weight * self._scale(feature)] for feature in features], np.float64).reshape(-1, 1)
 
-    def contributions(self, encoder: Encoder, x: Any) -> dict[int, float]:
+    def contributions(self, encoder: Encoder, x: Any, column: int = 0) -> dict[int, float]:
         met = self._meet(encoder, encoder.row(x, True))
         encoder.forget_newest()
         pairs = zip(met.row.keys, met.values, strict=True)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.state import Declaration, Field, State
+from stream_pegasos.common.state import LARGEST_SUM, Declaration, Field, State
 from stream_pegasos.engine.pure.encoders import Encoder, arguments_of
 from stream_pegasos.engine.pure.weights import INTERCEPT, Row
 
@@ -30,7 +30,23 @@ CALIBRATION_MEMORY = 1.0 - 1.0 / 1000.0
 SMALLEST_GRADIENT, LARGEST_GRADIENT = 1e-100, 1e100
 SMALLEST_SLOPE, LARGEST_SLOPE = 1e-200, 1e200
 
+# The size of the steps of the confidence, and its least slope.
+CONFIDENCE_RATE = 0.3
+LEAST_CONFIDENCE_SLOPE = 0.05
+# No probability is nearer to 0 or 1 than that of this margin.
+LARGEST_LOG_ODDS = 34.0
+
 CALIBRATION = (Field("slope", SMALLEST_SLOPE, LARGEST_SLOPE), Field("calibration_squares"))
+CONFIDENCE = (
+    Field("confidence_intercept", 0.0, LARGEST_SUM, signed=True, default=0.0),
+    Field("confidence_slope", LEAST_CONFIDENCE_SLOPE, LARGEST_SUM, default=1.0),
+    Field("confidence_intercept_squares", default=0.0),
+    Field("confidence_slope_squares", default=0.0),
+)
+
+
+def sigmoid(log_odds: float) -> float:
+    return 1.0 / (1.0 + math.exp(-min(max(log_odds, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS)))
 
 
 class Calibration:
@@ -40,32 +56,61 @@ class Calibration:
     intercept, so that probability and decision always agree. The slope s > 0 follows by stochastic descent on the log
     loss over log s, with the step size of AdaGrad (Duchi, Hazan and Singer 2011) over the newest thousand gradients or
     so, since the first margins of Pegasos are far larger than those to come.
+
+    With several classes probabilities are first the softmax of s · margins. The largest of them, p, is then made
+    1/(1 + exp(−a − b·log(p/(1 − p)))), the others taking an equal share of what is left of 1 (Gupta and Ramdas 2022
+    calibrate the top label alone, too): the confidence, whose a and b follow in the same way whether the class was right.
     """
 
     def __init__(self) -> None:
         self.slope = 1.0
         self._squares = 0.0
+        self.confidence = (0.0, 1.0)  # a and b
+        self._confidence_squares = (0.0, 0.0)
 
     def probability(self, margin: float) -> float:
         """The probability of the positive class; above one half exactly where the margin is above 0."""
-        probability = 1.0 / (1.0 + math.exp(-min(max(self.slope * margin, -34.0), 34.0)))
+        probability = sigmoid(self.slope * margin)
         return max(probability, 0.5 + 2.0**-53) if margin > 0.0 else probability
 
     def learn(self, margin: float, y: float) -> None:
         """One step on the log loss of the label y = ±1."""
         probability = self.probability(margin)
-        self._descend(-y * margin * (1.0 - probability if y > 0.0 else probability))
+        self.descend(-y * margin * (1.0 - probability if y > 0.0 else probability))
 
-    def learn_class(self, margins: list[float], y: int) -> None:
-        """One step on the log loss of class y, whose probability is the softmax of s · margins."""
+    def learn_class(self, margins: list[float], y: int, moved: list[float] | None = None) -> list[float]:
+        """One step on the log loss of class y, whose probability is the softmax of s · margins; these probabilities. Only
+        the margins in `moved`, where they are given, grow with the slope.
+        """
         largest = max(margins)
         terms = [math.exp(self.slope * (margin - largest)) for margin in margins]
         total = sum(terms)
-        expected = sum(term / total * margin for term, margin in zip(terms, margins, strict=True))
-        self._descend(expected - margins[y])
+        probabilities = [term / total for term in terms]
+        self._learn_confidence(probabilities, y)
+        moved = margins if moved is None else moved
+        expected = sum(probability * margin for probability, margin in zip(probabilities, moved, strict=True))
+        self.descend(expected - moved[y])
+        return probabilities
 
-    def _descend(self, gradient: float) -> None:
-        """One step, given the gradient over s."""
+    def _learn_confidence(self, probabilities: list[float], y: int) -> None:
+        """One step on the log loss of whether the most probable of several classes is right."""
+        if len(probabilities) < 2:
+            return
+        top = max(probabilities)
+        log_odds = min(math.log(top / max(1.0 - top, 1e-300)), LARGEST_LOG_ODDS)
+        intercept, slope = self.confidence
+        error = sigmoid(intercept + slope * log_odds) - (probabilities.index(top) == y)
+        steps = []
+        squares = []
+        for gradient, before in zip((error, error * log_odds), self._confidence_squares, strict=True):
+            squares.append(CALIBRATION_MEMORY * before + gradient * gradient)
+            is_step = abs(gradient) >= SMALLEST_GRADIENT
+            steps.append(CONFIDENCE_RATE * gradient / math.sqrt(squares[-1]) if is_step else 0.0)
+        self._confidence_squares = (squares[0], squares[1])
+        self.confidence = (intercept - steps[0], max(slope - steps[1], LEAST_CONFIDENCE_SLOPE))
+
+    def descend(self, gradient: float) -> None:
+        """One step of the slope, given the gradient over it."""
         gradient = min(max(self.slope * gradient, -LARGEST_GRADIENT), LARGEST_GRADIENT)
         if abs(gradient) >= SMALLEST_GRADIENT:
             self._squares = CALIBRATION_MEMORY * self._squares + gradient * gradient
@@ -73,11 +118,17 @@ class Calibration:
             slope = self.slope * (1.0 - CALIBRATION_RATE * gradient / math.sqrt(self._squares))
             self.slope = min(max(slope, SMALLEST_SLOPE), LARGEST_SLOPE)
 
-    def get_state(self) -> State:
-        return {"slope": self.slope, "calibration_squares": self._squares}
+    def get_state(self, several: bool = False) -> State:
+        state = {"slope": self.slope, "calibration_squares": self._squares}
+        if several:
+            state.update(zip([field.name for field in CONFIDENCE], self.confidence + self._confidence_squares, strict=True))
+        return state
 
     def set_state(self, state: State) -> None:
         self.slope, self._squares = state["slope"], state["calibration_squares"]
+        if CONFIDENCE[0].name in state:
+            intercept, slope, *squares = (state[field.name] for field in CONFIDENCE)
+            self.confidence, self._confidence_squares = (intercept, slope), (squares[0], squares[1])
 
 
 @dataclass(slots=True)
@@ -144,8 +195,8 @@ class Learner:
         """What the intercept adds to the margin of each column."""
         raise NotImplementedError
 
-    def contributions(self, encoder: Encoder, x: Any) -> dict[int, float]:
-        """What each feature of an example that is known adds to the margin of the only column."""
+    def contributions(self, encoder: Encoder, x: Any, column: int = 0) -> dict[int, float]:
+        """What each feature of an example that is known adds to the margin of a column."""
         raise NotImplementedError
 
     def weights_of(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -175,9 +226,9 @@ class Learner:
     # What drives it.
 
     @property
-    def slope(self) -> float:
-        """The probabilities of several classes are proportional to exp(slope · margin)."""
-        return self.calibration.slope
+    def calibrated(self) -> tuple[float, float, float]:
+        """What makes probabilities of the margins of several classes: the slope, and a and b of the confidence."""
+        return (self.calibration.slope, *self.calibration.confidence)
 
     def probability(self, margin: float) -> float:
         """The probability of the positive class; above one half exactly where the margin is above 0."""
@@ -206,18 +257,18 @@ class Learner:
         weights: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The margin of each example and its probability, in turn, before it is learned; with several columns a row of
-        margins, −inf for columns to come, and the slope. Without y nothing is learned. It ends with an example that
+        margins, −inf for columns to come, and a row of what calibrates them. Without y nothing is learned. It ends with an example that
         brings in a feature beyond `max_features`, or with which names are to be forgotten.
         """
         n_columns = self._n_columns_for(y)
         margins: list[list[float]] = []
-        calibrated: list[float] = []
+        calibrated: list[Any] = []
         rows = encoder.rows(X, y is not None or self.meets_unknown)
         with self._alone():
             for i, row in enumerate(rows):
                 met = self._met(encoder, row)
                 margins.append([*met.margins, *[-math.inf] * (n_columns - self.n_columns)])
-                calibrated.append(self.slope if self.several else self.probability(met.margins[0]))
+                calibrated.append(self.calibrated if self.several else self.probability(met.margins[0]))
                 if y is None:
                     if self.meets_unknown:
                         encoder.forget_newest()
@@ -226,7 +277,9 @@ class Learner:
                 if 0 < self.max_features < len(self) or encoder.is_crowded(self.n_held):
                     break
         all_margins = np.array(margins, np.float64).reshape(len(margins), n_columns)
-        return all_margins if self.several else all_margins[:, 0], np.array(calibrated, np.float64)
+        if self.several:
+            return all_margins, np.array(calibrated, np.float64).reshape(len(calibrated), 3)
+        return all_margins[:, 0], np.array(calibrated, np.float64)
 
     def _met(self, encoder: Encoder, row: Row) -> Met:
         """The example; where a rule fails at it, nothing is kept of its names."""

@@ -11,18 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.state import BUFFERED, COLUMNS, FEATURES, Declaration, Field, State, count, keys
-from stream_pegasos.engine.pure.driver import CALIBRATION, Learner, Met, with_intercept
+from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, Learner, Met, with_intercept
 from stream_pegasos.engine.pure.encoders import Encoder, are_unique
 from stream_pegasos.engine.pure.weights import FOLD_BELOW, INTERCEPT, Row, WeightDict
 
 # How several classes become columns, each of which tells two things apart.
 REDUCTIONS = ("two", "ovr", "crammer_singer", "pairs")
+# Those in which each class has one.
+OF_CLASSES = ("ovr", "crammer_singer")
 # What columns have alike that make one vector.
 JOINED = ("n_iterations", "n_buffered")
 
 
-def declared(batch_size: int, average: bool, only_violations: bool, initializing: bool, joined: bool) -> Declaration:
+def declared(batch_size: int, average: bool, only_violations: bool, initializing: bool, reduction: str) -> Declaration:
     """What the state of a `PegasosLearner` consists of."""
+    joined = reduction == "crammer_singer"
     fields = [
         keys("keys", FEATURES),
         Field("values", shape=(FEATURES, COLUMNS), signed=True),
@@ -34,6 +37,7 @@ def declared(batch_size: int, average: bool, only_violations: bool, initializing
         count("buffer_columns", BUFFERED, high=lambda state: len(state["scale"]) - 1),
         Field("buffer_values", shape=(BUFFERED,), signed=True),
         *CALIBRATION,
+        *(CONFIDENCE if reduction in OF_CLASSES else ()),
     ]
     if average:
         fields += [
@@ -102,8 +106,7 @@ class PegasosLearner(Learner):
     def __post_init__(self) -> None:
         super().__init__()
         averaging, initializing = self.average_from > 0, self.initializer is not None
-        joined = self.reduction == "crammer_singer"
-        self.declaration = declared(self.batch_size, averaging, self.only_violations, initializing, joined)
+        self.declaration = declared(self.batch_size, averaging, self.only_violations, initializing, self.reduction)
         self.several = self.reduction != "two"
         self.signs: NDArray[np.float64] = np.zeros((0, 0))
         self.weights = WeightDict(averaging, n_columns=0 if self.several else 1)
@@ -144,10 +147,10 @@ class PegasosLearner(Learner):
         rows = [[self.weights.get(key, column) for column in columns] for key in keys.tolist()]
         return np.array(rows, np.float64).reshape(len(keys), self.n_columns)
 
-    def contributions(self, encoder: Encoder, x: Any) -> dict[int, float]:
+    def contributions(self, encoder: Encoder, x: Any, column: int = 0) -> dict[int, float]:
         row = encoder.row(x, False)
         pairs = zip(row.keys, row.values, strict=True)
-        return {key: row.factor * value * self.weights.get(key) for key, value in pairs}
+        return {key: row.factor * value * self.weights.get(key, column) for key, value in pairs}
 
     def add_column(self) -> None:
         self.weights.add_column()
@@ -170,7 +173,7 @@ class PegasosLearner(Learner):
         self._take_steps([column for column, steps in enumerate(self._steps) if steps.n_buffered])
 
     def _n_columns_for(self, y: NDArray[np.float64] | None) -> int:
-        if y is None or not len(y) or self.reduction not in ("ovr", "crammer_singer"):
+        if y is None or not len(y) or self.reduction not in OF_CLASSES:
             return self.n_columns
         return max(self.n_columns, int(y.max()) + 1)
 
@@ -180,7 +183,7 @@ class PegasosLearner(Learner):
 
     def _learn(self, encoder: Encoder, met: Met, y: float, weight: float) -> bool:
         self._initialize(encoder, met.row)
-        if self.reduction in ("ovr", "crammer_singer") and y == self.n_columns:
+        if self.reduction in OF_CLASSES and y == self.n_columns:
             self.add_column()
             met.margins.append(0.0)
         self._calibrate(met.margins, y)
@@ -281,7 +284,7 @@ class PegasosLearner(Learner):
         buffered = [(key, column, x) for column, steps in enumerate(self._steps) for key, x in steps.buffer]
         state = {
             **self.weights.get_state(),
-            **self.calibration.get_state(),
+            **self.calibration.get_state(self.reduction in OF_CLASSES),
             "n_iterations": np.array([steps.n_iterations for steps in self._steps], np.int64),
             "n_buffered": np.array([steps.n_buffered for steps in self._steps], np.int64),
             "buffer_keys": np.array([key for key, _, _ in buffered], np.int64),

@@ -1,0 +1,721 @@
+cdef struct Taught:  # of a feature and a class
+    double weight, squares, count
+    Py_ssize_t column
+
+
+cdef struct FeatureOfColumns:
+    double log_ratio, count
+    Py_ssize_t begin  # of its columns among those of all features
+    int32_t n, size  # how many there are, and the number of the size that there is room for
+
+
+cdef struct Line:
+    double intercept, squares, offset, offset_squares
+
+
+cdef enum:
+    N_SIZES = 96
+    OF_RULE_OVR = 0
+    MULTILABEL
+    ORDINAL
+    NUMBERS_OF_FEATURE = 4  # the size of the record, in those of a double
+
+# How many columns of a feature there may be room for: two sizes for each doubling.
+cdef Py_ssize_t SIZES[N_SIZES]
+for size_number in range(N_SIZES):
+    SIZES[size_number] = size_number if size_number < 2 else (2 + size_number % 2) << size_number // 2 - 1
+
+
+cdef struct Columns:  # of all features: blocks of the sizes above
+    Taught* taught
+    Py_ssize_t n, room
+    Py_ssize_t free[N_SIZES]  # the first block that was given back, −1 for none; its first column is the next one
+
+
+cdef void make_no_columns(Columns* columns) noexcept nogil:
+    cdef Py_ssize_t size
+    columns.n = 0
+    for size in range(N_SIZES):
+        columns.free[size] = -1
+
+
+cdef Py_ssize_t take_block(Columns* columns, Py_ssize_t size) noexcept nogil:
+    """Where a block of that size begins; -1 if there is no memory."""
+    cdef Py_ssize_t begin = columns.free[size], room
+    cdef Taught* moved
+    if begin >= 0:
+        columns.free[size] = columns.taught[begin].column
+        return begin
+    begin = columns.n
+    if begin + SIZES[size] > columns.room:
+        room = max(begin + SIZES[size], columns.room + columns.room // 2, 64)
+        moved = <Taught*> sp_allocate(room * sizeof(Taught))
+        if moved == NULL:
+            return -1
+        memcpy(moved, columns.taught, begin * sizeof(Taught))
+        free(columns.taught)
+        columns.taught, columns.room = moved, room
+    columns.n += SIZES[size]
+    return begin
+
+
+cdef Taught* add_taught(Columns* columns, FeatureOfColumns* feature, Py_ssize_t column) noexcept nogil:
+    """Room for a column that the feature does not have yet; NULL if there is no memory."""
+    cdef Py_ssize_t begin
+    cdef Taught* added
+    if feature.n == SIZES[feature.size]:
+        begin = take_block(columns, feature.size + 1)
+        if begin < 0:
+            return NULL
+        if feature.n:
+            memcpy(&columns.taught[begin], &columns.taught[feature.begin], feature.n * sizeof(Taught))
+            columns.taught[feature.begin].column = columns.free[feature.size]
+            columns.free[feature.size] = feature.begin
+        feature.begin = begin
+        feature.size += 1
+    added = &columns.taught[feature.begin + feature.n]
+    feature.n += 1
+    added[0] = Taught(0.0, 0.0, 0.0, column)
+    return added
+
+
+@cython.final
+cdef class AdaptiveColumnsLearner(Learner):
+    """Records stand apart from the entries of their hashes, and the columns taught apart from the records."""
+
+    cdef Table _table
+    cdef Columns _columns
+    cdef Line* _lines
+    cdef double* _class_counts
+    cdef Py_ssize_t* _met_order
+    cdef double _n_examples, _evidence, _growth, _learning_rate, _largest_margin, _smoothing, _line_scaling
+    cdef bint _hinge
+    cdef int _reduction
+    cdef readonly Py_ssize_t n_iterations
+    cdef Py_ssize_t _n_classes, _n_lines, _width  # and for how many classes there is room
+    cdef int64_t[::1] _order, _set_starts, _set_numbers
+    # Of the example in hand: the positions of its features, the values that the weights meet, and for each line the
+    # margin before it predicts, what the example is to it, the gradient, a probability and, of classes, how often a
+    # feature was met with it.
+    cdef Py_ssize_t* _positions
+    cdef double* _values
+    cdef Py_ssize_t _positions_capacity, _values_capacity
+    cdef double* _numbers  # the memory of these and of the margins
+    cdef double* _raw
+    cdef double* _signs
+    cdef double* _gradients
+    cdef double* _probabilities
+    cdef double* _odds  # of each class, or of what stands above a line: how often it is not, beside how often it is
+    cdef Py_ssize_t* _active  # the columns with a gradient
+    cdef Py_ssize_t _n_active
+
+    def __init__(
+        self, double learning_rate, bint hinge, double largest_margin, double smoothing, double half_life,
+        double intercept_scaling, Py_ssize_t max_features=0, str reduction="ovr",
+    ):
+        self.arguments = (
+            learning_rate, bool(hinge), largest_margin, smoothing, half_life, intercept_scaling, max_features, reduction
+        )
+        self.declaration = adaptive_columns.declared(reduction)
+        self._learning_rate, self._hinge, self._largest_margin = learning_rate, hinge, largest_margin
+        self._smoothing = smoothing
+        self._growth = 2.0 ** (1.0 / half_life) if half_life else 1.0
+        self._reduction = adaptive_columns.REDUCTIONS.index(reduction)
+        self._line_scaling = 1.0 if self._reduction == ORDINAL else intercept_scaling
+        self._max_features = max_features
+        self._evidence, self._meets_unknown, self.several = 1.0, True, True
+        self._table.n_numbers = NUMBERS_OF_FEATURE
+        self._order = np.zeros(0, np.int64)
+        self._set_starts, self._set_numbers = np.zeros(1, np.int64), np.zeros(0, np.int64)
+        make_no_columns(&self._columns)
+        if make_for(&self._table, 0, 2) < 0 or make_room_apart(&self._table, FEWEST_HOMES) < 0 or self._make_room(4) < 0:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self._table.words)
+        free(self._table.records)
+        free(self._columns.taught)
+        free(self._lines)
+        free(self._class_counts)
+        free(self._met_order)
+        free(self._positions)
+        free(self._values)
+        free(self._numbers)
+        free(self._active)
+
+    def __sizeof__(self):
+        return object.__sizeof__(self) + size_of(&self._table) + self._columns.room * sizeof(Taught)
+
+    @property
+    def order(self):
+        return np.asarray(self._order)
+
+    @order.setter
+    def order(self, order):
+        wait_for(self._guard, self._guard)
+        self._order = order
+
+    @property
+    def sets(self):
+        return np.asarray(self._set_starts), np.asarray(self._set_numbers)
+
+    @sets.setter
+    def sets(self, sets):
+        wait_for(self._guard, self._guard)
+        self._set_starts, self._set_numbers = sets
+
+    @property
+    def intercept(self):
+        cdef Py_ssize_t i
+        wait_for(self._guard, self._guard)
+        return np.array([self._base() + self._intercept(i) for i in range(self._n_lines)], np.float64)
+
+    def items(self):
+        wait_for(self._guard, self._guard)
+        keys = records_of(&self._table, 0)[0]
+        return keys, self.weights_of(keys)
+
+    def weights_of(self, const int64_t[::1] keys):
+        cdef Py_ssize_t i, j, p
+        cdef const FeatureOfColumns* feature
+        cdef const Taught* taught
+        wait_for(self._guard, self._guard)
+        weights = np.zeros((keys.shape[0], self._n_summed()))
+        cdef double[:, ::1] out = weights
+        for i in range(keys.shape[0]):
+            p = seek(&self._table, hash_key(keys[i]))
+            if self._table.words[p].hash == hash_key(keys[i]):
+                feature = <const FeatureOfColumns*> record_at(&self._table, p)
+                for j in range(feature.n):
+                    taught = &self._columns.taught[feature.begin + j]
+                    if taught.column < out.shape[1]:
+                        out[i, taught.column] = taught.weight * self._scale(feature)
+        return weights
+
+    def contributions(self, Encoder encoder not None, x, Py_ssize_t column=0):
+        cdef Row* e = &self._hand.example
+        cdef Py_ssize_t i
+        cdef Taught* taught
+        self.margin(encoder, x)
+        found = {}
+        for i in range(e.n):
+            taught = self._taught_of(&self._features()[self._positions[i]], column)
+            if taught != NULL:
+                found[<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER)] = taught.weight * self._values[i]
+        return found
+
+    def forget(self, double share):
+        cdef Py_ssize_t i, j
+        cdef FeatureOfColumns* feature
+        wait_for(self._guard, self._guard)
+        self._evidence /= share
+        self._weigh_anew()
+        for i in range(self._n_lines):
+            self._lines[i].intercept *= sqrt(share)
+        self._count_odds()
+        for i in range(1, self._table.n + 1):
+            feature = &self._features()[i]
+            for j in range(feature.n):
+                self._columns.taught[feature.begin + j].weight *= sqrt(share)
+            feature.log_ratio = self._log_ratio(feature)
+
+    def get_state(self):
+        cdef Py_ssize_t i, j, n = 0
+        cdef const FeatureOfColumns* feature
+        cdef const Taught* taught
+        cdef int64_t[::1] counts, numbers
+        cdef double[:, ::1] out
+        wait_for(self._guard, self._guard)
+        keys, found = records_of(&self._table, 2)
+        n_taught = np.zeros(len(keys), np.int64)
+        counts = n_taught
+        features = self._in_order(keys)
+        cdef const int64_t[::1] positions = features
+        for i in range(positions.shape[0]):
+            counts[i] = self._features()[positions[i]].n
+            n += counts[i]
+        columns, of_taught = np.empty(n, np.int64), np.empty((3, n))
+        numbers, out, n = columns, of_taught, 0
+        for i in range(positions.shape[0]):
+            feature = &self._features()[positions[i]]
+            for j in range(feature.n):
+                taught = &self._columns.taught[feature.begin + j]
+                numbers[n] = taught.column
+                out[0, n], out[1, n], out[2, n] = taught.weight, taught.squares, taught.count
+                n += 1
+        order = np.lexsort((columns, np.repeat(np.arange(len(keys)), n_taught)))
+        lines = [[(<double*> &self._lines[i])[j] for i in range(self._n_lines)] for j in range(4)]
+        state = {
+            "keys": keys, "log_ratios": found[0], "counts": found[1], "n_taught": n_taught, "taught_columns": columns[order],
+            **dict(zip(adaptive_columns.OF_COLUMN, of_taught[:, order])),
+            **{name: np.array(values, np.float64) for name, values in zip(adaptive_columns.OF_LINE, lines)},
+            "class_counts": np.array([self._class_counts[i] for i in range(self._n_classes)], np.float64),
+            "n_examples": self._n_examples, "evidence": self._evidence, "n_iterations": self.n_iterations,
+            **self._calibration(), **self._confidence(),
+        }
+        if self._reduction == ORDINAL:
+            state["order"] = np.array([self._met_order[i] for i in range(self._n_classes)], np.int64)
+        return state
+
+    def set_state(self, state):
+        cdef Py_ssize_t i, j, begin = 0
+        cdef FeatureOfColumns* feature
+        cdef Taught* taught
+        wait_for(self._guard, self._guard)
+        cdef const int64_t[::1] counts = np.ascontiguousarray(state["n_taught"])
+        cdef const int64_t[::1] numbers = np.ascontiguousarray(state["taught_columns"])
+        cdef const double[:, ::1] values = np.array([state[name] for name in adaptive_columns.OF_COLUMN])
+        keys = state["keys"]
+        n_taught = np.zeros(len(keys))
+        fill(&self._table, keys, [state["log_ratios"], state["counts"]])
+        make_no_columns(&self._columns)
+        cdef const int64_t[::1] positions = self._in_order(keys)
+        for i in range(positions.shape[0]):
+            feature = &self._features()[positions[i]]
+            feature.begin = feature.n = feature.size = 0
+            while SIZES[feature.size] < counts[i]:
+                feature.size += 1
+            if counts[i]:
+                feature.begin = take_block(&self._columns, feature.size)
+                if feature.begin < 0:
+                    raise MemoryError
+            feature.n = counts[i]
+            for j in range(begin, begin + counts[i]):
+                taught = &self._columns.taught[feature.begin + j - begin]
+                taught[0] = Taught(values[0, j], values[1, j], values[2, j], numbers[j])
+            begin += counts[i]
+        self._n_classes, self._n_lines = len(state["class_counts"]), len(state["intercepts"])
+        if self._make_room(self._n_classes) < 0:
+            raise MemoryError
+        for i in range(self._n_classes):
+            self._class_counts[i] = state["class_counts"][i]
+            if self._reduction == ORDINAL:
+                self._met_order[i] = state["order"][i]
+        for i in range(self._n_lines):
+            for j, name in enumerate(adaptive_columns.OF_LINE):
+                (<double*> &self._lines[i])[j] = state[name][i]
+        self._order = np.array(state["order"] if self._reduction == ORDINAL else [], np.int64)
+        self._n_examples, self._evidence = state["n_examples"], state["evidence"]
+        self.n_iterations = state["n_iterations"]
+        self._set_calibration(state)
+
+    cdef _in_order(self, const int64_t[::1] keys):
+        """Where the records of features that are known stand."""
+        cdef Py_ssize_t i
+        positions = np.empty(keys.shape[0], np.int64)
+        cdef int64_t[::1] out = positions
+        for i in range(keys.shape[0]):
+            out[i] = self._table.words[seek(&self._table, hash_key(keys[i])) + 1].hash
+        return positions
+
+    cdef int _make_room(self, Py_ssize_t n) noexcept nogil:
+        """For as many classes."""
+        cdef Py_ssize_t width = max(n, self._width + self._width // 2)
+        cdef void* memory[5]
+        if n <= self._width:
+            return 0
+        memory[0] = realloc(self._lines, width * sizeof(Line))
+        if memory[0] == NULL:
+            return -1
+        self._lines = <Line*> memory[0]
+        memory[1] = realloc(self._class_counts, width * sizeof(double))
+        if memory[1] == NULL:
+            return -1
+        self._class_counts = <double*> memory[1]
+        memory[2] = realloc(self._met_order, width * sizeof(Py_ssize_t))
+        if memory[2] == NULL:
+            return -1
+        self._met_order = <Py_ssize_t*> memory[2]
+        memory[3] = realloc(self._active, width * sizeof(Py_ssize_t))
+        if memory[3] == NULL:
+            return -1
+        self._active = <Py_ssize_t*> memory[3]
+        memory[4] = calloc(6 * width, sizeof(double))
+        if memory[4] == NULL:
+            return -1
+        if self._width:  # where a class is added in the middle of an example
+            memcpy(memory[4], self._margins, self._width * sizeof(double))
+            memcpy(<double*> memory[4] + width, self._raw, self._width * sizeof(double))
+        free(self._numbers)
+        self._numbers = self._margins = <double*> memory[4]
+        self._raw, self._signs = self._numbers + width, self._numbers + 2 * width
+        self._gradients, self._probabilities = self._numbers + 3 * width, self._numbers + 4 * width
+        self._odds = self._numbers + 5 * width
+        self._width = width
+        return 0
+
+    cdef inline FeatureOfColumns* _features(self) noexcept nogil:
+        return <FeatureOfColumns*> self._table.records
+
+    cdef Py_ssize_t _n_features(self) noexcept nogil:
+        return self._table.n
+
+    cdef Py_ssize_t _n_columns(self) noexcept nogil:
+        return self._n_classes
+
+    cdef Py_ssize_t _n_columns_for(self, y) except -1:
+        if y is None or not len(y):
+            return self._n_classes
+        if self._reduction == MULTILABEL:
+            return max(self._n_classes, <Py_ssize_t> int(np.max(self._set_numbers, initial=-1)) + 1)
+        return max(self._n_classes, <Py_ssize_t> int(y.max()) + 1)
+
+    cdef inline Py_ssize_t _n_summed(self) noexcept nogil:
+        """How many columns of weights there are."""
+        return 1 if self._reduction == ORDINAL else self._n_classes
+
+    cdef inline double _base(self) noexcept nogil:
+        """What the margins begin with."""
+        return 0.0 if self._reduction == ORDINAL else -log(<double> max(self._n_classes - 1, 1))
+
+    cdef inline double _intercept(self, Py_ssize_t line) noexcept nogil:
+        return self._line_scaling * self._lines[line].intercept + self._lines[line].offset / self._slope
+
+    cdef inline double _scale(self, const FeatureOfColumns* feature) noexcept nogil:
+        return LEAST_SCALE + feature.log_ratio if self._smoothing != 0.0 else 1.0
+
+    cdef inline Taught* _taught_of(self, const FeatureOfColumns* feature, Py_ssize_t column) noexcept nogil:
+        cdef Taught* taught = self._columns.taught + feature.begin
+        cdef Py_ssize_t i
+        for i in range(feature.n):
+            if taught[i].column == column:
+                return &taught[i]
+        return NULL
+
+    # Scoring
+
+    cdef int _meet(self, Row* e) noexcept nogil:
+        """`_positions` tells from then on where the features are, `_values` what the weights have met."""
+        cdef Py_ssize_t begin = 0, i
+        cdef double squares = 0.0
+        if reserve(<void**> &self._positions, &self._positions_capacity, e.n, sizeof(Py_ssize_t)) < 0:
+            return NO_MEMORY
+        if reserve(<void**> &self._values, &self._values_capacity, e.n, sizeof(double)) < 0:
+            return NO_MEMORY
+        # A few features at a time, as with one column.
+        fetch_entries(&self._table, e, 0, self._positions)
+        while begin < e.n:
+            fetch_entries(&self._table, e, begin + AT_A_TIME, self._positions)
+            find_records(&self._table, e, begin, self._positions, NUMBERS_OF_FEATURE)
+            if begin:
+                squares += self._scale_values(e, begin - AT_A_TIME)
+            begin += AT_A_TIME
+        if begin:
+            squares += self._scale_values(e, begin - AT_A_TIME)
+        squares = 1.0 / sqrt(squares) if squares > 0.0 else 0.0
+        for i in range(e.n):
+            self._values[i] *= squares
+        self._add_up(e)
+        if self._reduction == ORDINAL:
+            self._find_logarithms()
+        else:
+            self._predict()
+        return 0
+
+    cdef inline double _scale_values(self, const Row* e, Py_ssize_t begin) noexcept nogil:
+        """Scale the values, and give the sum of their squares; have the columns fetched."""
+        cdef const FeatureOfColumns* feature
+        cdef double value, squares = 0.0
+        cdef Py_ssize_t i
+        for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
+            feature = &self._features()[self._positions[i]]
+            value = e.values[i] * self._scale(feature)
+            squares += value * value
+            self._values[i] = value
+            SP_PREFETCH(self._columns.taught + feature.begin)
+        return squares
+
+    cdef void _add_up(self, const Row* e) noexcept nogil:
+        """The margins of the lines before they predict."""
+        cdef Py_ssize_t i, j, n = self._n_summed()
+        cdef const FeatureOfColumns* feature
+        cdef const Taught* taught
+        cdef double* sums = self._raw
+        cdef double value, base = self._base()
+        memset(sums, 0, max(n, self._n_lines) * sizeof(double))
+        for i in range(e.n):
+            feature = &self._features()[self._positions[i]]
+            taught, value = self._columns.taught + feature.begin, self._values[i]
+            if self._reduction == ORDINAL:
+                for j in range(feature.n):
+                    if taught[j].column == 0:
+                        sums[0] += taught[j].weight * value
+            else:
+                for j in range(feature.n):
+                    sums[taught[j].column] += taught[j].weight * value
+        for i in range(self._n_lines if self._reduction == ORDINAL else 0):
+            sums[self._n_lines - 1 - i] = sums[0]
+        for i in range(self._n_lines):
+            sums[i] += base + self._line_scaling * self._lines[i].intercept
+
+    cdef inline void _predict(self) noexcept nogil:
+        cdef Py_ssize_t i
+        for i in range(self._n_lines):
+            self._margins[i] = self._raw[i] + self._lines[i].offset / self._slope
+
+    cdef void _find_logarithms(self) noexcept nogil:
+        """Of the probability of each class, of those that are ordered."""
+        cdef Py_ssize_t i
+        cdef double above = 1.0, next_above
+        for i in range(self._n_classes):
+            next_above = 0.0
+            if i < self._n_lines:
+                next_above = min(above, sigmoid(self._slope * self._raw[i] + self._lines[i].offset))
+            self._margins[self._met_order[i]] = log(max(above - next_above, 1e-300))
+            above = next_above
+
+    # Learning
+
+    cdef int _learn(self, Encoder encoder, Row* e, double probability, double y, double weight) except RAISED nogil:
+        cdef const int64_t* classes
+        cdef Py_ssize_t i, n = 1
+        cdef int64_t one = <int64_t> y
+        cdef bint near
+        cdef double rate
+        if self._reduction == MULTILABEL:
+            if not 0 <= one < self._set_starts.shape[0] - 1:
+                return NO_CLASS
+            n = self._set_starts[one + 1] - self._set_starts[one]
+            classes = &self._set_numbers[0] + self._set_starts[one] if n else NULL
+        else:
+            classes = &one
+        for i in range(n):
+            if classes[i] < 0 or self._reduction != MULTILABEL and classes[i] > self._n_classes:
+                return NO_CLASS
+            if self._reduction == ORDINAL and classes[i] >= self._order.shape[0]:
+                return NO_CLASS
+            while self._n_classes <= classes[i]:
+                if self._add_class() < 0:
+                    return NO_MEMORY
+        if self._reduction != ORDINAL:
+            self._predict()
+        self._find_signs(classes, n)
+        near = self._find_gradients(weight)
+        rate = self._learning_rate * sqrt(2.0 * min(max(self._slope, LEAST_SLOPE), MOST_SLOPE))
+        self._calibrate_lines(one)
+        if near:
+            encoder._keep(e)
+            if self._take_step(e, classes, n, weight, rate) < 0:
+                return NO_MEMORY
+        self.n_iterations += 1
+        self._evidence *= self._growth
+        if self._evidence > LARGEST_EVIDENCE:
+            self._weigh_anew()
+        return 0
+
+    cdef int _add_class(self) noexcept nogil:
+        """Make room for the next class; a line between ordered ones begins as the one that it stands beside."""
+        cdef Py_ssize_t number = self._n_classes, rank = 0, at, i, beside
+        cdef double before = self._base()
+        if self._make_room(number + 1) < 0:
+            return -1
+        self._class_counts[number] = 0.0
+        self._n_classes += 1
+        if self._reduction != ORDINAL:
+            for i in range(number):
+                self._raw[i] += self._base() - before
+            self._raw[number] = self._base()
+            self._lines[number] = Line(0.0, 0.0, 0.0, 0.0)
+            self._n_lines += 1
+            return 0
+        # Both orders agree on those that are met.
+        for i in range(self._order.shape[0]):
+            if self._order[i] == number:
+                break
+            rank += rank < number and self._order[i] == self._met_order[rank]
+        for i in range(number, rank, -1):
+            self._met_order[i] = self._met_order[i - 1]
+        self._met_order[rank] = number
+        if number:
+            at = max(rank - 1, 0)
+            beside = min(at, self._n_lines - 1)
+            if self._n_lines == 0:
+                self._lines[0], self._raw[0] = Line(0.0, 0.0, 0.0, 0.0), 0.0
+            else:
+                for i in range(self._n_lines, beside, -1):
+                    self._lines[i], self._raw[i] = self._lines[i - 1], self._raw[i - 1]
+            self._n_lines += 1
+        return 0
+
+    cdef void _find_signs(self, const int64_t* classes, Py_ssize_t n) noexcept nogil:
+        """What the example is to each line."""
+        cdef Py_ssize_t i, rank
+        for i in range(self._n_lines):
+            self._signs[i] = -1.0
+        if self._reduction == ORDINAL:
+            rank = 0
+            while self._met_order[rank] != classes[0]:
+                self._signs[rank] = 1.0
+                rank += 1
+        else:
+            for i in range(n):
+                self._signs[classes[i]] = 1.0
+
+    cdef bint _find_gradients(self, double weight) noexcept nogil:
+        """Whether the example is near enough to teach a line."""
+        cdef Py_ssize_t i
+        cdef double sign, margin, limit, total = 0.0
+        cdef bint near = False
+        self._n_active = 0
+        for i in range(self._n_lines):
+            sign, margin, limit = self._signs[i], self._signs[i] * self._raw[i], self._largest_margin
+            if sign < 0.0 and self._reduction != ORDINAL:
+                limit *= SHARE_OF_REST
+            self._gradients[i] = 0.0
+            if margin < limit:
+                near = True
+                if self._hinge:
+                    self._gradients[i] = -sign * weight if margin < 1.0 else 0.0
+                else:
+                    self._gradients[i] = -sign * weight * (1.0 / (1.0 + exp(min(margin, 700.0))))
+            if self._gradients[i] != 0.0:
+                self._active[self._n_active] = i
+                self._n_active += 1
+        return near
+
+    cdef void _calibrate_lines(self, int64_t y) noexcept nogil:
+        """One step on the log loss of what the example is: of its class, or of each line."""
+        cdef Py_ssize_t i
+        cdef double error, total = 0.0
+        cdef double rate = ORDINAL_OFFSET_RATE if self._reduction == ORDINAL else OFFSET_RATE
+        cdef double first_squares = ORDINAL_OFFSET_SQUARES if self._reduction == ORDINAL else OFFSET_SQUARES
+        cdef Line* line
+        if self._reduction == OF_RULE_OVR:
+            self._calibrate_class(y, self._raw, self._probabilities)
+        else:
+            for i in range(self._n_lines):
+                self._probabilities[i] = sigmoid(self._slope * self._raw[i] + self._lines[i].offset)
+                total += (self._probabilities[i] - (1.0 if self._signs[i] > 0.0 else 0.0)) * self._raw[i]
+            self._descend(total)
+        for i in range(self._n_lines):
+            line = &self._lines[i]
+            error = self._probabilities[i] - (1.0 if self._signs[i] > 0.0 else 0.0)
+            line.offset_squares += error * error
+            line.offset -= rate * error / sqrt(line.offset_squares + first_squares)
+
+    cdef int _take_step(self, Row* e, const int64_t* classes, Py_ssize_t n, double weight, double rate) noexcept nogil:
+        cdef Py_ssize_t i, p
+        cdef double counted = weight * self._evidence, gradient, square, total = 0.0
+        cdef double intercept_rate = ORDINAL_INTERCEPT_RATE * rate if self._reduction == ORDINAL else rate
+        cdef Line* line
+        self._n_examples += counted
+        for i in range(n):
+            self._class_counts[classes[i]] += counted
+        for i in range(self._n_lines):
+            line, gradient = &self._lines[i], self._gradients[i] * self._line_scaling
+            square = gradient * gradient
+            if square > 0.0:
+                line.squares += self._evidence * square
+                line.intercept -= intercept_rate * gradient / sqrt(line.squares / self._evidence)
+        if self._reduction == ORDINAL:
+            for i in range(self._n_lines):
+                total += self._gradients[i]
+            self._gradients[0], self._active[0], self._n_active = total, 0, total != 0.0
+        self._count_odds()
+        for i in range(e.n):
+            if e.values[i] != 0.0:
+                if self._positions[i] == 0:
+                    p = make_record(&self._table, e.hashes[i])  # which it has if it stands in the example twice
+                    if p < 0:
+                        return NO_MEMORY
+                    self._positions[i] = p
+                if self._learn_feature(self._positions[i], self._values[i], classes, n, counted, rate) < 0:
+                    return NO_MEMORY
+        return 0
+
+    cdef int _learn_feature(
+        self, Py_ssize_t position, double value, const int64_t* classes, Py_ssize_t n, double counted, double rate
+    ) noexcept nogil:
+        cdef FeatureOfColumns* feature = &self._features()[position]
+        cdef Taught* taught = self._columns.taught + feature.begin
+        cdef Py_ssize_t i, n_found = 0, known = feature.n
+        cdef double gradient
+        for i in range(known):
+            gradient = self._gradients[taught[i].column] if taught[i].column < self._n_summed() else 0.0
+            if gradient != 0.0:
+                n_found += 1
+                self._step_of(&taught[i], gradient * value, rate)
+        if n_found < self._n_active:  # some are not taught yet
+            for i in range(known):
+                if taught[i].column < self._n_summed():
+                    self._probabilities[taught[i].column] = -1.0
+            for i in range(self._n_active):
+                gradient = self._gradients[self._active[i]] * value
+                if self._probabilities[self._active[i]] != -1.0 and gradient * gradient > 0.0:
+                    taught = add_taught(&self._columns, feature, self._active[i])
+                    if taught == NULL:
+                        return -1
+                    self._step_of(taught, gradient, rate)
+            taught = self._columns.taught + feature.begin
+            for i in range(known):
+                if taught[i].column < self._n_summed():
+                    self._probabilities[taught[i].column] = 0.0
+        feature.count += counted
+        for i in range(n):
+            taught = self._taught_of(feature, classes[i])
+            if taught == NULL:
+                taught = add_taught(&self._columns, feature, classes[i])
+                if taught == NULL:
+                    return -1
+            taught.count += counted
+        feature.log_ratio = self._log_ratio(feature)
+        return 0
+
+    cdef inline void _step_of(self, Taught* taught, double gradient, double rate) noexcept nogil:
+        cdef double square = gradient * gradient
+        if square > 0.0:
+            taught.squares += self._evidence * square
+            taught.weight -= rate * gradient / sqrt(taught.squares / self._evidence + FIRST_SQUARES)
+
+    cdef void _count_odds(self) noexcept nogil:
+        """How often an example is not of each class, beside how often it is; the inverse of what stands above a line."""
+        cdef double smoothing = self._smoothing * self._evidence, n = 0.0
+        cdef Py_ssize_t i
+        if smoothing == 0.0:
+            return
+        if self._reduction == ORDINAL:
+            for i in range(self._n_lines - 1, -1, -1):
+                n += self._class_counts[self._met_order[i + 1]]
+                self._odds[i] = (n + smoothing) / (max(self._n_examples - n, 0.0) + smoothing)
+        else:
+            for i in range(self._n_classes):
+                n = self._class_counts[i]
+                self._odds[i] = (max(self._n_examples - n, 0.0) + smoothing) / (n + smoothing)
+
+    cdef double _log_ratio(self, const FeatureOfColumns* feature) noexcept nogil:
+        cdef double smoothing = self._smoothing * self._evidence, largest = 1.0, above = 0.0, total = 0.0, odds
+        cdef const Taught* taught = self._columns.taught + feature.begin
+        cdef Py_ssize_t i
+        if smoothing == 0.0 or self._n_lines == 0:
+            return 0.0
+        if self._reduction != ORDINAL:
+            for i in range(feature.n):
+                if taught[i].count > 0.0:
+                    odds = (taught[i].count + smoothing) / (max(feature.count - taught[i].count, 0.0) + smoothing)
+                    largest = max(largest, odds * self._odds[taught[i].column])
+            return min(log(largest), LARGEST_LOG_RATIO)
+        memset(self._probabilities, 0, self._n_classes * sizeof(double))
+        for i in range(feature.n):
+            self._probabilities[taught[i].column] = taught[i].count
+        for i in range(self._n_lines - 1, -1, -1):
+            above += self._probabilities[self._met_order[i + 1]]
+            odds = (above + smoothing) / (max(feature.count - above, 0.0) + smoothing)
+            total += fabs(log(odds / self._odds[i]))
+        return min(total / self._n_lines, LARGEST_LOG_RATIO)
+
+    cdef void _weigh_anew(self) noexcept nogil:
+        """Write all evidence down as what it counts now."""
+        cdef Py_ssize_t i, j
+        cdef FeatureOfColumns* feature
+        self._n_examples /= self._evidence
+        for i in range(self._n_classes):
+            self._class_counts[i] /= self._evidence
+        for i in range(self._n_lines):
+            self._lines[i].squares /= self._evidence
+        for i in range(1, self._table.n + 1):
+            feature = &self._features()[i]
+            feature.count /= self._evidence
+            for j in range(feature.n):
+                self._columns.taught[feature.begin + j].squares /= self._evidence
+                self._columns.taught[feature.begin + j].count /= self._evidence
+        self._evidence = 1.0
