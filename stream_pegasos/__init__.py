@@ -3,7 +3,8 @@
 from stream_pegasos.features.hashing import HashedBagOfWords
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.kernel import KernelPegasosClassifier
-from stream_pegasos.learners.ordinal import OrdinalPegasosClassifier
+from stream_pegasos.learners.multilabel import MultiLabelClassifier
+from stream_pegasos.learners.ordinal import OrdinalClassifier
 from stream_pegasos.learners.pegasos import PegasosClassifier
 from stream_pegasos.learners.persistence import load
 from stream_pegasos.learners.text import TextClassifier
@@ -14,7 +15,8 @@ __all__ = [
     "AdaptiveClassifier",
     "HashedBagOfWords",
     "KernelPegasosClassifier",
-    "OrdinalPegasosClassifier",
+    "MultiLabelClassifier",
+    "OrdinalClassifier",
     "PegasosClassifier",
     "TextClassifier",
     "__version__",

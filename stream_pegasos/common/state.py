@@ -13,8 +13,8 @@ from stream_pegasos.common.checks import LARGEST_COUNT, check_integer, check_num
 
 State = dict[str, Any]
 
-# The dimensions of arrays: a number for each of these. Features have `n_taught` columns each that are taught, which stand
-# one after the other.
+# The dimensions of arrays: a number for each of these. Features have `n_taught` columns each that are taught, which
+# stand one after the other.
 FEATURES, COLUMNS, BUFFERED, TAUGHT = "features", "columns", "buffered", "taught"
 
 # A sum of squares in a state, and whatever else grows with them, may be this large.
@@ -105,6 +105,4 @@ class Declaration:
         if "n_taught" in state:
             kept_of[TAUGHT] = np.repeat(kept, state["n_taught"])
         of_fields = {field.name: kept_of.get(field.shape[0]) for field in self.fields if field.shape}
-        return {
-            name: value if of_fields.get(name) is None else value[of_fields[name]] for name, value in state.items()
-        }
+        return {name: value if of_fields.get(name) is None else value[of_fields[name]] for name, value in state.items()}

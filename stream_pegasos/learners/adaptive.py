@@ -12,14 +12,17 @@ from river import base
 
 from stream_pegasos.common.checks import check_bool, check_max_features, check_number, check_one_of
 from stream_pegasos.engine import Encoder, in_use
-from stream_pegasos.engine.pure import AdaptiveLearner
+from stream_pegasos.engine.pure import AdaptiveColumnsLearner, AdaptiveLearner
+from stream_pegasos.engine.pure.adaptive_columns import from_two_classes
 from stream_pegasos.features.frames import some_rows
 from stream_pegasos.learners.class_weights import ClassWeight
-from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.decisions import Decision
+from stream_pegasos.learners.classifier import Classifier, joined_blocks
+from stream_pegasos.learners.decisions import ClassDecisions, Decision, decisions_by_label
 from stream_pegasos.learners.drift import DriftWatch
-from stream_pegasos.learners.labels import Classes, Floats, Label, TwoClasses
+from stream_pegasos.learners.labels import Classes, Label, TwoClasses
+from stream_pegasos.learners.persistence import unpack
 from stream_pegasos.learners.predictions import Found, PartlyLearnedError
+from stream_pegasos.learners.probabilities import Floats, of_classes
 
 __all__ = ["AdaptiveClassifier"]
 
@@ -27,7 +30,116 @@ __all__ = ["AdaptiveClassifier"]
 KEPT_AFTER_DRIFT = 0.1
 
 
-class AdaptiveClassifier(Classifier):
+class WatchedClassifier(Classifier):
+    """What heeds its own predictions as it learns: limits of false positives, and a drift detector.
+
+    An estimator says which label is predicted of what was found, and takes note of it.
+    """
+
+    _drift: DriftWatch
+    _linear = False
+
+    @property
+    def n_drifts(self) -> int:  # type: ignore[override]
+        return self._drift.n_drifts
+
+    def _learn_targets(
+        self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
+    ) -> Found:
+        if self._drift.detector is not None:
+            return self._learn_in_turn(encoder, rows, labels, targets, weights)
+        margins, calibrated = self._learn_blocks(encoder, rows, targets, weights)
+        return Found(margins, calibrated, self._decided_in_turn(labels, margins, calibrated, targets))
+
+    def _learn_in_turn(
+        self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
+    ) -> Found:
+        """Learn the rows, each with what its prediction tells the detector taken in before."""
+        self._learner.predict_learn_many(encoder, rows)  # whatever is wrong has to show first
+        parts: list[Found] = []
+        n_undecided = self._n_undecided(labels, targets)
+        for i, target in enumerate(targets.tolist()):
+            row, this = some_rows(rows, i, i + 1), slice(i, i + 1)
+            margins, calibrated = self._learner.predict_learn_many(encoder, row)
+            found = Found(margins, calibrated, self._decided(labels, margins, calibrated, i < n_undecided))
+            if i >= n_undecided:
+                try:
+                    drifted = self._drift.tell(self._is_wrong(found, target))
+                except Exception as error:
+                    if not i:
+                        raise
+                    raise PartlyLearnedError(i, joined_found(parts), error) from error
+                if drifted:
+                    self._learner.forget(KEPT_AFTER_DRIFT)
+                self._take_note(labels, found, target)
+            self._learn_blocks(encoder, row, targets[this], None if weights is None else weights[this])
+            parts.append(found)
+        return joined_found(parts) if parts else Found(*self._learner.predict_learn_many(encoder, rows))
+
+    def _n_undecided(self, labels: TwoClasses | Classes, targets: Floats) -> int:
+        """How many come before two labels are known: up to there nothing is decided, and two may be exchanged."""
+        met = self._labels
+        for i, target in enumerate(targets.tolist()):
+            if len(met.classes) > 1 and None not in met.classes:
+                return i
+            met, _ = met.with_labels([labels.of_target(target)])
+        return len(targets)
+
+    def meet_rows(self, encoder: Encoder, rows: Any) -> Found:
+        margins, calibrated = self._learner.predict_learn_many(encoder, rows)
+        return Found(margins, calibrated, self._decided(self._labels, margins, calibrated))
+
+    def _importance(self, state: Mapping[str, Any]) -> Floats:
+        if "counts" in state:
+            return state["counts"]  # type: ignore[no-any-return]
+        return state["positives"] + state["negatives"]  # type: ignore[no-any-return]
+
+    # What an estimator says.
+
+    def _decided(
+        self, labels: TwoClasses | Classes, margins: Floats, calibrated: Floats, undecided: bool = False
+    ) -> NDArray[Any] | None:
+        """What is predicted of each row; `None` where the margins say it."""
+        raise NotImplementedError
+
+    def _decided_in_turn(
+        self, labels: TwoClasses | Classes, margins: Floats, calibrated: Floats, targets: Floats
+    ) -> NDArray[Any] | None:
+        """The same, each taken note of before the next."""
+        return self._decided(labels, margins, calibrated)
+
+    def _is_wrong(self, found: Found, target: float) -> bool:
+        """Whether what was predicted of one row is not so."""
+        raise NotImplementedError
+
+    def _take_note(self, labels: TwoClasses | Classes, found: Found, target: float) -> None:
+        """Take in what was predicted of one row."""
+
+    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
+        arrays, names, values = super().to_state()
+        values["n_drifts"] = self.n_drifts
+        return arrays, names, values
+
+    def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
+        super()._take_state(state, names, values)
+        self._drift.set_n_drifts(values["n_drifts"], self.n_iterations)
+
+
+def joined_found(parts: list[Found]) -> Found:
+    """What was found of rows one after the other."""
+    margins, calibrated = joined_blocks([(part.margins, part.calibrated) for part in parts])
+    decided = [part.decided for part in parts if part.decided is not None]
+    if not decided:
+        return Found(margins, calibrated)
+    if decided[0].ndim == 1:
+        return Found(margins, calibrated, np.concatenate(decided))
+    made = np.zeros(margins.shape, bool)
+    for row, one in zip(made, decided, strict=True):
+        row[: one.shape[1]] = one[0]
+    return Found(margins, calibrated, made)
+
+
+class AdaptiveClassifier(WatchedClassifier):
     """Linear classifier with AdaGrad steps, on features scaled by what naive Bayes knows of them.
 
     Feature j of an example is multiplied by s_j = 0.3 + |r_j − r|, where r_j is its log-count ratio
@@ -164,9 +276,8 @@ class AdaptiveClassifier(Classifier):
 
     """
 
-    capabilities = frozenset(["weights", "explain"])
-    _learner: AdaptiveLearner
-    _linear = False
+    capabilities = frozenset(["weights", "explain", "several classes"])
+    _learner: AdaptiveLearner | AdaptiveColumnsLearner
 
     def __init__(
         self,
@@ -180,8 +291,8 @@ class AdaptiveClassifier(Classifier):
         intercept_scaling: float = 0.1,
         class_weight: ClassWeight = None,
         pos_label: Label | None = None,
-        threshold: float = 0.5,
-        max_false_positive_rate: float | None = None,
+        threshold: float | Mapping[Label, float] = 0.5,
+        max_false_positive_rate: float | Mapping[Label, float] | None = None,
         drift_detector: base.DriftDetector | base.BinaryDriftDetector | None = None,
         max_features: int | None = None,
     ) -> None:
@@ -195,7 +306,8 @@ class AdaptiveClassifier(Classifier):
             check_number("half_life", half_life, 1.0, 1e300)
         check_bool("fit_intercept", fit_intercept)
         check_number("intercept_scaling", intercept_scaling, 1e-30, 1e30)
-        self._decision = Decision(threshold, max_false_positive_rate)
+        by_label = decisions_by_label(threshold, max_false_positive_rate)
+        self._decision = Decision() if by_label else Decision(threshold, max_false_positive_rate)  # type: ignore[arg-type]
         self._drift = DriftWatch(drift_detector)
         self.learning_rate = learning_rate
         self.loss = loss
@@ -211,87 +323,98 @@ class AdaptiveClassifier(Classifier):
         self.max_false_positive_rate = max_false_positive_rate
         self.drift_detector = drift_detector
         self.max_features = check_max_features(max_features)
-        learner = in_use(AdaptiveLearner)(
-            float(learning_rate),
-            loss == "hinge",
-            math.inf if margin is None else float(margin),
-            float(smoothing) if naive_bayes else 0.0,
-            0.0 if half_life is None else float(half_life),
-            float(intercept_scaling) if fit_intercept else 0.0,
-            max_features or 0,
-        )
-        limited = self._decision.control is not None
-        labels = TwoClasses(pos_label, limited or threshold != 0.5, limited=limited)
-        watched = limited or drift_detector is not None
-        self._set_up(learner, labels, class_weight, watched, self._decision.is_by_margin)
+        watched = drift_detector is not None
+        if by_label:
+            self._decisions = ClassDecisions(by_label)
+            self._set_up(self.learner_of("ovr"), Classes(), class_weight, watched=True, by_margin=False)
+        else:
+            limited = self._decision.control is not None
+            learner = in_use(AdaptiveLearner)(*self.learner_arguments)
+            labels = TwoClasses(pos_label, limited or threshold != 0.5, limited=limited)
+            self._set_up(learner, labels, class_weight, limited or watched, self._decision.is_by_margin)
 
     @property
-    def n_drifts(self) -> int:  # type: ignore[override]
-        return self._drift.n_drifts
+    def learner_arguments(self) -> tuple[float, bool, float, float, float, float, int]:
+        """What a learner of the engine is made with that takes these parameters."""
+        return (
+            float(self.learning_rate),
+            self.loss == "hinge",
+            math.inf if self.margin is None else float(self.margin),
+            float(self.smoothing) if self.naive_bayes else 0.0,
+            0.0 if self.half_life is None else float(self.half_life),
+            float(self.intercept_scaling) if self.fit_intercept else 0.0,
+            self.max_features or 0,
+        )
+
+    def learner_of(self, reduction: str) -> AdaptiveColumnsLearner:
+        """A learner with these parameters, of any number of classes."""
+        return in_use(AdaptiveColumnsLearner)(*self.learner_arguments, reduction)
 
     def label_of(self, margin: Any) -> Any:
         if self._by_margin:
             return self._labels.label(margin)
-        return self._labels.label(self._decision.allows(margin, self._learner.probability(margin)))
+        if isinstance(self._labels, TwoClasses):
+            return self._labels.label(self._decision.allows(margin, self._learner.probability(margin)))
+        decided = self._decided(self._labels, margin[np.newaxis], np.array([self._learner.calibrated]))
+        assert decided is not None
+        return self._labels.known[decided[0]] if decided[0] >= 0 else None
 
-    def meet_rows(self, encoder: Encoder, rows: Any) -> Found:
-        margins, probabilities = self._learner.predict_learn_many(encoder, rows)
-        return Found(margins, probabilities, self._decision.allows(margins, probabilities))
+    def _decided(
+        self, labels: TwoClasses | Classes, margins: Floats, calibrated: Floats, undecided: bool = False
+    ) -> NDArray[Any] | None:
+        if isinstance(labels, TwoClasses):
+            allowed: NDArray[Any] = self._decision.allows(margins, calibrated)
+            return np.zeros_like(allowed) if undecided else allowed
+        if self._by_margin:
+            return None
+        return self._decisions.allows(labels.classes, margins, of_classes(margins, calibrated))
 
-    def _learn_targets(
-        self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
-    ) -> Found:
-        if self._drift.detector is not None:
-            return self._learn_in_turn(encoder, rows, labels, targets, weights)
-        margins, probabilities = self._learn_blocks(encoder, rows, targets, weights)
-        n_undecided = self._n_undecided(labels, targets)
-        return Found(margins, probabilities, self._decision.in_turn(margins, probabilities, targets, n_undecided))
+    def _decided_in_turn(
+        self, labels: TwoClasses | Classes, margins: Floats, calibrated: Floats, targets: Floats
+    ) -> NDArray[Any] | None:
+        if isinstance(labels, TwoClasses):
+            return self._decision.in_turn(margins, calibrated, targets, self._n_undecided(labels, targets))
+        if self._by_margin:
+            return None
+        return self._decisions.in_turn(labels.classes, margins, of_classes(margins, calibrated), targets)
 
-    def _learn_in_turn(
-        self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
-    ) -> Found:
-        """Learn the rows, each with what its prediction tells the detector taken in before."""
-        margins, probabilities = self._learner.predict_learn_many(encoder, rows)  # whatever is wrong has to show first
-        positive = np.zeros(len(targets), bool)
-        n_undecided = self._n_undecided(labels, targets)
-        for i, target in enumerate(targets.tolist()):
-            row, this = some_rows(rows, i, i + 1), slice(i, i + 1)
-            margins[this], probabilities[this] = self._learner.predict_learn_many(encoder, row)
-            if i >= n_undecided:
-                positive[i] = self._decision.allows(float(margins[i]), float(probabilities[i]))
-                try:
-                    drifted = self._drift.tell(positive[i] != (target > 0.0))
-                except Exception as error:
-                    if not i:
-                        raise
-                    raise PartlyLearnedError(i, Found(margins[:i], probabilities[:i], positive[:i]), error) from error
-                if drifted:
-                    self._learner.forget(KEPT_AFTER_DRIFT)
-                self._decision.learn(float(margins[i]), bool(positive[i]), target)
-            self._learn_blocks(encoder, row, targets[this], None if weights is None else weights[this])
-        return Found(margins, probabilities, positive)
+    def _is_wrong(self, found: Found, target: float) -> bool:
+        if not self._learner.several:
+            return bool(found.decided) != (target > 0.0)
+        decided = found.margins.argmax(axis=1) if found.decided is None else found.decided
+        return bool(decided[0] != target)
 
-    def _n_undecided(self, labels: TwoClasses | Classes, targets: Floats) -> int:
-        """How many come before both labels are known: up to there nothing is decided, and they may be exchanged."""
-        met = self._labels
-        for i, target in enumerate(targets.tolist()):
-            if None not in met.classes:
-                return i
-            met, _ = met.with_labels([labels.of_target(target)])
-        return len(targets)
+    def _take_note(self, labels: TwoClasses | Classes, found: Found, target: float) -> None:
+        if isinstance(labels, TwoClasses):
+            self._decision.learn(float(found.margins[0]), bool(found.decided), target)
+        elif found.decided is not None:
+            self._decisions.learn(labels.classes, found.margins[0], int(found.decided[0]), int(target))
+
+    def _become_several(self) -> None:
+        if not self._by_margin:
+            assert isinstance(self._labels, TwoClasses)
+            self._decisions = ClassDecisions({self._labels.positive: self._decision})  # type: ignore[dict-item]
+        super()._become_several()
+
+    def _learner_of_several(self) -> AdaptiveColumnsLearner:
+        learner = self.learner_of("ovr")
+        learner.set_state(from_two_classes(self._learner.get_state()))
+        return learner
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, names, values = super().to_state()
-        values["n_drifts"] = self.n_drifts
-        if self._decision.control is not None:
+        if not self._by_margin and isinstance(self._labels, Classes):
+            values["decisions"] = self._decisions.get_state()
+        elif self._decision.control is not None:
             values["false_positive_control"] = self._decision.control.get_state()
         return arrays, names, values
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         super()._take_state(state, names, values)
-        self._drift.set_n_drifts(values["n_drifts"], self.n_iterations)
-        if self._decision.control is not None:
+        if not self._by_margin and isinstance(self._labels, Classes):
+            if len(self._decisions.of_label) == 1:  # a class that the parameters need not name
+                ((label, _),) = values["decisions"]
+                self._decisions = ClassDecisions(dict.fromkeys([unpack(label)], *self._decisions.of_label.values()))
+            self._decisions.set_state(values["decisions"])
+        elif self._decision.control is not None:
             self._decision.control.set_state(values["false_positive_control"])
-
-    def _importance(self, state: Mapping[str, Any]) -> Floats:
-        return state["positives"] + state["negatives"]  # type: ignore[no-any-return]

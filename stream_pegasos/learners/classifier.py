@@ -26,11 +26,20 @@ from stream_pegasos.features.frames import (
     some_rows,
     without_duplicates,
 )
-from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights
+from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights, plain_weight
 from stream_pegasos.learners.forgetting import forget_idle_names, forget_least
-from stream_pegasos.learners.labels import Classes, Floats, Label, TwoClasses, targets_many
+from stream_pegasos.learners.labels import (
+    Classes,
+    Label,
+    ThirdLabelError,
+    TwoClasses,
+    check_label,
+    label_list,
+    targets_many,
+)
 from stream_pegasos.learners.persistence import Arrays, Saveable, Snapshot, pack_parameters, unpack_parameters
-from stream_pegasos.learners.predictions import Found, PartlyLearnedError, Predictions
+from stream_pegasos.learners.predictions import Found, PartlyLearnedError, Predictions, joined
+from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["Classifier"]
 
@@ -48,7 +57,8 @@ class Classifier(Saveable, base.MiniBatchClassifier):
     ----------
     capabilities
         What the model can do, by name: "texts" (examples are texts), "weights" (features have weights), "explain"
-        (`contributions`; of a text `explain_one`), "several classes" (more than two).
+        (`contributions`; of a text `explain_one`), "several classes" (more than two), "ordered" (classes that are
+        integers, between which errors have a size), "several labels" (which may hold together).
     lock
         Whoever holds it finds the model between two steps.
     """
@@ -329,9 +339,41 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             weights, columns = core._learner.weights_of(keys), core._columns()
         return weights if columns is None else weights[:, list(columns.values())]
 
-    def contributions(self, encoder: Encoder, x: Any) -> dict[int, float]:
-        """What each feature of an example adds to the margin, by its key; where the model can "explain"."""
-        return self._core._learner.contributions(encoder, x)
+    def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> tuple[dict[int, float], float]:
+        """What each feature of an example adds to the margin, by its key, and what the intercept adds; where the model
+        can "explain". With several classes the margin is that of the one named or, without a name, how far that of the
+        predicted class is above the next best.
+        """
+        core = self._core
+        learner = core._learner
+        if not learner.several:
+            if label is not None and label not in core.classes:
+                raise ValueError(f"{label!r} is none of the classes {core.classes}")
+            sign = -1.0 if label is not None and label == core.classes[0] else 1.0
+            found = learner.contributions(encoder, x)
+            return {key: sign * value for key, value in found.items()}, sign * float(learner.intercept[0])
+        columns = core._explained(encoder, x, label)
+        total: dict[int, float] = {}
+        intercept = 0.0
+        for column, sign in columns:
+            intercept += sign * float(learner.intercept[column])
+            for key, value in learner.contributions(encoder, x, column).items():
+                total[key] = total.get(key, 0.0) + sign * value
+        return total, intercept
+
+    def _explained(self, encoder: Encoder, x: Any, label: Any) -> list[tuple[int, float]]:
+        """The columns whose margins are explained, each with its sign."""
+        columns = self._columns() or {}
+        if label is not None:
+            if label not in columns:
+                raise ValueError(f"{label!r} is none of the classes {tuple(columns)}")
+            return [(columns[label], 1.0)]
+        margins = self.margin_of(encoder, x)
+        first = columns.get(self.label_of(margins), -1)
+        if first < 0:
+            return []
+        others = np.where(np.arange(len(margins)) == first, -np.inf, margins)
+        return [(first, 1.0)] if len(margins) < 2 else [(first, 1.0), (int(others.argmax()), -1.0)]
 
     @property
     def parts(self) -> dict[str, base.Base]:
@@ -396,7 +438,13 @@ class Classifier(Saveable, base.MiniBatchClassifier):
 
     def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Found:
         """Learn, and say what was found of each example before."""
-        labels, exchanged, targets = targets_many(self._labels, y)
+        y = y if isinstance(y, np.ndarray) else label_list(y)
+        try:
+            labels, exchanged, targets = targets_many(self._labels, y)
+        except ThirdLabelError as error:
+            if "several classes" not in self.capabilities:
+                raise
+            return self._learn_across(error.label, encoder, rows, label_list(y), w)
         check_lengths("labels", len(targets), n_rows(rows))
         weights, counts = self._class_weights.weights_many(targets, labels.of_target, w)
         n_before = self.n_learned
@@ -420,6 +468,37 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         self._labels, self._class_weights.counts = labels, counts
         return found
 
+    def _learn_across(
+        self, third: Label, encoder: Encoder, rows: Any, y: list[Any], w: float | Iterable[float]
+    ) -> Found:
+        """Learn rows in the middle of which a third label comes, up to there with two."""
+        each = list(w) if isinstance(w, Iterable) else [w] * len(y)
+        check_lengths("labels", len(y), n_rows(rows))
+        check_lengths("weights", len(each), len(y))
+        for weight in each:
+            plain_weight(weight)
+        n = [check_label(label) for label in y].index(third)
+        self.meet_rows(encoder, rows)  # whatever is wrong has to show before the first is learned
+        before = self.predictions_of(self.learn_rows(encoder, some_rows(rows, 0, n), y[:n], each[:n]))
+        self._become_several()
+        try:
+            found = self.learn_rows(encoder, some_rows(rows, n, len(y)), y[n:], each[n:])
+        except PartlyLearnedError as error:
+            raise PartlyLearnedError(
+                n + error.n_learned, error.found._replace(before=before), error.args[2]
+            ) from error.__cause__
+        return found._replace(before=before)
+
+    def _become_several(self) -> None:
+        """Go on from what is known of two classes to any number."""
+        learner, labels = self._learner_of_several(), self._labels
+        assert isinstance(labels, TwoClasses)
+        self._learner, self._labels = learner, labels.as_several()
+
+    def _learner_of_several(self) -> Learner:
+        """One that knows what the learner of two classes knows, the negative one being the first."""
+        raise NotImplementedError
+
     def meet_rows(self, encoder: Encoder, rows: Any) -> Found:
         """What is found of each example."""
         return Found(*self._learner.predict_learn_many(encoder, rows))
@@ -431,7 +510,8 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         return self._labels.label(margin)
 
     def probabilities_of(self, margin: Any) -> dict[Any, float]:
-        calibrated = self._learner.slope if self._learner.several else self._learner.probability(margin)
+        learner = self._learner
+        calibrated: Any = learner.calibrated if learner.several else learner.probability(margin)
         return self._labels.probabilities(margin, calibrated, self.n_learned)
 
     def score_of(self, margin: Any) -> Any:
@@ -440,11 +520,12 @@ class Classifier(Saveable, base.MiniBatchClassifier):
 
     def predictions_of(self, found: Found) -> Predictions:
         labels, n_learned = self._labels, self.n_learned
-        return Predictions(
+        said = Predictions(
             found.margins,
             lambda: labels.labels_many(found.margins if found.decided is None else found.decided),
             lambda: labels.probabilities_many(found.margins, found.calibrated, n_learned),
         )
+        return said if found.before is None else joined(found.before, said)
 
     # What an estimator may change.
 
@@ -471,7 +552,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
                 forget_idle_names(self._learner, self._vocabulary)
             done += len(parts[-1][0])
             end = min(done + READ_AGAIN, n)
-        return joined(parts)
+        return joined_blocks(parts)
 
     def _forget(self) -> None:
         if self.max_features is not None:
@@ -499,6 +580,8 @@ class Classifier(Saveable, base.MiniBatchClassifier):
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         """Take over what a file says; raise a ValueError, TypeError or LookupError if it cannot have been written."""
+        if isinstance(self._labels, TwoClasses) and isinstance(values["labels"], list):
+            self._become_several()
         self._labels.set_state(values["labels"])
         if not self._class_weights.is_fixed:
             self._class_weights.set_state(values["label_counts"], self.classes)
@@ -512,7 +595,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         self._learner.set_state(state)
 
 
-def joined(parts: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+def joined_blocks(parts: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
     """The margins and what calibrates them, of several blocks; later ones may have more columns."""
     if len(parts) == 1:
         return parts[0]

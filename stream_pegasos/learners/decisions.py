@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import check_integer, check_number, check_share
+from stream_pegasos.learners.labels import Label, check_label
+from stream_pegasos.learners.persistence import pack, unpack
+from stream_pegasos.learners.probabilities import Floats
 
-__all__ = ["Decision"]
+__all__ = ["ClassDecisions", "Decision", "decisions_by_label"]
 
 # A margin, and whatever else is kept of margins, may be this large.
 LARGEST_MARGIN = 1e307
@@ -60,6 +63,111 @@ class Decision:
                 positive[i] = self.allows(margin, probability)
                 self.learn(margin, bool(positive[i]), sign)
         return positive
+
+
+class ClassDecisions:
+    """Which of several classes is predicted, where some need more than the largest probability: a class that has a
+    decision of its own is predicted where that allows it, the likeliest of them if it allows several; or else the
+    likeliest of all other classes.
+
+    What a limit of false positives looks at is half of how far the margin of its class is above the largest other one.
+
+    Parameters
+    ----------
+    of_label
+        The decisions, by label.
+    """
+
+    def __init__(self, of_label: Mapping[Label, Decision]) -> None:
+        self.of_label = of_label
+
+    def allows(self, classes: tuple[Label | None, ...], margins: Floats, probabilities: Floats) -> NDArray[np.intp]:
+        """The number of the class that is predicted of each of several examples, −1 for none."""
+        decided = [self._number(classes, row, p) for row, p in zip(margins, probabilities, strict=True)]
+        return np.array(decided, np.intp)
+
+    def in_turn(
+        self, classes: tuple[Label | None, ...], margins: Floats, probabilities: Floats, targets: Floats
+    ) -> NDArray[np.intp]:
+        """Decide and learn one after the other."""
+        decided = np.empty(len(targets), np.intp)
+        for i, target in enumerate(targets.astype(int).tolist()):
+            decided[i] = self._number(classes, margins[i], probabilities[i])
+            self.learn(classes, margins[i], int(decided[i]), target)
+        return decided
+
+    def learn(self, classes: tuple[Label | None, ...], margins: Floats, decided: int, target: int) -> None:
+        """Take note of what was predicted of an example of class `target`."""
+        for number, decision in self._numbered(classes):
+            if np.isfinite(margins[number]):
+                decision.learn(lead(margins, number), decided == number, 1.0 if target == number else -1.0)
+
+    def _number(self, classes: tuple[Label | None, ...], margins: Floats, probabilities: Floats) -> int:
+        own = [(number, decision) for number, decision in self._numbered(classes) if np.isfinite(margins[number])]
+        others = np.where(np.isfinite(margins), margins, -np.inf)
+        others[[number for number, _ in own]] = -np.inf
+        if not np.isfinite(others).any() and len(own) < 2:
+            return -1  # nothing is decided against nothing
+        allowed = [
+            number for number, decision in own if decision.allows(lead(margins, number), float(probabilities[number]))
+        ]
+        if allowed:
+            return max(allowed, key=probabilities.__getitem__)
+        return int(others.argmax()) if np.isfinite(others).any() else -1
+
+    def _numbered(self, classes: tuple[Label | None, ...]) -> list[tuple[int, Decision]]:
+        return [(classes.index(label), decision) for label, decision in self.of_label.items() if label in classes]
+
+    def get_state(self) -> Any:
+        return [
+            [pack(label), None if decision.control is None else decision.control.get_state()]
+            for label, decision in self.of_label.items()
+        ]
+
+    def set_state(self, state: Any) -> None:
+        """Take over a state.
+
+        Raises
+        ------
+        LookupError, TypeError, ValueError
+            If it cannot have been reached.
+        """
+        if [unpack(label) for label, _ in state] != [*self.of_label]:
+            raise ValueError("the decisions are not on the labels of the parameters")
+        for (_, one), decision in zip(state, self.of_label.values(), strict=True):
+            if decision.control is not None:
+                decision.control.set_state(one)
+
+
+def decisions_by_label(
+    threshold: float | Mapping[Label, float], rate: float | Mapping[Label, float] | None
+) -> dict[Label, Decision]:
+    """The decision of each label that has one of its own, none where neither is given by label.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one is no number between 0 and 1, or only one is given by label.
+    """
+    if not isinstance(threshold, Mapping) and not isinstance(rate, Mapping):
+        return {}
+    if not isinstance(threshold, Mapping):
+        if threshold != 0.5:
+            raise ValueError(f"threshold is {threshold!r}; beside a max_false_positive_rate by label it must be, too")
+        threshold = {}
+    if not isinstance(rate, Mapping):
+        if rate is not None:
+            raise ValueError(f"max_false_positive_rate is {rate!r}; beside a threshold by label it must be, too")
+        rate = {}
+    labels = dict.fromkeys(map(check_label, [*threshold, *rate]))
+    return {label: Decision(threshold.get(label, 0.5), rate.get(label)) for label in labels}
+
+
+def lead(margins: Floats, number: int) -> float:
+    """Half of how far a margin is above the largest other one; with two that are opposite the margin itself."""
+    others = np.delete(margins, number)
+    best = float(others.max(initial=-np.inf))
+    return (float(margins[number]) - best) / 2.0 if np.isfinite(best) else float(margins[number])
 
 
 class FalsePositiveControl:

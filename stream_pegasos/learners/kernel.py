@@ -20,8 +20,9 @@ from stream_pegasos.engine import Encoder, kernel_learner
 from stream_pegasos.engine.pure import KernelLearner
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.labels import Classes, Floats, Label, TwoClasses
+from stream_pegasos.learners.labels import Classes, Label, TwoClasses
 from stream_pegasos.learners.predictions import Found
+from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["KernelPegasosClassifier"]
 

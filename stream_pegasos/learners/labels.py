@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from stream_pegasos.engine import signs_of
 from stream_pegasos.learners.persistence import pack, unpack
+from stream_pegasos.learners.probabilities import Floats, of_classes, only_class
 
 Label = bool | int | str
-Floats = NDArray[np.float64]
 
 
 @dataclass
@@ -64,6 +64,10 @@ class TwoClasses:
     def of_target(self, sign: float) -> Label:
         """The positive label for 1, the negative one for −1; of labels that have been met."""
         return self.positive if sign > 0.0 else self.negative  # type: ignore[return-value]
+
+    def as_several(self) -> Classes:
+        """Those that are known as the first of any number, the negative one before the positive one."""
+        return Classes().with_labels([label for label in self.classes if label is not None])[0]
 
     def label(self, margin: float) -> Label | None:
         """The label that is predicted, for a margin or for whether the positive one is."""
@@ -121,7 +125,7 @@ class TwoClasses:
             If one is no bool, int or str.
         PositiveLabelError
             If nothing says which is the positive one, and `needs_positive`.
-        ValueError
+        ThirdLabelError
             If one is a third label.
         """
         new, exchanged = copy.copy(self), False
@@ -140,11 +144,7 @@ class TwoClasses:
             self.negative = not self.positive if isinstance(self.positive, bool) else None
         if label not in (self.negative, self.positive):
             if self.negative is not None and self.positive is not None:
-                raise ValueError(
-                    f"label {label!r} is a third one beside {self.negative!r} and {self.positive!r}; this model is "
-                    "binary: for several classes use PegasosClassifier(multi_class='crammer_singer'), for ordered ones "
-                    "OrdinalPegasosClassifier"
-                )
+                raise ThirdLabelError(label, self.negative, self.positive)
             if isinstance(label, bool) and not self.met and self.positive is None:
                 self.negative, self.positive = False, True
             elif self.positive is not None:
@@ -167,6 +167,27 @@ class TwoClasses:
         self.met = True
         self._settle()
         return exchanged
+
+
+class ThirdLabelError(ValueError):
+    """A third label came, where two are known.
+
+    Attributes
+    ----------
+    label
+        The third one.
+    """
+
+    def __init__(self, label: Label, negative: Label, positive: Label) -> None:
+        super().__init__(label, negative, positive)
+        self.label = label
+
+    def __str__(self) -> str:
+        label, negative, positive = self.args
+        return (
+            f"label {label!r} is a third one beside {negative!r} and {positive!r}, and this model is for two; "
+            "AdaptiveClassifier and PegasosClassifier take any number"
+        )
 
 
 class PositiveLabelError(ValueError):
@@ -202,8 +223,8 @@ TRUTHS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
 
 
 def probabilities_of_only(label: Label, n_learned: int) -> dict[Any, float]:
-    """Where one label has been met, in all of n examples: by Laplace's rule of succession, with room for others."""
-    probability = (n_learned + 1) / (n_learned + 2)
+    """Where one label has been met, in all of n examples."""
+    probability = only_class(n_learned)
     return {label: probability, None: 1.0 - probability}
 
 
@@ -240,27 +261,31 @@ class Classes:
 
     def labels_many(self, margins: Floats) -> NDArray[Any]:
         """The labels that are predicted; `None` where every class was yet to come."""
-        known, is_known = self.known[: margins.shape[1]], np.isfinite(margins).any(axis=1)
-        best = margins.argmax(axis=1) if known else -1
-        choices = label_array(known if known and is_known.all() else (*known, None))
-        found: NDArray[Any] = choices[np.where(is_known, best, -1)]
+        is_known = np.isfinite(margins).any(axis=1)
+        return self.of_numbers(np.where(is_known, margins.argmax(axis=1) if margins.shape[1] else -1, -1))
+
+    def of_numbers(self, numbers: NDArray[np.intp]) -> NDArray[Any]:
+        """The labels of these numbers, `None` for −1."""
+        known = self.known
+        choices = label_array(known if known and (numbers >= 0).all() else (*known, None))
+        found: NDArray[Any] = choices[numbers]
         return found
 
     def probabilities_many(
-        self, margins: Floats, slopes: Floats, n_learned: int
+        self, margins: Floats, calibrated: Floats, n_learned: int
     ) -> tuple[tuple[Label | None, ...], Floats]:
         """The labels, and the probabilities of each example."""
         if margins.shape[1] == 1:
             only = probabilities_of_only(self.known[0], n_learned)
             return tuple(only), np.full((len(margins), 2), list(only.values()))
-        return self.known[: margins.shape[1]], softmax(margins, slopes)
+        return self.known[: margins.shape[1]], of_classes(margins, calibrated)
 
-    def probabilities(self, margins: Floats, slope: float, n_learned: int) -> dict[Any, float]:
+    def probabilities(self, margins: Floats, calibrated: Any, n_learned: int) -> dict[Any, float]:
         """The probability of each label."""
         if len(margins) == 1:
             return probabilities_of_only(self.known[0], n_learned)
         # Another thread may just have met a class that has no column yet.
-        return dict(zip(self.known, softmax(margins, np.array(slope)).tolist(), strict=False))
+        return dict(zip(self.known, of_classes(margins, np.array(calibrated)).tolist(), strict=False))
 
     def get_state(self) -> Any:
         return [pack(label) for label in self.known]
@@ -278,19 +303,6 @@ class Classes:
         if list(met.known) != labels:
             raise ValueError("the labels are not as they were written")
         self.known, self.targets = met.known, met.targets
-
-
-def softmax(margins: Floats, slopes: Floats) -> Floats:
-    """Probabilities proportional to exp(slope · margin), of an example or, row by row, of several."""
-    if not margins.shape[-1]:
-        return margins
-    # Before any class was there every margin is −inf, and no label has a probability.
-    largest = margins.max(axis=-1, keepdims=True)
-    with np.errstate(invalid="ignore", over="ignore"):
-        terms = np.exp(slopes[..., np.newaxis] * (margins - largest))
-    total = terms.sum(axis=-1, keepdims=True)
-    probabilities: Floats = np.divide(terms, total, out=np.zeros_like(terms), where=total > 0.0)
-    return probabilities
 
 
 def targets_many(known: TwoClasses | Classes, y: Any) -> tuple[TwoClasses | Classes, bool, Floats]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +19,252 @@ from stream_pegasos.common.checks import (
     step_arguments,
 )
 from stream_pegasos.engine import Encoder, in_use
-from stream_pegasos.engine.pure import PegasosLearner
+from stream_pegasos.engine.pure import AdaptiveColumnsLearner, PegasosLearner
 from stream_pegasos.features.frames import n_rows, some_rows
+from stream_pegasos.learners.adaptive import AdaptiveClassifier, WatchedClassifier
 from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.labels import Classes, Floats, check_label, label_array, label_list, probabilities_of_only
-from stream_pegasos.learners.persistence import pack, unpack
+from stream_pegasos.learners.drift import DriftWatch
+from stream_pegasos.learners.labels import (
+    Classes,
+    Label,
+    TwoClasses,
+    check_label,
+    label_array,
+    label_list,
+    probabilities_of_only,
+)
+from stream_pegasos.learners.pegasos import PegasosClassifier
+from stream_pegasos.learners.persistence import Arrays, pack, pack_parameters, parameters_of, unpack, unpack_parameters
 from stream_pegasos.learners.predictions import Found, Predictions
+from stream_pegasos.learners.probabilities import Floats
 
-__all__ = ["OrdinalPegasosClassifier"]
+__all__ = ["OrdinalClassifier"]
+
+
+@dataclass
+class OrderedClasses(Classes):
+    """Integer labels, numbered as they came; margins are the logarithms of their probabilities, by number."""
+
+    @property
+    def classes(self) -> tuple[Label, ...]:
+        return tuple(sorted(self.known))
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """The numbers of the labels, from the lowest on."""
+        return np.array([self.targets[label] for label in self.classes], np.int64)
+
+    def with_labels(self, y: Any) -> tuple[Classes, bool]:
+        labels, _ = super().with_labels([check_integer_label(label) for label in y])
+        return (self if labels is self else OrderedClasses(labels.known, labels.targets)), False
+
+    def label(self, margins: Floats) -> Label | None:
+        return self.labels_many(margins[np.newaxis]).tolist()[0]  # type: ignore[no-any-return]
+
+    def labels_many(self, margins: Floats) -> NDArray[Any]:
+        return self.of_numbers(self.medians(margins))
+
+    def medians(self, margins: Floats) -> NDArray[np.intp]:
+        """The number of the highest label that is reached with a probability above one half; −1 where there is none."""
+        order = self._order_of(margins)
+        if not len(order):
+            return np.full(len(margins), -1)
+        reached = np.cumsum(np.exp(margins[:, order])[:, ::-1], axis=1)[:, ::-1] > 0.5
+        found: NDArray[np.intp] = order[np.maximum(reached.sum(axis=1) - 1, 0)]
+        medians: NDArray[np.intp] = np.where(np.isfinite(margins).any(axis=1), found, -1)
+        return medians
+
+    def probabilities_many(
+        self, margins: Floats, calibrated: Floats, n_learned: int
+    ) -> tuple[tuple[Label | None, ...], Floats]:
+        order = self._order_of(margins)
+        if len(order) == 1:
+            return super().probabilities_many(margins, calibrated, n_learned)
+        return tuple(self.known[number] for number in order.tolist()), np.exp(margins[:, order])
+
+    def probabilities(self, margins: Floats, calibrated: Any, n_learned: int) -> dict[Any, float]:
+        classes, found = self.probabilities_many(margins[np.newaxis], calibrated, n_learned)
+        return dict(zip(classes, found[0].tolist(), strict=True))
+
+    def _order_of(self, margins: Floats) -> NDArray[np.int64]:
+        """The order of those that have a column."""
+        found: NDArray[np.int64] = self.order[self.order < margins.shape[1]]
+        return found
+
+    def set_state(self, state: Any) -> None:
+        super().set_state(state)
+        for label in self.known:
+            check_integer_label(label)
+
+
+class OrdinalClassifier(WatchedClassifier):
+    """Classes that have an order, as stars have: how high an example stands among them.
+
+    One weight a feature says how high, and between each two neighbouring classes there is a threshold: the probability
+    that an example is above threshold k is 1/(1 + exp(−s · (⟨w, x⟩ + b_k) − o_k)), with an intercept b_k, and with a
+    slope s and an offset o_k that are learned online from margins taken before learning. All thresholds teach the
+    weights, by the steps and on the scaled features of the `AdaptiveClassifier`; a feature is scaled by the mean size
+    of its log-count ratios of the classes above each threshold to those below. The label predicted is the median, the
+    one with the least expected absolute error: the highest that is reached with a probability above 1/2.
+
+    Labels are integers, and come as the stream brings them; between those met there is nothing. A new class begins with
+    the thresholds of its neighbours.
+
+    Parameters
+    ----------
+    classifier
+        The `AdaptiveClassifier` whose parameters are used, one with its defaults if `None`; it may have no `pos_label`,
+        no `threshold` and no `max_false_positive_rate`. Or a `PegasosClassifier`, for the method that was published: a
+        machine for each pair of neighbouring labels learns from the examples of these two alone, and the label is
+        predicted that went most often with the pattern of all their signs; of its parameters `l2`, `batch_size`, `t0`,
+        `project`, `fit_intercept` and `intercept_scaling` are used, and the others must have their defaults. When a new
+        label comes, the machines beside it start anew, and so does the counting of patterns.
+
+    Attributes
+    ----------
+    weights : dict
+        What each feature weighs; positive ones speak for the higher classes. With pairs such a dict for each pair.
+    intercept : dict
+        What the intercept adds to the margin, by pair of neighbouring labels.
+    n_iterations : int
+        The number of examples met; with pairs the largest number of steps that a machine has taken.
+    classes : tuple
+        The labels met, in order.
+    n_drifts : int
+        The number of drifts that the detector has detected.
+
+    Raises
+    ------
+    TypeError
+        If the classifier is of another class; when learning, if a label is no integer.
+    ValueError
+        If the classifier has a parameter that is not used.
+
+    References
+    ----------
+    [^1]: McCullagh, P., 1980. Regression models for ordinal data. JRSS B 42. (Proportional odds: one weight a feature,
+        and thresholds.)
+    [^2]: Duros, V. and Katzman, J. Comparison of SVM optimization techniques in the primal. (Neighbouring labels,
+        patterns of signs.)
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import OrdinalClassifier, PegasosClassifier
+
+    >>> stream = [({"awful": 1}, 1), ({"dull": 1}, 2), ({"fine": 1}, 4), ({"superb": 1}, 5)]
+    >>> model = OrdinalClassifier()
+    >>> for x, y in stream * 20:
+    ...     model.learn_one(x, y)
+    >>> [model.predict_one(x) for x, _ in stream]
+    [1, 2, 4, 5]
+    >>> model.predict_one({"awful": 1, "fine": 1})
+    2
+    >>> sorted(model.weights, key=model.weights.get)
+    ['awful', 'dull', 'fine', 'superb']
+
+    The published method:
+
+    >>> model = OrdinalClassifier(PegasosClassifier(l2=0.1))
+    >>> for x, y in stream * 20:
+    ...     model.learn_one(x, y)
+    >>> [model.predict_one(x) for x, _ in stream]
+    [1, 2, 4, 5]
+    >>> list(model.weights)
+    [(1, 2), (2, 4), (4, 5)]
+
+    """
+
+    capabilities = frozenset(["weights", "explain", "several classes", "ordered"])
+    _learner: AdaptiveColumnsLearner
+    _labels: OrderedClasses
+
+    def __new__(cls, classifier: AdaptiveClassifier | PegasosClassifier | None = None) -> Self:
+        if cls is OrdinalClassifier and isinstance(classifier, PegasosClassifier):
+            cls = OrdinalPairsClassifier  # type: ignore[assignment]
+        return super().__new__(cls)
+
+    def __init__(self, classifier: AdaptiveClassifier | PegasosClassifier | None = None) -> None:
+        self.classifier: Any = AdaptiveClassifier() if classifier is None else classifier
+        if not isinstance(self.classifier, AdaptiveClassifier):
+            raise TypeError(
+                f"{classifier!r} is a {type(classifier).__name__}, no AdaptiveClassifier and no PegasosClassifier"
+            )
+        check_unused(self.classifier, ("pos_label", "threshold", "max_false_positive_rate"))
+        self._drift = DriftWatch(self.classifier.drift_detector)
+        watched = self.classifier.drift_detector is not None
+        learner = self.classifier.learner_of("ordinal")
+        self._set_up(learner, OrderedClasses(), self.classifier.class_weight, watched, by_margin=False)
+
+    @property
+    def max_features(self) -> int | None:  # type: ignore[override]
+        return self.classifier.max_features  # type: ignore[no-any-return]
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        return self._core._labels.classes  # type: ignore[return-value]
+
+    @property
+    def intercept(self) -> dict[tuple[int, int], float]:
+        """What the intercept adds to the margin, by pair of neighbouring labels."""
+        with self.lock:
+            return dict(zip(pairwise(self.classes), self._learner.intercept.tolist(), strict=True))
+
+    def _columns(self) -> dict[Any, int] | None:
+        return None
+
+    def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> tuple[dict[int, float], float]:
+        if label is not None:
+            raise ValueError(
+                f"label is {label!r}; of ordered classes no single one is explained, but the place among them"
+            )
+        return self._learner.contributions(encoder, x), 0.0
+
+    def check_labels(self, y: Iterable[Any]) -> None:
+        for label in label_list(y):
+            check_integer_label(label)
+
+    def predictions_of(self, found: Found) -> Predictions:
+        said = super().predictions_of(found)
+        order = self._labels.order[: found.margins.shape[1]]
+        said.scores = found.margins[:, order]
+        return said
+
+    def score_of(self, margin: Any) -> Any:
+        return {label: float(margin[int(self._labels.targets[label])]) for label in self.classes}
+
+    def _learn_targets(
+        self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
+    ) -> Found:
+        assert isinstance(labels, OrderedClasses)
+        self._learner.order = labels.order
+        return super()._learn_targets(encoder, rows, labels, targets, weights)
+
+    def _decided(
+        self, labels: TwoClasses | Classes, margins: Floats, calibrated: Floats, undecided: bool = False
+    ) -> NDArray[Any] | None:
+        return None
+
+    def _is_wrong(self, found: Found, target: float) -> bool:
+        return bool(self._labels.medians(found.margins)[0] != target)
+
+    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
+        arrays, names, values = super().to_state()
+        return arrays, names, {**values, "parameters": pack_parameters(self.classifier)}
+
+    @classmethod
+    def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
+        kind = PegasosClassifier if cls is OrdinalPairsClassifier else AdaptiveClassifier
+        model = cls(kind(**unpack_parameters(values["parameters"])))
+        model._take_state({**arrays, **values["learner"]}, names, values)
+        return model
+
 
 Pattern = tuple[bool, ...]
 Counts = list[float]  # by label, in order
 LARGEST_COUNT_OF_LABEL = 1e307
+# The parameters that a machine for two neighbours has.
+USED = ("l2", "batch_size", "t0", "project", "fit_intercept", "intercept_scaling")
 
 
 class Piece(NamedTuple):
@@ -42,100 +277,36 @@ class Piece(NamedTuple):
     predicted: list[int | None]
 
 
-class OrdinalPegasosClassifier(Classifier):
-    """Linear support vector machines for ordered classes: one for each pair of neighbouring labels, trained by Pegasos.
+class OrdinalPairsClassifier(OrdinalClassifier):
+    """An `OrdinalClassifier` made with a `PegasosClassifier`."""
 
-    The machine for the labels (0, 1) learns from the examples of these two alone, that for (1, 2) from those, and so
-    on. The signs of their margins make a pattern, and the label predicted is the one that went most often with the
-    pattern: patterns are counted before each example is learned. For one that was never met the most frequent label is
-    predicted.
+    capabilities = frozenset(["weights", "several classes", "ordered"])
+    _learner: PegasosLearner  # type: ignore[assignment]
+    _labels: Classes  # type: ignore[assignment]
+    max_features = None
 
-    Labels are integers and come as the stream brings them; neighbours are those next to each other among the labels
-    met. When a new one comes, the machines beside it start anew, and so does the counting of patterns.
-
-    Parameters
-    ----------
-    l2
-        The regularisation λ, from 1e-30 to 1e30.
-    batch_size
-        k, the number of examples of its two labels that a machine takes a step on, at least 1.
-    t0
-        Steps that the step size pretends to have been taken before the first, at least 0.
-    project
-        Whether each step ends with the projection onto the ball of radius 1/√λ.
-    fit_intercept
-        Whether to add one constant feature, and so an intercept a machine that is regularised as any other weight.
-    intercept_scaling
-        The value of that feature, above 0.
-
-    Attributes
-    ----------
-    weights : dict
-        For each pair of neighbouring labels a dict with the weights of the features learned; positive ones speak for
-        the higher label.
-    intercept : dict
-        For each pair what the intercept adds to the margin.
-    n_iterations : int
-        The largest number of steps that a machine has taken.
-    classes : tuple
-        The labels met, in order.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range.
-
-    References
-    ----------
-    [^1]: Duros, V. and Katzman, J. Sentiment analysis on movie reviews. (Neighbouring labels, patterns of signs.)
-    [^2]: Shalev-Shwartz, S., Singer, Y. and Srebro, N., 2007. Pegasos: Primal Estimated sub-GrAdient SOlver for
-        SVM. ICML.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos import OrdinalPegasosClassifier
-
-    >>> model = OrdinalPegasosClassifier(l2=0.1)
-    >>> stream = [({"awful": 1}, 0), ({"dull": 1}, 1), ({"fine": 1}, 2), ({"superb": 1}, 3)]
-    >>> for x, y in stream * 20:
-    ...     model.learn_one(x, y)
-    >>> [model.predict_one(x) for x, _ in stream]
-    [0, 1, 2, 3]
-    >>> list(model.weights)
-    [(0, 1), (1, 2), (2, 3)]
-
-    """
-
-    capabilities = frozenset(["weights", "several classes"])
-    _learner: PegasosLearner
-    _labels: Classes
-
-    @property
-    def classes(self) -> tuple[int, ...]:
-        return self._labels.known  # type: ignore[return-value]
-
-    def __init__(
-        self,
-        l2: float = 1e-4,
-        batch_size: int = 1,
-        t0: float = 0.0,
-        project: bool = True,
-        fit_intercept: bool = False,
-        intercept_scaling: float = 1.0,
-    ) -> None:
-        step = step_arguments(l2, batch_size, t0, project, fit_intercept, intercept_scaling)
-        self.l2 = l2
-        self.batch_size = batch_size
-        self.t0 = t0
-        self.project = project
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
+    def __init__(self, classifier: PegasosClassifier) -> None:
+        self.classifier = classifier
+        unused = [name for name in parameters_of(classifier) if name not in USED]
+        check_unused(classifier, unused)
+        step = step_arguments(*(getattr(classifier, name) for name in USED))
+        self._drift = DriftWatch(None)
         learner = in_use(PegasosLearner)(*step, reduction="pairs")
         self._set_up(learner, Classes(), watched=True, by_margin=False)  # by the counts of patterns, which decide
         self._frequencies: Counts = []
         self._patterns: dict[Pattern, Counts] = {}
         self._arrange({}, [])
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        return self._labels.known  # type: ignore[return-value]
+
+    @property
+    def intercept(self) -> Any:
+        return Classifier.intercept.fget(self)  # type: ignore[attr-defined]
+
+    def score_of(self, margin: Any) -> Any:
+        return Classifier.score_of(self, margin)
 
     def _arrange(self, pairs: dict[tuple[int, int], int], labels: list[int]) -> None:
         """Take over the labels met, in order, and the column of each pair of neighbours."""
@@ -148,10 +319,6 @@ class OrdinalPegasosClassifier(Classifier):
 
     def _columns(self) -> dict[Any, int]:
         return self._pairs
-
-    def check_labels(self, y: Iterable[Any]) -> None:
-        for label in label_list(y):
-            check_integer_label(label)
 
     def learn_row(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
         check_number("w", w, 0.0, LARGEST_WEIGHT)
@@ -275,7 +442,8 @@ class OrdinalPegasosClassifier(Classifier):
         return int(sum(self._frequencies))
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
-        arrays, names, values = super().to_state()
+        arrays, names, values = Classifier.to_state(self)
+        values["parameters"] = pack_parameters(self.classifier)
         values["labels"] = [[pack(label), n] for label, n in zip(self.classes, self._frequencies, strict=True)]
         values["columns"] = list(self._pairs.values())
         values["patterns"] = [[list(pattern), list(counts)] for pattern, counts in self._patterns.items()]
@@ -299,7 +467,7 @@ class OrdinalPegasosClassifier(Classifier):
             for sign in pattern:
                 check_bool("a sign", sign)
             self._patterns[tuple(pattern)] = [float(count) for count in counts]
-        super()._take_state(state, names, {**values, "labels": [pack(label) for label in labels]})
+        Classifier._take_state(self, state, names, {**values, "labels": [pack(label) for label in labels]})
 
 
 def shares(counts: Counts) -> list[float]:
@@ -327,3 +495,11 @@ def check_integer_label(y: Any) -> int:
     if isinstance(label, str):
         raise TypeError(f"label {y!r} is a str; ordered labels must be integers, such as 0 to 4 for one to five stars")
     return label
+
+
+def check_unused(classifier: Any, names: Iterable[str]) -> None:
+    """Raise a ValueError for a parameter that an ordered model does not use."""
+    defaults = parameters_of(type(classifier)())
+    for name in names:
+        if getattr(classifier, name) != defaults[name]:
+            raise ValueError(f"{name} is {getattr(classifier, name)!r}, which an OrdinalClassifier does not use")

@@ -18,12 +18,14 @@ from stream_pegasos.common.checks import (
 )
 from stream_pegasos.engine import in_use
 from stream_pegasos.engine.pure import PegasosLearner
+from stream_pegasos.engine.pure.pegasos import from_two_classes
 from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.first_weights import FirstWeights, check_seed
-from stream_pegasos.learners.labels import Classes, Floats, Label, TwoClasses
+from stream_pegasos.learners.labels import Classes, Label, TwoClasses
 from stream_pegasos.learners.persistence import pack, unpack
+from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["PegasosClassifier"]
 
@@ -222,11 +224,16 @@ class PegasosClassifier(Classifier):
 
     @property
     def capabilities(self) -> frozenset[str]:  # type: ignore[override]
-        return frozenset(["weights", "explain" if self.multi_class is None else "several classes"])
+        return frozenset(["weights", "explain", *(["several classes"] if self.initializer is None else [])])
 
     @property
     def n_learned(self) -> int:
         return self._learner.n_iterations * self.batch_size + self._learner.n_buffered
+
+    def _learner_of_several(self) -> PegasosLearner:
+        learner: PegasosLearner = type(self._learner)(*self._learner.arguments[:-1], reduction="ovr")  # type: ignore[misc]
+        learner.set_state(from_two_classes(self._learner.get_state()))
+        return learner
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         scales = np.abs(state["scale"])  # each column has its own, and the only one changes no order

@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 FORMAT = "stream_pegasos"
 FORMAT_VERSION = 3  # 1 had names in the header, 2 had one column without saying so
-NAMES_OF_0_1 = {"PegasosTextClassifier": "TextClassifier", "MulticlassPegasosClassifier": "PegasosClassifier"}
+OLD_NAMES = {
+    "PegasosTextClassifier": "TextClassifier",
+    "MulticlassPegasosClassifier": "PegasosClassifier",
+    "OrdinalPegasosClassifier": "OrdinalPairsClassifier",
+}
 READABLE = (1, 2, 3)
 # Arrays of JSON as UTF-8.
 STATE, PROGRESS = "state", "progress"
@@ -52,7 +56,7 @@ class Saveable:
     @staticmethod
     def kind_of(name: str) -> type[Saveable]:
         """The class that a file names, as it is called today."""
-        return Saveable.kinds[NAMES_OF_0_1.get(name, name)]
+        return Saveable.kinds[OLD_NAMES.get(name, name)]
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         raise NotImplementedError

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.learners.labels import Floats, Label
+from stream_pegasos.learners.labels import Label, label_array
+from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["Found", "PartlyLearnedError", "Predictions"]
 
@@ -29,13 +31,14 @@ class Predictions:
     ----------
     scores
         What the decision on each rests on: with two classes its margin, above 0 for the second of them; with more a row
-        of margins, in the order of `classes` or, for ordered ones, of the pairs of neighbours.
+        of margins, in the order of `classes` or, for neighbouring pairs of ordered ones, of the pairs.
     labels
-        The label that is predicted for each, `None` where nothing is known yet.
+        The label that is predicted for each, `None` where nothing is known yet; of labels that may hold together a
+        tuple of those that do.
     classes
         The labels that probabilities are given for, `None` for one that is yet to come.
     probabilities
-        Those of each example, with a column a class.
+        Those of each example, with a column a class; they sum to 1, but for labels that may hold together.
     """
 
     def __init__(
@@ -71,14 +74,32 @@ def settled(scores: Floats, labels: NDArray[Any], said: Said) -> Predictions:
     return Predictions(scores, lambda: labels, lambda: said)
 
 
+def joined(first: Predictions, second: Predictions) -> Predictions:
+    """What was said of examples before a third class came, and of those from then on."""
+    classes = second.classes
+    columns = [classes.index(label) for label in first.classes if label is not None]
+    probabilities = np.zeros((len(first), len(classes)))
+    scores = np.full((len(first), len(classes)), -np.inf)
+    probabilities[:, columns] = first.probabilities[:, [label is not None for label in first.classes]]
+    if len(columns) == 2:
+        scores[:, columns] = np.array([-first.scores, first.scores]).T
+    labels = label_array([*first.labels.tolist(), *second.labels.tolist()])
+    return settled(
+        np.concatenate([scores, second.scores]),
+        labels,
+        (classes, np.concatenate([probabilities, second.probabilities])),
+    )
+
+
 class Found(NamedTuple):
     """What was found of several examples: margins, what makes probabilities of them and, where more than the margins
-    decides which label is predicted, what was decided.
+    decides which label is predicted, what was decided; and what was said of those before a third class came.
     """
 
     margins: Floats
     calibrated: Floats
     decided: NDArray[Any] | None = None
+    before: Predictions | None = None
 
 
 class PartlyLearnedError(RuntimeError):

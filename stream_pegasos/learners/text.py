@@ -35,7 +35,7 @@ class TextClassifier(Classifier):
         The `HashedBagOfWords` that turns texts into features.
     classifier
         The classifier that learns from them: an `AdaptiveClassifier`, with its defaults if `None`, or the package's
-        `PegasosClassifier`, `OrdinalPegasosClassifier` or `KernelPegasosClassifier`.
+        `PegasosClassifier`, `OrdinalClassifier`, `MultiLabelClassifier` or `KernelPegasosClassifier`.
 
     Attributes
     ----------
@@ -182,30 +182,33 @@ class TextClassifier(Classifier):
         with self.lock:
             return self.classifier.label_of(self.classifier.margin_of(self.features.scanner, text))
 
-    def explain_one(self, x: Any) -> dict[str, float]:
-        """Why a text has its margin: what each of its n-grams adds to it, largest size first.
+    def explain_one(self, x: Any, label: Any = None) -> dict[str, float]:
+        """Why a text is predicted as it is: what each of its n-grams adds to the margin, largest size first.
 
-        The values add up to the margin; that of the intercept, if any, stands as `"(intercept)"`, to which an n-gram of
-        that very name is added. An n-gram that begins with a space is the beginning of a word. N-grams that share a
-        column share what it adds; those that add nothing are left out.
+        With two classes that is the margin of the positive one; with more, how far the margin of the predicted class is
+        above the next best; of ordered ones, how high the text stands among them. The values add up to the margin; that
+        of the intercept, if any, stands as `"(intercept)"`, to which an n-gram of that very name is added. An n-gram
+        that begins with a space is the beginning of a word. N-grams that share a column share what it adds; those that
+        add nothing are left out.
 
         Parameters
         ----------
         x
             The text, as for `learn_one`.
+        label
+            A class whose own margin is explained instead; the likeliest label if `None` where several may hold.
 
         Raises
         ------
         TypeError
-            If the classifier has no single margin that is a sum over features: one of several classes, or a kernel.
+            If the classifier has no margin that is a sum over features, as with a kernel.
+        ValueError
+            If the label is none of `classes`.
         """
         if "explain" not in self.capabilities:
-            raise TypeError(
-                f"explain_one needs a linear classifier of two classes, not {type(self.classifier).__name__}"
-            )
+            raise TypeError(f"explain_one needs a linear classifier, not {type(self.classifier).__name__}")
         with self.lock:
-            contributions = self.classifier.contributions(*self.encode_one(x))
-            intercept = self.classifier.intercept
+            contributions, intercept = self.classifier.contributions(*self.encode_one(x), label)
         columns: dict[int, dict[str, float]] = {}
         for ngram, count in Counter(self.features.tokens(x)).items():
             column, sign = self.features.index(ngram)

@@ -266,7 +266,6 @@ cdef class AdaptiveColumnsLearner(Learner):
         cdef const int64_t[::1] numbers = np.ascontiguousarray(state["taught_columns"])
         cdef const double[:, ::1] values = np.array([state[name] for name in adaptive_columns.OF_COLUMN])
         keys = state["keys"]
-        n_taught = np.zeros(len(keys))
         fill(&self._table, keys, [state["log_ratios"], state["counts"]])
         make_no_columns(&self._columns)
         cdef const int64_t[::1] positions = self._in_order(keys)
@@ -294,7 +293,8 @@ cdef class AdaptiveColumnsLearner(Learner):
         for i in range(self._n_lines):
             for j, name in enumerate(adaptive_columns.OF_LINE):
                 (<double*> &self._lines[i])[j] = state[name][i]
-        self._order = np.array(state["order"] if self._reduction == ORDINAL else [], np.int64)
+        if self._reduction == ORDINAL and self._order.shape[0] < self._n_classes:  # or it knows of classes to come
+            self._order = np.array(state["order"], np.int64)
         self._n_examples, self._evidence = state["n_examples"], state["evidence"]
         self.n_iterations = state["n_iterations"]
         self._set_calibration(state)

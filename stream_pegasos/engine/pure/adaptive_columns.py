@@ -18,7 +18,7 @@ from stream_pegasos.engine.pure.adaptive import (
     LARGEST_LOG_RATIO,
     LEAST_SCALE,
 )
-from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, Learner, Met, sigmoid
+from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, SMALLEST_SLOPE, Learner, Met, sigmoid
 from stream_pegasos.engine.pure.encoders import Encoder, are_unique
 from stream_pegasos.engine.pure.weights import INTERCEPT, Row
 
@@ -26,12 +26,13 @@ from stream_pegasos.engine.pure.weights import INTERCEPT, Row
 REDUCTIONS = ("ovr", "multilabel", "ordinal")
 # Most classes are not that of an example: they are taught so only up to this share of the largest margin.
 SHARE_OF_REST = 0.6
-# What the squared gradients of a weight begin with, so that the first steps of rare features are not the largest of all.
-FIRST_SQUARES = 0.0005
+# What the squared gradients of a weight begin with, so that the first steps of rare features are not the largest of
+# all.
+FIRST_SQUARES = 0.001
 # The slope of the probabilities makes steps larger or smaller within these limits.
 LEAST_SLOPE, MOST_SLOPE = 0.25, 4.0
 # The size of the steps of an offset, and what its squared gradients begin with; the same where classes are ordered.
-OFFSET_RATE, OFFSET_SQUARES = 0.2, 20.0
+OFFSET_RATE, OFFSET_SQUARES = 0.1, 20.0
 ORDINAL_OFFSET_RATE, ORDINAL_OFFSET_SQUARES = 1.0, 1.0
 # How much larger the steps of an intercept are where classes are ordered.
 ORDINAL_INTERCEPT_RATE = 2.0
@@ -133,17 +134,19 @@ def are_ascending(n_taught: NDArray[np.int64], columns: NDArray[np.int64]) -> bo
 class AdaptiveColumnsLearner(Learner):
     """Steps of AdaGrad as `AdaptiveLearner` takes them, on one scale a feature for all classes.
 
-    The `reduction` says what y is, and which lines there are. "ovr": y is the number of a class; each class is told from
-    all others. "multilabel": y is the number of a set among `sets`, and each class of it holds; each is a question of its
-    own. "ordinal": y is the number of a class, and all classes known or to come stand in `order`; between two neighbours
-    there is a line which tells those above from those below (proportional odds, McCullagh 1980). All lines have the
-    weights in common, which stand in column 0, and the margins are the logarithms of the classes' probabilities.
+    The `reduction` says what y is, and which lines there are. "ovr": y is the number of a class; each class is told
+    from all others. "multilabel": y is the number of a set among `sets`, and each class of it holds; each is a question
+    of its own. "ordinal": y is the number of a class, and all classes known or to come stand in `order`; between two
+    neighbours there is a line which tells those above from those below (proportional odds, McCullagh 1980). All lines
+    have the weights in common, which stand in column 0, and the margins are the logarithms of the classes'
+    probabilities.
 
-    The scale of a feature is `LEAST_SCALE` plus the largest log-count ratio that it has for a class or, of ordered ones,
-    the mean size of those of the lines. With "ovr" and "multilabel" the margin of each of K classes begins at
+    The scale of a feature is `LEAST_SCALE` plus the largest log-count ratio that it has for a class or, of ordered
+    ones, the mean size of those of the lines. With "ovr" and "multilabel" the margin of each of K classes begins at
     −log(K − 1), so that what an example is not is no surprise. `learning_rate` is for a slope of the probabilities of
-    1/2, as two classes have whose margins are m and −m; steps are larger the larger it is, that is where margins are too
-    small for how often they are right. An offset a line is learned beside that slope, and moves the margins that predict.
+    1/2, as two classes have whose margins are m and −m; steps are larger the larger it is, that is where margins are
+    too small for how often they are right. An offset a line is learned beside that slope, and moves the margins that
+    predict.
     """
 
     meets_unknown = True
@@ -320,7 +323,9 @@ class AdaptiveColumnsLearner(Learner):
         rate = self.learning_rate * math.sqrt(2.0 * min(max(self.calibration.slope, LEAST_SLOPE), MOST_SLOPE))
         self._calibrate(met.margins, margins, signs, classes)
         if slopes:
-            self._take_step(met.row, values, {line: slope * weight for line, slope in slopes.items()}, classes, weight, rate)
+            self._take_step(
+                met.row, values, {line: slope * weight for line, slope in slopes.items()}, classes, weight, rate
+            )
         self._n_iterations += 1
         self._evidence *= self._growth
         if self._evidence > LARGEST_EVIDENCE:
@@ -371,9 +376,7 @@ class AdaptiveColumnsLearner(Learner):
                 slopes[line] = -sign * size
         return slopes
 
-    def _calibrate(
-        self, predicting: list[float], margins: list[float], signs: list[float], classes: list[int]
-    ) -> None:
+    def _calibrate(self, predicting: list[float], margins: list[float], signs: list[float], classes: list[int]) -> None:
         """One step on the log loss of what the example is: of its class, or of each line."""
         slope = self.calibration.slope
         if self.reduction == "ovr":
@@ -489,5 +492,36 @@ class AdaptiveColumnsLearner(Learner):
         self._class_counts, self._n_examples = state["class_counts"].tolist(), state["n_examples"]
         self._evidence, self._n_iterations = state["evidence"], state["n_iterations"]
         self._met_order = state["order"].tolist() if self._is_ordinal else []
-        self.order = np.array(self._met_order, np.int64)
+        if len(self.order) < len(self._met_order):  # or it knows of classes to come
+            self.order = np.array(self._met_order, np.int64)
         self.calibration.set_state(state)
+
+
+def from_two_classes(state: State) -> State:
+    """The state of an "ovr" learner that knows what an `AdaptiveLearner` in this state knows: the negative class in
+    column 0, the positive one in column 1. Their margins are −m and m, so that the slope is half of what it was.
+    """
+    n = len(state["keys"])
+    ratios = np.abs(state["log_ratios"] - state["intercept_log_ratio"])
+    intercept, counts = state["intercept"], np.array([state["n_negatives"], state["n_positives"]])
+    return {
+        "keys": state["keys"],
+        "log_ratios": np.minimum(ratios, LARGEST_LOG_RATIO),
+        "counts": state["positives"] + state["negatives"],
+        "n_taught": np.full(n, 2),
+        "taught_columns": np.tile(np.arange(2), n),
+        "values": np.array([-state["values"], state["values"]]).T.ravel(),
+        "gradient_squares": np.repeat(state["gradient_squares"], 2),
+        "taught_counts": np.array([state["negatives"], state["positives"]]).T.ravel(),
+        "intercepts": np.array([-intercept, intercept]),
+        "intercept_squares": np.full(2, state["intercept_squares"]),
+        "offsets": np.zeros(2),
+        "offset_squares": np.zeros(2),
+        "class_counts": counts,
+        "n_examples": float(counts.sum()),
+        "evidence": state["evidence"],
+        "n_iterations": state["n_iterations"],
+        "slope": max(state["slope"] / 2.0, SMALLEST_SLOPE),
+        "calibration_squares": state["calibration_squares"],
+        **{of.name: of.default for of in CONFIDENCE},
+    }

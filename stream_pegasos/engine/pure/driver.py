@@ -57,9 +57,9 @@ class Calibration:
     loss over log s, with the step size of AdaGrad (Duchi, Hazan and Singer 2011) over the newest thousand gradients or
     so, since the first margins of Pegasos are far larger than those to come.
 
-    With several classes probabilities are first the softmax of s · margins. The largest of them, p, is then made
-    1/(1 + exp(−a − b·log(p/(1 − p)))), the others taking an equal share of what is left of 1 (Gupta and Ramdas 2022
-    calibrate the top label alone, too): the confidence, whose a and b follow in the same way whether the class was right.
+    With several classes probabilities are first the softmax of s · margins. The largest of them, p, is then made 1/(1 +
+    exp(−a − b·log(p/(1 − p)))), the others taking an equal share of what is left of 1 (Gupta and Ramdas 2022 calibrate
+    the top label alone, too): the confidence, whose a and b follow in the same way whether the class was right.
     """
 
     def __init__(self) -> None:
@@ -79,8 +79,8 @@ class Calibration:
         self.descend(-y * margin * (1.0 - probability if y > 0.0 else probability))
 
     def learn_class(self, margins: list[float], y: int, moved: list[float] | None = None) -> list[float]:
-        """One step on the log loss of class y, whose probability is the softmax of s · margins; these probabilities. Only
-        the margins in `moved`, where they are given, grow with the slope.
+        """One step on the log loss of class y, whose probability is the softmax of s · margins; these probabilities.
+        Only the margins in `moved`, where they are given, grow with the slope.
         """
         largest = max(margins)
         terms = [math.exp(self.slope * (margin - largest)) for margin in margins]
@@ -121,7 +121,9 @@ class Calibration:
     def get_state(self, several: bool = False) -> State:
         state = {"slope": self.slope, "calibration_squares": self._squares}
         if several:
-            state.update(zip([field.name for field in CONFIDENCE], self.confidence + self._confidence_squares, strict=True))
+            state.update(
+                zip([field.name for field in CONFIDENCE], self.confidence + self._confidence_squares, strict=True)
+            )
         return state
 
     def set_state(self, state: State) -> None:
@@ -213,6 +215,10 @@ class Learner:
     def flush(self) -> None:
         """Take the steps that wait for more examples; where every example is a step there are none."""
 
+    def forget(self, share: float) -> None:
+        """Keep that share of all evidence so far, where a rule counts any."""
+        raise NotImplementedError
+
     def negate(self) -> None:
         """Exchange the two classes: what has been learned stays, with the opposite sign."""
         raise NotImplementedError
@@ -257,8 +263,8 @@ class Learner:
         weights: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The margin of each example and its probability, in turn, before it is learned; with several columns a row of
-        margins, −inf for columns to come, and a row of what calibrates them. Without y nothing is learned. It ends with an example that
-        brings in a feature beyond `max_features`, or with which names are to be forgotten.
+        margins, −inf for columns to come, and a row of what calibrates them. Without y nothing is learned. It ends with
+        an example that brings in a feature beyond `max_features`, or with which names are to be forgotten.
         """
         n_columns = self._n_columns_for(y)
         margins: list[list[float]] = []

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.state import BUFFERED, COLUMNS, FEATURES, Declaration, Field, State, count, keys
-from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, Learner, Met, with_intercept
+from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, SMALLEST_SLOPE, Learner, Met, with_intercept
 from stream_pegasos.engine.pure.encoders import Encoder, are_unique
 from stream_pegasos.engine.pure.weights import FOLD_BELOW, INTERCEPT, Row, WeightDict
 
@@ -308,3 +308,23 @@ class PegasosLearner(Learner):
         for column, n_violations in enumerate(state["n_violations"].tolist() if self.only_violations else ()):
             self._steps[column].n_violations = n_violations
         self._initial_scale = state.get("initial_scale", 1.0)
+
+
+def from_two_classes(state: State) -> State:
+    """The state of an "ovr" learner that knows what one of "two" in this state knows: the negative class in column 0,
+    the positive one in column 1. Their margins are −m and m, so that the slope is half of what it was.
+    """
+    both = np.array([-1.0, 1.0])
+    n_buffered = len(state["buffer_keys"])
+    made = dict(state)
+    for name in ("values", "sums"):
+        if name in state:
+            made[name] = state[name] * both
+    for name in ("scale", "squares", "sums_scale", "sums_weight", "n_iterations", "n_buffered", "n_violations"):
+        if name in state:
+            made[name] = np.repeat(state[name], 2)
+    made["buffer_keys"] = np.tile(state["buffer_keys"], 2)
+    made["buffer_columns"] = np.repeat(np.arange(2), n_buffered)
+    made["buffer_values"] = np.concatenate([-state["buffer_values"], state["buffer_values"]])
+    made["slope"] = max(state["slope"] / 2.0, SMALLEST_SLOPE)
+    return made | {of.name: of.default for of in CONFIDENCE}

@@ -1,0 +1,309 @@
+"""The learner of labels that may hold together, over feature dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from river import base
+
+from stream_pegasos.common.checks import LARGEST_WEIGHT, check_lengths, check_number
+from stream_pegasos.engine import Encoder
+from stream_pegasos.engine.pure import AdaptiveColumnsLearner
+from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_rows
+from stream_pegasos.learners.adaptive import AdaptiveClassifier, WatchedClassifier
+from stream_pegasos.learners.decisions import Decision
+from stream_pegasos.learners.drift import DriftWatch
+from stream_pegasos.learners.labels import Classes, Label, TwoClasses, check_label
+from stream_pegasos.learners.persistence import Arrays, pack, pack_parameters, unpack, unpack_parameters
+from stream_pegasos.learners.predictions import Found
+from stream_pegasos.learners.probabilities import Floats, of_each
+
+__all__ = ["MultiLabelClassifier"]
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass
+class LabelSets(Classes):
+    """The labels of a model, of which several may hold together, in the order in which they came."""
+
+    def label(self, margins: Floats) -> Any:
+        """Whether each label holds."""
+        return dict(zip(self.known, (margins > 0.0).tolist(), strict=False))
+
+    def labels_many(self, margins: NDArray[Any]) -> NDArray[Any]:
+        """Those that hold, for margins or for whether they do."""
+        found = np.empty(len(margins), object)
+        found[:] = [()] * len(margins)
+        rows, columns = np.nonzero(margins > 0)
+        for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
+            found[row] += (self.known[column],)
+        return found
+
+    def probabilities_many(
+        self, margins: Floats, calibrated: Floats, n_learned: int
+    ) -> tuple[tuple[Label | None, ...], Floats]:
+        """The labels, and the probability that each holds; 0 for those yet to come."""
+        return self.known[: margins.shape[1]], np.where(np.isfinite(margins), of_each(margins, calibrated), 0.0)
+
+    def probabilities(self, margins: Floats, calibrated: Any, n_learned: int) -> dict[Any, Any]:
+        """The probability that each label holds, and that it does not."""
+        each = of_each(margins, np.array(calibrated)).tolist()
+        return {label: {False: 1.0 - p, True: p} for label, p in zip(self.known, each, strict=False)}
+
+
+class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # type: ignore[misc]
+    """Any number of labels for one example, as topics or tags: whether each of them holds.
+
+    Each label is a question of its own, which an `AdaptiveClassifier` answers as it answers which of many classes is
+    the right one (its documentation says how); all of them share the scales of the features, so that an example is
+    looked up once. Labels come as the stream brings them. One that comes late has been false of all before it; its
+    weights begin with it.
+
+    The labels of an example are a set, list or tuple of those that hold, maybe none; or River's dict from label to
+    bool.
+
+    Parameters
+    ----------
+    classifier
+        The `AdaptiveClassifier` whose parameters are used, one with its defaults if `None`. A label holds where its
+        probability is above the `threshold`; of the examples for which it does not hold at most the
+        `max_false_positive_rate` are flagged. Both are one number for all labels, or a dict by label. The
+        `drift_detector` is told whether any label was wrong. It may have no `class_weight` and no `pos_label`.
+
+    Attributes
+    ----------
+    weights, intercept : dict
+        As those of the `AdaptiveClassifier`, by label.
+    n_iterations : int
+        The number of examples met.
+    classes : tuple
+        The labels met, in the order in which they came.
+    n_drifts : int
+        The number of drifts that the detector has detected.
+
+    Raises
+    ------
+    TypeError
+        If the classifier is of another class. When learning, if the labels are one label rather than several, or one of
+        them is no bool, int or str.
+    ValueError
+        If the classifier has a parameter that only classes have of which one is right.
+
+    References
+    ----------
+    [^1]: Tsoumakas, G. and Katakis, I., 2007. Multi-label classification: an overview. (A question a label.)
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import MultiLabelClassifier
+
+    >>> model = MultiLabelClassifier()
+    >>> stream = [({"wheat": 1, "ship": 1}, {"grain", "ship"}), ({"wheat": 1}, {"grain"}), ({"oil": 1}, set())]
+    >>> for x, y in stream * 30:
+    ...     model.learn_one(x, y)
+    >>> model.predict_one({"wheat": 1, "price": 1})
+    {'grain': True, 'ship': False}
+    >>> model.predict_proba_one({"ship": 1})["ship"][True] > 0.5
+    True
+    >>> model.predict_many([{"wheat": 1, "ship": 1}, {"oil": 1}]).tolist()
+    [('grain', 'ship'), ()]
+
+    """
+
+    capabilities = frozenset(["weights", "explain", "several classes", "several labels"])
+    _learner: AdaptiveColumnsLearner
+    _labels: LabelSets
+
+    def __init__(self, classifier: AdaptiveClassifier | None = None) -> None:
+        self.classifier = AdaptiveClassifier() if classifier is None else classifier
+        if not isinstance(self.classifier, AdaptiveClassifier):
+            raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not an AdaptiveClassifier")
+        for name in ("class_weight", "pos_label"):
+            if getattr(self.classifier, name) is not None:
+                raise ValueError(f"{name} is for classes of which one is right, not for labels that may hold together")
+        self._drift = DriftWatch(self.classifier.drift_detector)
+        self._decisions: dict[Label, Decision] = {}
+        self._set_up(self.classifier.learner_of("multilabel"), LabelSets(), watched=True)  # as y is no single label
+        threshold, rate = self.classifier.threshold, self.classifier.max_false_positive_rate
+        self._by_margin = threshold == 0.5 and rate is None
+
+    @property
+    def max_features(self) -> int | None:  # type: ignore[override]
+        return self.classifier.max_features
+
+    def label_of(self, margin: Any) -> Any:
+        decided = self._decided(self._labels, margin[np.newaxis], np.array([self._learner.calibrated]))
+        return self._labels.label(margin if decided is None else decided[0])
+
+    def learn_row(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
+        check_number("w", w, 0.0, LARGEST_WEIGHT)
+        self.learn_rows(encoder, [x], [y], w)
+
+    def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Found:
+        sets = [labels_that_hold(labels) for labels in sets_of(y)]
+        check_lengths("labels", len(sets), n_rows(rows))
+        labels = LabelSets(*self._known_with(sets))
+        numbers = [sorted(int(labels.targets[label]) for label, holds in one.items() if holds) for one in sets]
+        starts = np.cumsum([0, *map(len, numbers)])
+        self._learner.sets = (starts, np.array([number for one in numbers for number in one], np.int64))
+        targets = np.arange(len(sets), dtype=np.float64)
+        weights, _ = self._class_weights.weights_many(targets, int, w)
+        n_before = self.n_learned
+        try:
+            return self._learn_targets(encoder, rows, labels, targets, weights)
+        finally:
+            if self.n_learned > n_before:  # all of them, or those before a detector raised
+                self._labels = LabelSets(*self._known_with(sets[: self.n_learned - n_before]))
+
+    def check_labels(self, y: Iterable[Any]) -> None:
+        for labels in sets_of(y):
+            labels_that_hold(labels)
+
+    def predict_many(self, X: Any) -> Any:
+        """The labels that hold of each example, as an array of tuples; for a data frame or a series a data frame with a
+        column a label.
+
+        Parameters
+        ----------
+        X
+            As for `learn_many`.
+        """
+        said = self.predictions(X)
+        if is_frame(X) or is_series(X):
+            return frame_like(X, {of: np.array([of in one for one in said.labels], bool) for of in said.classes})
+        return said.labels
+
+    def _known_with(self, sets: list[dict[Label, bool]]) -> tuple[tuple[Label, ...], dict[Any, float]]:
+        """The labels with those of some examples, and their numbers. Those that hold of none have no column yet."""
+        targets = dict(self._labels.targets)
+        for one in sets:
+            for label, holds in one.items():
+                if holds:
+                    targets.setdefault(label, float(len(targets)))
+        return tuple(targets), targets
+
+    def _decision(self, label: Label) -> Decision:
+        if label not in self._decisions:
+            threshold, rate = self.classifier.threshold, self.classifier.max_false_positive_rate
+            self._decisions[label] = Decision(
+                threshold.get(label, 0.5) if isinstance(threshold, Mapping) else threshold,
+                rate.get(label) if isinstance(rate, Mapping) else rate,
+            )
+        return self._decisions[label]
+
+    def _decided(
+        self, labels: TwoClasses | Classes, margins: Floats, calibrated: Floats, undecided: bool = False
+    ) -> NDArray[Any] | None:
+        if self._by_margin:
+            return None
+        probabilities = of_each(margins, calibrated)
+        decided = np.zeros(margins.shape, bool)
+        for column, label in enumerate(labels.classes[: margins.shape[1]]):
+            decided[:, column] = self._decision(label).allows(margins[:, column], probabilities[:, column])  # type: ignore[arg-type]
+        return decided
+
+    def _decided_in_turn(
+        self, labels: TwoClasses | Classes, margins: Floats, calibrated: Floats, targets: Floats
+    ) -> NDArray[Any] | None:
+        if self._by_margin or self.classifier.max_false_positive_rate is None:
+            return self._decided(labels, margins, calibrated)
+        decided = np.zeros(margins.shape, bool)
+        for i, target in enumerate(targets.tolist()):
+            this = slice(i, i + 1)
+            row = self._decided(labels, margins[this], calibrated[this])
+            assert row is not None
+            decided[i] = row[0]
+            self._take_note(labels, Found(margins[this], calibrated[this], row), target)
+        return decided
+
+    def _is_wrong(self, found: Found, target: float) -> bool:
+        decided = found.margins[0] > 0.0 if found.decided is None else found.decided[0]
+        return set(np.flatnonzero(decided).tolist()) != set(self._set(target))
+
+    def _take_note(self, labels: TwoClasses | Classes, found: Found, target: float) -> None:
+        holding = set(self._set(target))
+        for column, margin in enumerate(found.margins[0].tolist() if found.decided is not None else []):
+            if np.isfinite(margin):
+                sign = 1.0 if column in holding else -1.0
+                self._decision(labels.classes[column]).learn(margin, bool(found.decided[0, column]), sign)  # type: ignore[arg-type,index]
+
+    def _explained(self, encoder: Encoder, x: Any, label: Any) -> list[tuple[int, float]]:
+        if label is not None:
+            return super()._explained(encoder, x, label)
+        margins = self.margin_of(encoder, x)
+        return [(int(margins.argmax()), 1.0)] if len(margins) else []
+
+    def _set(self, target: float) -> list[int]:
+        starts, numbers = self._learner.sets
+        return numbers[starts[int(target)] : starts[int(target) + 1]].tolist()  # type: ignore[no-any-return]
+
+    def _n_undecided(self, labels: TwoClasses | Classes, targets: Floats) -> int:
+        return 0
+
+    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
+        arrays, names, values = super().to_state()
+        values["parameters"] = pack_parameters(self.classifier)
+        controls = {label: decision.control for label, decision in self._decisions.items()}
+        values["decisions"] = [
+            [pack(label), control.get_state()] for label, control in controls.items() if control is not None
+        ]
+        return arrays, names, values
+
+    @classmethod
+    def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> MultiLabelClassifier:
+        model = cls(AdaptiveClassifier(**unpack_parameters(values["parameters"])))
+        model._take_state({**arrays, **values["learner"]}, names, values)
+        return model
+
+    def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
+        super()._take_state(state, names, values)
+        for packed, control in values["decisions"]:
+            label = unpack(packed)
+            made = self._decision(label).control
+            if label not in self.classes or made is None:
+                raise ValueError(f"there is no limit of false positives of {label!r}")
+            made.set_state(control)
+
+
+def sets_of(y: Any) -> Iterable[Any]:
+    """The labels of each example, from a sequence or from River's data frame with a column a label.
+
+    Raises
+    ------
+    TypeError
+        If they are not those of several examples.
+    """
+    if is_frame(y):
+        return y.to_dict("records")  # type: ignore[no-any-return]
+    if isinstance(y, (str, bytes, Mapping, set, frozenset)) or not isinstance(y, Iterable):
+        raise TypeError(f"y must be a sequence of the labels of each example, not a single {type(y).__name__}")
+    return y
+
+
+def labels_that_hold(y: Any) -> dict[Label, bool]:
+    """Whether each label of an example holds.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If these are no labels.
+    """
+    if isinstance(y, Mapping):
+        for label, holds in y.items():
+            if not isinstance(holds, (bool, np.bool_)):
+                raise TypeError(f"label {label!r} is {holds!r} of the example; it must be True or False")
+        return {check_label(label): bool(holds) for label, holds in y.items()}
+    if isinstance(y, np.ndarray):
+        y = y.tolist()
+    if not isinstance(y, (set, frozenset, list, tuple)):
+        raise TypeError(
+            f"y is {y!r}; a model of several labels takes a set or list of those that hold, or a dict of label to bool"
+        )
+    labels = y if isinstance(y, (list, tuple)) else sorted(y, key=lambda label: (type(label).__name__, label))
+    return {check_label(label): True for label in labels}

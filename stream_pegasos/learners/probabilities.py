@@ -1,0 +1,68 @@
+"""Probabilities of several classes, from margins and what the engine learned of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_pegasos.engine.pure.driver import LARGEST_LOG_ODDS
+
+__all__ = ["of_classes", "of_each", "only_class"]
+
+Floats = NDArray[np.float64]
+
+
+def of_classes(margins: Floats, calibrated: Floats) -> Floats:
+    """The probabilities of classes of which one is right, of an example or, row by row, of several: proportional to
+    exp(slope · margin), but for the largest, which is the confidence in it (see the engine's `Calibration`).
+
+    Parameters
+    ----------
+    margins
+        A row a class; −inf for a class yet to come, and the margins of each example in the last dimension.
+    calibrated
+        The slope, and the intercept and the slope of the confidence, in the last dimension.
+    """
+    if not margins.shape[-1]:
+        return margins
+    # Before any class was there every margin is −inf, and no label has a probability.
+    largest = margins.max(axis=-1, keepdims=True)
+    with np.errstate(invalid="ignore", over="ignore"):
+        terms = np.exp(calibrated[..., :1] * (margins - largest))
+    total = terms.sum(axis=-1, keepdims=True)
+    probabilities: Floats = np.divide(terms, total, out=np.zeros_like(terms), where=total > 0.0)
+    return with_confidence(probabilities, margins, calibrated)
+
+
+def with_confidence(probabilities: Floats, margins: Floats, calibrated: Floats) -> Floats:
+    known = np.isfinite(margins)
+    n_others = known.sum(axis=-1, keepdims=True) - 1
+    is_top = np.arange(margins.shape[-1]) == margins.argmax(axis=-1)[..., np.newaxis]
+    top = probabilities.max(axis=-1, keepdims=True)
+    others = np.where(is_top, 0.0, probabilities)
+    total = others.sum(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_odds = np.minimum(np.log(top / np.maximum(1.0 - top, 1e-300)), LARGEST_LOG_ODDS)
+        confidence = sigmoid(calibrated[..., 1:2] + calibrated[..., 2:3] * log_odds)
+        shares = np.where(total > 0.0, others / total, np.where(known & ~is_top, 1.0 / n_others, 0.0))
+        # The largest stays the largest, whatever is made of it.
+        second = shares.max(axis=-1, keepdims=True)
+        confidence = np.maximum(confidence, second / (1.0 + second) + 2.0**-52)
+        made: Floats = np.where(is_top, confidence, shares * (1.0 - confidence))
+    return np.where(n_others > 0, made, probabilities)
+
+
+def of_each(margins: Floats, calibrated: Floats) -> Floats:
+    """The probability that each label holds, where several may; above one half exactly where its margin is above 0."""
+    with np.errstate(invalid="ignore"):
+        probabilities = sigmoid(calibrated[..., :1] * margins)
+    return np.where(margins > 0.0, np.maximum(probabilities, 0.5 + 2.0**-53), probabilities)
+
+
+def only_class(n_learned: int) -> float:
+    """The probability of a class that all of n examples had: Laplace's rule of succession, with room for others."""
+    return (n_learned + 1) / (n_learned + 2)
+
+
+def sigmoid(log_odds: Floats) -> Floats:
+    return 1.0 / (1.0 + np.exp(-np.clip(log_odds, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)))
