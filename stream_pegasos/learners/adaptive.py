@@ -152,8 +152,24 @@ class AdaptiveClassifier(WatchedClassifier):
     that are right by far teach nothing and are skipped, which makes learning fast and keeps p_j and n_j about examples
     that are hard to tell apart.
 
-    Labels may be bool, int or str. The margin is for `True`, for 1 beside 0 or −1, or for "true" beside "false"; with
-    other labels the first one met is the negative one, unless `pos_label` says otherwise.
+    Labels may be bool, int or str, as many as the stream brings. The margin of two is for `True`, for 1 beside 0 or −1,
+    or for "true" beside "false"; with other labels the first one met is the negative one, unless `pos_label` says
+    otherwise.
+
+    From a third label on each class is learned against the rest, and the one with the largest margin is predicted.
+    Nothing starts anew for it: the two classes go on with the margins −m and m. What differs:
+
+    - A feature has one scale for all classes, 0.3 plus the largest log-count ratio that it has for any of them.
+    - The margin of each of K classes begins at −log(K − 1), since most examples are not of it, and an example is taught
+      to be none of a class only while its margin for it is above −3/5 of `margin`. So a feature keeps a weight only for
+      those classes that it had something to tell of.
+    - The steps are η √(2s), with s the slope of the probabilities: larger while margins are too small for how often
+      they are right, as those of many classes are; smaller where they promise too much. G_j begins with 0.001.
+    - Probabilities are proportional to exp(s · margin + o_c), with an offset a class, s and o_c learned online; the
+      largest is then calibrated alone. The margins that are shown have o_c / s in them.
+
+    A class that comes late knows how many examples were not of it, and how often they had each feature; its weights
+    begin with its first example.
 
     Parameters
     ----------
@@ -184,9 +200,12 @@ class AdaptiveClassifier(WatchedClassifier):
         With a `threshold` or a `max_false_positive_rate` it is needed, unless labels are bool, 0 and 1, or −1 and 1.
     threshold
         The positive label is predicted where its probability is above it; between 0 and 1, both excluded. At 0.5 that
-        is where the margin is above 0.
+        is where the margin is above 0. Where it is not, with more than two classes the likeliest of all others is
+        predicted; at 0.5 the likeliest of all. Or a dict with the thresholds of some labels, of any number of classes:
+        each of them is predicted only above its own.
     max_false_positive_rate
-        Between 0 and 1, both excluded; `None` for no limit. Of the negative examples learned, the share that were
+        Between 0 and 1, both excluded; `None` for no limit; or a dict with the limits of some labels, for each of which
+        all other labels are the negative ones. Of the negative examples learned, the share that were
         predicted to be positive right before stays at or below that rate, at any time. For this the positive label is
         predicted, where `threshold` allows it, only above a cut on the margin that follows the margins of negative
         examples, and only while one more wrong prediction would keep to the rate: so never before about 1/rate
@@ -208,13 +227,15 @@ class AdaptiveClassifier(WatchedClassifier):
     ----------
     weights : dict
         What each feature learned weighs, by the name it came in with: w_j s_j, so that the margin is the sum of weight
-        times value, divided by the norm of the example's s_j x_j, plus the intercept.
+        times value, divided by the norm of the example's s_j x_j, plus the intercept. With more than two classes such a
+        dict for each.
     intercept : float
-        What the intercept adds to the margin.
+        What the intercept adds to the margin; with more than two classes a dict of that for each.
     n_iterations : int
         The number of examples met.
     classes : tuple
-        The negative and the positive label, each `None` as long as it is unknown.
+        The negative and the positive label, each `None` as long as it is unknown; from a third one on all labels, these
+        two first.
     n_drifts : int
         The number of drifts that the detector has detected.
 
@@ -225,8 +246,9 @@ class AdaptiveClassifier(WatchedClassifier):
 
     Notes
     -----
-    The probability is calibrated online, and is above 0.5 exactly where the margin is above 0. So the label that
-    `predict_one` gives has the larger one as long as `threshold` is 0.5 and there is no `max_false_positive_rate`.
+    With two classes the probability is calibrated online, and is above 0.5 exactly where the margin is above 0. So the
+    label that `predict_one` gives has the largest one as long as `threshold` is 0.5 and there is no
+    `max_false_positive_rate`.
 
     References
     ----------
@@ -240,6 +262,8 @@ class AdaptiveClassifier(WatchedClassifier):
     [^5]: Platt, J., 1999. Probabilistic outputs for support vector machines. (The slope of the probabilities.)
     [^6]: Gibbs, I. and Candès, E., 2021. Adaptive conformal inference under distribution shift. NeurIPS. (The cut of
         `max_false_positive_rate`.)
+    [^7]: Gupta, C. and Ramdas, A., 2022. Top-label calibration and multiclass-to-binary reductions. ICLR. (The largest
+        probability is calibrated alone.)
 
     Examples
     --------
@@ -253,6 +277,13 @@ class AdaptiveClassifier(WatchedClassifier):
     'spam'
     >>> model.predict_proba_one({"cheap": 1, "watches": 1})["spam"] > 0.5
     True
+
+    A third label in the middle of a stream:
+
+    >>> for x, y in [({"meeting": 1, "noon": 1}, "work"), ({"see": 1, "you": 1}, "ham")] * 10:
+    ...     model.learn_one(x, y)
+    >>> model.classes, model.predict_one({"meeting": 1}), model.predict_one({"cheap": 1})
+    (('ham', 'spam', 'work'), 'work', 'spam')
 
     A filter that may lose one of a hundred good messages flags nothing before it has met as many:
 

@@ -39,8 +39,10 @@ class PegasosClassifier(Classifier):
     and however many features are known. The defaults are the algorithm as published.
 
     Labels may be bool, int or str. Of two the margin is for `True`, for 1 beside 0 or −1, or for "true" beside "false";
-    with other labels the first one met is the negative one, unless `pos_label` says otherwise. With `multi_class` there
-    are as many as the stream brings.
+    with other labels the first one met is the negative one, unless `pos_label` says otherwise. From a third one on each
+    class is learned against the rest, or all of them together with `multi_class`: the two classes go on with the
+    weights −w and w and the steps taken, and each class that comes after begins with w = 0 and t = 0 at its first
+    example.
 
     Parameters
     ----------
@@ -65,7 +67,7 @@ class PegasosClassifier(Classifier):
         itself included.
     pos_label
         The label that positive margins stand for. A bool, 0 or 1 also stands for its text, and the other way round.
-        Only for two classes.
+        With `multi_class` it must be `None`.
     average
         What predicts, instead of the w of the last step: `True`, the average of the w of all steps; an int n, that from
         step n on, and up to there the last w; `"weighted"`, that of all with the w of step t weighted by t, which
@@ -79,14 +81,15 @@ class PegasosClassifier(Classifier):
         seed made of the initializer's and the feature's name, when the feature is first learned; if they leave the ball
         of radius 1/√λ all weights are scaled back into it. A feature that comes late finds its first weight shrunk as
         the steps before have shrunk the others: with t0 = 0 the first step leaves nothing of any of them. Only for two
-        classes.
+        classes: a third label raises a ValueError.
     max_features
         How many features may have a weight, at least 1; `None` for no limit. When an example brings in more, those
         whose weight is nearest to 0 are forgotten, of equal ones those with the larger hash or number, until three
         quarters of the limit are left; with several classes the largest weight counts. Names of features are forgotten,
         too, once there are twice as many.
     multi_class
-        How more than two classes are told apart; `None` for two. `"crammer_singer"`: all weights are learned together,
+        How classes are told apart from the first one on; `None` for one weight vector for two, and one against the rest
+        from a third on. `"crammer_singer"`: all weights are learned together,
         so that the margin of the right class exceeds that of the best wrong one by 1; the objective is λ/2 Σ ‖w_c‖² +
         mean of max(0, 1 + max over r ≠ y of ⟨w_r, x⟩ − ⟨w_y, x⟩). `"ovr"`: each class is learned against the rest, by a
         machine that begins with the first example of its class, as in River's `OneVsRestClassifier`. Every class has a
@@ -97,14 +100,14 @@ class PegasosClassifier(Classifier):
     ----------
     weights : dict
         The weight of each feature learned, by the name it came in with; the average if that is what predicts. With
-        `multi_class` such a dict for each label.
+        `multi_class` or more than two classes such a dict for each.
     intercept : float
-        What the intercept adds to the margin; with `multi_class` a dict of that for each label.
+        What the intercept adds to the margin; with `multi_class` or more than two classes a dict of that for each.
     n_iterations : int
         t, the number of steps taken; with "ovr" the most that any class has.
     classes : tuple
-        The negative and the positive label, each `None` as long as it is unknown; with `multi_class` the labels in the
-        order in which they came.
+        The negative and the positive label, each `None` as long as it is unknown; from a third one on all of them,
+        these two first; with `multi_class` the labels in the order in which they came.
 
     Raises
     ------
