@@ -100,7 +100,7 @@ def evaluate(
 
 
 def _summary(source: Input, evaluation: "Evaluation", classes: tuple[Any, Any]) -> str:
-    score = evaluation.score
+    score: Any = evaluation.score
     names = [printable(label) for label in classes]
     truly = [f"truly {name}" for name in names]
     metrics = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stream_pegasos.common.extras import missing
 
@@ -18,12 +18,12 @@ except ModuleNotFoundError as error:
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from stream_pegasos.evaluation.scores import PrequentialScore, ScoreRow
+    from stream_pegasos.evaluation.scores import ScoreRow
 
 FILE_TYPES = (".png", ".svg", ".pdf")
 
 
-def draw(curve: Sequence[ScoreRow], title: str, score: PrequentialScore | None = None) -> Figure:
+def draw(curve: Sequence[ScoreRow], title: str, score: Any = None) -> Figure:
     """Draw accuracy, accuracy over the newest examples and ROC AUC against the number of examples.
 
     Parameters
@@ -84,7 +84,7 @@ def _draw_curve(axes: Axes, curve: Sequence[ScoreRow], title: str, window: int) 
     axes.legend(loc="lower right", frameon=False)
 
 
-def _draw_reliability(axes: Axes, score: PrequentialScore) -> None:
+def _draw_reliability(axes: Axes, score: Any) -> None:
     n, probability, share = score.reliability.T
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle="--")
     axes.plot(probability, share, color="#1f5fa8", linewidth=1.3)
@@ -100,9 +100,7 @@ def _draw_reliability(axes: Axes, score: PrequentialScore) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def save(
-    curve: Sequence[ScoreRow], path: str | os.PathLike[str], title: str, score: PrequentialScore | None = None
-) -> None:
+def save(curve: Sequence[ScoreRow], path: str | os.PathLike[str], title: str, score: Any = None) -> None:
     """Draw the curve, and with a score the reliability diagram, into a .png, .svg or .pdf file; by default a PNG.
 
     Raises

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from stream_pegasos.evaluation.scores import Outcomes, PrequentialScore, ScoreRow
+from stream_pegasos.evaluation.class_scores import ClassOutcomes
+from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
+from stream_pegasos.evaluation.scores import Outcomes, PrequentialScore, kind_of, new_score
+from stream_pegasos.evaluation.tallies import Score
 from stream_pegasos.learners.labels import Label, PositiveLabelError
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
 
@@ -20,6 +24,7 @@ __all__ = ["Evaluation", "ExampleError", "PredictedBlock", "Prediction", "evalua
 Labelled = Sequence[Any]
 # What is told of an example that a model refuses: the example and the reason.
 OnRefused = Callable[[Labelled, str], None]
+AnyOutcomes = Outcomes | ClassOutcomes | LabelOutcomes
 
 # How a model refuses an example; what else it raises is a failure of its own.
 REFUSALS = (ValueError, TypeError)
@@ -31,12 +36,15 @@ _CHUNK_SIZE = 1 << 22
 
 
 class Prediction(NamedTuple):
-    """What a model says of an example: the label, `None` if it cannot say yet, the probability of that label, and what
-    the decision rests on.
+    """What a model says of an example: the label, `None` if it cannot say yet, the probability of that label, and its
+    margin: with two classes that of the positive one, with ordered ones all that the decision rests on.
+
+    Where several labels may hold together these are tuples: the labels that hold, the probability of each and its
+    margin.
     """
 
     label: Any
-    probability: float | None
+    probability: Any
     margin: Any
 
 
@@ -56,20 +64,46 @@ class PredictedBlock:
         """What was said of each example."""
         if self._each is not None:
             return self._each
-        said, known = self.predictions, set(self.classes) - {None}
+        said = self.predictions
+        labels, probabilities, margins = said.labels.tolist(), said.probabilities, said.scores
         columns = {label: column for column, label in enumerate(said.classes)}
-        rows = zip(said.labels.tolist(), said.probabilities.tolist(), said.scores.tolist(), strict=True)
+        has_columns = margins.ndim == 2 and margins.shape[1] == len(columns)
+        if labels and isinstance(labels[0], tuple):
+            places = [[columns[label] for label in each] for each in labels]
+            self._each = [
+                Prediction(
+                    tuple(each),
+                    tuple(probabilities[row, at].tolist()),
+                    tuple(margins[row, at].tolist()) if has_columns else (),
+                )
+                for row, (each, at) in enumerate(zip(labels, places, strict=True))
+            ]
+            return self._each
+        known = set(self.classes) - {None}
+        # Only one column of each row is asked for, of maybe hundreds.
+        place = np.array([columns[label] if label in known else -1 for label in labels], np.intp)
+        rows = np.arange(len(labels))
+        of_label = probabilities[rows, place].tolist() if len(columns) else [None] * len(labels)
+        of_margin = margins[rows, place].tolist() if has_columns and len(columns) else margins.tolist()
         self._each = [
-            Prediction(label, probabilities[columns[label]], score)
-            if label in known
-            else Prediction(None, None, score)  # nothing is known yet, or not enough to decide
-            for label, probabilities, score in rows
+            Prediction(label, probability, margin)
+            if at >= 0
+            else Prediction(None, None, None if has_columns else margin)  # too little is known, or nothing
+            for label, probability, margin, at in zip(labels, of_label, of_margin, place.tolist(), strict=True)
         ]
         return self._each
 
-    def outcomes(self, classes: tuple[Label | None, ...]) -> Outcomes:
-        """The same as outcomes, given the two classes that there are after learning."""
-        said, positive = self.predictions, classes[1]
+    def outcomes(self, model: Any) -> AnyOutcomes:
+        """The same as outcomes, given the model that has learned them."""
+        said, classes = self.predictions, model.classes
+        kind = kind_of(model)
+        if kind == LabelScore.kind:
+            return LabelOutcomes.of(self.y, said.labels, said.classes, said.probabilities)
+        if kind != PrequentialScore.kind or said.scores.ndim > 1:
+            known = set(self.classes) - {None}
+            predicted = [label if label in known else None for label in said.labels.tolist()]
+            return ClassOutcomes.of(self.y, predicted, said.classes, said.probabilities)
+        positive = classes[1]
         y = np.fromiter((label == positive for label in self.y), bool, len(self))
         right = np.fromiter((a == b for a, b in zip(said.labels.tolist(), self.y, strict=True)), bool, len(self))
         margins, probabilities = said.scores, np.full(len(self), 0.5)
@@ -78,11 +112,11 @@ class PredictedBlock:
         if self.classes[1] not in (None, positive):  # positive and negative have been exchanged
             margins, probabilities = -margins, 1.0 - probabilities
         # A prediction that is neither label counts as the wrong one.
-        return Outcomes(y, margins, probabilities, np.where(right, y, ~y))
+        return Outcomes(y, margins, probabilities, np.where(right, y, ~y), classes)
 
 
 class ExampleError(ValueError):
-    """An example that the model refuses to learn, such as one with a third label.
+    """An example that the model refuses to learn, such as one with a list where it wants one label.
 
     Attributes
     ----------
@@ -106,9 +140,11 @@ class Evaluation:
     Attributes
     ----------
     score
-        The scores over the whole stream.
+        The scores over the whole stream: a `PrequentialScore` of two classes, a `ClassScore` of several, an
+        `OrderedScore`, or a `LabelScore` of labels that may hold together.
     curve
-        The scores at up to 200 evenly spaced points and at the end.
+        The scores at up to 200 evenly spaced points and at the end, rows of the score; those of a time with two classes
+        are rows of such a score.
     seconds
         How long it took.
     interrupted
@@ -116,8 +152,8 @@ class Evaluation:
 
     """
 
-    score: PrequentialScore = field(default_factory=PrequentialScore)
-    curve: list[ScoreRow] = field(default_factory=list)
+    score: Score
+    curve: list[Any] = field(default_factory=list)
     seconds: float = 0.0
     interrupted: bool = False
 
@@ -128,19 +164,19 @@ def evaluate(
     *,
     delay: int = 0,
     batch: int = 512,
-    on_row: Callable[[ScoreRow], None] | None = None,
+    on_row: Callable[[Any], None] | None = None,
     on_refused: OnRefused | None = None,
 ) -> Evaluation:
     """Predict every example of a stream, then learn it, and score the predictions.
 
-    A prediction counts as it was made, also the first ones, while the model does not yet know both
-    labels; one that is neither of them counts as the wrong label, and the probability as 0.5.
-    Ctrl-C ends the evaluation early.
+    A prediction counts as it was made, also the first ones, while the model knows no label yet: of two classes one that
+    is neither of them counts as the wrong label, and the probability as 0.5; of several it counts as wrong. A class
+    that comes in the middle joins the others, and nothing restarts. Ctrl-C ends the evaluation early.
 
     Parameters
     ----------
     model
-        A model of two classes; it learns the stream. (River's `progressive_val_score` takes any.)
+        A model; it learns the stream.
     examples
         The stream: tuples `(x, y)`, `(x, y, w)` or longer.
     delay
@@ -152,8 +188,8 @@ def evaluate(
     on_row
         Called with each new row of the curve.
     on_refused
-        Called with each example that the model refuses, such as one with a third label, and the reason; it is passed
-        over then. Without it such an example raises.
+        Called with each example that the model refuses, such as one with a list for a label, and the reason; it is
+        passed over then. Without it such an example raises.
 
     Raises
     ------
@@ -161,7 +197,7 @@ def evaluate(
         If the model refuses an example and there is no `on_refused`, or since no `pos_label` says which label is the
         positive one; all examples before it are learned.
     ValueError
-        If `delay` is negative, `batch` is below 1, or the model is one of several classes.
+        If `delay` is negative or `batch` is below 1.
 
     Examples
     --------
@@ -181,27 +217,17 @@ def evaluate(
         raise ValueError(f"delay is {delay}: a label cannot arrive before its example")
     if batch < 1:
         raise ValueError(f"batch is {batch}: it must be at least 1")
-    if "several classes" in model.capabilities:
-        raise ValueError(
-            f"{type(model).__name__} is a model of several classes, and these scores are for two: "
-            "use River's evaluate.progressive_val_score"
-        )
     read = chunks(examples, batch)
     blocks = _late(model, read, delay, on_refused) if delay else _prompt(model, read, on_refused)
-    result = Evaluation()
+    result = Evaluation(new_score(model))
     score, curve = result.score, result.curve
-    positive = None
     step = _FIRST_STEP
     start = perf_counter()
     try:
-        for block in blocks:
-            # A model that met 1 took it for positive; when 2 follows, 1 turns out to be negative.
-            if positive is not None and positive != model.classes[1]:
-                score.swap()
-            positive = model.classes[1]
-            while len(block.y):
-                first, block = block.split(step - score.n % step)
-                score.update(*first)
+        for outcomes in blocks:
+            while outcomes.n:
+                first, outcomes = outcomes.split(step - score.n % step)
+                result.score = score = score.after(first)
                 if score.n % step == 0:
                     curve.append(score.row(perf_counter() - start))
                     if on_row is not None:
@@ -237,17 +263,19 @@ def chunks(examples: Iterable[Labelled], batch: int = 512) -> Iterator[list[Labe
         yield chunk
 
 
-def _prompt(model: Any, chunks: Iterable[list[Labelled]], on_refused: OnRefused | None) -> Iterator[Outcomes]:
+def _prompt(model: Any, chunks: Iterable[list[Labelled]], on_refused: OnRefused | None) -> Iterator[AnyOutcomes]:
     """Every label arrives before the next example."""
     for chunk in chunks:
         for block in predict_learn(model, chunk, on_refused):
-            yield block.outcomes(model.classes)
+            yield block.outcomes(model)
 
 
-def _late(model: Any, chunks: Iterable[list[Labelled]], delay: int, on_refused: OnRefused | None) -> Iterator[Outcomes]:
+def _late(
+    model: Any, chunks: Iterable[list[Labelled]], delay: int, on_refused: OnRefused | None
+) -> Iterator[AnyOutcomes]:
     """Every label arrives after `delay` more examples."""
     waiting: deque[tuple[Labelled, PredictedBlock]] = deque()
-    done: list[Outcomes] = []
+    done: list[Any] = []
 
     def learn_next() -> None:
         example, predicted = waiting.popleft()
@@ -257,13 +285,14 @@ def _late(model: Any, chunks: Iterable[list[Labelled]], delay: int, on_refused: 
             _pass_over(error, on_refused)
         else:
             predicted.y = [example[1]]
-            done.append(predicted.outcomes(model.classes))
+            done.append(predicted.outcomes(model))
 
-    def take_done() -> Outcomes:
-        arrays = zip(*done, strict=True) if done else ((np.zeros(0),),) * 4
-        taken = Outcomes(*(np.concatenate(array) for array in arrays))
+    def take_done() -> Iterator[AnyOutcomes]:
+        # Those of two classes, and then those after the third.
+        for _, some in groupby(done, type):
+            first, *rest = some
+            yield first.joined([first, *rest])
         done.clear()
-        return taken
 
     for chunk in chunks:
         for example in chunk:
@@ -276,11 +305,11 @@ def _late(model: Any, chunks: Iterable[list[Labelled]], delay: int, on_refused: 
                 known = None not in model.classes
                 learn_next()
                 if not known:
-                    yield take_done()
-        yield take_done()
+                    yield from take_done()
+        yield from take_done()
     while waiting:
         learn_next()
-        yield take_done()
+        yield from take_done()
 
 
 def predict(model: Any, X: list[Any]) -> list[Prediction]:

@@ -1,18 +1,20 @@
-"""Scores of predictions that grow with the stream."""
+"""Scores of predictions that grow with the stream: those of two classes, and which score a model gets."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Outcomes", "PrequentialScore", "ScoreRow"]
+from stream_pegasos.evaluation.class_scores import ClassOutcomes, ClassScore, OrderedScore
+from stream_pegasos.evaluation.label_scores import LabelScore
+from stream_pegasos.evaluation.tallies import Bools, Floats, Reliability, Score, Tally, newest, ratio
+from stream_pegasos.learners.labels import Label
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+__all__ = ["Outcomes", "PrequentialScore", "ScoreRow", "kind_of", "new_score", "score_of_state"]
 
 # Of margins of either sign; 200 · asinh(64 · margin) is beyond them for margins beyond 3.8 million.
 _BINS = 4_000
@@ -25,14 +27,31 @@ class Outcomes(NamedTuple):
     margins: Floats
     probabilities: Floats  # of the positive label
     predicted: Bools  # whether the positive label was
+    classes: tuple[Label | None, ...] = (None, None)  # the negative and the positive one, once they are known
+
+    @property
+    def n(self) -> int:
+        return len(self.y)
 
     def split(self, n: int) -> tuple[Outcomes, Outcomes]:
         """The first n, and the rest."""
-        y, margins, probabilities, predicted = self
+        y, margins, probabilities, predicted, classes = self
         return (
-            Outcomes(y[:n], margins[:n], probabilities[:n], predicted[:n]),
-            Outcomes(y[n:], margins[n:], probabilities[n:], predicted[n:]),
+            Outcomes(y[:n], margins[:n], probabilities[:n], predicted[:n], classes),
+            Outcomes(y[n:], margins[n:], probabilities[n:], predicted[n:], classes),
         )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Outcomes]) -> Outcomes:
+        y, margins, probabilities, predicted, classes = zip(*parts, strict=True)
+        together = np.concatenate
+        return cls(together(y), together(margins), together(probabilities), together(predicted), classes[-1])
+
+    def as_classes(self) -> ClassOutcomes:
+        """The same as outcomes of several classes."""
+        both = np.array([1.0 - self.probabilities, self.probabilities]).T
+        truths, predicted = ([self.classes[i] for i in column.astype(int)] for column in (self.y, self.predicted))
+        return ClassOutcomes.of(truths, predicted, self.classes, both)
 
 
 class ScoreRow(NamedTuple):
@@ -48,7 +67,7 @@ class ScoreRow(NamedTuple):
     seconds: float
 
 
-class PrequentialScore:
+class PrequentialScore(Score):
     """Binary classification metrics over a growing stream, updated in bulk.
 
     A metric is `nan` where it is undefined: all of them before the first example, balanced accuracy
@@ -66,6 +85,8 @@ class PrequentialScore:
     ----------
     n
         The number of examples.
+    classes
+        The negative and the positive label, where `after` told them.
     confusion_matrix
         The counts, as `confusion_matrix[truth, prediction]` with 0 for negative, 1 for positive.
     reliability
@@ -89,13 +110,16 @@ class PrequentialScore:
 
     """
 
+    kind = "two classes"
+
     def __init__(self, window: int = 1_000, exact: bool = True) -> None:
         if window < 1:
             raise ValueError(f"window is {window}: it must hold at least 1 example")
         self.window = window
+        self.classes: tuple[Label | None, ...] = (None, None)
         self.confusion_matrix: NDArray[np.int64] = np.zeros((2, 2), np.int64)
         self._log_loss = 0.0
-        self._tenths: Floats = np.zeros((10, 3))  # number, sum of probabilities, number of positives
+        self._reliability = Reliability()  # of the probability of the positive label
         self._newest: Floats = np.zeros((0, 3))  # whether positive, whether right, margin
         self._ranking: _Margins | _MarginCounts = _Margins() if exact else _MarginCounts()
 
@@ -127,11 +151,8 @@ class PrequentialScore:
         of_truth = np.clip(np.where(y, probabilities, 1 - probabilities), 1e-15, 1.0)
         self.confusion_matrix += counts.reshape(2, 2)
         self._log_loss -= float(np.log(of_truth).sum())
-        tenth = np.minimum((10 * probabilities).astype(int), 9)
-        for column, weights in enumerate((None, probabilities, y)):
-            self._tenths[:, column] += np.bincount(tenth, weights, minlength=10)
-        newest = np.column_stack([y, y == predicted, margins])
-        self._newest = np.concatenate([self._newest, newest])[-self.window :]
+        self._reliability.update(probabilities, y)
+        self._newest = newest(self._newest, np.column_stack([y, y == predicted, margins]), self.window)
         self._ranking.update(y, margins)
 
     @property
@@ -141,39 +162,38 @@ class PrequentialScore:
     @property
     def accuracy(self) -> float:
         """The share of right predictions."""
-        return _ratio(self.confusion_matrix.trace(), self.n)
+        return ratio(self.confusion_matrix.trace(), self.n)
 
     @property
     def balanced_accuracy(self) -> float:
         """The mean of the two classes' shares of right predictions."""
         (tn, fp), (fn, tp) = self.confusion_matrix
-        return (_ratio(tp, tp + fn) + _ratio(tn, tn + fp)) / 2
+        return (ratio(tp, tp + fn) + ratio(tn, tn + fp)) / 2
 
     @property
     def f1(self) -> float:
         """The harmonic mean of precision and recall of the positive label."""
         (_, fp), (fn, tp) = self.confusion_matrix
-        return _ratio(2 * tp, 2 * tp + fp + fn)
+        return ratio(2 * tp, 2 * tp + fp + fn)
 
     @property
     def log_loss(self) -> float:
         """The mean of -log P(true label)."""
-        return _ratio(self._log_loss, self.n)
+        return ratio(self._log_loss, self.n)
 
     @property
     def reliability(self) -> Floats:
-        n = self._tenths[:, :1]
-        return np.hstack([n, np.divide(self._tenths[:, 1:], n, out=np.full((10, 2), math.nan), where=n > 0)])
+        return self._reliability.rows
 
     @property
     def expected_calibration_error(self) -> float:
         """How far the mean probability of a tenth is from its share of positives, on average over examples."""
-        return _ratio(float(np.abs(self._tenths[:, 1] - self._tenths[:, 2]).sum()), self.n)
+        return self._reliability.error
 
     @property
     def window_accuracy(self) -> float:
         """The accuracy over the newest examples."""
-        return _ratio(self._newest[:, 1].sum(), len(self._newest))
+        return ratio(self._newest[:, 1].sum(), len(self._newest))
 
     @property
     def roc_auc(self) -> float:
@@ -183,16 +203,57 @@ class PrequentialScore:
     @property
     def window_roc_auc(self) -> float:
         """The same over the newest examples."""
-        newest = _Margins()
-        newest.update(self._newest[:, 0] == 1.0, self._newest[:, 2])
-        return newest.roc_auc
+        ranking = _Margins()
+        ranking.update(self._newest[:, 0] == 1.0, self._newest[:, 2])
+        return ranking.roc_auc
+
+    def after(self, outcomes: Any) -> Score:
+        """The score that has taken in outcomes too: this one or, where they are of several classes, one of these.
+
+        That one goes on from all that was counted here. What is new in it is the calibration of the predicted class: of
+        the time with two classes it supposes that the more probable one was predicted.
+        """
+        if not isinstance(outcomes, Outcomes):
+            return self._as_several().after(outcomes)
+        positive = self.classes[1]
+        # A model that met 1 took it for positive; when 2 follows, 1 turns out to be negative.
+        if positive is not None and positive != outcomes.classes[1]:
+            self.swap()
+        self.classes = outcomes.classes
+        self.update(outcomes.y, outcomes.margins, outcomes.probabilities, outcomes.predicted)
+        return self
+
+    def _as_several(self) -> ClassScore:
+        of_more_probable = Reliability()
+        sums = self._reliability.sums
+        of_more_probable.sums[5:] = sums[5:] + (sums[4::-1] * [1, -1, -1] + sums[4::-1, :1] * [0, 1, 1])
+        return ClassScore.going_on(self.window, self.tally(), self._log_loss, of_more_probable, self._newest[:, 1])
+
+    def tally(self) -> Tally:
+        tally = Tally()
+        numbers = tally.numbers_of(list(self.classes))
+        for truth, predicted in np.argwhere(self.confusion_matrix).tolist():
+            i, j, count = numbers[truth], numbers[predicted], self.confusion_matrix[truth, predicted]
+            tally.add_counts(i, j, int(count))
+        return tally
 
     def swap(self) -> None:
         """Exchange the two classes, as a model does whose second label shows the first positive."""
         self.confusion_matrix = self.confusion_matrix[::-1, ::-1].copy()
         self._ranking.swap()
         self._newest = self._newest * [-1, 1, -1] + [1, 0, 0]
-        self._tenths = self._tenths[::-1] * [1, -1, -1] + self._tenths[::-1, :1] * [0, 1, 1]
+        self._reliability.mirror()
+
+    def figures(self) -> dict[str, float]:
+        return {
+            "accuracy": self.accuracy,
+            "balanced_accuracy": self.balanced_accuracy,
+            "f1": self.f1,
+            "roc_auc": self.roc_auc,
+            "log_loss": self.log_loss,
+            "calibration_error": self.expected_calibration_error,
+            "window_accuracy": self.window_accuracy,
+        }
 
     def row(self, seconds: float = math.nan) -> ScoreRow:
         """All scores as they are now, as a row of a curve."""
@@ -212,7 +273,7 @@ class PrequentialScore:
         return {
             "confusion_matrix": self.confusion_matrix.tolist(),
             "log_loss": self._log_loss,
-            "tenths": self._tenths.tolist(),
+            "tenths": self._reliability.sums.tolist(),
             "newest": self._newest.tolist(),
             "margin_counts": self._ranking.get_state(),
         }
@@ -227,9 +288,9 @@ class PrequentialScore:
         """
         confusion_matrix = np.array(state["confusion_matrix"], np.int64).reshape(2, 2)
         tenths = np.array(state["tenths"], float).reshape(10, 3)
-        newest = np.array(state["newest"], float).reshape(-1, 3)[-self.window :]
+        latest = np.array(state["newest"], float).reshape(-1, 3)[-self.window :]
         self._ranking.set_state(state["margin_counts"])
-        self.confusion_matrix, self._tenths, self._newest = confusion_matrix, tenths, newest
+        self.confusion_matrix, self._reliability.sums, self._newest = confusion_matrix, tenths, latest
         self._log_loss = float(state["log_loss"])
 
 
@@ -250,7 +311,7 @@ class _Margins:
     @property
     def roc_auc(self) -> float:
         self._merge()
-        return _ratio(self._half_pairs, 2 * len(self._positive) * len(self._negative))
+        return ratio(self._half_pairs, 2 * len(self._positive) * len(self._negative))
 
     def swap(self) -> None:
         self._merge()
@@ -293,7 +354,7 @@ class _MarginCounts:
     def roc_auc(self) -> float:
         negatives, positives = self._counts.astype(float)  # as the number of pairs may be beyond any int64
         half_pairs = (positives * (2 * np.cumsum(negatives) - negatives)).sum()
-        return _ratio(half_pairs, 2 * negatives.sum() * positives.sum())
+        return ratio(half_pairs, 2 * negatives.sum() * positives.sum())
 
     def swap(self) -> None:
         self._counts = self._counts[::-1, ::-1].copy()
@@ -309,10 +370,6 @@ class _MarginCounts:
         self._counts[:, bins] = negatives, positives
 
 
-def _ratio(part: float, whole: float) -> float:
-    return float(part / whole) if whole else math.nan
-
-
 def _half_pairs(positive: Floats, negative: Floats) -> int:
     """Twice the number of pairs in which the positive margin is higher, plus the ties."""
     if len(positive) < len(negative):
@@ -323,3 +380,54 @@ def _half_pairs(positive: Floats, negative: Floats) -> int:
 def _half_ranks(ordered: Floats, values: Floats) -> int:
     left, right = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
     return int(left.sum() + right.sum())
+
+
+def kind_of(model: Any) -> str:
+    """The kind of score that a model gets: "several labels", "ordered", "several classes" or "two classes"."""
+    for kind in (LabelScore.kind, OrderedScore.kind):
+        if kind in model.capabilities:
+            return kind
+    return PrequentialScore.kind if len(model.classes) == 2 else ClassScore.kind
+
+
+def new_score(model: Any, window: int = 1_000, exact: bool = True) -> Score:
+    """A score for what a model is going to predict. One of two classes becomes one of several when a third is met.
+
+    Parameters
+    ----------
+    model
+        The model.
+    window
+        The number of newest examples that some figures are also given for.
+    exact
+        Whether ROC AUC is exact, as in `PrequentialScore`.
+    """
+    kind = kind_of(model)
+    if kind == PrequentialScore.kind:
+        return PrequentialScore(window, exact)
+    return next(score(window) for score in SEVERAL if score.kind == kind)
+
+
+def score_of_state(state: Mapping[str, Any], model: Any, window: int = 1_000) -> Score:
+    """The score that `get_state` wrote down, for the model that stood beside it.
+
+    Raises
+    ------
+    ArithmeticError, LookupError, TypeError, ValueError
+        If it is nothing that `get_state` gives, or of another kind than the model's.
+    """
+    kind = state.get("kind", PrequentialScore.kind)  # which writes none
+    there, wanted = kind in (LabelScore.kind, OrderedScore.kind), kind_of(model)
+    if kind != wanted and (there or wanted != PrequentialScore.kind):
+        raise ValueError(f"a score of {kind} beside a model of {wanted}")
+    if kind == PrequentialScore.kind:
+        score = PrequentialScore(window, exact=False)
+        score.classes = model.classes
+        score.set_state(state)
+        return score
+    other = next(score(window) for score in SEVERAL if score.kind == kind)
+    other.set_state(state)
+    return other
+
+
+SEVERAL: tuple[type[ClassScore] | type[LabelScore], ...] = (ClassScore, OrderedScore, LabelScore)

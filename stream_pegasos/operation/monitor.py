@@ -12,7 +12,7 @@ import numpy as np
 
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.evaluation.prequential import Labelled, PredictedBlock, Prediction
-from stream_pegasos.evaluation.scores import PrequentialScore
+from stream_pegasos.evaluation.scores import new_score, score_of_state
 
 __all__ = ["Monitor"]
 
@@ -78,10 +78,9 @@ class Monitor:
 
     def __init__(self, model: Any, window: int = 1_000) -> None:
         self.model = model
-        self.score = PrequentialScore(window, exact=False)
+        self.score: Any = new_score(model, window, exact=False)
         self.n_predictions = 0
         self.n_failed = 0
-        self._positive: Any = None
         self._curve: list[CurvePoint] = []
         self._step = 10
         self._drifts: list[int] = []
@@ -94,15 +93,10 @@ class Monitor:
 
     def learned(self, examples: list[Labelled], block: PredictedBlock) -> None:
         """Take in messages that were predicted, then learned."""
-        classes = self.model.classes
-        outcomes = block.outcomes(classes)
-        # A model that met 1 took it for positive; when 2 follows, 1 turns out to be negative.
-        if self._positive is not None and self._positive != classes[1]:
-            self.score.swap()
-        self._positive = classes[1]
-        while len(outcomes.y):
+        outcomes: Any = block.outcomes(self.model)
+        while outcomes.n:
             first, outcomes = outcomes.split(self._step - self.score.n % self._step)
-            self.score.update(*first)
+            self.score = self.score.after(first)
             if self.score.n % self._step == 0:
                 self._curve.append(self._curve_point())
                 if len(self._curve) == MOST_POINTS:
@@ -182,7 +176,7 @@ class Monitor:
             If it is something else; the monitor is of no use then.
         """
         try:
-            self.score.set_state(state["score"])
+            self.score = score_of_state(state["score"], self.model, self.score.window)
             self._curve = [
                 CurvePoint(int(n), *(math.nan if value is None else float(value) for value in rest))
                 for n, *rest in state["curve"]
@@ -196,7 +190,6 @@ class Monitor:
             np.array([*self._names], np.int64)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"this is no state of a Monitor ({error})") from None
-        self._positive = self.model.classes[1]
 
     def _curve_point(self) -> CurvePoint:
         score = self.score

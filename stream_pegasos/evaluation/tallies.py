@@ -1,0 +1,317 @@
+"""What the scores of all kinds are made of: counts by class, calibration, and what they tell of themselves."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stream_pegasos.learners.labels import Label, check_label
+from stream_pegasos.learners.persistence import pack, unpack
+
+__all__ = ["ClassRow", "ConfusedRow", "OtherRow", "Reliability", "Score", "Tally", "ratio"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Integers = NDArray[np.int64]
+
+# Beyond so many pairs of classes that were confused the rarer half is forgotten.
+MOST_PAIRS = 20_000
+TENTHS = 10
+
+
+class ClassRow(NamedTuple):
+    """How well one class was predicted, which occurred `count` times."""
+
+    label: Label
+    precision: float
+    recall: float
+    f1: float
+    count: int  # type: ignore[assignment]
+
+
+class OtherRow(NamedTuple):
+    """The same of several classes, their counts summed up."""
+
+    n_classes: int
+    precision: float
+    recall: float
+    f1: float
+    count: int  # type: ignore[assignment]
+
+
+class ConfusedRow(NamedTuple):
+    """How often one class was taken for another."""
+
+    truth: Label
+    predicted: Label
+    count: int  # type: ignore[assignment]
+
+
+class Score(ABC):
+    """How good predictions are, over a growing stream.
+
+    Attributes
+    ----------
+    kind
+        "two classes", "several classes", "ordered" or "several labels".
+    window
+        The number of newest examples that `window_accuracy` is about.
+    n
+        The number of examples.
+    accuracy, window_accuracy
+        The share of right predictions; where several labels hold together, of those in which every label is right.
+    log_loss
+        The mean of -log P(what came true).
+    reliability
+        For each tenth of the probabilities from 0 to 1: how many there were, their mean and the share that came true,
+        as rows of an array.
+    expected_calibration_error
+        How far the mean probability of a tenth is from the share that came true, on average.
+    """
+
+    kind: str
+    window: int
+
+    @property
+    @abstractmethod
+    def n(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def accuracy(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def window_accuracy(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def log_loss(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def reliability(self) -> Floats: ...
+
+    @property
+    @abstractmethod
+    def expected_calibration_error(self) -> float: ...
+
+    @abstractmethod
+    def after(self, outcomes: Any) -> Score:
+        """The score that has taken in outcomes too: this one or, when a third class is met, one of several classes that
+        goes on from its counts.
+        """
+
+    @abstractmethod
+    def figures(self) -> dict[str, float]:
+        """All figures by name, the first of them the one to look at first."""
+
+    @abstractmethod
+    def row(self, seconds: float = math.nan) -> Any:
+        """The figures as they are now, a named tuple that begins with `n` and ends with `seconds`: a row of a curve."""
+
+    @abstractmethod
+    def tally(self) -> Tally:
+        """The counts by class."""
+
+    def of_classes(self, limit: int | None = None) -> list[ClassRow]:
+        """How well each class was predicted, the commonest first."""
+        return self.tally().of_classes(limit)
+
+    def others(self, limit: int) -> OtherRow | None:
+        """The classes that `of_classes(limit)` leaves out, summed up; `None` if it leaves out none."""
+        return self.tally().others(limit)
+
+    def confused(self, limit: int) -> list[ConfusedRow]:
+        """The pairs of classes that were confused most often."""
+        return self.tally().confused(limit)
+
+    @abstractmethod
+    def get_state(self) -> dict[str, Any]:
+        """All that has been counted, as JSON values."""
+
+
+class Tally:
+    """How often each label occurred, was predicted, and both; and which were taken for which.
+
+    A metric is `nan` where it is undefined: precision of a label that was never predicted, recall of one that never
+    occurred. Of pairs that were confused the rarer half is forgotten when there are more than 20,000.
+    """
+
+    def __init__(self) -> None:
+        self.labels: list[Label] = []
+        self._numbers: dict[Any, int] = {}
+        self._counts: Integers = np.zeros((3, 8), np.int64)
+        self._pairs: dict[tuple[int, int], int] = {}
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def numbers_of(self, labels: Iterable[Any]) -> Integers:
+        """The number of each label, -1 for `None`; new ones get numbers."""
+        labels = labels if isinstance(labels, list) else list(labels)
+        try:
+            return np.array([self._numbers[label] for label in labels], np.int64)
+        except KeyError:
+            return np.array([self._number(label) for label in labels], np.int64)
+
+    def _number(self, label: Any) -> int:
+        if label is None:
+            return -1
+        if label not in self._numbers:
+            self._numbers[label] = len(self.labels)
+            self.labels.append(check_label(label))
+            n = self._counts.shape[1]
+            if len(self.labels) > n:
+                self._counts = np.concatenate([self._counts, np.zeros((3, n), np.int64)], axis=1)
+        return self._numbers[label]
+
+    def add(self, occurred: Integers, predicted: Integers, right: Integers) -> None:
+        """Count labels by their numbers."""
+        size = self._counts.shape[1]
+        for row, numbers in zip(self._counts, (occurred, predicted, right), strict=True):
+            row += np.bincount(numbers, minlength=size)
+
+    def add_counts(self, truth: int, predicted: int, count: int) -> None:
+        """Count that many examples with the same truth and the same prediction, -1 for none."""
+        self._counts[0, truth] += count
+        if predicted >= 0:
+            self._counts[1, predicted] += count
+            self._counts[2, truth] += count * (truth == predicted)
+            if truth != predicted:
+                self.add_pairs([truth], [predicted], [count])
+
+    def add_pairs(self, truths: ArrayLike, predicted: ArrayLike, counts: ArrayLike | None = None) -> None:
+        """Count confused labels by their numbers."""
+        columns = [np.asarray(column).tolist() for column in (truths, predicted)]
+        each = [1] * len(columns[0]) if counts is None else np.asarray(counts).tolist()
+        for *pair, count in zip(*columns, each, strict=True):
+            truth, taken_for = map(int, pair)
+            self._pairs[truth, taken_for] = self._pairs.get((truth, taken_for), 0) + count
+        if len(self._pairs) > MOST_PAIRS:
+            self._pairs = dict(self._most_pairs(MOST_PAIRS // 2))
+
+    def _most_pairs(self, limit: int) -> list[tuple[tuple[int, int], int]]:
+        return sorted(self._pairs.items(), key=lambda item: -item[1])[:limit]
+
+    @property
+    def occurred(self) -> Integers:
+        """How often each label occurred."""
+        return self._counts[0, : len(self)]
+
+    @property
+    def predicted(self) -> Integers:
+        """How often each label was predicted."""
+        return self._counts[1, : len(self)]
+
+    @property
+    def right(self) -> Integers:
+        """How often each label was predicted where it occurred."""
+        return self._counts[2, : len(self)]
+
+    @property
+    def micro_f1(self) -> float:
+        """2 · right / (occurred + predicted), all labels together."""
+        return ratio(2 * self.right.sum(), self.occurred.sum() + self.predicted.sum())
+
+    @property
+    def macro_f1(self) -> float:
+        """The mean of the F1 of all labels that occurred or were predicted."""
+        total = self.occurred + self.predicted
+        there = total > 0
+        return ratio(float((2 * self.right[there] / total[there]).sum()), int(there.sum()))
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """The mean of the recalls of all labels that occurred."""
+        there = self.occurred > 0
+        return ratio(float((self.right[there] / self.occurred[there]).sum()), int(there.sum()))
+
+    def of_classes(self, limit: int | None = None) -> list[ClassRow]:
+        """How well each class was predicted, the commonest first."""
+        counts = self._counts.T.tolist()
+        return [ClassRow(self.labels[number], *_rates(*counts[number])) for number in self._order()[:limit].tolist()]
+
+    def others(self, limit: int) -> OtherRow | None:
+        """The classes that `of_classes(limit)` leaves out, summed up; `None` if it leaves out none."""
+        rest = self._order()[limit:]
+        return OtherRow(len(rest), *_rates(*self._counts[:, rest].sum(axis=1).tolist())) if len(rest) else None
+
+    def _order(self) -> Integers:
+        """The commonest first, and of those as common the one that was met first."""
+        return np.argsort(-self.occurred, kind="stable")
+
+    def confused(self, limit: int) -> list[ConfusedRow]:
+        """The pairs of classes that were confused most often."""
+        return [ConfusedRow(self.labels[i], self.labels[j], count) for (i, j), count in self._most_pairs(limit)]
+
+    def get_state(self) -> dict[str, Any]:
+        return {
+            "labels": [pack(label) for label in self.labels],
+            "counts": self._counts[:, : len(self)].tolist(),
+            "pairs": [[*pair, count] for pair, count in self._pairs.items()],
+        }
+
+    def set_state(self, state: Any) -> None:
+        """Take over what was counted elsewhere.
+
+        Raises
+        ------
+        ArithmeticError, LookupError, TypeError, ValueError
+            If it is nothing that `get_state` gives.
+        """
+        tally = Tally()
+        n = len(tally.numbers_of([unpack(label) for label in state["labels"]]))
+        counts = np.array(state["counts"], np.int64).reshape(3, n)
+        pairs = np.array(state["pairs"], np.int64).reshape(-1, 3)
+        if len(tally) != n or (counts < 0).any() or (pairs[:, :2] < 0).any() or (pairs[:, :2] >= n).any():
+            raise ValueError("these are no counts of classes")
+        tally._counts[:, :n] = counts
+        tally.add_pairs(*pairs.T)
+        self.__dict__.update(tally.__dict__)
+
+
+class Reliability:
+    """How often what had a probability came true, by tenths of the probability."""
+
+    def __init__(self) -> None:
+        self.sums: Floats = np.zeros((TENTHS, 3))  # number, sum of probabilities, number of those that came true
+
+    def update(self, probabilities: Floats, came_true: Bools) -> None:
+        tenth = np.minimum((TENTHS * probabilities).astype(np.intp), TENTHS - 1)
+        for column, weights in enumerate((None, probabilities, came_true)):
+            self.sums[:, column] += np.bincount(tenth, weights, minlength=TENTHS)
+
+    @property
+    def rows(self) -> Floats:
+        """For each tenth: how many there were, their mean probability, the share that came true."""
+        n = self.sums[:, :1]
+        return np.hstack([n, np.divide(self.sums[:, 1:], n, out=np.full((TENTHS, 2), math.nan), where=n > 0)])
+
+    @property
+    def error(self) -> float:
+        """How far the mean probability of a tenth is from the share that came true, on average."""
+        return ratio(float(np.abs(self.sums[:, 1] - self.sums[:, 2]).sum()), self.sums[:, 0].sum())
+
+    def mirror(self) -> None:
+        """What it would be of the opposites."""
+        self.sums = self.sums[::-1] * [1, -1, -1] + self.sums[::-1, :1] * [0, 1, 1]
+
+
+def ratio(part: float, whole: float) -> float:
+    """The quotient, `nan` if it is undefined."""
+    return float(part / whole) if whole else math.nan
+
+
+def newest(before: Floats, rows: Sequence[Any] | Floats, window: int) -> Floats:
+    """The last rows."""
+    return np.concatenate([before, np.asarray(rows, float)])[-window:]
+
+
+def _rates(occurred: int, predicted: int, right: int) -> tuple[float, float, float, int]:
+    return ratio(right, predicted), ratio(right, occurred), ratio(2 * right, occurred + predicted), occurred
