@@ -231,10 +231,9 @@ class PrequentialScore(Score):
 
     def tally(self) -> Tally:
         tally = Tally()
-        numbers = tally.numbers_of(list(self.classes))
         for truth, predicted in np.argwhere(self.confusion_matrix).tolist():
-            i, j, count = numbers[truth], numbers[predicted], self.confusion_matrix[truth, predicted]
-            tally.add_counts(i, j, int(count))
+            numbers = tally.numbers_of([self.classes[truth], self.classes[predicted]]).tolist()
+            tally.add_counts(*numbers, int(self.confusion_matrix[truth, predicted]))
         return tally
 
     def swap(self) -> None:
