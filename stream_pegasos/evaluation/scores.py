@@ -232,8 +232,8 @@ class PrequentialScore(Score):
     def tally(self) -> Tally:
         tally = Tally()
         for truth, predicted in np.argwhere(self.confusion_matrix).tolist():
-            numbers = tally.numbers_of([self.classes[truth], self.classes[predicted]]).tolist()
-            tally.add_counts(*numbers, int(self.confusion_matrix[truth, predicted]))
+            i, j = tally.numbers_of([self.classes[truth], self.classes[predicted]]).tolist()
+            tally.add_counts(i, j, int(self.confusion_matrix[truth, predicted]))
         return tally
 
     def swap(self) -> None:
