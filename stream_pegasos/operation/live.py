@@ -11,10 +11,9 @@ from typing import Any
 
 from stream_pegasos.common.checks import LARGEST_COUNT, check_integer
 from stream_pegasos.evaluation.prequential import predict_accepted, predict_learn
-from stream_pegasos.learners.labels import Label
 from stream_pegasos.learners.persistence import Snapshot
 from stream_pegasos.operation.checkpoints import Checkpoints
-from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Source, StreamError, of_any_server
+from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Source, StreamError, Truth, of_any_server
 
 __all__ = ["Live"]
 
@@ -33,7 +32,7 @@ class Live:
     Parameters
     ----------
     model
-        A model of two classes.
+        A model, of any number of classes.
     source
         The messages; a message without a label is only answered.
     send
@@ -85,7 +84,7 @@ class Live:
         checkpoints: Checkpoints | None = None,
         progress: Any = None,
         moved: bool = False,
-        label_fault: Callable[[Label | None], str | None] = lambda label: None,
+        label_fault: Callable[[Truth | None], str | None] = lambda label: None,
         on_bad: Callable[[Example, str], None],
         on_event: Callable[[str], None],
     ) -> None:

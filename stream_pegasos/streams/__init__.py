@@ -1,6 +1,6 @@
 """Streams of examples: read from files and pipes, followed while they grow, or made on the spot."""
 
-from stream_pegasos.streams.example import Example, StreamError, label_of
+from stream_pegasos.streams.example import Example, LabelFormat, StreamError, Truth, label_of
 from stream_pegasos.streams.join import LabelJoin
 from stream_pegasos.streams.opening import open_sink, open_source
 from stream_pegasos.streams.readers import FORMATS, format_of, read
@@ -12,10 +12,12 @@ __all__ = [
     "Answer",
     "Batch",
     "Example",
+    "LabelFormat",
     "LabelJoin",
     "Sink",
     "Source",
     "StreamError",
+    "Truth",
     "format_of",
     "label_of",
     "of_any_server",

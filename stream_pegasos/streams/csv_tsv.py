@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from stream_pegasos.streams.example import Example, StreamError, label_of
+from stream_pegasos.streams.example import Example, LabelFormat, StreamError
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, OnBadLine, lines_of, pass_over, utf8_fault
 
 
@@ -16,6 +16,7 @@ def read_csv(
     text_field: str,
     label_field: str,
     unlabelled: bool,
+    labels: LabelFormat,
     bad: OnBadLine,
 ) -> Iterator[Example]:
     lines = lines_of(file)
@@ -91,7 +92,7 @@ def read_csv(
             missing = text_field if len(record) <= text_column else label_field
             bad(line, f"no field {missing!r}")
         else:
-            y = None if label_column is None else label_of(record[label_column])
+            y = None if label_column is None else labels.of_text(record[label_column])
             id = record[id_column] if id_column is not None and id_column < len(record) else None
             yield Example(record[text_column], y, 1.0, line, id)
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from stream_pegasos.learners.labels import Label
 
 _is_integer = re.compile(r"0|[+-]?[1-9][0-9]{0,17}").fullmatch
+
+
+# A label, or those that hold together.
+Truth = Label | tuple[Label, ...]
 
 
 class Example(NamedTuple):
@@ -18,7 +23,7 @@ class Example(NamedTuple):
     x
         The text; a dict of features for the formats vw and svmlight.
     y
-        The label, `None` where the example carries none.
+        The label, or a tuple of those that hold together; `None` where the example carries none.
     w
         The weight of the example; only the format vw has one.
     line
@@ -29,14 +34,14 @@ class Example(NamedTuple):
     """
 
     x: str | dict[str, float] | dict[int, float]
-    y: Label | None
+    y: Truth | None
     w: float = 1.0
     line: int = 0
     id: Any = None
 
 
 # What a parser of one line gives: x, y, w, id.
-Parsed = tuple[Any, Label | None, float, Any]
+Parsed = tuple[Any, Truth | None, float, Any]
 
 
 class StreamError(ValueError):
@@ -53,3 +58,46 @@ def label_of(text: str) -> Label | None:
     """
     text = text.strip()
     return int(text) if _is_integer(text) else text or None
+
+
+class LabelFormat(NamedTuple):
+    """How labels are written.
+
+    Parameters
+    ----------
+    separator
+        What stands between labels that hold together; `None` where a text is one label.
+    several
+        Whether labels may hold together: a single one is then a tuple, too. So it is with a separator.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos.streams import LabelFormat
+    >>> LabelFormat(";").of_text("oil; gas;oil"), LabelFormat(";").of_text(" ")
+    (('oil', 'gas'), None)
+    >>> LabelFormat(several=True).of_text("oil"), LabelFormat().of_text("oil")
+    (('oil',), 'oil')
+
+    """
+
+    separator: str | None = None
+    several: bool = False
+
+    def of_text(self, text: str) -> Truth | None:
+        """The label or labels that a text spells, `None` where it is blank."""
+        if self.separator is None:
+            label = label_of(text)
+            return (label,) if self.several and label is not None else label
+        labels = together(label for part in text.split(self.separator) if (label := label_of(part)) is not None)
+        return labels or None
+
+    def of_label(self, label: Label | None) -> Truth | None:
+        """The same of a label that is spelled already."""
+        several = self.several or self.separator is not None
+        return (label,) if several and label is not None else label
+
+
+def together(labels: Iterable[Label]) -> tuple[Label, ...]:
+    """Labels that hold together, each once."""
+    return tuple(dict.fromkeys(labels))

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from stream_pegasos.common.checks import LARGEST_COUNT, LARGEST_WEIGHT, check_integer, check_number
 from stream_pegasos.learners.labels import Label
-from stream_pegasos.streams.example import Example
+from stream_pegasos.streams.example import Example, Truth
 
 _LARGEST_TEXT = 1 << 26  # characters that all messages, and all labels, may have together
 _FEATURE_SIZE = 100  # what a feature of a dict counts for, in characters
@@ -54,7 +54,7 @@ class LabelJoin:
     def __init__(self, window: int = 10_000) -> None:
         check_integer("window", window, 1, 100_000_000)
         self._messages: _Window[Example] = _Window(window)
-        self._labels: _Window[Label] = _Window(window)
+        self._labels: _Window[Truth] = _Window(window)
 
     @property
     def n_expired(self) -> int:
@@ -75,13 +75,13 @@ class LabelJoin:
         self._messages.put(key, example, size)
         return None
 
-    def add_label(self, id: Any, y: Label) -> Example | None:
+    def add_label(self, id: Any, y: Truth) -> Example | None:
         """The message with this id, labelled, if it was there already; otherwise the label waits."""
         key = str(id)
         example = self._messages.pop(key)
         if example is not None:
             return example._replace(y=y)
-        self._labels.put(key, y, len(y) if isinstance(y, str) else 1)
+        self._labels.put(key, y, _size(y))
         return None
 
     def get_state(self) -> dict[str, Any]:
@@ -151,7 +151,17 @@ def _message(x: Any, y: Any, w: Any, line: Any, id: Any) -> Example:
     return Example(x, None, w, line, id)
 
 
-def _label(y: Any) -> Label:
+def _size(y: Truth) -> int:
+    return 1 + sum(map(_size, y)) if isinstance(y, tuple) else len(y) if isinstance(y, str) else 1
+
+
+def _label(y: Any) -> Truth:
+    if isinstance(y, (tuple, list)):
+        return tuple(map(_one_label, y))
+    return _one_label(y)
+
+
+def _one_label(y: Any) -> Label:
     if not isinstance(y, (bool, int, str)):
         raise TypeError(f"{y!r} is no label")
     return y

@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 import orjson
 
 from stream_pegasos.learners.labels import Label
-from stream_pegasos.streams.example import Parsed, label_of
+from stream_pegasos.streams.example import LabelFormat, Parsed, Truth, label_of, together
 
 
-def json_parser(text_field: str, label_field: str) -> Callable[[bytes], Parsed]:
+def json_parser(text_field: str, label_field: str, labels: LabelFormat) -> Callable[[bytes], Parsed]:
     def parse(line: bytes) -> Parsed:
         record = _json_record(line)
         text = record.get(text_field)
@@ -20,17 +20,17 @@ def json_parser(text_field: str, label_field: str) -> Callable[[bytes], Parsed]:
             if text_field not in record:
                 raise ValueError(f"no field {text_field!r}")
             raise ValueError(f"field {text_field!r} is {_json_type(text)}, not a string")
-        return text, _json_label(record, label_field), 1.0, _json_id(record)
+        return text, _json_label(record, label_field, labels), 1.0, _json_id(record)
 
     return parse
 
 
-def json_label_parser(label_field: str) -> Callable[[bytes], Parsed]:
+def json_label_parser(label_field: str, labels: LabelFormat) -> Callable[[bytes], Parsed]:
     """The parser of a line that holds no text but the label of the message with its `id`."""
 
     def parse(line: bytes) -> Parsed:
         record = _json_record(line)
-        label = _json_label(record, label_field)
+        label = _json_label(record, label_field, labels)
         if label is None:
             raise ValueError(f"no field {label_field!r}")
         return "", label, 1.0, _json_id(record)
@@ -48,8 +48,19 @@ def _json_record(line: bytes) -> dict[str, Any]:
     return record
 
 
-def _json_label(record: dict[str, Any], label_field: str) -> Label | None:
+def _json_label(record: dict[str, Any], label_field: str, labels: LabelFormat) -> Truth | None:
     label = record.get(label_field)
+    if type(label) is str:
+        return labels.of_text(label)
+    if type(label) is list:
+        several = [_one_label(each, label_field) for each in label]
+        if None in several:
+            raise ValueError(f"field {label_field!r} is a list with an empty label")
+        return together(each for each in several if each is not None)
+    return labels.of_label(_one_label(label, label_field))
+
+
+def _one_label(label: Any, label_field: str) -> Label | None:
     if type(label) is str:
         return label_of(label)
     if type(label) is float:
@@ -59,7 +70,7 @@ def _json_label(record: dict[str, Any], label_field: str) -> Label | None:
         return int(label)
     if type(label) is list or type(label) is dict:
         raise ValueError(f"field {label_field!r} is {_json_type(label)}, not a label")
-    return label
+    return label  # type: ignore[no-any-return]
 
 
 def _json_id(record: dict[str, Any]) -> Any:

@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-from stream_pegasos.streams.example import Parsed, label_of
+from stream_pegasos.streams.example import LabelFormat, Parsed, together
 
 
-def parse_labelled_text(line: bytes) -> Parsed:
-    label, tab, text = line.decode().partition("\t")
-    return (text, label_of(label), 1.0, None) if tab else (label, None, 1.0, None)
+def labelled_text_parser(labels: LabelFormat) -> Callable[[bytes], Parsed]:
+    def parse(line: bytes) -> Parsed:
+        label, tab, text = line.decode().partition("\t")
+        return (text, labels.of_text(label), 1.0, None) if tab else (label, None, 1.0, None)
+
+    return parse
 
 
 _fasttext = re.compile(r"\s*__label__(\S*)(?:\s+|$)").match
 _fasttext_label = re.compile(r"(?:^|\s)__label__\S").search
 
 
-def parse_fasttext(line: bytes) -> Parsed:
-    text = line.decode()
-    label = None
-    if match := _fasttext(text):
-        label = label_of(match[1])
-        text = text[match.end() :]
-    if _fasttext_label(text):
-        raise ValueError("more than one label, or a label after the text")
-    return text, label, 1.0, None
+def fasttext_parser(labels: LabelFormat) -> Callable[[bytes], Parsed]:
+    """More than one label before the text are labels that hold together."""
+
+    def parse(line: bytes) -> Parsed:
+        text = line.decode()
+        found = []
+        while match := _fasttext(text):
+            label = labels.of_text(match[1])
+            if label is not None:
+                found.append(label)
+            text = text[match.end() :]
+        if _fasttext_label(text):
+            raise ValueError("a label after the text")
+        if len(found) < 2:
+            return text, found[0] if found else None, 1.0, None
+        several = (label if isinstance(label, tuple) else (label,) for label in found)
+        return text, together(label for some in several for label in some), 1.0, None
+
+    return parse

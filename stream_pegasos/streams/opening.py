@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from stream_pegasos.streams.example import StreamError
-from stream_pegasos.streams.readers import format_of
+from stream_pegasos.streams.example import LabelFormat, StreamError
+from stream_pegasos.streams.readers import ONE_LABEL, format_of
 from stream_pegasos.streams.sources import OnBad, OnEvent, Reporter, Sink, Source, parse_address, record_parser
 
 
@@ -19,6 +19,7 @@ def open_source(
     label_field: str = "label",
     follow: bool = True,
     labels: bool = False,
+    written: LabelFormat = ONE_LABEL,
     on_bad: OnBad | None = None,
     on_event: OnEvent | None = None,
 ) -> Source:
@@ -49,6 +50,8 @@ def open_source(
         Whether to wait for more at the end of what is there.
     labels
         Whether the records hold no text but an id and the label of the message with this id.
+    written
+        How labels are written: `labels` of `read`.
     on_bad
         Called with the place (`line 3`, `offset 17 of partition 0`) and the reason for each record
         that cannot be read. Without it such a record raises.
@@ -89,23 +92,23 @@ def open_source(
             raise StreamError("labels cannot come from standard input: give a file, a Kafka topic or a Redis stream")
         from stream_pegasos.streams.stdin import StandardInput
 
-        return StandardInput(format or "jsonl", text_field, label_field, reporter)
+        return StandardInput(format or "jsonl", text_field, label_field, written, reporter)
     if "://" not in address:
         from stream_pegasos.streams.file import FollowedFile
 
-        parse = record_parser(format or format_of(address), text_field, label_field, labels, "a growing file")
+        parse = record_parser(format or format_of(address), text_field, label_field, labels, "a growing file", written)
         return FollowedFile(address, position, parse, follow, reporter)
     server = parse_address(address)
     if server.scheme == "kafka":
         from stream_pegasos.streams.kafka import KafkaSource
 
-        parse = record_parser(format or "jsonl", text_field, label_field, labels, "a Kafka topic")
+        parse = record_parser(format or "jsonl", text_field, label_field, labels, "a Kafka topic", written)
         return KafkaSource(server, position, parse, follow, reporter)
     if format is not None:
         raise StreamError(f"format {format!r} does not fit a Redis stream, whose entries have fields")
     from stream_pegasos.streams.redis import RedisSource
 
-    return RedisSource(server, position, None if labels else text_field, label_field, follow, reporter)
+    return RedisSource(server, position, None if labels else text_field, label_field, written, follow, reporter)
 
 
 def open_sink(address: str) -> Sink:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from stream_pegasos.streams.csv_tsv import read_csv
-from stream_pegasos.streams.example import Example, Parsed, StreamError
+from stream_pegasos.streams.example import Example, LabelFormat, Parsed, StreamError
 from stream_pegasos.streams.json_lines import json_label_parser, json_parser
-from stream_pegasos.streams.labelled_text import parse_fasttext, parse_labelled_text
+from stream_pegasos.streams.labelled_text import fasttext_parser, labelled_text_parser
 from stream_pegasos.streams.lines import OnBadLine, PathOrFile, opened, read_lines, utf8_fault
 from stream_pegasos.streams.vw_svmlight import parse_svmlight, parse_vw
 
@@ -30,6 +30,7 @@ EXTENSIONS = {
     ".svm": "svmlight",
     ".libsvm": "svmlight",
 }
+ONE_LABEL = LabelFormat()
 FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
 
 
@@ -39,6 +40,7 @@ def read(
     format: str | None = None,
     text_field: str = "text",
     label_field: str = "label",
+    labels: LabelFormat = ONE_LABEL,
     unlabelled: bool = False,
     on_bad_line: OnBadLine | None = None,
 ) -> Iterator[Example]:
@@ -46,14 +48,15 @@ def read(
 
     Any format may be gzip-compressed: that is seen from the first bytes, so it works on pipes too.
     Empty lines are skipped. Labels that read as integers become `int`, JSON's `true` and `false`
-    stay `bool`, all others are `str`.
+    stay `bool`, all others are `str`. A JSON list of labels, or several `__label__`, make a tuple of those
+    that hold together; of an empty list none does.
 
     | format | one example | extensions |
     |---|---|---|
     | `jsonl` | a JSON object a line | .jsonl .ndjson .json |
     | `csv`, `tsv` | a record under a header, quoted as in RFC 4180 | .csv .tsv .tab |
     | `labelled-text` | `label<TAB>text`; without a tab, or a label before it, unlabelled | .txt |
-    | `fasttext` | `__label__x text` | .ft .fasttext |
+    | `fasttext` | `__label__x text`, or `__label__x __label__y text` | .ft .fasttext |
     | `vw` | `label weight 'tag\\|namespace:weight feature:value ...` | .vw |
     | `svmlight` | `label id:value ... # comment` | .svmlight .svm .libsvm |
 
@@ -67,6 +70,9 @@ def read(
         The field of the text in the formats jsonl, csv and tsv.
     label_field
         The field of the label in the formats jsonl, csv and tsv.
+    labels
+        Whether labels may hold together, and what stands between them where the format has no
+        lists, as `LabelFormat(",")`; not for svmlight and vw, which have one.
     unlabelled
         Whether an example without a label is yielded, its `y` being `None`. Otherwise it is a
         bad line.
@@ -113,9 +119,9 @@ def read(
         delimiter = "," if format == "csv" else "\t"
 
         def examples(file: BinaryIO) -> Iterator[Example]:
-            return read_csv(file, delimiter, text_field, label_field, unlabelled, bad)
+            return read_csv(file, delimiter, text_field, label_field, unlabelled, labels, bad)
     else:
-        parse = line_parser(format, text_field, label_field)
+        parse = line_parser(format, text_field, label_field, labels)
 
         def examples(file: BinaryIO) -> Iterator[Example]:
             return read_lines(file, parse, bad)
@@ -136,34 +142,42 @@ def check_format(format: str, text_field: str, label_field: str) -> None:
         raise StreamError(f"text and label are the same field, {text_field!r}")
 
 
-def line_parser(format: str, text_field: str, label_field: str) -> Callable[[bytes], Parsed | None]:
+def line_parser(
+    format: str, text_field: str, label_field: str, labels: LabelFormat = ONE_LABEL
+) -> Callable[[bytes], Parsed | None]:
     """The parser of one line in a format that has a record a line.
 
     It gives `None` for a line without a record; a bad line raises a ValueError with the reason.
     """
     parse: Callable[[bytes], Parsed | None] = {
-        "jsonl": json_parser(text_field, label_field),
-        "labelled-text": parse_labelled_text,
-        "fasttext": parse_fasttext,
+        "jsonl": json_parser(text_field, label_field, labels),
+        "labelled-text": labelled_text_parser(labels),
+        "fasttext": fasttext_parser(labels),
         "vw": parse_vw,
         "svmlight": parse_svmlight,
     }[format]
-    return _line_parser(parse)
+    return _line_parser(parse, labels if format in ("vw", "svmlight") else ONE_LABEL)
 
 
-def label_parser(label_field: str) -> Callable[[bytes], Parsed | None]:
+def label_parser(label_field: str, labels: LabelFormat = ONE_LABEL) -> Callable[[bytes], Parsed | None]:
     """The parser of one line of JSON that holds no text but the label of the message with its `id`."""
-    return _line_parser(json_label_parser(label_field))
+    return _line_parser(json_label_parser(label_field, labels))
 
 
-def _line_parser(parse: Callable[[bytes], Parsed | None]) -> Callable[[bytes], Parsed | None]:
+def _line_parser(
+    parse: Callable[[bytes], Parsed | None], labels: LabelFormat = ONE_LABEL
+) -> Callable[[bytes], Parsed | None]:
     def parse_line(line: bytes) -> Parsed | None:
         if not line or line.isspace():
             return None
         try:
-            return parse(line.rstrip(b"\r\n"))
+            parsed = parse(line.rstrip(b"\r\n"))
         except UnicodeDecodeError as error:
             raise ValueError(utf8_fault(error)) from None
+        if labels == ONE_LABEL or parsed is None:
+            return parsed
+        x, y, w, id = parsed
+        return x, y if isinstance(y, tuple) else labels.of_label(y), w, id
 
     return parse_line
 

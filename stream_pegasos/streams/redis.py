@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from stream_pegasos.common.extras import missing
-from stream_pegasos.streams.example import Example, StreamError, label_of
+from stream_pegasos.streams.example import Example, LabelFormat, StreamError
 from stream_pegasos.streams.lines import utf8_fault
 from stream_pegasos.streams.sources import (
     LARGEST_BATCH,
@@ -49,6 +49,7 @@ class RedisSource:
         position: Any,
         text_field: str | None,
         label_field: str,
+        labels: LabelFormat,
         follow: bool,
         reporter: Reporter,
     ) -> None:
@@ -58,7 +59,7 @@ class RedisSource:
             raise StreamError(f"text and label are the same field, {text_field!r}")
         self._stream, self._group = address.path, address.options.get("group")
         self._text_field, self._label_field = text_field, label_field  # without a text field: labels alone
-        self._follow, self._reporter = follow, reporter
+        self._labels, self._follow, self._reporter = labels, follow, reporter
         self._count = 1  # entries a read, adapted to their size
         self._is_ready = self._is_behind = self._closed = False
         self._next_report = 0.0
@@ -171,7 +172,7 @@ class RedisSource:
                 yield None
 
     def _example(self, entry: str, fields: dict[bytes, bytes]) -> Example:
-        id, label = _field(fields, "id"), label_of(_field(fields, self._label_field) or "")
+        id, label = _field(fields, "id"), self._labels.of_text(_field(fields, self._label_field) or "")
         if self._text_field is not None:
             text = _field(fields, self._text_field)
             if text is None:
@@ -184,7 +185,9 @@ class RedisSource:
 
 
 class RedisSink:
-    """Answers as entries with the fields `id`, `label` and `probability`, `None` being empty."""
+    """Answers as entries with the fields `id`, `label` and `probability`, `None` being empty; several labels have
+    commas between them.
+    """
 
     def __init__(self, address: Address) -> None:
         self.name = f"Redis stream {address.path}"
@@ -253,8 +256,14 @@ def _field(fields: dict[bytes, bytes], name: str) -> str | None:
 
 
 def _fields(answer: Answer) -> dict[str, bytes]:
-    values = {name: "" if value is None else str(value) for name, value in answer._asdict().items()}
-    return {name: value.encode(errors="surrogatepass") for name, value in values.items()}
+    return {name: _text(value).encode(errors="surrogatepass") for name, value in answer._asdict().items()}
+
+
+def _text(value: Any) -> str:
+    """Those of several labels with commas between."""
+    if isinstance(value, (tuple, list)):
+        return ",".join(map(str, value))
+    return "" if value is None else str(value)
 
 
 def _order(id: Any) -> tuple[int, ...]:

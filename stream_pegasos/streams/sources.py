@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from stream_pegasos.learners.labels import Label
-from stream_pegasos.streams.example import Example, StreamError
-from stream_pegasos.streams.readers import check_format, label_parser, line_parser
+from stream_pegasos.streams.example import Example, LabelFormat, StreamError, Truth
+from stream_pegasos.streams.readers import ONE_LABEL, check_format, label_parser, line_parser
 
 LARGEST_BATCH = 512
 _LARGEST_TEXT = 1 << 20  # characters of a batch, roughly
@@ -78,15 +77,15 @@ class Answer(NamedTuple):
     id
         The message's id, `None` where it has none.
     label
-        The predicted label, `None` while nothing is learned.
+        The predicted label, `None` while nothing is learned; a tuple of those that hold together.
     probability
-        Of that label, from 0 to 1.
+        Of that label, from 0 to 1; of each of several.
 
     """
 
     id: Any
-    label: Label | None
-    probability: float | None
+    label: Truth | None
+    probability: float | tuple[float, ...] | None
 
 
 class Sink(Protocol):
@@ -172,7 +171,9 @@ class Reporter:
         return what in self._down
 
 
-def record_parser(format: str, text_field: str, label_field: str, labels: bool, what: str) -> RecordParser:
+def record_parser(
+    format: str, text_field: str, label_field: str, labels: bool, what: str, written: LabelFormat = ONE_LABEL
+) -> RecordParser:
     """The parser of one record, given its line and the id that it has if it names none itself.
 
     It gives `None` for a blank record; a bad one raises a ValueError with the reason.
@@ -182,7 +183,7 @@ def record_parser(format: str, text_field: str, label_field: str, labels: bool, 
         raise StreamError(f"{what} cannot be {format}, whose records need a header: {STDIN_HINT}")
     if labels and format != "jsonl":
         raise StreamError(f"labels come as jsonl, not as {format}")
-    parse = label_parser(label_field) if labels else line_parser(format, text_field, label_field)
+    parse = label_parser(label_field, written) if labels else line_parser(format, text_field, label_field, written)
 
     def parse_record(record: bytes, line: int, default_id: Any) -> Example | None:
         parsed = parse(record)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, cast
 
-from stream_pegasos.streams.example import StreamError
+from stream_pegasos.streams.example import LabelFormat, StreamError
 from stream_pegasos.streams.readers import read
 from stream_pegasos.streams.sources import Batch, Reporter
 
@@ -17,7 +17,7 @@ class StandardInput:
 
     name = "standard input"
 
-    def __init__(self, format: str, text_field: str, label_field: str, reporter: Reporter) -> None:
+    def __init__(self, format: str, text_field: str, label_field: str, labels: LabelFormat, reporter: Reporter) -> None:
         self._closed = False
         if sys.stdin is None:
             raise StreamError("standard input is closed")
@@ -26,6 +26,7 @@ class StandardInput:
             format=format,
             text_field=text_field,
             label_field=label_field,
+            labels=labels,
             unlabelled=True,
             on_bad_line=lambda line, reason: reporter.bad(self.name, f"line {line}", reason),
         )

@@ -110,6 +110,14 @@ def test_lone_surrogates_survive():
     assert other.add_label("\udc80", 1).x == "\ud800"
 
 
+def test_labels_that_hold_together_survive():
+    one, other = LabelJoin(), LabelJoin()
+    one.add_label(7, ("oil", 2))
+    one.add_label(8, ())
+    other.set_state(written_and_read(one.get_state()))
+    assert [other.add_message(message(id)).y for id in (7, 8)] == [("oil", 2), ()]
+
+
 def test_a_smaller_window_keeps_the_newest():
     one, other = LabelJoin(5), LabelJoin(2)
     for id in range(5):
@@ -135,6 +143,7 @@ GOOD = {"messages": [["a", None, 1.0, 0, 7]], "labels": [["8", 1]], "n_expired":
         {"messages": [["a", None, 1.0, 0, None]]},
         {"labels": [["8"]]},
         {"labels": [["8", None]]},
+        {"labels": [["8", [["x"]]]]},
         {"n_expired": 0},
         {"n_expired": [-1, 0]},
     ],

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading import examples, pairs
 
-from stream_pegasos.streams import Example, StreamError, read
+from stream_pegasos.streams import Example, LabelFormat, StreamError, read
 
 
 def test_jsonl():
@@ -54,7 +54,10 @@ def test_jsonl_fields_are_options():
         (b'{"text": "a", "label": ""}', "no label in the field 'label'"),
         (b'{"text": "a", "label": 0.5}', "label 0.5 is not an integer"),
         (b'{"text": "a", "label": 1e300}', "label 1e\\+300 is not an integer"),
-        (b'{"text": "a", "label": ["x"]}', "field 'label' is a list, not a label"),
+        (b'{"text": "a", "label": ["x", ""]}', "field 'label' is a list with an empty label"),
+        (b'{"text": "a", "label": [null]}', "field 'label' is a list with an empty label"),
+        (b'{"text": "a", "label": [["x"]]}', "field 'label' is a list, not a label"),
+        (b'{"text": "a", "label": ["x", 0.5]}', "label 0.5 is not an integer"),
         (b'{"text": "a", "label": {}}', "field 'label' is an object, not a label"),
         (b'{"text": "\xff", "label": 1}', "not UTF-8 \\(byte 0xff at column 11\\)"),
         (b'{"text": "\xed\xa0\x80", "label": 1}', "not UTF-8"),
@@ -100,3 +103,14 @@ def test_ids_are_strings_and_integers(id, read_as):
     [example] = read(io.BytesIO(data), format="jsonl", unlabelled=True)
     assert example.id == read_as
     assert type(example.id) is type(read_as)
+
+
+def test_a_list_is_labels_that_hold_together():
+    lines = [
+        b'{"text": "a", "label": ["oil", "7", 7.0, true, "oil"]}',
+        b'{"text": "a", "label": []}',
+        b'{"text": "a", "label": "oil"}',
+    ]
+    assert [y for _, y in pairs(b"\n".join(lines), "jsonl")] == [("oil", 7, True), (), "oil"]
+    several = LabelFormat(several=True)
+    assert [y for _, y in pairs(b"\n".join(lines), "jsonl", labels=several)] == [("oil", 7, True), (), ("oil",)]

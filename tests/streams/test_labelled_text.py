@@ -1,6 +1,8 @@
 import pytest
 from reading import bad_lines, examples, pairs
 
+from stream_pegasos.streams import LabelFormat
+
 
 def test_labelled_text():
     data = "ham\thi\tyou\r\n\n+1\t\nspam\t ünï\u2028x \n".encode()
@@ -28,7 +30,25 @@ def test_fasttext():
     assert pairs(data, "fasttext", unlabelled=True)[3:] == [("no label", None), ("b", None)]
 
 
-@pytest.mark.parametrize("line", [b"__label__a __label__b text", b"text __label__a"])
-def test_fasttext_takes_one_label_that_stands_first(line):
-    ((_, reason),) = bad_lines(line, "fasttext", unlabelled=True)
-    assert "label" in reason
+def test_fasttext_has_several_labels_that_hold_together():
+    data = b"__label__b __label__1 __label__b win\n__label__a now\nnone\n__label__a,c  __label__b x\n"
+    expected = [("win", ("b", 1)), ("now", "a"), ("none", None), ("x", ("a,c", "b"))]
+    assert pairs(data, "fasttext", unlabelled=True) == expected
+    written = [(text, (y,) if isinstance(y, str) else y) for text, y in expected]
+    assert pairs(data, "fasttext", unlabelled=True, labels=LabelFormat(several=True)) == written
+    assert pairs(data, "fasttext", unlabelled=True, labels=LabelFormat(","))[-1] == ("x", ("a", "c", "b"))
+    ((_, reason),) = bad_lines(b"text __label__a", "fasttext", unlabelled=True)
+    assert reason == "a label after the text"
+
+
+@pytest.mark.parametrize(
+    ("format", "data"),
+    [
+        ("labelled-text", b"oil; 7;oil\tx\n ; \ty\n"),
+        ("csv", b"text,label\nx,oil; 7;oil\ny, ; \n"),
+        ("tsv", b"label\ttext\noil; 7;oil\tx\n;\ty\n"),
+        ("jsonl", b'{"text": "x", "label": "oil; 7;oil"}\n{"text": "y", "label": ";"}\n'),
+    ],
+)
+def test_a_separator_makes_several_labels(format, data):
+    assert pairs(data, format, unlabelled=True, labels=LabelFormat(";")) == [("x", ("oil", 7)), ("y", None)]
