@@ -40,7 +40,10 @@ def printable(value: object) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def answer_line(label: Any, probability: float | None) -> str:
+def answer_line(label: Any, probability: Any, separator: str = ",") -> str:
+    """What is said of a message: its label or labels, a tab and the probability of each."""
+    if isinstance(label, (tuple, list)):
+        return f"{separator.join(map(printable, label))}\t{separator.join(f'{p:.6f}' for p in probability)}"
     return "\t0.500000" if label is None or probability is None else f"{printable(label)}\t{probability:.6f}"
 
 

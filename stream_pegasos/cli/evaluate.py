@@ -1,18 +1,20 @@
 """The command `evaluate`."""
 
 import csv
+import math
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stream_pegasos.cli.console import check_outputs, print_lines, printable, rate, writing
-from stream_pegasos.cli.inputs import FileInput, Input, SyntheticInput, bad_lines, progress_bar
+from stream_pegasos.cli.console import check_outputs, print_lines, writing
+from stream_pegasos.cli.inputs import FileInput, SyntheticInput, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
-from stream_pegasos.cli.models import new_model, save_model
+from stream_pegasos.cli.models import model_for_first_message, new_model, save_model
 from stream_pegasos.cli.options import ModelOptions, SaveOption, StreamOptions, result_option, stream_option
+from stream_pegasos.cli.summary import summary
 
 if TYPE_CHECKING:
     from stream_pegasos.evaluation.prequential import Evaluation
@@ -52,14 +54,17 @@ def evaluate(
     """Predict every message of a stream, then learn it, and print how good the predictions were.
 
     Every prediction is made before its label is learned: the figures are
-    those of live use. Lines that cannot be read or learned are reported and
-    skipped.
+    those of live use. Classes come as the stream brings them. Where the first
+    message has a list of labels, they may hold together. Lines that cannot be
+    read or learned are reported and skipped.
     Exit codes: 0; 1 it failed; 2 usage; 130 Ctrl-C, after the summary.
 
     \b
     Examples:
       stream-pegasos evaluate
       stream-pegasos evaluate sms.jsonl.gz --plot curve.png
+      stream-pegasos evaluate stars.csv --ordered
+      stream-pegasos evaluate news.csv --label-field topics --label-separator ';'
       stream-pegasos evaluate tweets.csv --text-field tweet --ngrams 1,2
       zcat mail.vw.gz | stream-pegasos evaluate - --format vw --delay 100
     """
@@ -74,15 +79,14 @@ def evaluate(
 
     source = SyntheticInput(stream) if file is None else FileInput(file, stream)
     learner = new_model(model, source)
-    with Interrupt() as interrupt, ExitStack() as end:
+    with Interrupt() as interrupt, closing(source), ExitStack() as end:
+        learner = model_for_first_message(learner, model, source, interrupt)
         with progress_bar(source) as progress:
             evaluation = evaluate_model(
                 learner,
                 interrupt.until_signal(source),
                 delay=delay,
-                on_row=lambda row: progress(
-                    row.n, f"accuracy {row.accuracy:.4f}, newest 1,000 {row.window_accuracy:.4f}"
-                ),
+                on_row=lambda row: progress(row.n, _headline(row)),
                 on_refused=source.refuse,
             )
         source.report_rest()
@@ -95,42 +99,25 @@ def evaluate(
             end.callback(_save_plot, evaluation, plot, source.name)
         if curve:
             end.callback(_save_curve, evaluation, curve)
-        end.callback(print_lines, _summary(source, evaluation, learner.classes))
+        end.callback(print_lines, summary(source, evaluation, learner.classes))
     exit_with_code(source, interrupt)
 
 
-def _summary(source: Input, evaluation: "Evaluation", classes: tuple[Any, Any]) -> str:
-    score: Any = evaluation.score
-    names = [printable(label) for label in classes]
-    truly = [f"truly {name}" for name in names]
-    metrics = [
-        ("accuracy", score.accuracy),
-        ("balanced accuracy", score.balanced_accuracy),
-        (f"F1 of {names[1]}", score.f1),
-        ("ROC AUC", score.roc_auc),
-        ("log loss", score.log_loss),
-        ("calibration error", score.expected_calibration_error),
-        (f"accuracy of newest {min(score.n, score.window):,}", score.window_accuracy),
-    ]
-    cells = [[f"{count:,}" for count in row] for row in score.confusion_matrix]
-    left = max(map(len, [*truly, *(name for name, _ in metrics)]))
-    width = max(map(len, [*names, *cells[0], *cells[1]]))
-    head = f"{source.name}: {score.n:,} messages{rate(score.n, evaluation.seconds)}"
-    head += f", {bad_lines(source)}{', interrupted' * evaluation.interrupted}"
-    lines = [head, ""]
-    lines += [f"{name:<{left}}  {value:.4f}" for name, value in metrics]
-    lines.append("")
-    for name, row in zip(["predicted", *truly], [names, *cells], strict=True):
-        lines.append(f"{name:<{left}}  {row[0]:>{width}}  {row[1]:>{width}}")
-    return "\n".join(lines)
+def _headline(row: Any) -> str:
+    """The figure to look at first, and that of the newest messages."""
+    name = row._fields[1]
+    return f"{name.replace('_', ' ')} {row[1]:.4f}, newest 1,000 {getattr(row, f'window_{name}'):.4f}"
 
 
 def _save_curve(evaluation: "Evaluation", path: Path) -> None:
     with writing(path), open(path, "w", newline="") as out:
         writer = csv.writer(out)
-        writer.writerow(evaluation.score.row()._fields)
+        names = evaluation.score.row()._fields
+        writer.writerow(names)
         for row in evaluation.curve:
-            writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in row)
+            # Rows of a time with two classes do not have all that rows of several have.
+            values = [getattr(row, name, math.nan) for name in names]
+            writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in values)
 
 
 def _save_plot(evaluation: "Evaluation", path: Path, name: str) -> None:

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import islice
+from itertools import chain, islice
 from time import perf_counter
 from typing import IO, TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from stream_pegasos.cli.options import StreamOptions
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.labels import Label
-    from stream_pegasos.streams import Example
+    from stream_pegasos.streams import Example, LabelFormat, Truth
 
 DICT_FORMATS = ("vw", "svmlight")
 REPORTED_BAD_LINES = 10
@@ -29,7 +29,15 @@ class Input:
     strict = False
     n_bad = 0  # records that could not be read or learned
     n_good = 0  # records read
+    separator: str | None = None  # what stands between labels that hold together
+    several = False  # whether labels may hold together
     _next_note = 10 * REPORTED_BAD_LINES
+
+    def look_ahead(self) -> None:
+        """Take it from the first message with a label whether labels may hold together, where that can be done."""
+
+    def close(self) -> None:
+        """Close what is open."""
 
     def report(self, where: str, reason: str) -> None:
         self.n_bad += 1
@@ -82,17 +90,38 @@ class _ChosenInput(Input):
         self.name = "standard input" if address == "-" else address
         self.format = options.format or ("jsonl" if address == "-" or "://" in address else format_of(address))
         self.strict = options.strict
+        self.separator = _separator(options.label_separator)
+        self.several = self.separator is not None
         self._labels = _labels(options.labels)
         self._address = address
         self._options = options
 
-    def label_fault(self, label: "Label | None") -> str | None:
+    @property
+    def written(self) -> "LabelFormat":
+        """How labels are written."""
+        from stream_pegasos.streams import LabelFormat
+
+        return LabelFormat(self.separator, self.several)
+
+    def label_fault(self, label: "Truth | None") -> str | None:
         """What is wrong with a label, if anything."""
+        if isinstance(label, tuple) and not self.several:
+            some = ", ".join(map(printable, label))
+            return f"its label is a list, [{some}], and the model takes one label; for several see --multi-label"
+        if label is None or self._labels is None:
+            return None
         from stream_pegasos.learners.labels import written_like
 
-        if label is None or self._labels is None or any(written_like(known, label) == label for known in self._labels):
-            return None
-        return f"label {printable(label)} is none of {', '.join(map(printable, self._labels))}"
+        for each in label if isinstance(label, tuple) else (label,):
+            if not any(written_like(known, each) == each for known in self._labels):
+                return f"label {printable(each)} is none of {', '.join(map(printable, self._labels))}"
+        return None
+
+
+def _separator(text: str | None) -> str | None:
+    if text is not None and (not text or text.isspace() or not text.isprintable()):
+        raise typer.BadParameter(f"{text!r} cannot stand between labels, as , or ; can", param_hint="--label-separator")
+    return text
 
 
 def _labels(text: str | None) -> "tuple[Label, ...] | None":
@@ -101,8 +130,8 @@ def _labels(text: str | None) -> "tuple[Label, ...] | None":
     if text is None:
         return None
     labels = tuple(label for part in text.split(",") if (label := label_of(part)) is not None)
-    if len(set(labels)) != 2 or text.count(",") != 1:
-        raise typer.BadParameter(f"{text!r} is not two labels, as in ham,spam", param_hint="--labels")
+    if len(set(labels)) != text.count(",") + 1 or len(labels) < 2:
+        raise typer.BadParameter(f"{text!r} is not two labels or more, as in ham,spam", param_hint="--labels")
     return labels
 
 
@@ -118,6 +147,7 @@ class LiveInput(_ChosenInput):
             format=self._options.format,
             text_field=self._options.text_field,
             label_field=self._options.label_field,
+            written=self.written,
             follow=follow,
             on_bad=self.report,
             on_event=note,
@@ -130,6 +160,7 @@ class LiveInput(_ChosenInput):
             address,
             position,
             label_field=self._options.label_field,
+            written=self.written,
             follow=follow,
             labels=True,
             on_bad=self.report,
@@ -144,8 +175,24 @@ class FileInput(_ChosenInput):
         super().__init__(source, options)
         self._unlabelled = unlabelled
         self._file: IO[bytes] | None = None
+        self._ahead: Iterator[Example] | None = None  # what is read, once some was
+        self._is_open = False  # whether the first message is to tell if labels may hold together
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def look_ahead(self) -> None:
+        self._is_open = True
+        examples = self._read()
+        first = next(examples, None)
+        self._ahead = examples if first is None else chain([first], examples)
 
     def __iter__(self) -> "Iterator[Example]":
+        examples, self._ahead = self._ahead or self._read(), None
+        return examples
+
+    def _read(self) -> "Iterator[Example]":
         from stream_pegasos.streams import StreamError, read
 
         with ExitStack() as stack:
@@ -157,6 +204,7 @@ class FileInput(_ChosenInput):
                 format=self.format,
                 text_field=self._options.text_field,
                 label_field=self._options.label_field,
+                labels=self.written,
                 unlabelled=self._unlabelled,
                 on_bad_line=lambda line, reason: self.report(f"line {line}", reason),
             )
@@ -170,7 +218,14 @@ class FileInput(_ChosenInput):
     def _with_known_labels(self, examples: "Iterable[Example]") -> "Iterator[Example]":
         for example in examples:
             self.n_good += 1
-            fault = None if self._unlabelled else self.label_fault(example.y)
+            if self._unlabelled:
+                yield example
+                continue
+            if self._is_open:
+                self._is_open, self.several = False, isinstance(example.y, tuple)
+            if self.several and not isinstance(example.y, tuple) and example.y is not None:
+                example = example._replace(y=(example.y,))  # it was read before that was known
+            fault = self.label_fault(example.y)
             if fault is None:
                 yield example
             else:

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,25 @@ import typer
 
 from stream_pegasos.cli.console import Failure, note, writing
 from stream_pegasos.cli.inputs import DICT_FORMATS, Input
+from stream_pegasos.cli.interrupts import Interrupt
 from stream_pegasos.cli.options import ModelOptions
+
+# Classifiers by the names that they have here; --ordered and --multi-label choose the last two.
+KINDS = {
+    "adaptive": "AdaptiveClassifier",
+    "pegasos": "PegasosClassifier",
+    "ordered": "OrdinalClassifier",
+    "multi-label": "MultiLabelClassifier",
+}
 
 
 def takes_text(model: Any) -> bool:
     return "texts" in model.capabilities
+
+
+def takes_several(model: Any) -> bool:
+    """Whether labels may hold together."""
+    return "several labels" in model.capabilities
 
 
 def model_for(source: Input | None, load: Path | None, options: ModelOptions) -> Any:
@@ -25,10 +39,27 @@ def model_for(source: Input | None, load: Path | None, options: ModelOptions) ->
     return load_model(load, source)
 
 
+def model_for_first_message(learner: Any, options: ModelOptions, source: Input, interrupt: Interrupt) -> Any:
+    """The new model, or one of several labels if the first message has a list of them and no option says otherwise."""
+    if source.several or options.ordered or options.classifier is not None:
+        return learner
+    with suppress(KeyboardInterrupt):  # it is heeded when the next message is waited for
+        interrupt.wait(source.look_ahead)
+    return new_model(options, source) if source.several else learner
+
+
 def new_model(options: ModelOptions, source: Input | None) -> Any:
     from stream_pegasos import TextClassifier
 
     features, classifier = options.given()
+    several = bool(classifier.pop("multi_label", False)) or (source is not None and source.several)
+    if source is not None:
+        source.several = several
+    for name, is_wanted in (("multi-label", several), ("ordered", classifier.pop("ordered", False))):
+        if is_wanted and "classifier" in classifier:
+            raise typer.BadParameter("it has a classifier of its own", param_hint=f"--{name}")
+        if is_wanted:
+            classifier["classifier"] = name
     try:
         if source is not None and source.format in DICT_FORMATS:
             if features:
@@ -45,17 +76,19 @@ def new_model(options: ModelOptions, source: Input | None) -> Any:
 
 
 def _new_classifier(classifier: str | None = None, **parameters: Any) -> Any:
-    from stream_pegasos import AdaptiveClassifier, PegasosClassifier
-
-    kinds = {"adaptive": AdaptiveClassifier, "pegasos": PegasosClassifier}
-    known = {name: inspect.signature(kind).parameters for name, kind in kinds.items()}
     if classifier is None:
-        classifier = "adaptive" if known["adaptive"].keys() >= parameters.keys() else "pegasos"
-    if classifier not in kinds:
-        raise typer.BadParameter(f"{classifier!r} is neither adaptive nor pegasos", param_hint="--classifier")
-    for name in parameters.keys() - known[classifier].keys():
+        of_adaptive = inspect.signature(_kind("adaptive")).parameters.keys()
+        classifier = "adaptive" if of_adaptive >= parameters.keys() else "pegasos"
+    kind = _kind(classifier)
+    for name in parameters.keys() - inspect.signature(kind).parameters.keys():
         raise typer.BadParameter(f"it is no option of the classifier {classifier}", param_hint=_flag(name))
-    return kinds[classifier](**parameters)
+    return kind(**parameters)
+
+
+def _kind(classifier: str) -> Any:
+    import stream_pegasos
+
+    return getattr(stream_pegasos, KINDS[classifier])
 
 
 def _flag(parameter: str) -> str:
@@ -122,8 +155,10 @@ def load_model(path: Path, source: Input | None) -> Any:
 
 
 def _check_model(model: Any, path: Path, source: Input | None) -> None:
-    if "several classes" in model.capabilities:
-        raise Failure(f"{path} is a model of several classes, which the command does not take; use it from Python")
+    if source and source.separator is not None and not takes_several(model):
+        raise Failure(f"{path} is a model of one label a message, and --label-separator makes several")
+    if source:
+        source.several = takes_several(model)
     if source and takes_text(model) == (source.format in DICT_FORMATS):
         kind = "texts" if takes_text(model) else "features, as in the formats vw and svmlight"
         raise Failure(f"{path} is a model of {kind}, but {source.name} has format {source.format}")

@@ -44,7 +44,16 @@ class StreamOptions:
     labels: Annotated[
         str | None,
         stream_option(
-            "--labels", metavar="A,B", help="The labels; a line with any other is bad.", default="those that come"
+            "--labels", metavar="A,B,…", help="The labels; a line with any other is bad.", default="those that come"
+        ),
+    ] = None
+    label_separator: Annotated[
+        str | None,
+        stream_option(
+            "--label-separator",
+            metavar="SEP",
+            help="What stands between labels that hold together; as --multi-label.",
+            default="a text is one label",
         ),
     ] = None
     limit: Annotated[
@@ -66,6 +75,18 @@ class ModelOptions:
             metavar="NAME",
             help="adaptive, or pegasos as published.",
             default="adaptive, unless an option of pegasos is given",
+        ),
+    ] = None
+    ordered: Annotated[
+        bool | None,
+        model_option("--ordered", help="The labels are integers that have an order, as stars.", default="off"),
+    ] = None
+    multi_label: Annotated[
+        bool | None,
+        model_option(
+            "--multi-label",
+            help="Labels may hold together: a message has a JSON list of them.",
+            default="off unless evaluate or train find a list in the first message",
         ),
     ] = None
     learning_rate: Annotated[
@@ -118,15 +139,15 @@ class ModelOptions:
     ] = None
     class_weight: Annotated[
         bool | None,
-        model_option("--balanced", help="Weigh the labels so that both count the same in all.", default="off"),
+        model_option("--balanced", help="Weigh the labels so that all count the same in all.", default="off"),
     ] = None
     pos_label: Annotated[
         str | None,
         model_option(
             "--pos-label",
             metavar="LABEL",
-            help="The positive label; --threshold and --max-false-positive-rate need it, unless labels are true and "
-            "false, 0 and 1, or -1 and 1.",
+            help="The positive label, which --threshold and --max-false-positive-rate are about, however many others "
+            "there are; they need it unless labels are true and false, 0 and 1, or -1 and 1.",
             default="1, true, or else the label that comes second",
         ),
     ] = None
@@ -179,8 +200,10 @@ class ModelOptions:
     ] = None
 
     def given(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The parameters given for the features and for the classifier, its name among them."""
+        """The parameters given for the features and for the classifier; its name and what labels are among them."""
         given = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
+        if given.get("classifier") not in (None, "adaptive", "pegasos"):
+            raise typer.BadParameter(f"{self.classifier!r} is neither adaptive nor pegasos", param_hint="--classifier")
         if "ngram_range" in given:
             given["ngram_range"] = _ngram_range(given["ngram_range"])
         if given.get("norm") == "none":

@@ -22,9 +22,11 @@ def predict(
 ) -> None:
     """Print a line for each message: the predicted label, a tab and the probability of that label.
 
-    Labels in FILE are not needed and not used. Lines that cannot be read give
-    no line. A model that has learned nothing yet predicts an empty label with
-    probability 0.5. For an answer to each line as it comes, use run.
+    Labels in FILE are not needed and not used. Where labels hold together,
+    commas (or --label-separator) stand between them, and between their
+    probabilities. Lines that cannot be read give no line. A model that has
+    learned nothing yet predicts an empty label with probability 0.5. For an
+    answer to each line as it comes, use run.
 
     \b
     Examples:
@@ -56,7 +58,8 @@ def _print_answers(model: Any, chunk: list[Any], source: FileInput) -> int:
         source.refuse(chunk[number], reason)
 
     predictions = predict_accepted(model, [example.x for example in chunk], refuse)
-    lines = [answer_line(said.label, said.probability) for said in predictions if said is not None]
+    separator = source.separator or ","
+    lines = [answer_line(said.label, said.probability, separator) for said in predictions if said is not None]
     if lines:
         print_lines("\n".join(lines))
     return len(lines)

@@ -91,7 +91,8 @@ def run(
 
     The prediction is made before the label is learned. On standard output an
     answer is what predict prints: the predicted label, a tab and its
-    probability; an empty label and 0.5 while nothing is learned. A topic or
+    probability; an empty label and 0.5 while nothing is learned. Of labels that
+    hold together (--multi-label) it is all of them, with commas. A topic or
     stream gets id, label and probability. What cannot be read is reported,
     and gets no answer. Only standard input may be csv, tsv or compressed.
 
@@ -126,7 +127,7 @@ def run(
         kept = progress or {}
         if "monitor" in kept:
             raise Failure(f"{checkpoint} is what serve keeps; --load takes the model alone")
-        send = _StandardOutput().send
+        send = _StandardOutput(source.separator or ",").send
         if predictions == "none":
             send = _discard
         elif predictions != "-":
@@ -179,14 +180,16 @@ def _place(example: "Example") -> str:
 class _StandardOutput:
     """Where a disk was full in the middle of a line, it goes on there."""
 
-    def __init__(self) -> None:
+    def __init__(self, separator: str) -> None:
+        self._separator = separator
         self._rest = b""  # of answers that come again until all of them are written
 
     def send(self, answers: "list[Answer]") -> None:
         if sys.stdout is None:  # it is closed
             return
         if not self._rest:
-            lines = "".join(f"{answer_line(answer.label, answer.probability)}\n" for answer in answers)
+            each = (answer_line(answer.label, answer.probability, self._separator) for answer in answers)
+            lines = "".join(f"{line}\n" for line in each)
             self._rest = lines.encode(sys.stdout.encoding, sys.stdout.errors or "strict")
         raw = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)
         while self._rest:

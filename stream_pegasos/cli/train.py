@@ -1,6 +1,6 @@
 """The command `train`."""
 
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated
@@ -10,7 +10,7 @@ import typer
 from stream_pegasos.cli.console import check_outputs, print_lines, rate
 from stream_pegasos.cli.inputs import FileInput, bad_lines, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
-from stream_pegasos.cli.models import model_for, save_model
+from stream_pegasos.cli.models import model_for, model_for_first_message, save_model
 from stream_pegasos.cli.options import LoadOption, ModelOptions, StreamOptions, result_option
 
 
@@ -43,7 +43,9 @@ def train(
     source = FileInput(file, stream)
     learner = model_for(source, load, model)
     n, start = 0, perf_counter()
-    with Interrupt() as interrupt:
+    with Interrupt() as interrupt, closing(source):
+        if load is None:
+            learner = model_for_first_message(learner, model, source, interrupt)
         with progress_bar(source) as progress, suppress(KeyboardInterrupt):
             for chunk in chunks(interrupt.until_signal(source)):
                 n += learn(learner, chunk, source.refuse)

@@ -47,7 +47,9 @@ def test_labels_that_are_known_before(main):
     for labels in ("True,False", "1,0", "+1,00"):
         code, out, _ = main("evaluate", "bool.jsonl", "--labels", labels)
         assert (code == 0 and out.startswith("bool.jsonl: 2 messages")) or labels == "+1,00"
-    for bad in ("ham", "ham,ham", "ham,", "a,b,c", "", "1,+1"):
+    code, out, _ = main("train", "odd.jsonl", "--labels", "Spam,ham,spam,never", "--save", "m", "--limit", 0)
+    assert code == 1  # as there is no message
+    for bad in ("ham", "ham,ham", "ham,", "a,b,a", "", "1,+1"):
         code, _, err = main("train", "odd.jsonl", "--labels", bad, "--save", "m")
         assert code == 2 and "--labels" in err
 

@@ -3,7 +3,7 @@
 import pytest
 from commands import error_line, stream, write_jsonl
 
-from stream_pegasos import KernelPegasosClassifier, PegasosClassifier, TextClassifier, load
+from stream_pegasos import KernelPegasosClassifier, TextClassifier, load
 
 
 def test_train_then_predict(main):
@@ -52,15 +52,10 @@ def test_model_and_format_must_fit(main, here):
         assert "has format" in error_line(err)
 
 
-def test_models_of_several_classes_and_kernels(main, here):
-    several = TextClassifier(classifier=PegasosClassifier(multi_class="crammer_singer"))
+def test_models_of_kernels(main, here):
     kernel = TextClassifier(classifier=KernelPegasosClassifier(budget=50))
-    for model in (several, kernel):
-        model.learn_many(*zip(*stream, strict=True))
-        model.save(f"{type(model.classifier).__name__}.safetensors")
-    for command in ("predict", "explain"):
-        code, _, err = main(command, "PegasosClassifier.safetensors", "mail.jsonl")
-        assert code and "several classes" in error_line(err)
+    kernel.learn_many(*zip(*stream, strict=True))
+    kernel.save("KernelPegasosClassifier.safetensors")
     code, out, _ = main("predict", "KernelPegasosClassifier.safetensors", "mail.jsonl")
     assert code == 0 and len(out.splitlines()) == len(stream)
     code, _, err = main("explain", "KernelPegasosClassifier.safetensors", "mail.jsonl")
