@@ -76,7 +76,7 @@ def _of_several(score: "Score") -> list[str]:
 
 
 def _name(figure: str, score: "Score") -> str:
-    name = figure.replace("_", " ").replace("f1", "F1")
+    name = figure.replace("_", " ").replace("f1", "F1").replace("hamming", "Hamming")
     if name.startswith("window "):
         name = f"{name.removeprefix('window ')} of newest {min(score.n, score.window):,}"
     return name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,20 +12,22 @@ from stream_pegasos.common.extras import missing
 
 try:
     from matplotlib.figure import Figure
-    from matplotlib.ticker import PercentFormatter, StrMethodFormatter
+    from matplotlib.ticker import MaxNLocator, PercentFormatter, StrMethodFormatter
 except ModuleNotFoundError as error:
     raise missing("drawing", "plot", error) from error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from stream_pegasos.evaluation.scores import ScoreRow
+    from stream_pegasos.evaluation.tallies import Score
 
 FILE_TYPES = (".png", ".svg", ".pdf")
 
 
-def draw(curve: Sequence[ScoreRow], title: str, score: Any = None) -> Figure:
-    """Draw accuracy, accuracy over the newest examples and ROC AUC against the number of examples.
+def draw(curve: Sequence[Any], title: str, score: Score | None = None) -> Figure:
+    """Draw how good predictions were against the number of examples: of two classes accuracy, accuracy over the newest
+    examples and ROC AUC; macro F1 instead of several classes, quadratic kappa of ordered ones; of several labels micro
+    F1, also over the newest examples, macro F1 and exact matches.
 
     Parameters
     ----------
@@ -34,7 +37,9 @@ def draw(curve: Sequence[ScoreRow], title: str, score: Any = None) -> Figure:
         The name of the stream.
     score
         The score that `evaluate` returns, for a reliability diagram beside: the share of positive examples against the
-        probability that was predicted for them, in tenths; on the diagonal for a model that is calibrated.
+        probability that was predicted for them, in tenths; on the diagonal for a model that is calibrated. Of several
+        classes it is about the predicted one, of several labels about each. With these there are two more drawings:
+        precision, recall and F1 of the commonest classes, and the pairs that were confused most often.
 
     Examples
     --------
@@ -52,20 +57,65 @@ def draw(curve: Sequence[ScoreRow], title: str, score: Any = None) -> Figure:
     if score is None:
         figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained")
         _draw_curve(figure.subplots(), curve, title, 1_000)
-    else:
+    elif score.kind == "two classes":
         figure = Figure(figsize=(12, 4.5), dpi=150, layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=[8, 4])
         _draw_curve(left, curve, title, score.window)
         _draw_reliability(right, score)
+    else:
+        n_bars = min(MOST_CLASSES + 1, max(len(score.tally()), MOST_PAIRS))
+        below = 1.2 + 0.22 * n_bars
+        figure = Figure(figsize=(12, 4.5 + below), dpi=150, layout="constrained")
+        # A row each: names of classes need room of their own, and would squeeze what stands above them.
+        above, low = figure.subfigures(2, 1, height_ratios=[4.5, below])  # type: ignore[misc]
+        left, right = above.subplots(1, 2, width_ratios=[8, 4])
+        _draw_curve(left, curve, title, score.window)
+        _draw_reliability(right, score)
+        left, right = low.subplots(1, 2, width_ratios=[7, 5])
+        _draw_classes(left, score)
+        _draw_confused(right, score)
     return figure
 
 
-def _draw_curve(axes: Axes, curve: Sequence[ScoreRow], title: str, window: int) -> None:
+# What is drawn of each kind of row: the figure, its name, its colour and its width.
+MAIN, SECOND, THIRD, FOURTH = "#1f5fa8", "#e08214", "#4d9a52", "#8a5fa8"
+OF_TWO = (("accuracy", MAIN, 2.2), ("window_accuracy", SECOND, 1.3), ("roc_auc", THIRD, 1.3))
+OF_CLASSES = (("accuracy", MAIN, 2.2), ("window_accuracy", SECOND, 1.3), ("macro_f1", THIRD, 1.3))
+OF_ORDERED = (("accuracy", MAIN, 2.2), ("window_accuracy", SECOND, 1.3), ("quadratic_kappa", THIRD, 1.3))
+OF_LABELS = (
+    ("micro_f1", MAIN, 2.2),
+    ("window_micro_f1", SECOND, 1.3),
+    ("macro_f1", THIRD, 1.3),
+    ("exact_matches", FOURTH, 1.3),
+)
+NAMES = {
+    "roc_auc": "ROC AUC",
+    "macro_f1": "macro F1",
+    "micro_f1": "micro F1",
+    "quadratic_kappa": "quadratic kappa",
+    "exact_matches": "exact matches",
+}
+MOST_CLASSES = 20
+MOST_PAIRS = 15
+FEWEST_ROWS = 8  # that there is room for, or few bars would be too thick
+
+
+def _draw_curve(axes: Axes, curve: Sequence[Any], title: str, window: int) -> None:
     n = [row.n for row in curve]
+    last_row = curve[-1] if curve else None
+    drawn: tuple[tuple[str, str, float], ...] = OF_TWO
+    for name, lines_of_kind in (("macro_f1", OF_CLASSES), ("quadratic_kappa", OF_ORDERED), ("micro_f1", OF_LABELS)):
+        if hasattr(last_row, name) and (name != "micro_f1" or not hasattr(last_row, "accuracy")):
+            drawn = lines_of_kind
+    # Rows of a time with two classes do not have all that later ones have.
     lines = [
-        ("accuracy", [row.accuracy for row in curve], "#1f5fa8", 2.2),
-        (f"newest {window:,}", [row.window_accuracy for row in curve], "#e08214", 1.3),
-        ("ROC AUC", [row.roc_auc for row in curve], "#4d9a52", 1.3),
+        (
+            f"newest {window:,}" if name.startswith("window_") else NAMES.get(name, name),
+            [float(getattr(row, name, math.nan)) for row in curve],
+            colour,
+            width,
+        )
+        for name, colour, width in drawn
     ]
     for name, values, colour, width in lines:
         last = f" {values[-1]:.1%}" if values and not math.isnan(values[-1]) else ""
@@ -76,6 +126,8 @@ def _draw_curve(axes: Axes, curve: Sequence[ScoreRow], title: str, window: int) 
     axes.set_ylim(low, 1.0 + (1.0 - low) * 0.03)
     axes.set_xlim(0, n[-1] if n else 1)
     axes.set_title(title, loc="left", fontweight="bold", parse_math=False)
+    if last_row is not None and hasattr(last_row, "mean_absolute_error"):
+        axes.set_title(f"mean absolute error {last_row.mean_absolute_error:.3f}", loc="right")
     axes.set_xlabel("examples, each predicted before it was learned")
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
@@ -84,24 +136,75 @@ def _draw_curve(axes: Axes, curve: Sequence[ScoreRow], title: str, window: int) 
     axes.legend(loc="lower right", frameon=False)
 
 
-def _draw_reliability(axes: Axes, score: Any) -> None:
+def _draw_reliability(axes: Axes, score: Score) -> None:
     n, probability, share = score.reliability.T
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle="--")
-    axes.plot(probability, share, color="#1f5fa8", linewidth=1.3)
+    axes.plot(probability, share, color=MAIN, linewidth=1.3)
     # Areas as the numbers of examples, but none too small to be seen.
-    sizes = 8 + 300 * n / max(score.n, 1)
-    axes.scatter(probability, share, sizes, color="#1f5fa8")
+    sizes = 8 + 300 * n / max(n.sum(), 1)
+    axes.scatter(probability, share, sizes, color=MAIN)
+    came_true = {"two classes": "positive examples", "several labels": "labels that hold"}
     axes.set_title(f"calibration error {score.expected_calibration_error:.4f}", loc="left")
     axes.set_xlabel("predicted probability, mean of each tenth")
-    axes.set_ylabel("share of positive examples")
+    axes.set_ylabel(f"share of {came_true.get(score.kind, 'right predictions')}")
     axes.set_xlim(-0.03, 1.03)
     axes.set_ylim(-0.03, 1.03)
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def save(curve: Sequence[ScoreRow], path: str | os.PathLike[str], title: str, score: Any = None) -> None:
-    """Draw the curve, and with a score the reliability diagram, into a .png, .svg or .pdf file; by default a PNG.
+def _draw_classes(axes: Axes, score: Score) -> None:
+    """F1 of the commonest classes as bars, precision and recall as points on them."""
+    rows: list[Any] = [*score.of_classes(MOST_CLASSES)]
+    names = [_shown(row.label) for row in rows]
+    others = score.others(MOST_CLASSES)
+    if others is not None:
+        rows.append(others)
+        names.append(f"{others.n_classes:,} other{'s' * (others.n_classes != 1)}")
+    places = range(len(rows))
+    what = "labels" if score.kind == "several labels" else "classes"
+    axes.barh(places, [row.f1 for row in rows], height=0.7, color="#c9d8ea", label="F1")
+    axes.scatter([row.precision for row in rows], places, 20, color=MAIN, marker="o", label="precision")
+    axes.scatter([row.recall for row in rows], places, 20, color=SECOND, marker="D", label="recall")
+    for place, row in zip(places, rows, strict=True):
+        axes.annotate(
+            f"{row.count:,}", (1.0, place), (6, 0), ("axes fraction", "data"), "offset points", va="center", fontsize=8
+        )
+    axes.set_yticks(places, names, fontsize=8, parse_math=False)
+    axes.set_ylim(max(len(rows), FEWEST_ROWS) - 0.4, -0.6)
+    axes.set_xlim(0, 1)
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.set_title(f"the commonest {what}, and how many", loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.06), ncols=3, frameon=False)
+
+
+def _draw_confused(axes: Axes, score: Score) -> None:
+    pairs = score.confused(MOST_PAIRS)
+    places = range(len(pairs))
+    axes.barh(places, [pair.count for pair in pairs], height=0.35, color="#e9b9a0")
+    # Names stand above the bars, which leaves these the whole width.
+    for place, pair in zip(places, pairs, strict=True):
+        text = f"{pair.count:,}  {_shown(pair.truth, 27)} → {_shown(pair.predicted, 27)}"
+        axes.annotate(
+            text, (0, place - 0.22), (1, 0), textcoords="offset points", va="bottom", fontsize=8
+        ).set_parse_math(False)
+    axes.set_yticks([])
+    axes.set_ylim(max(len(pairs), FEWEST_ROWS) - 0.4, -0.9)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_title("missed → predicted" if score.kind == "several labels" else "truly → predicted", loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _shown(label: Any, longest: int = 34) -> str:
+    text = str(label)
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def save(curve: Sequence[Any], path: str | os.PathLike[str], title: str, score: Score | None = None) -> None:
+    """Draw the curve, and with a score what `draw` puts beside it, into a .png, .svg or .pdf file; by default a PNG.
 
     Raises
     ------
@@ -114,4 +217,6 @@ def save(curve: Sequence[ScoreRow], path: str | os.PathLike[str], title: str, sc
     extension = os.path.splitext(path)[1].lower()
     if extension and extension not in FILE_TYPES:
         raise ValueError(f"{os.fspath(path)} ends in none of {', '.join(FILE_TYPES)}")
-    draw(curve, title, score).savefig(path, format=extension[1:] or "png")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # a label in a script that the font has not is drawn as boxes
+        draw(curve, title, score).savefig(path, format=extension[1:] or "png")

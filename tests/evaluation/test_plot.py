@@ -2,8 +2,11 @@ import math
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from stream_pegasos.evaluation.class_scores import ClassOutcomes, ClassScore, OrderedScore
+from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
 from stream_pegasos.evaluation.scores import PrequentialScore, ScoreRow
 
 pytest.importorskip("matplotlib")
@@ -39,6 +42,43 @@ def test_a_score_adds_its_reliability_diagram(tmp_path):
     for name, given in (("some.svg", score), ("none.svg", PrequentialScore())):
         save(curve, tmp_path / name, "stream", given)
         assert "calibration error" in (tmp_path / name).read_text(encoding="utf-8")
+
+
+def of_classes(kind, n=26):
+    labels = [f"$l_{i}$ 中 " + "x" * 40 for i in range(n)] if kind is ClassScore else list(range(n))
+    truths = [label for i, label in enumerate(labels) for _ in range(2 + i)]
+    predicted = [labels[0], *truths[:-1]]
+    half = np.full(len(truths), 0.5)
+    return kind().after(ClassOutcomes(truths, predicted, half, half))
+
+
+@pytest.mark.parametrize(
+    ("kind", "third"), [(ClassScore, "macro F1"), (OrderedScore, "quadratic kappa"), (LabelScore, "macro F1")]
+)
+def test_several_classes_add_bars_and_confused_pairs(kind, third, tmp_path):
+    if kind is LabelScore:
+        outcomes = LabelOutcomes.of([("a", "b"), ("c",)], [("a",), ("b",)], "abc", np.full((2, 3), 0.4))
+        score, main, n = kind().after(outcomes), "micro F1", 3
+    else:
+        score, main, n = of_classes(kind), "accuracy", 21
+    # A curve that begins with two classes.
+    figure = draw([*curve[:5], score.row(0.1)], "stream", score)
+    drawn = [axis for part in figure.subfigs for axis in part.axes]
+    above, diagram, classes, pairs = drawn
+    names = [line.get_label().rsplit(" ", 1)[0] for line in above.get_lines()]
+    assert names == [main, "newest 1,000", third, "exact matches"][: 4 if kind is LabelScore else 3]
+    assert len(classes.patches) == n
+    widths = [bar.get_width() for bar in classes.patches[: min(n, 20)]]
+    assert widths == pytest.approx([row.f1 for row in score.of_classes(20)])
+    if n == 21:
+        assert classes.get_yticklabels()[-1].get_text() == "6 others"
+    confused = score.confused(15)
+    assert [bar.get_width() for bar in pairs.patches] == [pair.count for pair in confused]
+    assert pairs.texts[0].get_text().strip().startswith(f"{confused[0].count}  ")
+    assert diagram.get_title("left").startswith("calibration error")
+    for name, given in (("some.png", score), ("none.png", kind())):
+        save([score.row(0.1)], tmp_path / name, "stream", given)
+        assert (tmp_path / name).stat().st_size > 1_000
 
 
 @pytest.mark.parametrize(
