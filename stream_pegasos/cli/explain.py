@@ -1,6 +1,7 @@
 """The command `explain`."""
 
 from collections.abc import Iterable, Iterator
+from heapq import nlargest, nsmallest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 from stream_pegasos.cli.console import Failure, note, print_lines, printable
 from stream_pegasos.cli.inputs import FileInput
 from stream_pegasos.cli.interrupts import exit_with_code
-from stream_pegasos.cli.models import load_model, takes_text
+from stream_pegasos.cli.models import load_model, takes_several, takes_text
 from stream_pegasos.cli.options import ModelArgument, StreamOptions, result_option
 
 if TYPE_CHECKING:
@@ -35,9 +36,21 @@ def explain(
         int,
         result_option("--top", min=1, metavar="N", help="How many features for each label.", default="20"),
     ] = 20,
+    label: Annotated[
+        str | None,
+        result_option(
+            "--label",
+            metavar="LABEL",
+            help="The label to explain.",
+            default="all; of a text the predicted one against the next",
+        ),
+    ] = None,
     stream: StreamOptions,
 ) -> None:
-    """Print the features that weigh most for either label, or why a text is predicted as it is.
+    """Print the features that weigh most for each label, or why a text is predicted as it is.
+
+    Of more than two classes a text is explained by what sets the first apart
+    from the second; --label asks about one alone.
 
     A text model stores hashed features. The words of STREAM, such as the one
     it was trained on, give them names; where several words share a feature,
@@ -48,35 +61,34 @@ def explain(
       stream-pegasos explain mail.safetensors mail.jsonl.gz --top 10
       stream-pegasos explain rcv1.safetensors
       stream-pegasos explain mail.safetensors --text 'win a free prize'
+      stream-pegasos explain bank.safetensors --text 'my card is lost' --label card_lost
     """
     if text is not None:
         if stream_file:
             raise typer.BadParameter("a stream is for the weights of the model, not for a text", param_hint="--text")
-        _explain_text(load_model(model, None), text, model, top)
+        learner = load_model(model, None)
+        _explain_text(learner, text, model, top, _chosen(learner, label))
         return
-    from heapq import nlargest, nsmallest
-
     source = FileInput(stream_file, stream, unlabelled=True) if stream_file else None
     learner = load_model(model, source)
     if "weights" not in learner.capabilities:
         raise Failure(f"{model} has a kernel, and no weights that explain it")
-    weights: dict[Any, float] = learner.weights
+    chosen = _chosen(learner, label)
     hashed = takes_text(learner)
-    named: Iterable[tuple[str, float]] = ((str(name), weight) for name, weight in weights.items())
-    if hashed and source:
-        named = _named(learner.features, weights, source)
-    weighed = [(weight, name) for name, weight in named]
-    negative, positive = learner.classes
-    blocks = [
-        (positive, nlargest(top, (row for row in weighed if row[0] > 0))),
-        (negative, nsmallest(top, (row for row in weighed if row[0] < 0))),
-    ]
-    lines = []
-    for label, rows in blocks:
-        lines.append(f"for {printable(label)}")
-        lines += [f"  {weight:+.5f}  {_shown(name)}" for weight, name in rows]
-    if learner.intercept:
-        lines.append(f"intercept {learner.intercept:+.5f}")
+    names = _names(learner.features, source) if hashed and source else None
+    lines: list[str] = []
+    for about, weights, intercept in _columns(learner):
+        against, speaks_for = about if isinstance(about, tuple) else (None, about)
+        if chosen is not None and chosen not in (speaks_for, against):
+            continue
+        weighed = _named(weights, names)
+        if chosen in (None, speaks_for):
+            lines += _block(f"for {printable(speaks_for)}", nlargest(top, (row for row in weighed if row[0] > 0)))
+        if chosen in (None, against) if against is not None else chosen is not None:
+            heading = f"against {printable(speaks_for)}" if against is None else f"for {printable(against)}"
+            lines += _block(heading, nsmallest(top, (row for row in weighed if row[0] < 0)))
+        if intercept:
+            lines.append(f"intercept {intercept:+.5f}")
     print_lines("\n".join(lines))
     if hashed and not source:
         note(f"these are hashed features; for their names: stream-pegasos explain {model} STREAM")
@@ -85,23 +97,48 @@ def explain(
         exit_with_code(source)
 
 
-def _explain_text(learner: Any, text: str, path: Path, top: int) -> None:
+def _chosen(learner: Any, text: str | None) -> Any:
+    """The label that is meant, of those that were learned."""
+    if text is None:
+        return None
+    labels = {printable(label): label for label in learner.classes if label is not None}
+    if text not in labels:
+        some = ", ".join([*labels][:20]) + ", …" * (len(labels) > 20)
+        raise typer.BadParameter(f"{text!r} is none of the labels learned: {some}", param_hint="--label")
+    return labels[text]
+
+
+def _columns(learner: Any) -> "Iterator[tuple[Any, dict[Any, float], float]]":
+    """The weights of each column with the intercept and what the column is about: a label, or a pair of those that
+    negative and positive weights speak for.
+    """
+    weights, intercept = learner.weights, learner.intercept
+    if isinstance(intercept, dict):
+        for about in weights:
+            yield about, weights[about], intercept[about]
+    elif learner.classes:
+        yield (learner.classes[0], learner.classes[-1]), weights, intercept
+
+
+def _block(heading: str, rows: list[tuple[float, str]]) -> list[str]:
+    return [heading, *(f"  {weight:+.5f}  {_shown(name)}" for weight, name in rows)]
+
+
+def _explain_text(learner: Any, text: str, path: Path, top: int, chosen: Any) -> None:
     from rich.console import Console
     from rich.text import Text
 
     if not takes_text(learner):
         raise Failure(f"{path} is a model of features, not of texts")
     try:
-        contributions = learner.explain_one(text)
+        contributions = learner.explain_one(text) if chosen is None else learner.explain_one(text, label=chosen)
     except TypeError as error:
         raise Failure(f"{path}: {error}") from None
-    label, margin = learner.predict_one(text), learner.decision_function_one(text)
-    probability = learner.predict_proba_one(text).get(label, 0.5)
-    negative, positive = map(printable, learner.classes)
+    head, legend = _said(learner, text, chosen)
     console = Console(highlight=False, soft_wrap=True)
     with console.capture() as capture:
-        console.print(Text(f"{printable(label)}, probability {probability:.4f}, margin {margin:+.5f}", style="bold"))
-        console.print(Text(f"+ speaks for {positive}, - for {negative}"))
+        console.print(Text(head, style="bold"))
+        console.print(Text(legend))
         for ngram, contribution in list(contributions.items())[:top]:
             style = "green" if contribution > 0 else "red"
             console.print(Text(f"  {contribution:+.5f}  {_shown(ngram)}", style=style))
@@ -111,19 +148,57 @@ def _explain_text(learner: Any, text: str, path: Path, top: int) -> None:
     print_lines(capture.get().rstrip("\n"))
 
 
-def _named(features: Any, weights: dict[int, float], examples: "Iterable[Example]") -> Iterator[tuple[str, float]]:
-    """The words of the examples with their weights; the most frequent of those that share one."""
+def _said(learner: Any, text: str, chosen: Any) -> tuple[str, str]:
+    """What is predicted of a text, and what the signs of the contributions mean."""
+    probabilities, margins = learner.predict_proba_one(text), learner.decision_function_one(text)
+    if takes_several(learner):
+        about = max(margins, key=margins.__getitem__, default=None) if chosen is None else chosen
+        holds = {label: p[True] for label, p in probabilities.items()}
+        labels = [label for label, there in learner.predict_one(text).items() if there]
+        said = ", ".join(f"{printable(label)} {holds[label]:.4f}" for label in labels) or "no label"
+        asked = "" if about is None else f"; {printable(about)}: probability {holds[about]:.4f}"
+        return said + asked, f"+ speaks for {printable(about)}, - against it"
+    label = learner.predict_one(text)
+    said = f"{printable(label)}, probability {probabilities.get(label, 0.5):.4f}"
+    if isinstance(margins, float):  # of two classes, or of ordered ones
+        said += f", margin {margins:+.5f}"
+        against, speaks_for = map(printable, (learner.classes[0], learner.classes[-1]))
+    elif chosen is None:
+        others = {other: p for other, p in probabilities.items() if other not in (label, None)}
+        second = max(others, key=others.__getitem__, default=None)
+        against, speaks_for = printable(second), printable(label)
+        said += f"; then {against}, {others.get(second, 0.0):.4f}"
+    if chosen is not None:
+        return (
+            f"{said}; {printable(chosen)}: probability {probabilities.get(chosen, 0.5):.4f}",
+            f"+ speaks for {printable(chosen)}, - against it",
+        )
+    return said, f"+ speaks for {speaks_for}, - for {against}"
+
+
+# A feature's name, and the sign with which it stands for it, by its number.
+Names = dict[Any, tuple[str, float]]
+
+
+def _names(features: Any, examples: "Iterable[Example]") -> Names:
+    """The words of the examples by their features; the most frequent of those that share one."""
     from collections import Counter
 
     counts: Counter[str] = Counter()
     for example in examples:
         counts.update(features.tokens(example.x))
-    seen = set()
+    names: Names = {}
     for token, _ in counts.most_common():
         index, sign = features.index(token)
-        if index in weights and index not in seen:
-            seen.add(index)
-            yield token, sign * weights[index]
+        names.setdefault(index, (token, sign))
+    return names
+
+
+def _named(weights: dict[Any, float], names: Names | None) -> list[tuple[float, str]]:
+    """Weights and what they are of."""
+    if names is None:
+        return [(weight, str(name)) for name, weight in weights.items()]
+    return [(sign * weights[index], name) for index, (name, sign) in names.items() if index in weights]
 
 
 def _shown(feature: Any) -> str:

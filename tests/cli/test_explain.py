@@ -1,9 +1,9 @@
 """The command `explain`."""
 
 import pytest
-from commands import error_line, stream
+from commands import error_line, stream, write_jsonl
 
-from stream_pegasos import KernelPegasosClassifier, TextClassifier, load
+from stream_pegasos import KernelPegasosClassifier, PegasosClassifier, TextClassifier, load
 
 
 def test_explain_names_the_hashed_features(main):
@@ -72,3 +72,51 @@ def test_explain_where_words_collide(main):
     assert main("train", "mail.jsonl", "--save", "m", "--n-features", 8)[0] == 0
     out = main("explain", "m", "mail.jsonl")[1]
     assert len([line for line in out.splitlines() if line.startswith("  ")]) <= 8
+
+
+def several_classes():
+    model = TextClassifier(classifier=PegasosClassifier(multi_class="ovr", l2=0.1))
+    texts, labels = ["my card is lost", "where is my cash", "a fee, why"] * 9, ["lost", "cash", "fee"] * 9
+    model.learn_many(texts, labels)
+    model.save("several")
+    write_jsonl("bank.jsonl", zip(texts, labels, strict=True))
+    return model
+
+
+def test_explain_each_class_or_one(main):
+    model = several_classes()
+    code, out, _ = main("explain", "several", "bank.jsonl", "--top", 1)
+    assert code == 0
+    lines = [line.split() for line in out.splitlines()]
+    assert [line for line in lines if line[0] == "for"] == [["for", label] for label in model.classes]
+    code, out, _ = main("explain", "several", "bank.jsonl", "--top", 2, "--label", "fee")
+    lines = out.splitlines()
+    assert code == 0 and (lines[0], lines[3]) == ("for fee", "against fee")
+    weights = sorted(model.weights["fee"].values())
+    shown = [float(lines[at].split()[0]) for at in (1, 2, 4, 5)]
+    assert shown == pytest.approx([weights[-1], weights[-2], *weights[:2]], abs=1e-5)
+    for arguments in (["--label", "gold"], ["--label", "gold", "--text", "x"]):
+        code, _, err = main("explain", "several", *arguments)
+        assert code == 2 and "none of the labels learned: lost, cash, fee" in " ".join(err.split())
+
+
+def test_explain_a_text_by_the_first_against_the_second(main, monkeypatch):
+    model, asked = several_classes(), []
+    monkeypatch.setattr(
+        TextClassifier, "explain_one", lambda self, text, **given: asked.append(given) or {"fee": 0.5, "a": -0.25}
+    )
+    code, out, _ = main("explain", "several", "--text", "a fee")
+    p = model.predict_proba_one("a fee")
+    second = max({**p, "fee": 0.0}, key=lambda label: p[label] * (label != "fee"))
+    assert code == 0 and out.splitlines() == [
+        f"fee, probability {p['fee']:.4f}; then {second}, {p[second]:.4f}",
+        f"+ speaks for fee, - for {second}",
+        "  +0.50000  fee",
+        "  -0.25000  a",
+    ]
+    code, out, _ = main("explain", "several", "--text", "a fee", "--label", "cash")
+    assert code == 0 and out.splitlines()[:2] == [
+        f"fee, probability {p['fee']:.4f}; cash: probability {p['cash']:.4f}",
+        "+ speaks for cash, - against it",
+    ]
+    assert asked == [{}, {"label": "cash"}]
