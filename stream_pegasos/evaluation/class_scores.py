@@ -45,7 +45,7 @@ class ClassOutcomes(NamedTuple):
         """Outcomes, given a column of probabilities for each of `classes`; that of a class yet to come is 0.
 
         A label that was not known has the probability that it would have had if it and those known were all alike:
-        1/(K + 1) beside K known ones, and 1/2 before any.
+        1/(K + 1) beside K known ones, and 1/2 before any; so has every label where the model could not say.
         """
         n = len(truths)
         columns = {label: column for column, label in enumerate(classes)}
@@ -54,7 +54,7 @@ class ClassOutcomes(NamedTuple):
         rows, none = np.arange(n), len(classes)
         of_truth = padded[rows, [columns.get(label, none) for label in truths]]
         of_predicted = padded[rows, [columns.get(label, none) for label in predicted]]
-        unknown = np.flatnonzero(~(of_truth > 0.0))
+        unknown = np.flatnonzero(~(of_truth > 0.0) | np.array([label is None for label in predicted], bool))
         if len(unknown):
             there = np.array([*(label is not None for label in classes), False])
             n_known = ((padded[unknown] > 0.0) & there).sum(axis=1)

@@ -93,3 +93,18 @@ def test_run_tells_of_ever_more_bad_lines(here, main):
         "1,000 lines skipped, the newest of them line 1000",
         "1,224 more bad lines skipped",
     ]
+
+
+def test_a_list_where_one_label_is_expected(main):
+    """The first message tells; a list that comes later is that message's error, an empty one too."""
+    write_jsonl("t.jsonl", [("well", "oil"), ("pipe", ["gas", "tea"]), ("pipe", "gas"), ("leaf", [])])
+    for arguments in (["evaluate", "t.jsonl"], ["train", "t.jsonl", "--save", "m"]):
+        code, out, err = main(*arguments)
+        assert code == 0 and "2 messages" in out and "2 bad lines" in out
+        assert err.splitlines()[0] == (
+            "stream-pegasos: line 2 skipped: its label is a list, [gas, tea], and the model takes one label; "
+            "for several see --multi-label"
+        )
+    code, out, err = main("run", "t.jsonl", "--no-follow")
+    assert code == 0 and len(out.splitlines()) == 4
+    assert len(err.splitlines()) == 2 and "line 4 skipped: its label is a list, []" in err

@@ -1,0 +1,94 @@
+"""What `evaluate` prints of more than two classes."""
+
+import math
+
+import numpy as np
+import pytest
+from commands import stream
+
+from stream_pegasos import OrdinalPegasosClassifier, PegasosClassifier, TextClassifier
+from stream_pegasos.cli.inputs import Input
+from stream_pegasos.cli.summary import summary
+from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
+from stream_pegasos.evaluation.prequential import Evaluation, evaluate
+
+
+class Ordered(OrdinalPegasosClassifier):
+    capabilities = OrdinalPegasosClassifier.capabilities | {"ordered"}
+
+
+def tables(evaluation):
+    """The head, and the tables below it as lists of rows of cells."""
+    head, *rest = summary(Input(), evaluation, ()).split("\n\n")
+    return head, *([line.split("  ") for line in table.splitlines()] for table in rest)
+
+
+def cells(row):
+    return [cell.strip() for cell in row if cell.strip()]
+
+
+def test_several_classes():
+    # Labels of mixed types, 27 of them; one occurs once.
+    labels = [0, "a", *(f"class {i}" for i in range(24))]
+    examples = [(text, labels[len(text) % 26]) for text, _ in stream]
+    examples.append(("never before", "x\n" + 60 * "y"))
+    evaluation = evaluate(TextClassifier(classifier=PegasosClassifier(multi_class="ovr", t0=1e4)), examples)
+    score = evaluation.score
+    head, figures, classes, pairs = tables(evaluation)
+    assert head.startswith("synthetic stream: 601 messages in ") and head.endswith(", 0 bad lines")
+    expected = {
+        "accuracy": score.accuracy,
+        "balanced accuracy": score.balanced_accuracy,
+        "macro F1": score.macro_f1,
+        "micro F1": score.micro_f1,
+        "log loss": score.log_loss,
+        "calibration error": score.expected_calibration_error,
+        "accuracy of newest 601": score.accuracy,
+    }
+    assert {name: float(value) for name, value in map(cells, figures)} == {
+        name: round(value, 4) for name, value in expected.items()
+    }
+    assert cells(classes[0]) == ["27 classes", "precision", "recall", "F1", "count"]
+    assert len(classes) == 22
+    for row, (label, precision, recall, f1, count) in zip(classes[1:], score.of_classes(20), strict=False):
+        said = ["-" if math.isnan(value) else f"{value:.4f}" for value in (precision, recall, f1)]
+        assert cells(row) == [str(label), *said, str(count)]
+    assert cells(classes[-1])[0] == "7 others"
+    assert sum(int(row[-1]) for row in classes[1:]) == 601
+    assert cells(pairs[0]) == ["truly", "predicted", "count"]
+    assert [int(row[-1]) for row in pairs[1:]] == [pair.count for pair in score.confused(10)]
+    # Columns stand below each other, also where a label is long.
+    assert {len("  ".join(row)) for row in classes} == {len("  ".join(classes[0]))}
+
+
+def test_a_long_label_stands_on_one_line_and_is_cut():
+    score = LabelScore().after(LabelOutcomes.of([("x\n" + 60 * "y",)], [()], (), np.zeros((1, 0))))
+    _, _, classes = tables(Evaluation(score))
+    assert cells(classes[1]) == ["x\\n" + 46 * "y" + "…", "-", "0.0000", "0.0000", "1"]
+
+
+def test_ordered_classes():
+    examples = [(text, len(text) % 4) for text, _ in stream]
+    evaluation = evaluate(TextClassifier(classifier=Ordered(t0=1e4)), examples)
+    _, figures, *_ = tables(evaluation)
+    score = evaluation.score
+    assert [cells(row) for row in figures[:3]] == [
+        ["accuracy", f"{score.accuracy:.4f}"],
+        ["mean absolute error", f"{score.mean_absolute_error:.4f}"],
+        ["quadratic kappa", f"{score.quadratic_kappa:.4f}"],
+    ]
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_several_labels(n):
+    score = LabelScore().after(LabelOutcomes.of([("oil", "gas")] * n, [("gas", "tea")] * n, (), np.zeros((n, 0))))
+    _, figures, classes, *pairs = tables(Evaluation(score))
+    assert [cells(row)[0] for row in figures] == [
+        *("micro F1", "macro F1", "exact matches", "Hamming loss", "log loss", "calibration error"),
+        f"micro F1 of newest {n}",
+    ]
+    if n:
+        assert cells(classes[0])[0] == "3 labels"
+        assert [cells(row) for row in pairs[0]] == [["missed", "predicted", "count"], ["oil", "tea", "1"]]
+    else:
+        assert (cells(classes[0])[0], pairs) == ("0 labels", [])
