@@ -48,6 +48,7 @@ def _main(
     \b
     stream-pegasos evaluate
     stream-pegasos evaluate mail.jsonl.gz
+    stream-pegasos evaluate stars.csv --ordered
     stream-pegasos train mail.csv --save m.safetensors
     stream-pegasos predict m.safetensors new.csv
     tail -f mail.jsonl | stream-pegasos run --save m.safetensors
