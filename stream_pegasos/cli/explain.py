@@ -87,7 +87,9 @@ def explain(
         if chosen in (None, against) if against is not None else chosen is not None:
             heading = f"against {printable(speaks_for)}" if against is None else f"for {printable(against)}"
             lines += _block(heading, nsmallest(top, (row for row in weighed if row[0] < 0)))
-        if intercept:
+        if isinstance(intercept, dict):
+            lines += [f"intercept between {a} and {b} {value:+.5f}" for (a, b), value in intercept.items()]
+        elif intercept:
             lines.append(f"intercept {intercept:+.5f}")
     print_lines("\n".join(lines))
     if hashed and not source:
@@ -108,12 +110,12 @@ def _chosen(learner: Any, text: str | None) -> Any:
     return labels[text]
 
 
-def _columns(learner: Any) -> "Iterator[tuple[Any, dict[Any, float], float]]":
+def _columns(learner: Any) -> "Iterator[tuple[Any, dict[Any, float], Any]]":
     """The weights of each column with the intercept and what the column is about: a label, or a pair of those that
-    negative and positive weights speak for.
+    negative and positive weights speak for. Ordered classes have one column, and an intercept for each two neighbours.
     """
     weights, intercept = learner.weights, learner.intercept
-    if isinstance(intercept, dict):
+    if isinstance(next(iter(weights.values()), None), dict):
         for about in weights:
             yield about, weights[about], intercept[about]
     elif learner.classes:
@@ -160,8 +162,8 @@ def _said(learner: Any, text: str, chosen: Any) -> tuple[str, str]:
         return said + asked, f"+ speaks for {printable(about)}, - against it"
     label = learner.predict_one(text)
     said = f"{printable(label)}, probability {probabilities.get(label, 0.5):.4f}"
-    if isinstance(margins, float):  # of two classes, or of ordered ones
-        said += f", margin {margins:+.5f}"
+    if isinstance(margins, float) or "ordered" in learner.capabilities:
+        said += f", margin {margins:+.5f}" * isinstance(margins, float)
         against, speaks_for = map(printable, (learner.classes[0], learner.classes[-1]))
     elif chosen is None:
         others = {other: p for other, p in probabilities.items() if other not in (label, None)}

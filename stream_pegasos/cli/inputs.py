@@ -93,6 +93,7 @@ class _ChosenInput(Input):
         self.separator = _separator(options.label_separator)
         self.several = self.separator is not None
         self._labels = _labels(options.labels)
+        self._first: Label | None = None  # of those that are written in several ways, as true and "true"
         self._address = address
         self._options = options
 
@@ -110,11 +111,15 @@ class _ChosenInput(Input):
             return f"its label is a list, [{some}], and the model takes one label; for several see --multi-label"
         if label is None or self._labels is None:
             return None
-        from stream_pegasos.learners.labels import written_like
+        from stream_pegasos.learners.labels import truth_of, written_like
 
         for each in label if isinstance(label, tuple) else (label,):
-            if not any(written_like(known, each) == each for known in self._labels):
+            # true, "true" and 1 are the same label here, though not to a model: all are written as the first one.
+            written = each if self._first is None else self._first
+            if not any(written_like(known, written) == each for known in self._labels):
                 return f"label {printable(each)} is none of {', '.join(map(printable, self._labels))}"
+            if truth_of(each) is not None:
+                self._first = written
         return None
 
 

@@ -13,13 +13,9 @@ from stream_pegasos.cli.inputs import DICT_FORMATS, Input
 from stream_pegasos.cli.interrupts import Interrupt
 from stream_pegasos.cli.options import ModelOptions
 
-# Classifiers by the names that they have here; --ordered and --multi-label choose the last two.
-KINDS = {
-    "adaptive": "AdaptiveClassifier",
-    "pegasos": "PegasosClassifier",
-    "ordered": "OrdinalClassifier",
-    "multi-label": "MultiLabelClassifier",
-}
+# Classifiers by the names that they have here, and what is put around them for labels of another kind.
+KINDS = {"adaptive": "AdaptiveClassifier", "pegasos": "PegasosClassifier"}
+AROUND = {"ordered": "OrdinalClassifier", "multi_label": "MultiLabelClassifier"}
 
 
 def takes_text(model: Any) -> bool:
@@ -41,7 +37,7 @@ def model_for(source: Input | None, load: Path | None, options: ModelOptions) ->
 
 def model_for_first_message(learner: Any, options: ModelOptions, source: Input, interrupt: Interrupt) -> Any:
     """The new model, or one of several labels if the first message has a list of them and no option says otherwise."""
-    if source.several or options.ordered or options.classifier is not None:
+    if source.several or options.ordered or options.classifier == "pegasos":
         return learner
     with suppress(KeyboardInterrupt):  # it is heeded when the next message is waited for
         interrupt.wait(source.look_ahead)
@@ -52,14 +48,12 @@ def new_model(options: ModelOptions, source: Input | None) -> Any:
     from stream_pegasos import TextClassifier
 
     features, classifier = options.given()
-    several = bool(classifier.pop("multi_label", False)) or (source is not None and source.several)
     if source is not None:
-        source.several = several
-    for name, is_wanted in (("multi-label", several), ("ordered", classifier.pop("ordered", False))):
-        if is_wanted and "classifier" in classifier:
-            raise typer.BadParameter("it has a classifier of its own", param_hint=f"--{name}")
-        if is_wanted:
-            classifier["classifier"] = name
+        source.several |= bool(options.multi_label)
+        if source.several:
+            classifier["multi_label"] = True
+    if classifier.get("ordered") and classifier.get("multi_label"):
+        raise typer.BadParameter("labels that hold together have no order", param_hint="--ordered")
     try:
         if source is not None and source.format in DICT_FORMATS:
             if features:
@@ -75,20 +69,26 @@ def new_model(options: ModelOptions, source: Input | None) -> Any:
         raise typer.BadParameter(str(error)) from None
 
 
-def _new_classifier(classifier: str | None = None, **parameters: Any) -> Any:
+def _new_classifier(ordered: bool = False, multi_label: bool = False, **parameters: Any) -> Any:
+    inner = _one_classifier(**parameters)
+    around = "ordered" if ordered else "multi_label" if multi_label else None
+    return inner if around is None else _class(AROUND[around])(inner)
+
+
+def _one_classifier(classifier: str | None = None, **parameters: Any) -> Any:
     if classifier is None:
-        of_adaptive = inspect.signature(_kind("adaptive")).parameters.keys()
+        of_adaptive = inspect.signature(_class(KINDS["adaptive"])).parameters.keys()
         classifier = "adaptive" if of_adaptive >= parameters.keys() else "pegasos"
-    kind = _kind(classifier)
+    kind = _class(KINDS[classifier])
     for name in parameters.keys() - inspect.signature(kind).parameters.keys():
         raise typer.BadParameter(f"it is no option of the classifier {classifier}", param_hint=_flag(name))
     return kind(**parameters)
 
 
-def _kind(classifier: str) -> Any:
+def _class(name: str) -> Any:
     import stream_pegasos
 
-    return getattr(stream_pegasos, KINDS[classifier])
+    return getattr(stream_pegasos, name)
 
 
 def _flag(parameter: str) -> str:

@@ -43,7 +43,9 @@ def test_labels_that_are_known_before(main):
     assert len(done.stdout.splitlines()) == 602 and load("live").weights == load("expected").weights
     with open("bool.jsonl", "w") as file:
         file.write('{"text": "yes", "label": true}\n{"text": "no", "label": "false"}\n{"text": "no", "label": 0}\n')
-    assert main("evaluate", "bool.jsonl", "--labels", "true,false")[1].startswith("bool.jsonl: 2 messages")
+    code, out, err = main("evaluate", "bool.jsonl", "--labels", "true,false")
+    assert out.startswith("bool.jsonl: 2 messages")
+    assert err == "stream-pegasos: line 2 skipped: label false is none of true, false\n"
     for labels in ("True,False", "1,0", "+1,00"):
         code, out, _ = main("evaluate", "bool.jsonl", "--labels", labels)
         assert (code == 0 and out.startswith("bool.jsonl: 2 messages")) or labels == "+1,00"

@@ -107,15 +107,15 @@ def test_each_message_is_answered_then_learned(size):
     assert not run.events
 
 
-def test_a_third_label_is_answered_and_passed_over():
+def test_a_label_that_is_refused_is_answered_and_passed_over():
     examples = [message(i) for i in range(20)]
-    bad = [Example("third", "eggs", 1.0, 99, "x"), Example("fourth", "milk", 1.0, 100, "y")]
+    bad = [Example("third", ("eggs", "ham"), 1.0, 99, "x"), Example("fourth", (), 1.0, 100, "y")]
     given_examples = [*examples[:10], *bad, *examples[10:]]
     run = Run(Script(given_examples, [7])).run()
     assert bits(run.model) == bits(learned(examples))
     assert [answer.id for answer in run.answers] == [example.id for example in given_examples]
     assert [example for example, _ in run.bad] == bad
-    assert all("is a third one" in reason for _, reason in run.bad)
+    assert all("is a tuple; labels must be bool, int or str" in reason for _, reason in run.bad)
     assert (run.live.n_read, run.live.n_learned) == (22, 20)
 
 

@@ -137,8 +137,9 @@ def test_a_new_class_for_late_labels(main):
 def test_options_that_do_not_go_together(main):
     write_jsonl("topics.jsonl", topics)
     for arguments, message in [
-        (["--ordered", "--multi-label"], "--ordered: it has a classifier of its own"),
-        (["--ordered", "--classifier", "adaptive"], "--ordered: it has a classifier of its own"),
+        (["--ordered", "--multi-label"], "labels that hold together have no order"),
+        (["--multi-label", "--classifier", "pegasos"], "not an AdaptiveClassifier"),
+        (["--ordered", "--threshold", 0.9], "threshold"),
         (["--label-separator", ""], "cannot stand between labels"),
         (["--label-separator", "\t"], "cannot stand between labels"),
     ]:
