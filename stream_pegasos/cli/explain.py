@@ -158,12 +158,12 @@ def _said(learner: Any, text: str, chosen: Any) -> tuple[str, str]:
         holds = {label: p[True] for label, p in probabilities.items()}
         labels = [label for label, there in learner.predict_one(text).items() if there]
         said = ", ".join(f"{printable(label)} {holds[label]:.4f}" for label in labels) or "no label"
-        asked = "" if about is None else f"; {printable(about)}: probability {holds[about]:.4f}"
+        asked = "" if about is None or about in labels else f"; {printable(about)}: probability {holds[about]:.4f}"
         return said + asked, f"+ speaks for {printable(about)}, - against it"
     label = learner.predict_one(text)
     said = f"{printable(label)}, probability {probabilities.get(label, 0.5):.4f}"
     if isinstance(margins, float) or "ordered" in learner.capabilities:
-        said += f", margin {margins:+.5f}" * isinstance(margins, float)
+        said += f", margin {margins:+.5f}" if isinstance(margins, float) else ""
         against, speaks_for = map(printable, (learner.classes[0], learner.classes[-1]))
     elif chosen is None:
         others = {other: p for other, p in probabilities.items() if other not in (label, None)}
@@ -171,10 +171,9 @@ def _said(learner: Any, text: str, chosen: Any) -> tuple[str, str]:
         against, speaks_for = printable(second), printable(label)
         said += f"; then {against}, {others.get(second, 0.0):.4f}"
     if chosen is not None:
-        return (
-            f"{said}; {printable(chosen)}: probability {probabilities.get(chosen, 0.5):.4f}",
-            f"+ speaks for {printable(chosen)}, - against it",
-        )
+        if chosen != label:
+            said += f"; {printable(chosen)}: probability {probabilities.get(chosen, 0.5):.4f}"
+        return said, f"+ speaks for {printable(chosen)}, - against it"
     return said, f"+ speaks for {speaks_for}, - for {against}"
 
 

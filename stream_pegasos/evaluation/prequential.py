@@ -37,7 +37,7 @@ _CHUNK_SIZE = 1 << 22
 
 class Prediction(NamedTuple):
     """What a model says of an example: the label, `None` if it cannot say yet, the probability of that label, and its
-    margin: with two classes that of the positive one, with ordered ones all that the decision rests on.
+    margin: with two classes that of the positive one, and all that the decision rests on where no label has its own.
 
     Where several labels may hold together these are tuples: the labels that hold, the probability of each and its
     margin.

@@ -150,3 +150,35 @@ def test_options_that_do_not_go_together(main):
     model.save("one")
     code, _, err = main("train", "topics.jsonl", "--load", "one", "--label-separator", ";", "--save", "m")
     assert code == 1 and "one is a model of one label a message" in error_line(err)
+
+
+def test_explain_texts(main):
+    """What adds up is what is said: first against second, a label alone, how high among ordered ones."""
+    labels = ["ham", "spam", 3, "eggs"] * 150
+    four = [(f"{text} {label}", label) for (text, _), label in zip(stream, labels, strict=True)]
+    stars = [("good " * (i % 3) + "film", i % 3 + 1) for i in range(300)]
+    for examples, options, text in (
+        (four, [], stream[0][0] + " eggs"),
+        (topics, ["--multi-label"], "well wells leaf"),
+        (stars, ["--ordered"], "good film"),
+    ):
+        write_jsonl("t.jsonl", examples)
+        assert main("train", "t.jsonl", *options, "--save", "m")[0] == 0
+        model = load("m")
+        labels = [str(label) for label in model.classes]
+        for asked in ([], ["--label", labels[1]]) if options != ["--ordered"] else ([],):
+            code, out, err = main("explain", "m", "--text", text, "--top", 3, *asked)
+            assert (code, err) == (0, "")
+            head, legend, *rows = out.splitlines()
+            given = {} if not asked else {"label": model.classes[1]}
+            total = sum(model.explain_one(text, **given).values())
+            assert sum(float(row.split()[0]) for row in rows) == pytest.approx(total, abs=1e-4)
+            if asked:
+                assert legend == f"+ speaks for {labels[1]}, - against it"
+            elif options == ["--ordered"]:
+                assert legend == "+ speaks for 3, - for 1"
+            elif not options:
+                first, second = sorted(model.predict_proba_one(text).items(), key=lambda item: -item[1])[:2]
+                assert head == f"{first[0]}, probability {first[1]:.4f}; then {second[0]}, {second[1]:.4f}"
+                assert legend == f"+ speaks for {first[0]}, - for {second[0]}"
+        assert main("explain", "m", "t.jsonl")[0] == 0
