@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from commands import stream
 
-import stream_pegasos
-from stream_pegasos import PegasosClassifier, TextClassifier
+from stream_pegasos import OrdinalClassifier, PegasosClassifier, TextClassifier
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.summary import summary
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
@@ -64,10 +63,9 @@ def test_a_long_label_stands_on_one_line_and_is_cut():
     assert cells(classes[1]) == ["x\\n" + 46 * "y" + "…", "-", "0.0000", "0.0000", "1"]
 
 
-@pytest.mark.skipif(not hasattr(stream_pegasos, "OrdinalClassifier"), reason="there is none yet")
 def test_ordered_classes():
     examples = [(text, len(text) % 4) for text, _ in stream]
-    evaluation = evaluate(TextClassifier(classifier=stream_pegasos.OrdinalClassifier()), examples)
+    evaluation = evaluate(TextClassifier(classifier=OrdinalClassifier()), examples)
     _, figures, *_ = tables(evaluation)
     score = evaluation.score
     assert [cells(row) for row in figures[:3]] == [

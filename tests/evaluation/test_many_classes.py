@@ -8,8 +8,7 @@ import pytest
 from river import evaluate as river_evaluate
 from river import metrics as river_metrics
 
-import stream_pegasos
-from stream_pegasos import PegasosClassifier, TextClassifier
+from stream_pegasos import OrdinalClassifier, PegasosClassifier, TextClassifier
 from stream_pegasos.evaluation.class_scores import ClassScoreRow
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore, LabelScoreRow
 from stream_pegasos.evaluation.prequential import ExampleError, evaluate, predict, predict_learn
@@ -106,15 +105,14 @@ def test_rows_of_the_curve_are_those_of_a_shorter_stream(delay):
         assert evaluation.curve[3][:6] == pytest.approx(shorter[:6], rel=0.05)
 
 
-@pytest.mark.skipif(not hasattr(stream_pegasos, "OrdinalClassifier"), reason="there is none yet")
 def test_ordered_classes():
     examples = [(x, len(x) % 4) for x, _ in stream]
-    model = TextClassifier(classifier=stream_pegasos.OrdinalClassifier())
+    model = TextClassifier(classifier=OrdinalClassifier())
     said = []
     for x, y in examples:
         said.append(model.predict_one(x))
         model.learn_one(x, y)
-    score = evaluate(TextClassifier(classifier=stream_pegasos.OrdinalClassifier()), examples).score
+    score = evaluate(TextClassifier(classifier=OrdinalClassifier()), examples).score
     errors = [abs(a - y) for a, (_, y) in zip(said, examples, strict=True) if a is not None]
     assert score.kind == "ordered"
     assert score.mean_absolute_error == pytest.approx(np.mean(errors))
