@@ -133,7 +133,8 @@ def _draw_curve(axes: Axes, curve: Sequence[Any], title: str, window: int) -> No
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower right", frameon=False)
+    # Lines of several classes may run low: the names then stand on a ground of their own.
+    axes.legend(loc="lower right", frameon=drawn is not OF_TWO, framealpha=0.85, edgecolor="none")
 
 
 def _draw_reliability(axes: Axes, score: Score) -> None:
