@@ -16,12 +16,12 @@ from stream_pegasos.engine.pure import AdaptiveColumnsLearner, AdaptiveLearner
 from stream_pegasos.engine.pure.adaptive_columns import from_two_classes
 from stream_pegasos.features.frames import some_rows
 from stream_pegasos.learners.class_weights import ClassWeight
-from stream_pegasos.learners.classifier import Classifier, joined_blocks
+from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.decisions import ClassDecisions, Decision, decisions_by_label
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.labels import Classes, Label, TwoClasses
 from stream_pegasos.learners.persistence import unpack
-from stream_pegasos.learners.predictions import Found, PartlyLearnedError
+from stream_pegasos.learners.predictions import Found, PartlyLearnedError, joined_found
 from stream_pegasos.learners.probabilities import Floats, of_classes
 
 __all__ = ["AdaptiveClassifier"]
@@ -123,20 +123,6 @@ class WatchedClassifier(Classifier):
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         super()._take_state(state, names, values)
         self._drift.set_n_drifts(values["n_drifts"], self.n_iterations)
-
-
-def joined_found(parts: list[Found]) -> Found:
-    """What was found of rows one after the other."""
-    margins, calibrated = joined_blocks([(part.margins, part.calibrated) for part in parts])
-    decided = [part.decided for part in parts if part.decided is not None]
-    if not decided:
-        return Found(margins, calibrated)
-    if decided[0].ndim == 1:
-        return Found(margins, calibrated, np.concatenate(decided))
-    made = np.zeros(margins.shape, bool)
-    for row, one in zip(made, decided, strict=True):
-        row[: one.shape[1]] = one[0]
-    return Found(margins, calibrated, made)
 
 
 class AdaptiveClassifier(WatchedClassifier):

@@ -38,7 +38,7 @@ from stream_pegasos.learners.labels import (
     targets_many,
 )
 from stream_pegasos.learners.persistence import Arrays, Saveable, Snapshot, pack_parameters, unpack_parameters
-from stream_pegasos.learners.predictions import Found, PartlyLearnedError, Predictions, joined
+from stream_pegasos.learners.predictions import Found, PartlyLearnedError, Predictions, joined, joined_blocks
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["Classifier"]
@@ -567,10 +567,13 @@ class Classifier(Saveable, base.MiniBatchClassifier):
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         state = self._learner.get_state()
         arrays = {name: state.pop(name) for name in list(state) if isinstance(state[name], np.ndarray)}
-        values = {"parameters": pack_parameters(self), "labels": self._labels.get_state(), "learner": state}
+        values = {"parameters": self._packed_parameters(), "labels": self._labels.get_state(), "learner": state}
         if not self._class_weights.is_fixed:
             values["label_counts"] = self._class_weights.get_state()
         return arrays, self._vocabulary.names, values
+
+    def _packed_parameters(self) -> dict[str, Any]:
+        return pack_parameters(self)
 
     @classmethod
     def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
@@ -593,18 +596,3 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             raise ValueError(f"there are more features than max_features={self.max_features}")
         self._vocabulary = Vocabulary(names)
         self._learner.set_state(state)
-
-
-def joined_blocks(parts: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
-    """The margins and what calibrates them, of several blocks; later ones may have more columns."""
-    if len(parts) == 1:
-        return parts[0]
-    if parts[0][0].ndim == 1:
-        margins = np.concatenate([margins for margins, _ in parts])
-    else:
-        margins = np.full((sum(len(part) for part, _ in parts), max(part.shape[1] for part, _ in parts)), -np.inf)
-        done = 0
-        for part, _ in parts:
-            margins[done : done + len(part), : part.shape[1]] = part
-            done += len(part)
-    return margins, np.concatenate([calibrated for _, calibrated in parts])

@@ -248,12 +248,14 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, names, values = super().to_state()
-        values["parameters"] = pack_parameters(self.classifier)
         controls = {label: decision.control for label, decision in self._decisions.items()}
         values["decisions"] = [
             [pack(label), control.get_state()] for label, control in controls.items() if control is not None
         ]
         return arrays, names, values
+
+    def _packed_parameters(self) -> dict[str, Any]:
+        return pack_parameters(self.classifier)
 
     @classmethod
     def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> MultiLabelClassifier:

@@ -248,9 +248,8 @@ class OrdinalClassifier(WatchedClassifier):
     def _is_wrong(self, found: Found, target: float) -> bool:
         return bool(self._labels.medians(found.margins)[0] != target)
 
-    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
-        arrays, names, values = super().to_state()
-        return arrays, names, {**values, "parameters": pack_parameters(self.classifier)}
+    def _packed_parameters(self) -> dict[str, Any]:
+        return pack_parameters(self.classifier)
 
     @classmethod
     def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
@@ -443,7 +442,6 @@ class OrdinalPairsClassifier(OrdinalClassifier):
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, names, values = Classifier.to_state(self)
-        values["parameters"] = pack_parameters(self.classifier)
         values["labels"] = [[pack(label), n] for label, n in zip(self.classes, self._frequencies, strict=True)]
         values["columns"] = list(self._pairs.values())
         values["patterns"] = [[list(pattern), list(counts)] for pattern, counts in self._patterns.items()]

@@ -123,3 +123,32 @@ class PartlyLearnedError(RuntimeError):
 
     def __str__(self) -> str:
         return f"an example cannot be learned, though {self.n_learned} before it in the call are: {self.args[2]}"
+
+
+def joined_blocks(parts: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    """The margins and what calibrates them, of several blocks; later ones may have more columns."""
+    if len(parts) == 1:
+        return parts[0]
+    if parts[0][0].ndim == 1:
+        margins = np.concatenate([margins for margins, _ in parts])
+    else:
+        margins = np.full((sum(len(part) for part, _ in parts), max(part.shape[1] for part, _ in parts)), -np.inf)
+        done = 0
+        for part, _ in parts:
+            margins[done : done + len(part), : part.shape[1]] = part
+            done += len(part)
+    return margins, np.concatenate([calibrated for _, calibrated in parts])
+
+
+def joined_found(parts: list[Found]) -> Found:
+    """What was found of rows one after the other."""
+    margins, calibrated = joined_blocks([(part.margins, part.calibrated) for part in parts])
+    decided = [part.decided for part in parts if part.decided is not None]
+    if not decided:
+        return Found(margins, calibrated)
+    if decided[0].ndim == 1:
+        return Found(margins, calibrated, np.concatenate(decided))
+    made = np.zeros(margins.shape, bool)
+    for row, one in zip(made, decided, strict=True):
+        row[: one.shape[1]] = one[0]
+    return Found(margins, calibrated, made)
