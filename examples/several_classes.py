@@ -5,7 +5,7 @@ import random
 from river import evaluate, metrics, multiclass
 
 from stream_pegasos import (
-    OrdinalPegasosClassifier,
+    OrdinalClassifier,
     PegasosClassifier,
     TextClassifier,
 )
@@ -44,7 +44,7 @@ for name, model in {
 stars = {star: OPINIONS[max(0, star - 1) : star + 2] for star in range(5)}
 for name, classifier in {
     "as classes": PegasosClassifier(multi_class="crammer_singer", l2=1e-3, t0=1e3),
-    "in order": OrdinalPegasosClassifier(l2=1e-3, t0=1e3),
+    "in order": OrdinalClassifier(PegasosClassifier(l2=1e-3, t0=1e3)),
 }.items():
     model, error = TextClassifier(classifier=classifier), metrics.MAE()
     for text, star in messages(stars, 3_000, seed=2):

@@ -11,13 +11,19 @@ from stream_pegasos import (
     AdaptiveClassifier,
     HashedBagOfWords,
     KernelPegasosClassifier,
-    OrdinalPegasosClassifier,
+    MultiLabelClassifier,
+    OrdinalClassifier,
     PegasosClassifier,
     TextClassifier,
 )
 
-TWO, SEVERAL, ORDERED = "two", "several", "ordered"
-LABELS = {TWO: ("ham", "spam"), SEVERAL: ("red", 7, "blue", ""), ORDERED: (2, 0, 3, 1)}
+TWO, SEVERAL, ORDERED, SETS = "two", "several", "ordered", "sets"
+LABELS = {
+    TWO: ("ham", "spam"),
+    SEVERAL: ("red", 7, "blue", ""),
+    ORDERED: (2, 0, 3, 1),
+    SETS: (("red",), (7, "red"), (), ("blue", "red", "")),
+}
 NAMES = ["a", "b", 3, -1, ("c", 1), 1 << 60, "", "\ud800", 8]
 COLUMNS = list(range(9))
 WORDS = ["cheap", "pills", "see", "you", "at", "lunch", "é", "漢字", "x1", "İstanbul", "ΟΔΟΣ", "a!b"]
@@ -205,9 +211,60 @@ CASES = [
         ),
         SEVERAL,
     ),
-    Case("ordered", lambda: OrdinalPegasosClassifier(l2=1e-2), ORDERED),
+    Case("ordered", lambda: OrdinalClassifier(PegasosClassifier(l2=1e-2)), ORDERED),
     Case(
-        "ordered, batches", lambda: OrdinalPegasosClassifier(l2=1e-2, batch_size=4, fit_intercept=True, t0=2.0), ORDERED
+        "ordered, batches",
+        lambda: OrdinalClassifier(PegasosClassifier(l2=1e-2, batch_size=4, fit_intercept=True, t0=2.0)),
+        ORDERED,
+    ),
+    Case("adaptive, a third class", AdaptiveClassifier, SEVERAL),
+    Case(
+        "adaptive, several classes",
+        lambda: AdaptiveClassifier(loss="hinge", naive_bayes=False, half_life=20.0, class_weight="balanced"),
+        SEVERAL,
+    ),
+    Case(
+        "adaptive, several and careful",
+        lambda: AdaptiveClassifier(threshold={7: 0.3, "red": 0.6}, max_false_positive_rate={"blue": 0.2}),
+        SEVERAL,
+    ),
+    Case(
+        "adaptive, one of several careful",
+        lambda: AdaptiveClassifier(pos_label="blue", max_false_positive_rate=0.2, class_weight={"red": 2.0}),
+        SEVERAL,
+        pos_label="blue",
+    ),
+    Case(
+        "adaptive, several with a detector",
+        lambda: AdaptiveClassifier(drift_detector=drift.binary.DDM(warm_start=5), max_features=6),
+        SEVERAL,
+    ),
+    Case(
+        "pegasos, a third class",
+        lambda: PegasosClassifier(l2=0.01, batch_size=3, average=2, fit_intercept=True, max_features=6),
+        SEVERAL,
+    ),
+    Case("thresholds", OrdinalClassifier, ORDERED),
+    Case(
+        "thresholds, forgetful",
+        lambda: OrdinalClassifier(
+            AdaptiveClassifier(
+                max_features=6,
+                half_life=30.0,
+                class_weight={2: 3.0},
+                naive_bayes=False,
+                drift_detector=drift.binary.DDM(warm_start=5),
+            )
+        ),
+        ORDERED,
+    ),
+    Case("labels", MultiLabelClassifier, SETS),
+    Case(
+        "labels, careful and forgetful",
+        lambda: MultiLabelClassifier(
+            AdaptiveClassifier(threshold={"red": 0.7}, max_false_positive_rate=0.2, max_features=6, half_life=30.0)
+        ),
+        SETS,
     ),
     Case("text", text, of="texts"),
     Case("text, forgetful", lambda: text(AdaptiveClassifier(max_features=30)), of="texts"),
@@ -239,5 +296,7 @@ CASES = [
         SEVERAL,
         of="texts",
     ),
-    Case("text, ordered", lambda: text(OrdinalPegasosClassifier(l2=1e-2, batch_size=2)), ORDERED, of="texts"),
+    Case(
+        "text, ordered", lambda: text(OrdinalClassifier(PegasosClassifier(l2=1e-2, batch_size=2))), ORDERED, of="texts"
+    ),
 ]

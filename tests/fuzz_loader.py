@@ -19,7 +19,7 @@ from stream_pegasos import (
     AdaptiveClassifier,
     HashedBagOfWords,
     KernelPegasosClassifier,
-    OrdinalPegasosClassifier,
+    OrdinalClassifier,
     PegasosClassifier,
     TextClassifier,
 )
@@ -78,7 +78,7 @@ def seed_models():
         PegasosClassifier(counter="violations", batch_size=3, l2=0.1),
         PegasosClassifier(multi_class="crammer_singer", batch_size=7, fit_intercept=True),
         PegasosClassifier(multi_class="ovr", batch_size=7),
-        OrdinalPegasosClassifier(batch_size=7),
+        OrdinalClassifier(PegasosClassifier(batch_size=7)),
         KernelPegasosClassifier(l2=0.1, budget=20),
         TextClassifier(),
         TextClassifier(
@@ -94,7 +94,7 @@ def seed_models():
         learned = model.clone()
         for i in range(25):
             x = random.choice(TEXTS) if isinstance(model, TextClassifier) else {random.choice(names): i / 7}
-            learned.learn_one(x, i % 2 if type(model) is OrdinalPegasosClassifier else "ab"[i % 2])
+            learned.learn_one(x, i % 2 if type(model) is OrdinalClassifier else "ab"[i % 2])
         yield learned
 
 

@@ -10,7 +10,7 @@ from stream_pegasos import (
     AdaptiveClassifier,
     HashedBagOfWords,
     KernelPegasosClassifier,
-    OrdinalPegasosClassifier,
+    OrdinalClassifier,
     PegasosClassifier,
     TextClassifier,
 )
@@ -85,7 +85,7 @@ CLASSIFIERS = [
         average=random.choice([False, True]),
         max_features=random.choice([None, 2, 100]),
     ),
-    lambda random: OrdinalPegasosClassifier(),
+    lambda random: OrdinalClassifier(PegasosClassifier()),
     lambda random: KernelPegasosClassifier(budget=10),
 ]
 

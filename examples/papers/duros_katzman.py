@@ -22,7 +22,7 @@ from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GroupKFold, KFold
 
-from stream_pegasos import OrdinalPegasosClassifier, PegasosClassifier
+from stream_pegasos import OrdinalClassifier, PegasosClassifier
 from stream_pegasos.learners.batch import newton, subgradient_descent
 
 L2 = 1e-4
@@ -44,7 +44,7 @@ def guess_most_frequent(X: csr_array, y: Labels, X_test: csr_array) -> Labels:
 
 
 def learn_by_pegasos(X: csr_array, y: Labels, X_test: csr_array) -> Labels:
-    model = PegasosClassifier(L2) if y.max() == 1 else OrdinalPegasosClassifier(L2)
+    model = PegasosClassifier(L2) if y.max() == 1 else OrdinalClassifier(PegasosClassifier(L2))
     rng = np.random.default_rng(0)
     for _ in range(N_PASSES):
         order = rng.permutation(len(y))

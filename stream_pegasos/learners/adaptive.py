@@ -36,6 +36,7 @@ class WatchedClassifier(Classifier):
     An estimator says which label is predicted of what was found, and takes note of it.
     """
 
+    _learner: AdaptiveLearner | AdaptiveColumnsLearner
     _drift: DriftWatch
     _linear = False
 
@@ -294,7 +295,6 @@ class AdaptiveClassifier(WatchedClassifier):
     """
 
     capabilities = frozenset(["weights", "explain", "several classes"])
-    _learner: AdaptiveLearner | AdaptiveColumnsLearner
 
     def __init__(
         self,

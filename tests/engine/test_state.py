@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from engines import compiled_engine, needs_compiled, pure_engine, same_state
 
-from stream_pegasos.common.state import BUFFERED, COLUMNS, FEATURES
+from stream_pegasos.common.state import BUFFERED, COLUMNS, FEATURES, TAUGHT
+from stream_pegasos.engine.pure.adaptive_columns import OF_LINE
 from stream_pegasos.engine.pure.encoders import check_names
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, FIRST_NAME, INTERCEPT
 
@@ -29,6 +30,19 @@ def pegasos(reduction="two", l2=0.1, batch_size=4, project=True, scaling=0.5, **
 
 def adaptive(*options):
     return lambda engine_in_test: engine_in_test.AdaptiveLearner(*options)
+
+
+ORDER = np.array([3, 1, 4, 0, 2])  # of classes as they come
+SETS = (np.array([0, 0, 1, 3, 5]), np.array([0, 1, 2, 0, 3]))  # of labels that hold together
+
+
+def columns(reduction, *options):
+    def make(engine_in_test):
+        learner = engine_in_test.AdaptiveColumnsLearner(*options, reduction=reduction)
+        learner.order, learner.sets = ORDER, SETS
+        return learner
+
+    return make
 
 
 def kernel(kind, budget=0, merge=False, l2=0.1):
@@ -57,6 +71,13 @@ LEARNERS = {
     "adaptive, hinge": adaptive(0.5, True, math.inf, 0.5, 30.0, 0.0),
     "adaptive, no naive Bayes": adaptive(0.5, False, 5.0, 0.0, 0.0, 0.1),
     "adaptive, extreme": adaptive(1e30, False, 5.0, 1e-30, 1.0, 1e30),
+    **{
+        f"{reduction} columns": columns(reduction, 0.5, False, 5.0, 0.5, 30.0, 0.1)
+        for reduction in ("ovr", "multilabel", "ordinal")
+    },
+    "ovr columns, hinge": columns("ovr", 0.5, True, math.inf, 0.0, 30.0, 0.0),
+    "multilabel columns, extreme": columns("multilabel", 1e30, False, 5.0, 1e-30, 1.0, 1e30),
+    "ordinal columns, extreme": columns("ordinal", 1e30, False, 5.0, 1e-30, 1.0, 1e30),
     **{kind: kernel(kind) for kind in ("linear", "polynomial", "cosine")},
     "rbf, merging": kernel("rbf", 5, True),
     "rbf, small l2": kernel("rbf", 3, l2=1e-30),
@@ -73,7 +94,8 @@ def targets_of(learner):
     """What an example may be to a learner: a sign, or the number of a class."""
     if not learner.several:
         return [-1.0, 1.0]
-    return [float(number) for number in range(3 if learner.signs.size else min(5, learner.n_columns + 1))]
+    most = len(SETS[0]) - 1 if "multilabel" in learner.arguments else min(5, learner.n_columns + 1)
+    return [float(number) for number in range(3 if "pairs" in learner.arguments else most)]
 
 
 def history(which, *engines, n=60, extreme=False):
@@ -172,7 +194,7 @@ def test_what_is_set_is_what_is_got(which, engine_in_test):
         *_, [(other, _)] = history(which, engine_in_test, n=(7 * n) % 20, extreme=n % 2 == 0)
         other.set_state(state)
         assert same_state(other, state)
-        for of in ("n_iterations", "n_columns", "n_held", "slope"):
+        for of in ("n_iterations", "n_columns", "n_held", "calibrated"):
             assert getattr(other, of) == getattr(learner, of)
         assert len(other) == len(learner)
         for x in ({}, {"a": 1.0, 5: -2.0}, {-5: 0.5, "b": 1.0}):
@@ -204,6 +226,8 @@ def in_order(state, learner):
     """A state with its features in the order of their keys, and its buffer in that of the columns."""
     orders = {BUFFERED: np.argsort(state.get("buffer_columns", np.zeros(0)), kind="stable")}
     orders[FEATURES] = np.argsort(state["keys"])
+    if "n_taught" in state:
+        orders[TAUGHT] = np.argsort(np.repeat(state["keys"], state["n_taught"]), kind="stable")
     dimensions = {field.name: field.shape[0] for field in learner.declaration.fields if field.shape}
     return {
         name: value[orders[of]] if (of := dimensions.get(name)) in orders else value for name, value in state.items()
@@ -351,7 +375,7 @@ FAULTS = {
         more_violations,
     ),
     "a feature has two weights": (
-        ("two", "ovr", "crammer_singer, average", "pairs", "adaptive"),
+        ("two", "ovr", "crammer_singer, average", "pairs", "adaptive", "ovr columns", "ordinal columns"),
         lambda state: state.update(keys=changed(state["keys"], state["keys"][0])),
     ),
     "the classes have not taken the same steps": (
@@ -359,8 +383,24 @@ FAULTS = {
         lambda state: state["n_iterations"].__setitem__(1, state["n_iterations"][0] + 1),
     ),
     "the intercept stands among the features": (
-        ("adaptive", "adaptive, hinge"),
+        ("adaptive", "adaptive, hinge", "multilabel columns"),
         lambda state: state.update(keys=changed(state["keys"], INTERCEPT)),
+    ),
+    "columns are of no feature": (
+        ("ovr columns", "multilabel columns", "ordinal columns"),
+        lambda state: state.update(n_taught=np.maximum(state["n_taught"] - 1, 0)),
+    ),
+    "a feature has a column twice": (
+        ("ovr columns", "multilabel columns", "ordinal columns"),
+        lambda state: state.update(taught_columns=np.zeros_like(state["taught_columns"])),
+    ),
+    "the classes have no order": (
+        ("ordinal columns",),
+        lambda state: state.update(order=np.zeros_like(state["order"])),
+    ),
+    "there are not as many thresholds as classes": (
+        ("ordinal columns",),
+        lambda state: state.update({name: state[name][:-1] for name in OF_LINE}),
     ),
     "there are more support vectors than the budget": (("rbf, merging",), None),
     "a support vector has a coefficient of 0": (
@@ -412,18 +452,22 @@ def test_a_state_of_one_column_is_taken_without_it(which):
             old[field.name] = value if value.ndim else field.of_type(value)
         elif field.name != "buffer_columns":
             old[field.name] = state[field.name]
-    if learner.several:
+    if learner.several and "buffer_columns" in state:
         old["buffer_columns"] = state["buffer_columns"]
+    for field in learner.declaration.fields:
+        if field.default is not None:  # as it came later
+            del old[field.name]
     before = {name: np.copy(value) for name, value in old.items()}
-    made = learner.declaration.with_columns(old)
+    made = learner.declaration.of_now(old)
     assert all(np.array_equal(before[name], old[name]) for name in old)
     check(learner, made, names)
-    assert same_state(made, state)
+    defaults = {field.name: field.default for field in learner.declaration.fields if field.default is not None}
+    assert same_state({**made, **defaults}, {**state, **defaults})
     for field in learner.declaration.fields:
-        if COLUMNS in field.shape and not np.ndim(old[field.name]):
+        if COLUMNS in field.shape and field.name in old and not np.ndim(old[field.name]):
             for bad in ("3", None, 1j, math.inf, math.nan, *([1.5, 1 << 63] if field.of_type is int else [])):
                 with pytest.raises((TypeError, ValueError)):
-                    check(learner, learner.declaration.with_columns({**old, field.name: bad}), names)
+                    check(learner, learner.declaration.of_now({**old, field.name: bad}), names)
 
 
 @pytest.mark.parametrize("which", [which for which in LEARNERS if "keys" in with_keys(which)])
@@ -441,7 +485,7 @@ def test_some_features_are_selected(which):
     assert not other.weights_of(state["keys"][~kept]).any()
     assert selected.keys() == state.keys()
     for field in learner.declaration.fields:
-        if field.shape[:1] != (FEATURES,):
+        if field.shape[:1] not in ((FEATURES,), (TAUGHT,)):
             assert selected[field.name] is state[field.name]
 
 

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from stream_pegasos import (
     HashedBagOfWords,
-    OrdinalPegasosClassifier,
+    OrdinalClassifier,
     PegasosClassifier,
     TextClassifier,
     engine,
@@ -97,7 +97,7 @@ def options_of(intercept, **options):
 
 def against_dense(dense_pegasos, l2, options, examples):
     """Compare one by one, and in one call, with the dense transcription; returns how many examples were learned."""
-    model = OrdinalPegasosClassifier(l2=l2, **options)
+    model = OrdinalClassifier(PegasosClassifier(l2=l2, **options))
     scaling = options["intercept_scaling"] if options["fit_intercept"] else 0.0
     arguments = (len(NAMES) + 1, l2, options["batch_size"], options["t0"], options["project"])
     dense = DenseOrdinal(lambda: dense_pegasos(*arguments))
@@ -132,7 +132,7 @@ def against_dense(dense_pegasos, l2, options, examples):
             named = [model.weights[pair].get(name, 0.0) for name in NAMES]
             assert named == pytest.approx(machine.w[:-1].tolist(), rel=1e-9, abs=error)
     if used and not any(flush for *_, flush in examples):
-        many = OrdinalPegasosClassifier(l2=l2, **options)
+        many = OrdinalClassifier(PegasosClassifier(l2=l2, **options))
         assert many.predict_learn_many(*zip(*used, strict=True)).labels.tolist() == predictions
         assert many.weights == model.weights and many.predict_proba_one({}) == model.predict_proba_one({})
     return len(used)
@@ -175,7 +175,7 @@ def test_any_stream_is_learned_as_the_dense_algorithm_does(dense_pegasos, l2, ch
 
 
 def test_each_machine_is_a_binary_classifier_of_its_own():
-    model = OrdinalPegasosClassifier(l2=0.01, batch_size=3)
+    model = OrdinalClassifier(PegasosClassifier(l2=0.01, batch_size=3))
     parts = {(0, 1): PegasosClassifier(l2=0.01, batch_size=3), (1, 2): PegasosClassifier(l2=0.01, batch_size=3)}
     start = [({"c": 1.0}, y) for y in (0, 1, 2)]
     for i, (x, y) in enumerate([*start, *stars(200, n_labels=3)]):
@@ -198,7 +198,7 @@ def stars(n, n_labels=5, seed=0):
 
 
 def test_order_is_made_use_of():
-    model = OrdinalPegasosClassifier(l2=1e-3, t0=1e3)
+    model = OrdinalClassifier(PegasosClassifier(l2=1e-3, t0=1e3))
     errors, plain = [], []
     frequencies = Counter()
     for x, y in stars(1500):
@@ -212,7 +212,7 @@ def test_order_is_made_use_of():
 
 
 def test_a_pattern_never_met_falls_back_to_frequency():
-    model = OrdinalPegasosClassifier(l2=1.0)
+    model = OrdinalClassifier(PegasosClassifier(l2=1.0))
     for y, n in ((0, 2), (1, 5), (2, 1)):
         model.learn_many([{f"word {y}": 1.0}] * n, [y] * n)
     # Each machine says no to every word of its lower label; yes and yes was never met.
@@ -237,7 +237,7 @@ def test_new_labels_in_the_middle_of_a_call(labels, size):
         X = [{j: x.get(j, 0.0) + (v if j == 0 else 0.0) for j in range(6)} for x, v in zip(X, y, strict=True)]
         table = np.array([[x[j] for j in range(6)] for x in X])
         rows = {"list": X, "csr": sparse.csr_matrix(table), "frame": pd.DataFrame(table)}[before]
-        one, many = OrdinalPegasosClassifier(l2=0.01), OrdinalPegasosClassifier(l2=0.01)
+        one, many = OrdinalClassifier(PegasosClassifier(l2=0.01)), OrdinalClassifier(PegasosClassifier(l2=0.01))
         expected, found = [], []
         for x, label in zip(X, y, strict=True):
             expected.append(one.predict_one(x))
@@ -254,7 +254,7 @@ def test_new_labels_in_the_middle_of_a_call(labels, size):
 
 
 def test_a_new_label_between_two_starts_only_the_machines_beside_it_anew():
-    model = OrdinalPegasosClassifier(l2=0.1)
+    model = OrdinalClassifier(PegasosClassifier(l2=0.1))
     model.learn_many(*zip(*[(x, [0, 10, 20, 30][y]) for x, y in stars(100, n_labels=4)], strict=True))
     before = model.weights
     model.learn_one({"level": 1.5, "c": 1.0}, 15)
@@ -267,14 +267,14 @@ def test_a_new_label_between_two_starts_only_the_machines_beside_it_anew():
 
 def test_labels_of_any_integer_kind():
     for labels in ((False, True), (0, 1), (-1, 0, 1), (10**30, -(10**30), 0), (2**63, 2**64, -1)):
-        model = OrdinalPegasosClassifier(l2=0.1)
+        model = OrdinalClassifier(PegasosClassifier(l2=0.1))
         model.learn_many(*zip(*[({i: 1.0}, y) for _ in range(20) for i, y in enumerate(labels)], strict=True))
         assert model.classes == tuple(sorted(labels))
         assert {type(label) for label in model.classes} == {type(labels[0])}
         found = [model.predict_one({i: 1.0}) for i in range(len(labels))]
         assert found == list(labels) == model.predict_many([{i: 1.0} for i in range(len(labels))]).tolist()
         assert {type(label) for label in found} == {type(labels[0])}
-    model = OrdinalPegasosClassifier()
+    model = OrdinalClassifier(PegasosClassifier())
     for y in (np.int8(3), 3.0, np.float32(3), np.uint64(3), 3):
         model.learn_one({"x": 1.0}, y)
     model.learn_many([{"x": 1.0}] * 2, pd.Series([3.0, 4.0]))
@@ -282,7 +282,7 @@ def test_labels_of_any_integer_kind():
 
 
 def trained(options=None, n=60, seed=0):
-    model = OrdinalPegasosClassifier(**(options or {}))
+    model = OrdinalClassifier(PegasosClassifier(**(options or {})))
     for x, y in stars(n, seed=seed):
         model.learn_one(x, (y * 7) % 5)
     return model
@@ -293,7 +293,12 @@ REFUSALS = (TypeError, ValueError, OverflowError)
 
 def test_labels_without_an_order_leave_everything_as_it_was(unchanged):
     good = [{"new": 1.0}, {"newer": 1.0, 5: 2.0}, {2**60: 1.0}]
-    for model in (OrdinalPegasosClassifier(), trained(n=1), trained(), trained({"batch_size": 4, "t0": 3.0})):
+    for model in (
+        OrdinalClassifier(PegasosClassifier()),
+        trained(n=1),
+        trained(),
+        trained({"batch_size": 4, "t0": 3.0}),
+    ):
         with unchanged(model):
             for bad in ("good", "3", "", np.str_("1"), 0.5, np.float64(2.5), math.nan, math.inf, None, b"1", [1], (1,)):
                 with pytest.raises(REFUSALS, match="label"):
@@ -320,11 +325,11 @@ def test_labels_without_an_order_leave_everything_as_it_was(unchanged):
 )
 def test_impossible_parameters_are_refused_by_name(parameters):
     with pytest.raises(ValueError, match=next(iter(parameters))):
-        OrdinalPegasosClassifier(**parameters)
+        OrdinalClassifier(PegasosClassifier(**parameters))
 
 
 def test_before_anything_is_learned():
-    model = OrdinalPegasosClassifier()
+    model = OrdinalClassifier(PegasosClassifier())
     x = {"a": 1.0}
     assert model.predict_one(x) is None
     assert model.predict_proba_one(x) == model.decision_function_one(x) == {}
@@ -349,8 +354,8 @@ def reviews(n, seed=0):
 
 
 def test_in_the_text_model_it_is_the_pipeline_of_the_parts(tmp_path):
-    model = TextClassifier(HashedBagOfWords(), OrdinalPegasosClassifier(l2=0.01, fit_intercept=True))
-    bag, expected = HashedBagOfWords(), OrdinalPegasosClassifier(l2=0.01, fit_intercept=True)
+    model = TextClassifier(HashedBagOfWords(), OrdinalClassifier(PegasosClassifier(l2=0.01, fit_intercept=True)))
+    bag, expected = HashedBagOfWords(), OrdinalClassifier(PegasosClassifier(l2=0.01, fit_intercept=True))
     for text, y in reviews(80):
         x = bag.transform_one(text)
         assert model.decision_function_one(text) == pytest.approx(expected.decision_function_one(x), rel=1e-7, abs=1e-9)
@@ -359,7 +364,7 @@ def test_in_the_text_model_it_is_the_pipeline_of_the_parts(tmp_path):
         expected.learn_one(x, y)
     model.save(tmp_path / "model")
     loaded = load(tmp_path / "model")
-    assert isinstance(loaded.classifier, OrdinalPegasosClassifier)
+    assert isinstance(loaded.classifier, OrdinalClassifier)
     assert loaded.classes == (1, 2, 3, 4, 5)
     X, y = map(list, zip(*reviews(60, seed=1), strict=True))
     y[30:] = [label + 1 for label in y[30:]]  # a new one in the middle
@@ -375,8 +380,8 @@ def test_in_the_text_model_it_is_the_pipeline_of_the_parts(tmp_path):
 
 
 def test_in_a_pipeline_it_learns():
-    scaled = preprocessing.StandardScaler() | OrdinalPegasosClassifier(l2=1e-2, fit_intercept=True)
+    scaled = preprocessing.StandardScaler() | OrdinalClassifier(PegasosClassifier(l2=1e-2, fit_intercept=True))
     assert evaluate.progressive_val_score(datasets.Phishing().take(600), scaled, metrics.Accuracy()).get() > 0.7
-    chosen = compose.Select("level", "c") | OrdinalPegasosClassifier(l2=1e-3, t0=1e3)
+    chosen = compose.Select("level", "c") | OrdinalClassifier(PegasosClassifier(l2=1e-3, t0=1e3))
     assert chosen._multiclass
     assert evaluate.progressive_val_score(stars(800), chosen, metrics.Accuracy()).get() > 0.5

@@ -358,17 +358,23 @@ def test_before_anything_is_learned():
 
 @pytest.mark.parametrize("which", MODELS)
 def test_probabilities_are_a_softmax_of_the_margins_and_agree_with_predictions(which):
+    """But for the largest, which is calibrated alone; the others have equal shares of the rest."""
     model = trained(which)
-    slope = model._learner.slope
-    assert slope > 0.0 and slope != 1.0
+    slope, intercept, slope_of_top = model._learner.calibrated
+    assert slope > 0.0 and slope != 1.0 and slope_of_top != 1.0
     for x, _ in stream(60, seed=9):
         margins, probabilities = model.decision_function_one(x), model.predict_proba_one(x)
         terms = {label: math.exp(slope * (m - max(margins.values()))) for label, m in margins.items()}
-        assert probabilities == pytest.approx({y: term / sum(terms.values()) for y, term in terms.items()})
+        softmax = {y: term / sum(terms.values()) for y, term in terms.items()}
+        top = model.predict_one(x)
+        rest = 1.0 - softmax.pop(top)
+        second = max(softmax.values()) / rest
+        confidence = 1.0 / (1.0 + math.exp(-intercept) * (rest / (1.0 - rest)) ** slope_of_top)
+        confidence = max(confidence, second / (1.0 + second))
+        expected = {y: p / rest * (1.0 - confidence) for y, p in softmax.items()}
+        assert probabilities == pytest.approx({**expected, top: confidence})
         assert sum(probabilities.values()) == pytest.approx(1.0)
-        assert max(probabilities, key=probabilities.get) == model.predict_one(x)
-    tie = model.predict_proba_one({}) if not MODELS[which].get("fit_intercept") else None
-    assert tie is None or set(tie.values()) == {0.25}
+        assert max(probabilities, key=probabilities.get) == top
 
 
 def test_calibration_improves_on_the_plain_softmax():

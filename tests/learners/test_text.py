@@ -13,7 +13,7 @@ from stream_pegasos import (
     AdaptiveClassifier,
     HashedBagOfWords,
     KernelPegasosClassifier,
-    OrdinalPegasosClassifier,
+    OrdinalClassifier,
     PegasosClassifier,
     TextClassifier,
     engine,
@@ -220,9 +220,9 @@ def test_what_an_ngram_adds_is_what_the_margin_loses_without_it():
 
 @pytest.mark.parametrize(
     "classifier",
-    [PegasosClassifier(multi_class="crammer_singer"), OrdinalPegasosClassifier(), KernelPegasosClassifier()],
+    [OrdinalClassifier(PegasosClassifier()), KernelPegasosClassifier()],
 )
-def test_only_linear_models_of_two_classes_explain(classifier):
+def test_only_linear_models_explain(classifier):
     with pytest.raises(TypeError, match=type(classifier).__name__):
         TextClassifier(classifier=classifier).explain_one("text")
 

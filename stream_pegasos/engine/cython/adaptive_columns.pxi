@@ -247,7 +247,7 @@ cdef class AdaptiveColumnsLearner(Learner):
         lines = [[(<double*> &self._lines[i])[j] for i in range(self._n_lines)] for j in range(4)]
         state = {
             "keys": keys, "log_ratios": found[0], "counts": found[1], "n_taught": n_taught, "taught_columns": columns[order],
-            **dict(zip(adaptive_columns.OF_COLUMN, of_taught[:, order])),
+            **dict(zip(adaptive_columns.OF_COLUMN, np.ascontiguousarray(of_taught[:, order]))),
             **{name: np.array(values, np.float64) for name, values in zip(adaptive_columns.OF_LINE, lines)},
             "class_counts": np.array([self._class_counts[i] for i in range(self._n_classes)], np.float64),
             "n_examples": self._n_examples, "evidence": self._evidence, "n_iterations": self.n_iterations,

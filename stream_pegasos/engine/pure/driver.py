@@ -215,10 +215,6 @@ class Learner:
     def flush(self) -> None:
         """Take the steps that wait for more examples; where every example is a step there are none."""
 
-    def forget(self, share: float) -> None:
-        """Keep that share of all evidence so far, where a rule counts any."""
-        raise NotImplementedError
-
     def negate(self) -> None:
         """Exchange the two classes: what has been learned stays, with the opposite sign."""
         raise NotImplementedError
