@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pandas as pd
 import pytest
-from estimators import CASES, seen
+from estimators import CASES, SETS, seen
 
 import stream_pegasos
 from stream_pegasos import engine
@@ -20,6 +20,12 @@ saveable = [case for case in CASES if case.can_be_saved]
 
 
 BAD_LABELS = [None, math.nan, 0.5, b"spam", [1], {}, (1,), np.datetime64("now")]
+
+
+def bad_labels(case):
+    if case.classes == SETS:
+        return [None, math.nan, 0.5, b"spam", "spam", 7, [None], {1.5}, [[1]], ((1,),), {"spam": 1}, {None: True}]
+    return BAD_LABELS
 
 
 def for_each(cases):
@@ -70,7 +76,8 @@ def calls_of(case):
     """Examples and labels of 24 calls, some of one example, some of many. The first label is 1, until 2 makes it the
     negative one; half-way the labels swap.
     """
-    first, second = case.labels if case.pos_label else (1, 2)
+    numbers = ((1,), (2,)) if case.classes == SETS else (1, 2)
+    first, second = (case.labels[0], case.pos_label) if case.pos_label else numbers
     words = [f"word{i}" for i in range(60)]
     generator = random.Random(3)
     calls = []

@@ -17,10 +17,11 @@ from stream_pegasos import (
     TextClassifier,
 )
 
-TWO, SEVERAL, ORDERED, SETS = "two", "several", "ordered", "sets"
+TWO, SEVERAL, GROWING, ORDERED, SETS = "two", "several", "growing", "ordered", "sets"
 LABELS = {
     TWO: ("ham", "spam"),
     SEVERAL: ("red", 7, "blue", ""),
+    GROWING: ("red", 7, "blue", ""),  # of a model of two classes, up to the third
     ORDERED: (2, 0, 3, 1),
     SETS: (("red",), (7, "red"), (), ("blue", "red", "")),
 }
@@ -45,6 +46,7 @@ class Case:
     has_weights: bool = True  # or else support vectors
     can_be_saved: bool = True  # or else it holds a function
     pos_label: str | None = None  # if it is given
+    has_thresholds: bool = False  # between ordered classes, or else pairs of them have machines
 
     @property
     def labels(self):
@@ -63,6 +65,16 @@ class Case:
                 own = [word for j, word in enumerate(WORDS) if j % parts == number]
                 x = self.example([*generator.choices(own, k=3), *generator.choices(WORDS, k=generator.randrange(3))])
             yield x, self.labels[number]
+
+    def predicted(self, model, x):
+        """The label, or a tuple of those that hold together."""
+        label = model.predict_one(x)
+        return tuple(of for of, holds in label.items() if holds) if self.classes == SETS else label
+
+    def probabilities(self, model, x):
+        """That of each label."""
+        found = model.predict_proba_one(x)
+        return {of: p[True] for of, p in found.items()} if self.classes == SETS else found
 
     def columns(self, n, seed=0, names=NAMES):
         """The examples of a stream, and their labels, as two lists."""
@@ -217,11 +229,11 @@ CASES = [
         lambda: OrdinalClassifier(PegasosClassifier(l2=1e-2, batch_size=4, fit_intercept=True, t0=2.0)),
         ORDERED,
     ),
-    Case("adaptive, a third class", AdaptiveClassifier, SEVERAL),
+    Case("adaptive, a third class", AdaptiveClassifier, GROWING),
     Case(
         "adaptive, several classes",
         lambda: AdaptiveClassifier(loss="hinge", naive_bayes=False, half_life=20.0, class_weight="balanced"),
-        SEVERAL,
+        GROWING,
     ),
     Case(
         "adaptive, several and careful",
@@ -231,20 +243,20 @@ CASES = [
     Case(
         "adaptive, one of several careful",
         lambda: AdaptiveClassifier(pos_label="blue", max_false_positive_rate=0.2, class_weight={"red": 2.0}),
-        SEVERAL,
+        GROWING,
         pos_label="blue",
     ),
     Case(
         "adaptive, several with a detector",
         lambda: AdaptiveClassifier(drift_detector=drift.binary.DDM(warm_start=5), max_features=6),
-        SEVERAL,
+        GROWING,
     ),
     Case(
         "pegasos, a third class",
         lambda: PegasosClassifier(l2=0.01, batch_size=3, average=2, fit_intercept=True, max_features=6),
-        SEVERAL,
+        GROWING,
     ),
-    Case("thresholds", OrdinalClassifier, ORDERED),
+    Case("thresholds", OrdinalClassifier, ORDERED, has_thresholds=True),
     Case(
         "thresholds, forgetful",
         lambda: OrdinalClassifier(
@@ -257,12 +269,15 @@ CASES = [
             )
         ),
         ORDERED,
+        has_thresholds=True,
     ),
     Case("labels", MultiLabelClassifier, SETS),
     Case(
         "labels, careful and forgetful",
         lambda: MultiLabelClassifier(
-            AdaptiveClassifier(threshold={"red": 0.7}, max_false_positive_rate=0.2, max_features=6, half_life=30.0)
+            AdaptiveClassifier(
+                threshold={"red": 0.7}, max_false_positive_rate={"red": 0.3}, max_features=6, half_life=30.0
+            )
         ),
         SETS,
     ),
@@ -296,6 +311,9 @@ CASES = [
         SEVERAL,
         of="texts",
     ),
+    Case("text, a third class", text, GROWING, of="texts"),
+    Case("text, thresholds", lambda: text(OrdinalClassifier()), ORDERED, of="texts", has_thresholds=True),
+    Case("text, labels", lambda: text(MultiLabelClassifier()), SETS, of="texts"),
     Case(
         "text, ordered", lambda: text(OrdinalClassifier(PegasosClassifier(l2=1e-2, batch_size=2))), ORDERED, of="texts"
     ),

@@ -26,7 +26,7 @@ from contract import (
     through_a_file,
     told,
 )
-from estimators import CASES, COLUMNS, NAMES, ORDERED, SEVERAL, TWO, seen
+from estimators import CASES, COLUMNS, GROWING, NAMES, ORDERED, SETS, SEVERAL, TWO, seen
 from river import checks, compose, preprocessing
 from scipy import sparse
 from tables import TABLES, as_dicts
@@ -75,7 +75,7 @@ def labels_of(check):
 
 
 @pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.heavy)])
-@for_each(CASES)
+@for_each([case for case in CASES if case.classes != SETS])
 def test_rivers_checks(case, every, monkeypatch):
     """All of them for a case without options, otherwise one in four, other ones for the next case."""
     model, passed_over = case.make(), set()
@@ -134,7 +134,7 @@ def test_many_at_once_give_the_same_bits(case):
     one, many, pieces, prequential = (case.make() for _ in range(4))
     before = []
     for x, label, weight in zip(X, y, w, strict=True):
-        before.append((one.predict_one(x), one.decision_function_one(x), one.predict_proba_one(x)))
+        before.append((case.predicted(one, x), one.decision_function_one(x), case.probabilities(one, x)))
         one.learn_one(x, label, weight)
     many.learn_many(many_of(case, X), y, w)
     for begin in range(0, 90, 7):
@@ -149,13 +149,19 @@ def test_many_at_once_give_the_same_bits(case):
     assert told.labels.tolist()[known:] == [label for label, _, _ in before[known:]]
     expected = [list(probabilities.values()) for _, _, probabilities in before[known:]]
     assert told.probabilities.tolist()[known:] == [close(row) for row in expected]
-    assert told.probabilities.shape == (90, len(case.labels))
+    assert told.probabilities.shape == (90, len(one.classes))
     if case.classes == TWO:
         assert told.scores.tolist() == close([margin for _, margin, _ in before])
-    elif case.classes == SEVERAL:
+    elif case.classes in (SEVERAL, SETS):
         expected = [list(margins.values()) for _, margins, _ in before]
-        assert told.scores.tolist() == [close(row + [-math.inf] * (len(case.labels) - len(row))) for row in expected]
+        assert told.scores.tolist() == [close(row + [-math.inf] * (len(told.classes) - len(row))) for row in expected]
         assert told.labels.tolist()[1:] == [label for label, _, _ in before[1:]]
+    elif case.classes == GROWING:  # where two classes have the margins −m and m
+        expected = [[-m, m] if isinstance(m, float) else list(m.values()) for _, m, _ in before]
+        assert told.scores.tolist() == [close(row + [-math.inf] * (len(told.classes) - len(row))) for row in expected]
+    elif case.has_thresholds:
+        for row, (_, margins, _) in zip(told.scores.tolist(), before, strict=True):
+            assert row == [close(margins.get(label, -math.inf)) for label in told.classes]
     else:
         assert told.labels.tolist() == [label for label, _, _ in before]
         for row, (_, margins, probabilities) in zip(told.scores.tolist(), before, strict=True):
@@ -173,14 +179,14 @@ def test_predictions_say_it_all(case):
     X, _ = case.columns(20, seed=9)
     X = [*X, case.example([]), case.example(["unheard", "of"])]
     for model in after(case, 0, 1, 4, 40):
-        told = model.predictions(many_of(case, X))
-        assert told.labels.tolist() == [model.predict_one(x) for x in X] == list(model.predict_many(many_of(case, X)))
-        if case.classes == TWO:
-            assert told.scores.tolist() == [model.decision_function_one(x) for x in X]
-        else:
-            assert told.scores.tolist() == [list(model.decision_function_one(x).values()) for x in X]
+        told, labels = model.predictions(many_of(case, X)), [case.predicted(model, x) for x in X]
+        assert told.labels.tolist() == labels
+        if case.classes != SETS or case.of != "fields":
+            assert list(model.predict_many(many_of(case, X))) == labels
+        margins = [model.decision_function_one(x) for x in X]
+        assert told.scores.tolist() == [list(m.values()) if isinstance(m, dict) else m for m in margins]
         for x, row in zip(X, told.probabilities.tolist(), strict=True):
-            assert dict(zip(told.classes, row, strict=True)) == close(model.predict_proba_one(x))
+            assert dict(zip(told.classes, row, strict=True)) == close(case.probabilities(model, x))
         assert np.array_equal(model.decision_function_many(many_of(case, X)), told.scores)
         assert np.array_equal(model.predict_proba_many(many_of(case, X)), told.probabilities)
 
@@ -210,12 +216,15 @@ def test_what_a_model_says_of_itself(case):
     names = ["a", 3, 7, 8]
     for model in (case.make(), case.trained(40)):
         capabilities = model.capabilities
-        assert capabilities <= {"texts", "weights", "explain", "several classes"}
+        assert capabilities <= {"texts", "weights", "explain", "several classes", "ordered", "several labels"}
         assert ("texts" in capabilities) == (case.of != "features") == ("features" in model.parts)
-        assert ("several classes" in capabilities) == (case.classes != TWO) == model._multiclass
+        several = case.has_weights and case.option("initializer") is None
+        assert ("several classes" in capabilities) == several == model._multiclass
         assert ("weights" in capabilities) == case.has_weights
-        assert ("explain" in capabilities) == (case.has_weights and case.classes == TWO)
-        assert model.parts["classifier"] is getattr(model, "classifier", model)
+        assert ("ordered" in capabilities) == (case.classes == ORDERED)
+        assert ("several labels" in capabilities) == (case.classes == SETS)
+        assert ("explain" in capabilities) == (case.has_weights and (case.classes != ORDERED or case.has_thresholds))
+        assert model.parts["classifier"] is (model if case.of == "features" else model.classifier)
         assert model.parts.get("features") is getattr(model, "features", None)
         if not case.has_weights:
             assert model.n_features == len(getattr(model, "classifier", model).support_vectors)
@@ -224,7 +233,8 @@ def test_what_a_model_says_of_itself(case):
             with pytest.raises(AttributeError, match="has no intercept"):
                 _ = model.intercept
             continue
-        weights = model.weights if case.classes != TWO else {None: model.weights}
+        is_flat = case.classes == TWO or case.has_thresholds or (case.classes == GROWING and not model.n_iterations)
+        weights = {None: model.weights} if is_flat else model.weights
         columns = np.array([name for name in names if isinstance(name, int)] + [1 << 40])
         found = model.weights_of(columns)
         assert found.shape == (len(columns), len(weights))
@@ -232,10 +242,10 @@ def test_what_a_model_says_of_itself(case):
             assert row == [weights[of].get(column, 0.0) for column in columns.tolist()]
         known = {name for of_column in weights.values() for name in of_column}
         assert model.n_features >= len(known)
-        assert case.classes != TWO or model.n_features == len(known)
+        assert not is_flat or model.n_features == len(known)
 
 
-@for_each(CASES)
+@for_each([case for case in CASES if case.classes != SETS])
 def test_labels_are_checked_as_they_are_learned(case, unchanged):
     known = case.labels
     for model in after(case, 0, 1, 40):
@@ -246,7 +256,7 @@ def test_labels_are_checked_as_they_are_learned(case, unchanged):
             for bad in BAD_LABELS:
                 with pytest.raises((TypeError, ValueError), match="label"):
                     model.check_labels([known[0], bad])
-            if case.classes == TWO:
+            if case.classes == TWO and "several classes" not in model.capabilities:
                 with pytest.raises(ValueError, match="third"):
                     model.check_labels([*known, "third"])
             elif case.classes == ORDERED:
@@ -256,7 +266,7 @@ def test_labels_are_checked_as_they_are_learned(case, unchanged):
                 model.check_labels([*known, "third"])
 
 
-@for_each(of_features)
+@for_each([case for case in of_features if case.classes != SETS])
 def test_any_table_is_learned_as_its_rows(case, unchanged):
     dicts, y = case.columns(40, names=COLUMNS)
     X = np.array([[x.get(j, 0.0) for j in COLUMNS] for x in dicts])
@@ -274,13 +284,13 @@ def test_any_table_is_learned_as_its_rows(case, unchanged):
             assert told.scores.tolist() == close(before), kind
         assert_close(many, one)
         answers = many.predict_many(given_as(X))
-        assert list(answers) == [many.predict_one(x) for x in as_dicts(X)], kind
+        assert list(answers) == [case.predicted(many, x) for x in as_dicts(X)], kind
         probabilities = many.predict_proba_many(given_as(X))
-        expected = [list(many.predict_proba_one(x).values()) for x in as_dicts(X)]
+        expected = [list(case.probabilities(many, x).values()) for x in as_dicts(X)]
         assert np.asarray(probabilities).tolist() == [close(row) for row in expected], kind
         if "frame" in kind:
             assert list(answers.index) == list(probabilities.index) == list(given.index)
-            assert list(probabilities.columns) == list(many.predict_proba_one({}))
+            assert list(probabilities.columns) == list(case.probabilities(many, {}))
         margins = [many.decision_function_one(x) for x in as_dicts(X)]
         rows = [list(margin.values()) if isinstance(margin, dict) else margin for margin in margins]
         assert many.decision_function_many(given_as(X)).tolist() == [close(row) for row in rows], kind
@@ -294,10 +304,10 @@ def test_any_sequence_of_texts_is_learned_as_its_texts(case):
     given = frame if case.of == "fields" else frame["text"]
     for kind in (lambda: given, lambda: iter(X), lambda: tuple(X), lambda: np.array(X, dtype=object)):
         many = case.make()
-        many.learn_many(kind(), np.array(y, dtype=object))
+        many.learn_many(kind(), pd.Series(y, dtype=object).to_numpy())
         assert bits(case, many) == bits(case, one)
-        assert list(many.predict_many(kind())) == [many.predict_one(x) for x in X]
-        expected = [list(many.predict_proba_one(x).values()) for x in X]
+        assert list(many.predict_many(kind())) == [case.predicted(many, x) for x in X]
+        expected = [list(case.probabilities(many, x).values()) for x in X]
         assert np.asarray(many.predict_proba_many(kind())).tolist() == [close(row) for row in expected]
     if case.of == "fields":
         assert list(one.predict_many(frame).index) == list(one.predict_proba_many(frame).index) == list(frame.index)
@@ -306,7 +316,7 @@ def test_any_sequence_of_texts_is_learned_as_its_texts(case):
 @for_each(CASES)
 def test_nothing_at_once_is_nothing(case, unchanged):
     for model in after(case, 0, 20):
-        n = len(model.predict_proba_one(case.example([])))
+        n = len(case.probabilities(model, case.example([])))
         with unchanged(model):
             empty = [[], (), {}.keys()]
             empty += [sparse.csr_matrix((0, 5)), pd.DataFrame({"a": []})] if case.of == "features" else []
@@ -318,25 +328,25 @@ def test_nothing_at_once_is_nothing(case, unchanged):
             assert len(model.decision_function_many([])) == 0
 
 
-@for_each(of_features)
+@for_each([case for case in of_features if case.classes != SETS])
 def test_frames_without_columns(case):
     for model in after(case, 0, 20):
         frame = pd.DataFrame(index=[5, 6])
         assert list(model.predict_many(frame).index) == list(model.predict_proba_many(frame).index) == [5, 6]
-        assert model.predict_many(frame).tolist() == [model.predict_one({})] * 2
+        assert model.predict_many(frame).tolist() == [case.predicted(model, {})] * 2
 
 
 @for_each(CASES)
 def test_before_anything_is_learned(case):
     model, x = case.make(), case.example(["a"])
-    one = model.predict_one(x)
+    one = case.predicted(model, x)
     assert one is (False if case.classes == TWO and None not in model.classes else one)
-    assert one in (None, False)
+    assert one in (None, False, ())
     assert model.predict_many(many_of(case, [x, x])).tolist() == [one, one]
-    probabilities = model.predict_proba_one(x)
+    probabilities = case.probabilities(model, x)
     assert set(probabilities.values()) <= {0.5}
     assert model.predict_proba_many(many_of(case, [x, x])).shape == (2, len(probabilities))
-    assert model.decision_function_one(x) == (0.0 if case.classes == TWO else {})
+    assert model.decision_function_one(x) in ([0.0] if case.classes == TWO else [0.0, {}])
     assert model.n_iterations == 0 and not flat(seen(model)[-1])
     assert [label for label in model.classes if label is not None] == [case.pos_label] * bool(case.pos_label)
 
@@ -400,17 +410,19 @@ def test_a_class_weight_is_a_weight_of_its_examples(case):
 def test_probabilities_and_predictions_agree(case):
     model = case.trained(60)
     decides = case.option("threshold") in (None, 0.5) and case.option("max_false_positive_rate") is None
+    decides = decides and case.classes != SETS and not case.has_thresholds
     for x, _ in case.stream(40, seed=3):
-        probabilities, margins, label = model.predict_proba_one(x), model.decision_function_one(x), model.predict_one(x)
+        probabilities, label = case.probabilities(model, x), case.predicted(model, x)
+        margins = model.decision_function_one(x)
         assert list(probabilities) == list(model.classes)
         assert all(0.0 <= p <= 1.0 for p in probabilities.values())
-        assert sum(probabilities.values()) == pytest.approx(1.0, rel=1e-12)
+        assert case.classes == SETS or sum(probabilities.values()) == pytest.approx(1.0, rel=1e-12)
         if decides:
             assert probabilities[label] == max(probabilities.values())
             if case.classes == TWO:
                 assert label == model.classes[margins > 0.0]
                 assert (probabilities[model.classes[1]] > 0.5) == (margins > 0.0)
-        if case.classes == SEVERAL:
+        if decides and case.classes in (SEVERAL, GROWING):
             assert margins[label] == max(margins.values())
 
 
@@ -423,9 +435,9 @@ def test_values_of_any_size_leave_everything_finite(case, size, tmp_path):
     labels = case.labels
     for i in range(30):
         x = {"x": size, "y": -size, i % 5: size, "z": -1.0}
-        probabilities = model.predict_proba_one(x)
+        probabilities = case.probabilities(model, x)
         assert all(0.0 <= p <= 1.0 for p in probabilities.values())
-        assert not probabilities or sum(probabilities.values()) == pytest.approx(1.0)
+        assert not probabilities or case.classes == SETS or sum(probabilities.values()) == pytest.approx(1.0)
         margins = model.decision_function_one(x)
         assert np.isfinite(list(margins.values()) if isinstance(margins, dict) else margins).all()
         model.learn_one(x, labels[i % len(labels)], w=1e30 if i % 3 else 1e-300)
@@ -462,7 +474,7 @@ def test_in_the_text_model_it_is_the_pipeline_of_the_parts(case, features, tmp_p
     for i, (text, y) in enumerate(texts.stream(60)):
         x = bag.transform_one("".join(list(text)))  # another string, which nothing has kept
         assert flat(model.decision_function_one(text)) == pytest.approx(flat(expected.decision_function_one(x)), **near)
-        assert flat(model.predict_proba_one(text)) == pytest.approx(flat(expected.predict_proba_one(x)), **near)
+        assert flat(case.probabilities(model, text)) == pytest.approx(flat(case.probabilities(expected, x)), **near)
         model.learn_one(text, y, float(i % 3))
         expected.learn_one(x, y, float(i % 3))
         assert model.features.transform_one(text) == x

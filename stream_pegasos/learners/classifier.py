@@ -27,6 +27,7 @@ from stream_pegasos.features.frames import (
     without_duplicates,
 )
 from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights, plain_weight
+from stream_pegasos.learners.explanations import Columns, explain, first_against_second
 from stream_pegasos.learners.forgetting import forget_idle_names, forget_least
 from stream_pegasos.learners.labels import (
     Classes,
@@ -38,7 +39,14 @@ from stream_pegasos.learners.labels import (
     targets_many,
 )
 from stream_pegasos.learners.persistence import Arrays, Saveable, Snapshot, pack_parameters, unpack_parameters
-from stream_pegasos.learners.predictions import Found, PartlyLearnedError, Predictions, joined, joined_blocks
+from stream_pegasos.learners.predictions import (
+    Found,
+    PartlyLearnedError,
+    Predictions,
+    joined,
+    joined_blocks,
+    joined_found,
+)
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["Classifier"]
@@ -284,7 +292,14 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         TypeError, ValueError
             As `learn_one` does if one could not.
         """
-        self._core._labels.with_labels(y)
+        core, given = self._core, label_list(y)
+        try:
+            core._labels.with_labels(given)
+        except ThirdLabelError:
+            if "several classes" not in core.capabilities:
+                raise
+            for label in given:
+                check_label(label)
 
     # What is known of the model.
 
@@ -327,8 +342,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         """What the intercept adds to the margin; with several columns to that of each."""
         core = self._core_with("intercept")
         with self.lock:
-            values, columns = core._learner.intercept.tolist(), core._columns()
-        return values[0] if columns is None else {of: values[column] + 0.0 for of, column in columns.items()}  # no −0
+            return core._intercepts()
 
     def weights_of(self, keys: NDArray[np.int64]) -> Floats:
         """What features weigh that are ints, as hashed ones are: a row each, with a column for each class or, with two
@@ -345,35 +359,21 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         predicted class is above the next best.
         """
         core = self._core
-        learner = core._learner
-        if not learner.several:
-            if label is not None and label not in core.classes:
-                raise ValueError(f"{label!r} is none of the classes {core.classes}")
-            sign = -1.0 if label is not None and label == core.classes[0] else 1.0
-            found = learner.contributions(encoder, x)
-            return {key: sign * value for key, value in found.items()}, sign * float(learner.intercept[0])
-        columns = core._explained(encoder, x, label)
-        total: dict[int, float] = {}
-        intercept = 0.0
-        for column, sign in columns:
-            intercept += sign * float(learner.intercept[column])
-            for key, value in learner.contributions(encoder, x, column).items():
-                total[key] = total.get(key, 0.0) + sign * value
-        return total, intercept
+        with self.lock:
+            return explain(core._learner, encoder, x, core._explained(encoder, x, label))
 
-    def _explained(self, encoder: Encoder, x: Any, label: Any) -> list[tuple[int, float]]:
-        """The columns whose margins are explained, each with its sign."""
-        columns = self._columns() or {}
+    def _explained(self, encoder: Encoder, x: Any, label: Any) -> Columns:
+        """The columns whose margins are explained."""
+        if label is not None and label not in self.classes:
+            raise ValueError(f"{label!r} is none of the classes {self.classes}")
+        columns = self._columns()
+        if columns is None:
+            return [(0, -1.0 if label is not None and label == self.classes[0] else 1.0)]
         if label is not None:
-            if label not in columns:
-                raise ValueError(f"{label!r} is none of the classes {tuple(columns)}")
             return [(columns[label], 1.0)]
         margins = self.margin_of(encoder, x)
-        first = columns.get(self.label_of(margins), -1)
-        if first < 0:
-            return []
-        others = np.where(np.arange(len(margins)) == first, -np.inf, margins)
-        return [(first, 1.0)] if len(margins) < 2 else [(first, 1.0), (int(others.argmax()), -1.0)]
+        predicted = self.label_of(margins)
+        return [] if predicted is None else first_against_second(margins, columns[predicted])
 
     @property
     def parts(self) -> dict[str, base.Base]:
@@ -393,6 +393,14 @@ class Classifier(Saveable, base.MiniBatchClassifier):
     def _columns(self) -> dict[Any, int] | None:
         """The column of each class, or of what else has one; `None` where there is one for two classes."""
         return {label: column for column, label in enumerate(self.classes)} if self._learner.several else None
+
+    def _intercepts(self) -> Any:
+        values, columns = self._learner.intercept.tolist(), self._columns()
+        return values[0] if columns is None else {of: values[column] + 0.0 for of, column in columns.items()}  # no −0
+
+    def _n_columns(self) -> int:
+        columns = self._columns()
+        return 1 if columns is None else len(columns)
 
     @property
     def _multiclass(self) -> bool:
@@ -479,15 +487,15 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             plain_weight(weight)
         n = [check_label(label) for label in y].index(third)
         self.meet_rows(encoder, rows)  # whatever is wrong has to show before the first is learned
-        before = self.predictions_of(self.learn_rows(encoder, some_rows(rows, 0, n), y[:n], each[:n]))
+        first = self.learn_rows(encoder, some_rows(rows, 0, n), y[:n], each[:n])
+        # The one with the third label, too, was predicted with two.
+        before = self.predictions_of(joined_found([first, self.meet_rows(encoder, some_rows(rows, n, n + 1))]))
         self._become_several()
         try:
             found = self.learn_rows(encoder, some_rows(rows, n, len(y)), y[n:], each[n:])
         except PartlyLearnedError as error:
-            raise PartlyLearnedError(
-                n + error.n_learned, error.found._replace(before=before), error.args[2]
-            ) from error.__cause__
-        return found._replace(before=before)
+            raise PartlyLearnedError(n + error.n_learned, error.found.after(before), error.args[2]) from error.__cause__
+        return found.after(before)
 
     def _become_several(self) -> None:
         """Go on from what is known of two classes to any number."""
@@ -584,13 +592,14 @@ class Classifier(Saveable, base.MiniBatchClassifier):
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         """Take over what a file says; raise a ValueError, TypeError or LookupError if it cannot have been written."""
         if isinstance(self._labels, TwoClasses) and isinstance(values["labels"], list):
+            if len(values["labels"]) < 3 or "several classes" not in self.capabilities:
+                raise ValueError("the labels are not as they were written")
             self._become_several()
         self._labels.set_state(values["labels"])
         if not self._class_weights.is_fixed:
             self._class_weights.set_state(values["label_counts"], self.classes)
-        columns = self._columns()
         state = self._learner.declaration.of_now(state)
-        self._learner.declaration.check(state, columns=1 if columns is None else len(columns))
+        self._learner.declaration.check(state, columns=self._n_columns())
         check_names(names, state)
         if self.max_features is not None and (state["keys"] != INTERCEPT).sum() > self.max_features:
             raise ValueError(f"there are more features than max_features={self.max_features}")

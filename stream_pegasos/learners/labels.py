@@ -260,7 +260,9 @@ class Classes:
         return self.known[margins.argmax()] if len(margins) else None
 
     def labels_many(self, margins: Floats) -> NDArray[Any]:
-        """The labels that are predicted; `None` where every class was yet to come."""
+        """The labels that are predicted, for margins or for their numbers; `None` where every class was yet to come."""
+        if margins.ndim == 1:
+            return self.of_numbers(margins.astype(np.intp))
         is_known = np.isfinite(margins).any(axis=1)
         return self.of_numbers(np.where(is_known, margins.argmax(axis=1) if margins.shape[1] else -1, -1))
 

@@ -17,6 +17,7 @@ from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_ro
 from stream_pegasos.learners.adaptive import AdaptiveClassifier, WatchedClassifier
 from stream_pegasos.learners.decisions import Decision
 from stream_pegasos.learners.drift import DriftWatch
+from stream_pegasos.learners.explanations import Columns
 from stream_pegasos.learners.labels import Classes, Label, TwoClasses, check_label
 from stream_pegasos.learners.persistence import Arrays, pack, pack_parameters, unpack, unpack_parameters
 from stream_pegasos.learners.predictions import Found
@@ -233,7 +234,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
                 sign = 1.0 if column in holding else -1.0
                 self._decision(labels.classes[column]).learn(margin, bool(found.decided[0, column]), sign)  # type: ignore[arg-type,index]
 
-    def _explained(self, encoder: Encoder, x: Any, label: Any) -> list[tuple[int, float]]:
+    def _explained(self, encoder: Encoder, x: Any, label: Any) -> Columns:
         if label is not None:
             return super()._explained(encoder, x, label)
         margins = self.margin_of(encoder, x)
@@ -284,7 +285,7 @@ def sets_of(y: Any) -> Iterable[Any]:
     if is_frame(y):
         return y.to_dict("records")  # type: ignore[no-any-return]
     if isinstance(y, (str, bytes, Mapping, set, frozenset)) or not isinstance(y, Iterable):
-        raise TypeError(f"y must be a sequence of the labels of each example, not a single {type(y).__name__}")
+        raise TypeError(f"y must be a sequence of labels, not a single {type(y).__name__}; a set or list an example")
     return y
 
 

@@ -204,14 +204,15 @@ class OrdinalClassifier(WatchedClassifier):
     def classes(self) -> tuple[int, ...]:
         return self._core._labels.classes  # type: ignore[return-value]
 
-    @property
-    def intercept(self) -> dict[tuple[int, int], float]:
-        """What the intercept adds to the margin, by pair of neighbouring labels."""
-        with self.lock:
-            return dict(zip(pairwise(self.classes), self._learner.intercept.tolist(), strict=True))
+    def _intercepts(self) -> Any:
+        """By pair of neighbouring labels."""
+        return dict(zip(pairwise(self.classes), self._learner.intercept.tolist(), strict=True))
 
     def _columns(self) -> dict[Any, int] | None:
         return None
+
+    def _n_columns(self) -> int:
+        return len(self.classes)
 
     def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> tuple[dict[int, float], float]:
         if label is not None:
@@ -284,11 +285,10 @@ class OrdinalPairsClassifier(OrdinalClassifier):
     _labels: Classes  # type: ignore[assignment]
     max_features = None
 
-    def __init__(self, classifier: PegasosClassifier) -> None:
-        self.classifier = classifier
-        unused = [name for name in parameters_of(classifier) if name not in USED]
-        check_unused(classifier, unused)
-        step = step_arguments(*(getattr(classifier, name) for name in USED))
+    def __init__(self, classifier: PegasosClassifier | None = None) -> None:
+        self.classifier = PegasosClassifier() if classifier is None else classifier
+        check_unused(self.classifier, [name for name in parameters_of(self.classifier) if name not in USED])
+        step = step_arguments(*(getattr(self.classifier, name) for name in USED))
         self._drift = DriftWatch(None)
         learner = in_use(PegasosLearner)(*step, reduction="pairs")
         self._set_up(learner, Classes(), watched=True, by_margin=False)  # by the counts of patterns, which decide
@@ -300,9 +300,8 @@ class OrdinalPairsClassifier(OrdinalClassifier):
     def classes(self) -> tuple[int, ...]:
         return self._labels.known  # type: ignore[return-value]
 
-    @property
-    def intercept(self) -> Any:
-        return Classifier.intercept.fget(self)  # type: ignore[attr-defined]
+    def _intercepts(self) -> Any:
+        return Classifier._intercepts(self)
 
     def score_of(self, margin: Any) -> Any:
         return Classifier.score_of(self, margin)
@@ -318,6 +317,9 @@ class OrdinalPairsClassifier(OrdinalClassifier):
 
     def _columns(self) -> dict[Any, int]:
         return self._pairs
+
+    def _n_columns(self) -> int:
+        return len(self._pairs)
 
     def learn_row(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
         check_number("w", w, 0.0, LARGEST_WEIGHT)

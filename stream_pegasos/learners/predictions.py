@@ -101,6 +101,10 @@ class Found(NamedTuple):
     decided: NDArray[Any] | None = None
     before: Predictions | None = None
 
+    def after(self, before: Predictions) -> Found:
+        """The same, but for the first row, which is the last of those before."""
+        return Found(self.margins[1:], self.calibrated[1:], None if self.decided is None else self.decided[1:], before)
+
 
 class PartlyLearnedError(RuntimeError):
     """Learning many examples failed in the middle, where a drift detector raised: those before are learned.

@@ -399,7 +399,7 @@ def test_weights_of_several_columns_make_their_margins(engine_in_test, reduction
 @pytest.mark.parametrize("batch_size", [1, 3])
 @pytest.mark.parametrize("reduction", ["ovr", "crammer_singer", "pairs"])
 def test_many_at_once_are_one_by_one_with_several_columns(engine_in_test, reduction, batch_size):
-    """The margins before each, −inf for columns that are yet to come; and what calibrates them, where columns are classes."""
+    """The margins before each, −inf for columns that are yet to come; and what calibrates those of classes."""
     one, many = (engine_in_test.PegasosLearner(0.1, batch_size, 0.0, True, 1.0, reduction=reduction) for _ in range(2))
     for learner in (one, many) if reduction == "pairs" else ():
         learner.signs = np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])
