@@ -41,6 +41,8 @@ PAGE_FILES = {
     "/charts.css": "charts.css",
     "/tables.css": "tables.css",
     "/page.js": "page.js",
+    "/charts.js": "charts.js",
+    "/trial.js": "trial.js",
 }
 OPEN_PATHS = {*PAGE_FILES, "/healthz"}  # where no token is asked for: they tell nothing of any message
 MEDIA_TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript"}

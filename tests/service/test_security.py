@@ -54,7 +54,7 @@ def test_a_wrong_token(given):
             response = client.request(method, path, json=GOOD, headers=headers)
             refused(response, 401, "token")
             assert response.headers["www-authenticate"] == "Bearer"
-        for path in ("/", "/page.css", "/charts.css", "/tables.css", "/page.js", "/healthz"):
+        for path in ("/", "/page.css", "/charts.css", "/tables.css", "/page.js", "/charts.js", "/trial.js", "/healthz"):
             assert client.get(path, headers=headers).status_code == 200
         right = {"authorization": "Bearer secret"}
         for scheme in ("Bearer", "bearer"):  # in any case, as HTTP has it
