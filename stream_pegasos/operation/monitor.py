@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from time import monotonic, perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from stream_pegasos.common.checks import check_integer
+from stream_pegasos.evaluation.label_scores import labels_that_hold
 from stream_pegasos.evaluation.prequential import Labelled, PredictedBlock, Prediction
 from stream_pegasos.evaluation.scores import new_score, score_of_state
+from stream_pegasos.operation.answers import LABELS, ORDERED, SEVERAL, TWO, label_named, most_probable, shown
 
 __all__ = ["Monitor"]
 
@@ -26,20 +28,36 @@ LONGEST_NAME = 100
 SECONDS_OF_RATE = 10
 # The share of the time that finding names for hashed features may take.
 SHARE_FOR_NAMES = 0.02
+MOST_CLASSES = 20
+MOST_CONFUSED = 12
+MOST_LABELS = 10  # shown of a message
+MOST_WEIGHTS = 1 << 21  # asked for at a time
+
+# The two figures that are followed over time, by the kind of score.
+OVER_TIME = {
+    TWO: ("accuracy", "roc_auc"),
+    SEVERAL: ("accuracy", "macro_f1"),
+    ORDERED: ("accuracy", "mean_absolute_error"),
+    LABELS: ("micro_f1", "macro_f1"),
+}
 
 
 class CurvePoint(NamedTuple):
-    """The scores after the first `n` messages."""
+    """The two figures that are followed, after the first `n` messages and over the newest of these; `nan` for what is
+    not known.
+    """
 
     n: int
-    accuracy: float
-    roc_auc: float
-    window_accuracy: float
-    window_roc_auc: float
+    first: float
+    second: float
+    window_first: float
+    window_second: float
 
 
 class Monitor:
-    """Follows a text model as it predicts and learns, in constant memory.
+    """Follows a text model as it predicts and learns, in constant memory but for counts of each class.
+
+    A third class in the middle of a stream changes what is to be seen, from two classes to several.
 
     Parameters
     ----------
@@ -96,7 +114,7 @@ class Monitor:
         outcomes: Any = block.outcomes(self.model)
         while outcomes.n:
             first, outcomes = outcomes.split(self._step - self.score.n % self._step)
-            self.score = self.score.after(first)
+            self._take(self.score.after(first))
             if self.score.n % self._step == 0:
                 self._curve.append(self._curve_point())
                 if len(self._curve) == MOST_POINTS:
@@ -105,42 +123,57 @@ class Monitor:
         if self.model.n_drifts > self._n_drifts:
             self._n_drifts = self.model.n_drifts
             self._drifts = [*self._drifts, self.score.n][-MOST_DRIFTS:]
-        newest = list(zip(examples, block.each(), strict=True))[-NEWEST:]
-        n = self.score.n - len(newest)
-        for i, (example, prediction) in enumerate(newest, 1):
-            self._show(n + i, example[0], example[1], prediction)
+        self._show([(example[0], example[1]) for example in examples[-NEWEST:]], block, self.score.n)
         self._count(len(examples))
         self._find_names(examples[-1][0])
 
-    def predicted(self, texts: list[str], predictions: list[Prediction]) -> None:
+    def predicted(self, texts: list[str], block: PredictedBlock) -> None:
         """Take in messages that were only predicted."""
         self.n_predictions += len(texts)
-        for text, prediction in zip(texts[-NEWEST:], predictions[-NEWEST:], strict=True):
-            self._show(None, text, None, prediction)
+        self._show([(text, None) for text in texts[-NEWEST:]], block, None)
         self._count(len(texts))
 
+    @property
+    def kind(self) -> str:
+        """The kind of score: "two classes", "several classes", "ordered" or "several labels"."""
+        return str(self.score.kind)
+
+    def describe(self) -> dict[str, Any]:
+        """What the model is, without its labels."""
+        model = self.model
+        return {
+            "kind": type(model).__name__,
+            "classifier": type(model.parts["classifier"]).__name__,
+            "n_iterations": model.n_iterations,
+            "n_features": model.n_features,
+            "max_features": model.max_features,
+        }
+
     def view(self) -> dict[str, Any]:
-        """All that there is to see, as values for JSON; `None` for what is not known yet."""
-        score, model = self.score, self.model
+        """All that there is to see, as values for JSON; `None` for what is not known yet. Of more than two classes it
+        has the commonest ones; `classes` and `words` tell of each of them.
+        """
+        score = self.score
         points = self._curve if self._curve and self._curve[-1].n == score.n else [*self._curve, self._curve_point()]
         return {
-            "model": {
-                "kind": type(model).__name__,
-                "classifier": type(model.parts["classifier"]).__name__,
-                "n_iterations": model.n_iterations,
-                "n_features": model.n_features,
-                "max_features": model.max_features,
-                "classes": list(model.classes),
-            },
             "n": score.n,
             "n_predictions": self.n_predictions,
             "n_failed": self.n_failed,
             "docs_per_second": self._docs_per_second(),
             "uptime_seconds": monotonic() - self._started,
-            "accuracy": _known(score.accuracy),
-            "roc_auc": _known(score.roc_auc),
-            "log_loss": _known(score.log_loss),
-            "expected_calibration_error": _known(score.expected_calibration_error),
+            "reliability": [[int(n), _known(p), _known(share)] for n, p, share in score.reliability.tolist()],
+            "curve": [[_known(value) for value in point] for point in points if point.n],
+            "drifts": self._drifts,
+            "newest": list(self._newest)[::-1],
+            **(self._of_two() if self.kind == TWO else self._of_several()),
+        }
+
+    def _of_two(self) -> dict[str, Any]:
+        score = self.score
+        names = ("accuracy", "roc_auc", "log_loss", "expected_calibration_error")
+        return {
+            "model": {**self.describe(), "classes": [shown(label) for label in self.model.classes]},
+            **{name: _known(getattr(score, name)) for name in names},
             "window": {
                 "size": score.window,
                 "n": min(score.n, score.window),
@@ -148,12 +181,53 @@ class Monitor:
                 "roc_auc": _known(score.window_roc_auc),
             },
             "confusion_matrix": score.confusion_matrix.tolist(),
-            "reliability": [[int(n), _known(p), _known(share)] for n, p, share in score.reliability.tolist()],
-            "curve": [[_known(value) for value in point] for point in points if point.n],
-            "drifts": self._drifts,
-            "newest": list(self._newest)[::-1],
-            "words": self._words(),
+            "words": self.words(),
         }
+
+    def _of_several(self) -> dict[str, Any]:
+        score, n = self.score, self.score.n
+        figures = {name: _known(value) for name, value in score.figures().items()}
+        figures["expected_calibration_error"] = figures.pop("calibration_error")
+        window = {name: figures.pop(name) for name in [*figures] if name.startswith("window_")}
+        rows, others = score.of_classes(), score.others(MOST_CLASSES)
+        counts = {row.label: row.count for row in rows}
+        shown_rows = sorted(rows[:MOST_CLASSES]) if self.kind == ORDERED else rows[:MOST_CLASSES]
+        several = {
+            "kind": self.kind,
+            "model": {**self.describe(), "n_classes": len(self.model.classes)},
+            **figures,
+            "window": {
+                "size": score.window,
+                "n": min(n, score.window),
+                **{name.removeprefix("window_"): value for name, value in window.items()},
+            },
+            "classes": [_class_row(row, n) for row in shown_rows],
+            "others": None if others is None else {"n_classes": others.n_classes, **_rates(others, n)},
+            "confused": [
+                {
+                    "truth": shown(row.truth),
+                    "predicted": shown(row.predicted),
+                    "n": row.count,
+                    "share": row.count / counts[row.truth] if counts[row.truth] else None,
+                }
+                for row in score.confused(MOST_CONFUSED)
+            ],
+        }
+        return {**several, "words": self.words()} if self.kind == ORDERED else several
+
+    def classes(self, search: str = "", limit: int = MOST_CLASSES) -> dict[str, Any]:
+        """How well classes are predicted, the commonest first: those that have a text in their label, whatever the case
+        of its letters; how many these are, and the first of them.
+        """
+        score, part = self.score, search.casefold()
+        rows = [_class_row(row, score.n) for row in score.of_classes() if part in str(row.label).casefold()]
+        met = set(score.tally().labels)
+        rows += [
+            {"label": shown(label), "n": 0, "share": 0.0, "precision": None, "recall": None, "f1": None}
+            for label in self.model.classes  # learned before anything was counted here
+            if label is not None and label not in met and part in str(label).casefold()
+        ]
+        return {"n": len(rows), "classes": rows[:limit]}
 
     def get_state(self) -> dict[str, Any]:
         """What outlives a restart; no message is in it."""
@@ -176,7 +250,7 @@ class Monitor:
             If it is something else; the monitor is of no use then.
         """
         try:
-            self.score = score_of_state(state["score"], self.model, self.score.window)
+            score = score_of_state(state["score"], self.model, self.score.window)
             self._curve = [
                 CurvePoint(int(n), *(math.nan if value is None else float(value) for value in rest))
                 for n, *rest in state["curve"]
@@ -188,24 +262,34 @@ class Monitor:
             self.n_predictions, self.n_failed = int(state["n_predictions"]), int(state["n_failed"])
             self._names = {int(column): (str(name), float(sign)) for column, name, sign in state["names"]}
             np.array([*self._names], np.int64)
+            self.score = score
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"this is no state of a Monitor ({error})") from None
 
-    def _curve_point(self) -> CurvePoint:
-        score = self.score
-        return CurvePoint(score.n, score.accuracy, score.roc_auc, score.window_accuracy, score.window_roc_auc)
+    def _take(self, score: Any) -> None:
+        """Go on with a score; of two classes that have become several only one figure goes on over time."""
+        if score.kind != self.kind:
+            self._curve = [point._replace(second=math.nan, window_second=math.nan) for point in self._curve]
+        self.score = score
 
-    def _show(self, number: int | None, text: str, label: Any, prediction: Prediction) -> None:
-        self._newest.append(
-            {
-                "number": number,
-                "text": text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…",
-                "label": label,
-                "predicted": prediction.label,
-                "probability": prediction.probability,
-                "margin": prediction.margin,
-            }
-        )
+    def _curve_point(self) -> CurvePoint:
+        names = OVER_TIME[self.kind]
+        figures = (getattr(self.score, name, math.nan) for name in (*names, *(f"window_{name}" for name in names)))
+        return CurvePoint(self.score.n, *figures)
+
+    def _show(self, messages: list[tuple[str, Any]], block: PredictedBlock, number: int | None) -> None:
+        """Remember the last messages of a block, of which the last has that number."""
+        n = len(messages)
+        seconds = [{}] * n if self.kind in (TWO, LABELS) else _seconds(block, n)
+        for i, ((text, label), said) in enumerate(zip(messages, block.each()[len(block) - n :], strict=True)):
+            self._newest.append(
+                {
+                    "number": None if number is None else number - n + 1 + i,
+                    "text": text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…",
+                    **(_shown_labels(label, said) if self.kind == LABELS else _shown_label(label, said, self.kind)),
+                    **seconds[i],
+                }
+            )
 
     def _count(self, n: int) -> None:
         second = int(monotonic())
@@ -238,15 +322,80 @@ class Monitor:
         end = perf_counter()
         self._names_due = end + (end - start) / SHARE_FOR_NAMES
 
-    def _words(self) -> dict[str, list[tuple[str, float]]]:
-        """Of the words whose names are known, those that weigh most for either label."""
+    def words(self, label: Any = None) -> dict[str, list[tuple[str, float]]]:
+        """Of the words whose names are known, those that weigh most for and against a label; with two classes and with
+        ordered ones, those for the positive, or higher, and for the negative, or lower ones.
+
+        Raises
+        ------
+        LookupError
+            If the model does not know the label.
+        """
+        place = 0
+        if self.kind not in (TWO, ORDERED):
+            known = label_named(self.model.classes, label)
+            if known is None:
+                raise LookupError("the model does not know the label")
+            place = self.model.classes.index(known)
         columns = np.fromiter(self._names, np.int64, len(self._names))
         signed = [(name, sign) for name, sign in self._names.values()]
-        weights = self.model.weights_of(columns)[:, 0] * np.array([sign for _, sign in signed], float)
+        # A row has a column a class; so some rows at a time.
+        step = max(1, MOST_WEIGHTS // max(1, len(self.model.classes)))
+        parts = [self.model.weights_of(columns[i : i + step]) for i in range(0, len(columns), step)]
+        weights = np.concatenate([part[:, min(place, part.shape[1] - 1)] for part in parts] or [np.zeros(0)])
+        weights = weights * np.array([sign for _, sign in signed], float)
         order = np.argsort(-weights, kind="stable")
         positive = [(signed[i][0], float(weights[i])) for i in order[:NEWEST] if weights[i] > 0.0]
         negative = [(signed[i][0], float(weights[i])) for i in order[::-1][:NEWEST] if weights[i] < 0.0]
         return {"positive": positive, "negative": negative}
+
+
+def _class_row(row: Any, n: int) -> dict[str, Any]:
+    return {"label": shown(row.label), **_rates(row, n)}
+
+
+def _rates(row: Any, n: int) -> dict[str, Any]:
+    return {
+        "n": row.count,
+        "share": row.count / n if n else 0.0,
+        "precision": _known(row.precision),
+        "recall": _known(row.recall),
+        "f1": _known(row.f1),
+    }
+
+
+def _shown_label(label: Any, said: Prediction, kind: str) -> dict[str, Any]:
+    """One label a message."""
+    row = {"label": shown(label), "predicted": shown(said.label), "probability": said.probability}
+    if kind == TWO:
+        return {**row, "margin": said.margin}
+    return {**row, "right": None if label is None else said.label == label}
+
+
+def _shown_labels(y: Any, said: Prediction) -> dict[str, Any]:
+    """Any number of labels a message; of very many the first ones, and a last one that says so."""
+    truth = None if y is None else labels_that_hold(y)
+    return {
+        "label": None if truth is None else _some(truth),
+        "predicted": _some(said.label),
+        "probability": [*said.probability[:MOST_LABELS]],
+        "right": None if truth is None else set(truth) == set(said.label),
+    }
+
+
+def _some(labels: Sequence[Any]) -> list[Any]:
+    some = [shown(label) for label in labels[:MOST_LABELS]]
+    return some if len(labels) <= MOST_LABELS else [*some, f"… {len(labels) - MOST_LABELS:,} more"]
+
+
+def _seconds(block: PredictedBlock, n: int) -> list[dict[str, Any]]:
+    """Of the last examples of a block, the most probable label but for the one that is predicted."""
+    best = most_probable(block.predictions.classes, block.predictions.probabilities[len(block) - n :], 2)
+    others = []
+    for said, pairs in zip(block.each()[len(block) - n :], best, strict=True):
+        label, probability = next((pair for pair in pairs if pair[0] != said.label), (None, None))
+        others.append({"second": shown(label), "second_probability": probability})
+    return others
 
 
 def _known(value: float) -> float | None:

@@ -8,10 +8,10 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import prometheus_client
-from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi import FastAPI, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException as StarletteHTTPException
@@ -20,14 +20,19 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from stream_pegasos import __version__
 from stream_pegasos.evaluation.prequential import Labelled
 from stream_pegasos.service.messages import (
+    CLASSES,
     LEARNED,
     LONGEST_EXPLAINED,
-    OPERATIONS,
+    WORDS,
     LabelledMessage,
     Message,
+    QuestionedMessage,
     answer_with,
     as_json,
     label_as_read,
+    label_of_query,
+    labels_as_read,
+    operations,
     read_messages,
 )
 from stream_pegasos.service.metrics import Metrics
@@ -100,31 +105,32 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
 
     async def predict_messages(request: Request) -> Response:
         messages, many = await read_messages(request, service, Message)
-        predictions = await service.predict([message["text"] for message in messages])
-        return answer_with(messages, predictions, many)
+        answers = await service.predict([message["text"] for message in messages])
+        return answer_with(messages, answers, many)
 
     async def learn_messages(request: Request) -> Response:
         messages, many = await read_messages(request, service, LabelledMessage)
         examples: list[Labelled] = [
-            (message["text"], label_as_read(message["label"], i, many), message.get("weight", 1.0))
+            (message["text"], labels_as_read(message["label"], service.kind, i, many), message.get("weight", 1.0))
             for i, message in enumerate(messages)
         ]
         try:
-            predictions, learned = await service.learn(examples, [message.get("id") for message in messages])
+            answers, learned = await service.learn(examples, [message.get("id") for message in messages])
         except (ValueError, TypeError) as error:
             raise HTTPException(422, str(error)[:LONGEST_FAULT]) from None
-        return answer_with(messages, predictions, many, learned)
+        return answer_with(messages, answers, many, learned)
 
     async def explain_message(request: Request) -> Response:
-        messages, many = await read_messages(request, service, Message)
+        messages, many = await read_messages(request, service, QuestionedMessage)
         if many:
             raise HTTPException(422, "one message at a time is explained")
         if len(messages[0]["text"]) > LONGEST_EXPLAINED:
             raise HTTPException(413, f"only texts of up to {LONGEST_EXPLAINED:,} characters are explained")
+        label = label_as_read(messages[0]["label"]) if "label" in messages[0] else None
         try:
-            return as_json(service.explain(messages[0]["text"]))
-        except TypeError as error:
-            raise HTTPException(422, str(error)) from None
+            return as_json(service.explain(messages[0]["text"], label))
+        except (TypeError, LookupError) as error:
+            raise HTTPException(422, str(error.args[0])[:LONGEST_FAULT]) from None
 
     app.add_route("/predict", predict_messages, ["POST"], include_in_schema=False)
     app.add_route("/learn", learn_messages, ["POST"], include_in_schema=False)
@@ -141,6 +147,25 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
     @app.get("/monitor", summary="All that the page shows")
     async def monitor() -> Response:
         return as_json(service.view())
+
+    @app.get("/classes", summary="How well each class is predicted, the commonest first", responses=CLASSES)
+    async def classes(
+        search: Annotated[str, Query(max_length=1_000, description="What their labels have in them.")] = "",
+        limit: Annotated[int, Query(ge=1, le=10_000, description="How many to tell of.")] = 20,
+    ) -> Response:
+        return as_json(service.classes(search, limit))
+
+    @app.get("/words", summary="The words that weigh most for and against a label", responses=WORDS)
+    async def words(
+        label: Annotated[
+            str,
+            Query(max_length=10_000, description='As text or, where that would not tell 1 from "1", as JSON.'),
+        ] = "",
+    ) -> Response:
+        try:
+            return as_json(service.words(label_of_query(label)))
+        except LookupError as error:
+            raise HTTPException(404, str(error.args[0])) from None
 
     @app.get("/healthz", summary="Whether it works")
     async def healthz() -> dict[str, str]:
@@ -162,10 +187,14 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
     async def refuse_parameters(request: Request, error: RequestValidationError) -> Response:
         return as_json({"detail": "bad parameters"}, 422)
 
+    kind = ""
+
     def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
+        nonlocal kind  # of the model, which the examples are of; a third class may have come
+        if app.openapi_schema is None or kind != service.kind:
+            kind = service.kind
             schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-            schema["paths"] = {**OPERATIONS, **schema["paths"]}
+            schema["paths"] = {**operations(kind), **schema["paths"]}
             if service.token is not None:
                 schema.setdefault("components", {})["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
                 schema["security"] = [{"token": []}]

@@ -12,12 +12,14 @@ from pydantic import FailFast, Field, TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect
 from typing_extensions import TypedDict  # which pydantic asks for below Python 3.12
 
-from stream_pegasos.evaluation.prequential import Prediction
 from stream_pegasos.learners.labels import Label
+from stream_pegasos.operation.answers import LABELS, ORDERED, SEVERAL, TWO
 from stream_pegasos.service.work import Service
 from stream_pegasos.streams import label_of
 
 LONGEST_EXPLAINED = 20_000  # characters
+LONGEST_LABEL = 1_000  # characters
+MOST_LABELS = 1_000  # of a message
 
 
 class Message(TypedDict):
@@ -25,17 +27,25 @@ class Message(TypedDict):
     id: NotRequired[str | int]
 
 
+class QuestionedMessage(Message):
+    label: NotRequired[Label]
+
+
 class LabelledMessage(Message):
-    label: Label
+    label: Label | list[Label]
     weight: NotRequired[Annotated[float, Field(ge=0.0, le=1e30, allow_inf_nan=False)]]
 
 
 class PredictResponse(TypedDict):
-    """What the model says of a message. `label` is null, and so is `probability`, as long as it cannot say."""
+    """What the model says of a message. `label` is null, and so is `probability`, as long as it cannot say. Where
+    several labels may hold together both are lists, of all that hold. With two classes there is the `margin`, above 0
+    for the positive one; with more, the ten most probable labels with their `probabilities`.
+    """
 
-    label: Label | None
-    probability: float | None
-    margin: float
+    label: Label | list[Label] | None
+    probability: float | list[float] | None
+    margin: NotRequired[float]
+    probabilities: NotRequired[list[tuple[Label, float]]]
     id: NotRequired[str | int]
 
 
@@ -46,8 +56,14 @@ class LearnResponse(PredictResponse):
 
 
 class ExplainResponse(PredictResponse):
-    """What each word, or part of a word, adds to the margin: the largest ones, then how many others and their sum."""
+    """What each word, or part of a word, adds to the margin: the largest ones, then how many others and their sum. With
+    two classes it is the margin of the positive one; with more that of the label `explained`, less that of the label
+    `against`, if that is not null: the one that is predicted and the one that comes second, or the one that the request
+    names.
+    """
 
+    explained: NotRequired[Label | None]
+    against: NotRequired[Label | None]
     contributions: list[tuple[str, float]]
     n_others: int
     others: float
@@ -56,6 +72,7 @@ class ExplainResponse(PredictResponse):
 # A list is left at its first fault: each fault takes memory, and a body may have millions.
 ADAPTERS: dict[Any, tuple[TypeAdapter[Any], TypeAdapter[Any]]] = {
     Message: (TypeAdapter(Message), TypeAdapter(Annotated[list[Message], FailFast()])),
+    QuestionedMessage: (TypeAdapter(QuestionedMessage), TypeAdapter(Annotated[list[QuestionedMessage], FailFast()])),
     LabelledMessage: (TypeAdapter(LabelledMessage), TypeAdapter(Annotated[list[LabelledMessage], FailFast()])),
 }
 
@@ -124,7 +141,7 @@ def _fault(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     if "label" in first["loc"] and first["type"] != "missing":
         place = first["loc"][: first["loc"].index("label") + 1]
-        return f"{'.'.join(map(str, place))}: it must be a string, an int or a bool"
+        return f"{'.'.join(map(str, place))}: it must be a string, an int or a bool, or a list of these"
     if "id" in first["loc"]:
         place = first["loc"][: first["loc"].index("id") + 1]
         return f"{'.'.join(map(str, place))}: it must be a string or an int"
@@ -132,28 +149,51 @@ def _fault(error: ValidationError) -> str:
     return f"{where}: {first['msg']}" if where else str(first["msg"])
 
 
-def label_as_read(label: Label, i: int, many: bool) -> Label:
+def labels_as_read(label: Any, kind: str, i: int, many: bool) -> Any:
+    """What a message is to be learned with: one label or, where several may hold together, a tuple of them."""
+    where = f"{i}.label" if many else "label"
+    if kind != LABELS:
+        if isinstance(label, list):
+            raise HTTPException(422, f"{where}: it must be one label, not a list; this model tells classes apart")
+        return label_as_read(label, where)
+    if not isinstance(label, list):
+        raise HTTPException(422, f"{where}: it must be a list of the labels that hold, maybe an empty one")
+    if len(label) > MOST_LABELS:
+        raise HTTPException(413, f"{where}: {len(label):,} labels; a message may have {MOST_LABELS:,}")
+    return tuple(label_as_read(each, where) for each in label)
+
+
+def label_as_read(label: Label, where: str = "label") -> Label:
     """The label as the readers of streams have it: an int where it reads as one."""
     if isinstance(label, str):
+        if len(label) > LONGEST_LABEL:
+            raise HTTPException(413, f"{where}: a label of {len(label):,} characters; it may have {LONGEST_LABEL:,}")
         read = label_of(label)
         if read is None:
-            raise HTTPException(422, f"{f'{i}.' if many else ''}label: it is blank")
+            raise HTTPException(422, f"{where}: it is blank")
         return read
     return label
 
 
+def label_of_query(text: str) -> Any:
+    """The label that a query names: a JSON string, integer or bool, or else the text itself."""
+    try:
+        label = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return label if isinstance(label, (bool, int, str)) else text
+
+
 def answer_with(
-    messages: list[Any], predictions: list[Prediction], many: bool, learned: list[bool] | None = None
+    messages: list[Any], answers: list[dict[str, Any]], many: bool, learned: list[bool] | None = None
 ) -> Response:
-    answers: list[Any] = []
-    for message, (label, probability, margin) in zip(messages, predictions, strict=True):
-        answer: PredictResponse = {"label": label, "probability": probability, "margin": margin}
+    """The answers, with the ids of the messages and whether each was learned."""
+    for message, answer in zip(messages, answers, strict=True):
         if "id" in message:
             answer["id"] = message["id"]
-        answers.append(answer)
     if learned is not None:
-        for said, is_learned in zip(answers, learned, strict=True):
-            said["learned"] = is_learned
+        for answer, is_learned in zip(answers, learned, strict=True):
+            answer["learned"] = is_learned
     return as_json(answers if many else answers[0])
 
 
@@ -165,19 +205,72 @@ def as_json(value: Any, status: int = 200, headers: Any = None) -> Response:
     return Response(content, status, headers, media_type="application/json")
 
 
-def _operation(summary: str, kind: Any, response_kind: Any = PredictResponse, many: bool = True) -> dict[str, Any]:
+# A message, what it is labelled with, and what is said of it, by the kind of model.
+EXAMPLES: dict[str, tuple[list[str], list[Any], dict[str, Any]]] = {
+    TWO: (
+        ["win a free prize", "lunch at noon?"],
+        ["spam", "ham"],
+        {"label": "spam", "probability": 0.97, "margin": 2.1},
+    ),
+    SEVERAL: (
+        ["where is my card?", "top up failed"],
+        ["card_arrival", "top_up_failed"],
+        {
+            "label": "card_arrival",
+            "probability": 0.9,
+            "probabilities": [("card_arrival", 0.9), ("lost_or_stolen_card", 0.06), ("top_up_failed", 0.04)],
+        },
+    ),
+    ORDERED: (
+        ["a good film", "a bore"],
+        [4, 1],
+        {"label": 4, "probability": 0.6, "probabilities": [(4, 0.6), (3, 0.3), (1, 0.1)]},
+    ),
+    LABELS: (
+        ["wheat and corn exports rose", "nothing new"],
+        [["grain", "wheat"], []],
+        {
+            "label": ["grain", "wheat"],
+            "probability": [0.9, 0.7],
+            "probabilities": [("grain", 0.9), ("wheat", 0.7), ("corn", 0.4)],
+        },
+    ),
+}
+
+
+def operations(kind: str) -> dict[str, Any]:
+    """What OpenAPI is told of each POST, with examples for that kind of model."""
+    return {
+        "/predict": _operation(kind, "Predict the label of a message, or of many", Message),
+        "/learn": _operation(
+            kind, "Predict a message, or many, then learn them, those with an id once", LabelledMessage, LearnResponse
+        ),
+        "/explain": _operation(
+            kind, "Why a text is predicted as it is", QuestionedMessage, ExplainResponse, many=False
+        ),
+    }
+
+
+def _operation(
+    kind: str, summary: str, taken: Any, response_kind: Any = PredictResponse, many: bool = True
+) -> dict[str, Any]:
     """What OpenAPI is told of a POST that takes one message, or a list too, with examples."""
-    one = TypeAdapter(kind).json_schema()
-    example: dict[str, Any] = {"text": "win a free prize"}
-    if kind is LabelledMessage:
-        example["label"] = "spam"
-    second = {**example, "text": "lunch at noon?"} | ({"label": "ham"} if "label" in example else {})
+    one = TypeAdapter(taken).json_schema()
+    texts, labels, said = EXAMPLES[kind]
+    example, second = ({"text": text} for text in texts)
+    if taken is LabelledMessage:
+        example, second = ({**each, "label": label} for each, label in zip((example, second), labels, strict=True))
     answer = TypeAdapter(response_kind).json_schema()
-    said: dict[str, Any] = {"label": "spam", "probability": 0.97, "margin": 2.1}
     if response_kind is LearnResponse:
-        said["learned"] = True
+        said = {**said, "learned": True}
     if response_kind is ExplainResponse:
-        said |= {"contributions": [("prize", 1.5), ("free", 0.9), ("(intercept)", -0.3)], "n_others": 0, "others": 0.0}
+        if kind != TWO:
+            first, other = (label for label, _ in said["probabilities"][:2])
+            one_margin = kind == ORDERED
+            against = None if kind == LABELS else other
+            said = {**said, "explained": None if one_margin else first, "against": None if one_margin else against}
+        words = [(word, value) for word, value in zip(texts[0].split(), (1.5, 0.9), strict=False)]
+        said = {**said, "margin": 2.1, "contributions": [*words, ("(intercept)", -0.3)], "n_others": 0, "others": 0.0}
 
     def content(schema: Any, first: Any, both: Any) -> dict[str, Any]:
         examples = {"one message": {"value": first}}
@@ -192,21 +285,13 @@ def _operation(summary: str, kind: Any, response_kind: Any = PredictResponse, ma
         "responses": {
             "200": {"description": "What the model says.", "content": content(answer, said, [said, said])},
             "401": {"description": "The bearer token is missing or wrong."},
-            "413": {"description": "The body, a text or the number of messages is beyond its limit."},
+            "413": {"description": "The body, a text, a label or the number of messages is beyond its limit."},
             "415": {"description": "The content type is not application/json."},
-            "422": {"description": "The body is not as it must be, or the label is a third one; nothing is learned."},
+            "422": {"description": "The body is not as it must be, or the model does not take a label."},
         },
     }
     return {"post": post}
 
-
-OPERATIONS = {
-    "/predict": _operation("Predict the label of a message, or of many", Message),
-    "/learn": _operation(
-        "Predict a message, or many, then learn them, those with an id once", LabelledMessage, LearnResponse
-    ),
-    "/explain": _operation("Why a text is predicted as it is", Message, ExplainResponse, many=False),
-}
 
 LEARNED: dict[int | str, dict[str, Any]] = {
     200: {
@@ -223,4 +308,32 @@ LEARNED: dict[int | str, dict[str, Any]] = {
             }
         }
     }
+}
+CLASSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {
+            "application/json": {
+                "example": {
+                    "n": 77,
+                    "classes": [
+                        {
+                            "label": "card_arrival",
+                            "n": 227,
+                            "share": 0.017,
+                            "precision": 0.8,
+                            "recall": 0.9,
+                            "f1": 0.847,
+                        }
+                    ],
+                }
+            }
+        }
+    }
+}
+
+WORDS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {"application/json": {"example": {"positive": [("arrive", 1.5)], "negative": [("top up", -0.9)]}}}
+    },
+    404: {"description": "The model does not know the label."},
 }

@@ -12,8 +12,9 @@ from time import monotonic
 from typing import Any
 
 from stream_pegasos import __version__
-from stream_pegasos.evaluation.prequential import Labelled, Prediction, predict, predict_learn
+from stream_pegasos.evaluation.prequential import Labelled, predict_learn
 from stream_pegasos.learners.persistence import Snapshot, pack_parameters
+from stream_pegasos.operation.answers import LABELS, ORDERED, TWO, answers_of, label_named, predict, shown
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.service.learned import Id, LearnedIds
@@ -55,7 +56,7 @@ class Service:
     Parameters
     ----------
     model
-        A `TextClassifier` of two classes.
+        A `TextClassifier` that has weights.
     checkpoints
         Where it is kept; `None` for nowhere.
     progress
@@ -98,30 +99,36 @@ class Service:
         snapshot.progress["ids"] = json.dumps(ids)  # as one string, which is fast, and while others go on
         return snapshot
 
-    async def predict(self, texts: list[str]) -> list[Prediction]:
-        predictions: list[Prediction] = []
+    @property
+    def kind(self) -> str:
+        """The kind of model: "two classes", "several classes", "ordered" or "several labels"."""
+        return self.monitor.kind
+
+    async def predict(self, texts: list[str]) -> list[dict[str, Any]]:
+        """The answer to each text, as `answers_of` has them."""
+        answers: list[dict[str, Any]] = []
         for part in _slices(texts, len):
             with self._lock:
-                answers = predict(self.model, part)
-                self.monitor.predicted(part, answers)
-            predictions += answers
-            if len(predictions) < len(texts):
+                block = predict(self.model, part)
+                self.monitor.predicted(part, block)
+                answers += answers_of(block, self.kind)
+            if len(answers) < len(texts):
                 await asyncio.sleep(0)
-        return predictions
+        return answers
 
     async def learn(
         self, examples: list[Labelled], ids: Sequence[Id | None] | None = None
-    ) -> tuple[list[Prediction], list[bool]]:
+    ) -> tuple[list[dict[str, Any]], list[bool]]:
         """Predict each message, then learn it, unless one with its id was learned before; and which were learned.
 
         Raises
         ------
         ValueError
-            If a label is a third one; nothing is learned then.
+            If the model does not take a label; nothing is learned then.
         RuntimeError
             If learning failed on the way; `learned_ids` tells how far it came.
         """
-        predictions: list[Prediction] = []
+        answers: list[dict[str, Any]] = []
         async with self._learning:  # or labels could become known between the check and the learning
             self.model.check_labels([example[1] for example in examples])
             ids = [None] * len(examples) if ids is None else ids
@@ -129,54 +136,110 @@ class Service:
             before = self.model.n_learned
             try:
                 for part in _slices(examples, lambda example: len(example[0])):
-                    end = len(predictions) + len(part)
+                    end = len(answers) + len(part)
                     with self._lock:
-                        for is_new, group in itertools.groupby(are_new[len(predictions) : end]):
-                            these = slice(len(predictions), len(predictions) + len(list(group)))
+                        for is_new, group in itertools.groupby(are_new[len(answers) : end]):
+                            these = slice(len(answers), len(answers) + len(list(group)))
                             if is_new:
-                                predictions += self._learn(examples[these], ids[these])
+                                answers += self._learn(examples[these], ids[these])
                             else:
-                                predictions += predict(self.model, [example[0] for example in examples[these]])
-                    if len(predictions) < len(examples):
+                                block = predict(self.model, [example[0] for example in examples[these]])
+                                answers += answers_of(block, self.kind)
+                    if len(answers) < len(examples):
                         await asyncio.sleep(0)
             except (TypeError, ValueError) as error:
                 if self.model.n_learned == before:
                     raise
                 raise RuntimeError(f"learned in part: {error}") from error
-        return predictions, are_new
+        return answers, are_new
 
-    def _learn(self, examples: list[Labelled], ids: Sequence[Id | None]) -> list[Prediction]:
-        predictions: list[Prediction] = []
+    def _learn(self, examples: list[Labelled], ids: Sequence[Id | None]) -> list[dict[str, Any]]:
+        answers: list[dict[str, Any]] = []
         before = self.model.n_learned
         try:
             for block in predict_learn(self.model, examples):
-                done = len(predictions)
+                done = len(answers)
                 self.monitor.learned(examples[done : done + len(block)], block)
-                predictions += block.each()
+                answers += answers_of(block, self.kind)
         finally:
             # Where learning failed on the way, the model knows how far it came.
-            n = max(len(predictions), min(self.model.n_learned - before, len(examples)))
+            n = max(len(answers), min(self.model.n_learned - before, len(examples)))
             self._learned.add(ids[:n])
             if self.checkpoints is not None:
                 self.checkpoints.count(n)
-        return predictions
+        return answers
 
     def learned_ids(self) -> list[Id]:
         """The ids of the newest messages learned, the oldest first."""
         with self._lock:
             return self._learned.ids()
 
-    def explain(self, text: str) -> dict[str, Any]:
+    def explain(self, text: str, label: Any = None) -> dict[str, Any]:
+        """The answer to a text, and what each word adds to a margin: that of the positive label of two, and with more
+        that of the label that comes first, less that of the second. With `label` it is the margin of that one.
+
+        Raises
+        ------
+        LookupError
+            If the model does not know the label.
+        TypeError
+            If it cannot explain what it predicts.
+        """
         with self._lock:
-            (prediction,) = predict(self.model, [text])
-            contributions = list(self.model.explain_one(text).items())
+            block = predict(self.model, [text])
+            (answer,) = answers_of(block, self.kind)
+            explained = None if label is None else label_named(self.model.classes, label)
+            if label is not None and explained is None:
+                raise LookupError(f"label: the model does not know {shown(label)!r}")
+            if label is not None and self.kind == ORDERED:
+                raise LookupError("label: ordered classes have one margin, which is explained as a whole")
+            against = None
+            if self.kind not in (TWO, ORDERED) and explained is None:
+                explained, against = self._first_and_second(answer)
+            contributions = self._contributions(text, explained, against)
         others = [value for _, value in contributions[MOST_CONTRIBUTIONS:]]
-        return {
-            **prediction._asdict(),
+        explanation = {
             "contributions": contributions[:MOST_CONTRIBUTIONS],
             "n_others": len(others),
             "others": sum(others),
         }
+        if self.kind == TWO:
+            return {**answer, **explanation}
+        margin = sum(value for _, value in contributions)
+        return {**answer, "explained": explained, "against": against, "margin": margin, **explanation}
+
+    def _first_and_second(self, answer: dict[str, Any]) -> tuple[Any, Any]:
+        """The label that is predicted and the most probable other; of labels that may hold together the most probable
+        one alone.
+        """
+        best = [label for label, _ in answer["probabilities"]]
+        if self.kind == LABELS:
+            return (best[0] if best else None), None
+        first = answer["label"]
+        return first, next((label for label in best if label != first), None)
+
+    def _contributions(self, text: str, explained: Any, against: Any) -> list[tuple[str, float]]:
+        """What each word adds, the largest size first."""
+        if self.kind in (TWO, ORDERED):
+            sign = -1.0 if self.kind == TWO and explained is not None and explained == self.model.classes[0] else 1.0
+            return [(word, sign * value) for word, value in self.model.explain_one(text).items()]
+        if explained is None:
+            return []
+        total = self.model.explain_one(text, label=explained)
+        if against is not None:
+            less = self.model.explain_one(text, label=against)
+            total = {word: total.get(word, 0.0) - less.get(word, 0.0) for word in {**total, **less}}
+        return sorted(
+            ((word, value) for word, value in total.items() if value), key=lambda item: (-abs(item[1]), item[0])
+        )
+
+    def classes(self, search: str, limit: int) -> dict[str, Any]:
+        with self._lock:
+            return self.monitor.classes(search, limit)
+
+    def words(self, label: Any) -> dict[str, Any]:
+        with self._lock:
+            return self.monitor.words(label)
 
     def view(self) -> dict[str, Any]:
         with self._lock:
@@ -185,7 +248,7 @@ class Service:
 
     def describe(self) -> dict[str, Any]:
         with self._lock:
-            described = self.monitor.view()["model"]
+            described = {**self.monitor.describe(), "classes": list(self.model.classes)}
         parameters = {name: pack_parameters(part) for name, part in self.model.parts.items()}
         return {**described, "parameters": parameters, "version": __version__}
 

@@ -7,6 +7,7 @@ from serving import GOOD, ok, refused, serving
 
 from stream_pegasos import TextClassifier
 from stream_pegasos.service import Service, create_app
+from stream_pegasos.service.app import PAGE_FILES
 
 testclient = pytest.importorskip("fastapi.testclient")
 
@@ -48,13 +49,15 @@ def test_a_wrong_token(given):
             ("GET", "/monitor"),
             ("GET", "/model"),
             ("GET", "/metrics"),
+            ("GET", "/classes"),
+            ("GET", "/words"),
             ("GET", "/openapi.json"),
             ("GET", "/nothing"),
         ):
             response = client.request(method, path, json=GOOD, headers=headers)
             refused(response, 401, "token")
             assert response.headers["www-authenticate"] == "Bearer"
-        for path in ("/", "/page.css", "/charts.css", "/tables.css", "/page.js", "/charts.js", "/trial.js", "/healthz"):
+        for path in (*PAGE_FILES, "/healthz"):
             assert client.get(path, headers=headers).status_code == 200
         right = {"authorization": "Bearer secret"}
         for scheme in ("Bearer", "bearer"):  # in any case, as HTTP has it
