@@ -9,7 +9,12 @@ from typing import Any, Literal
 import prometheus_client
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+from stream_pegasos.operation.answers import TWO, shown
 from stream_pegasos.service.work import Service
+
+# So many classes have counters of their own.
+MOST_CLASSES = 20
+OTHERS = "other"
 
 
 class Metrics:
@@ -30,6 +35,7 @@ class Metrics:
         )
         self._seconds = {path: seconds.labels(path) for path in (*self.PATHS, "other")}
         self._counters: dict[tuple[str, int], Any] = {}
+        self._classes: dict[Any, str] = {}  # those with counters of their own, and what they are called
         self._registry.register(self)
 
     def observe(self, path: str, status: int, seconds: float) -> None:
@@ -54,14 +60,21 @@ class Metrics:
         }
         if service.checkpoints is not None:
             counts["checkpoint_failures"] = ("Checkpoints that failed.", service.checkpoints.n_failures)
-        gauges = {
-            "features": ("Features that the model knows.", model.n_features),
-            "accuracy": ("Prequential accuracy.", score.accuracy),
-            "roc_auc": ("Prequential ROC AUC.", score.roc_auc),
-            "log_loss": ("Prequential log loss.", score.log_loss),
-            "window_accuracy": (f"Accuracy of the newest {score.window} messages.", score.window_accuracy),
-            "window_roc_auc": (f"ROC AUC of the newest {score.window} messages.", score.window_roc_auc),
-        }
+        gauges = {"features": ("Features that the model knows.", model.n_features)}
+        if service.kind == TWO:
+            gauges |= {
+                "accuracy": ("Prequential accuracy.", score.accuracy),
+                "roc_auc": ("Prequential ROC AUC.", score.roc_auc),
+                "log_loss": ("Prequential log loss.", score.log_loss),
+                "window_accuracy": (f"Accuracy of the newest {score.window} messages.", score.window_accuracy),
+                "window_roc_auc": (f"ROC AUC of the newest {score.window} messages.", score.window_roc_auc),
+            }
+        else:
+            gauges["classes"] = ("Labels that the model knows.", len(model.classes))
+            for name, value in score.figures().items():
+                figure = name.removeprefix("window_").replace("_", " ").replace("f1", "F1")
+                newest = f" of the newest {score.window} messages" if name.startswith("window_") else ""
+                gauges[name] = f"Prequential {figure}{newest}.", value
         if service.checkpoints is not None and service.checkpoints.written_at is not None:
             age = monotonic() - service.checkpoints.written_at
             gauges["checkpoint_age_seconds"] = ("Time since the last checkpoint.", age)
@@ -69,3 +82,31 @@ class Metrics:
             yield CounterMetricFamily(f"stream_pegasos_{name}", text, value)
         for name, (text, gauge) in gauges.items():
             yield GaugeMetricFamily(f"stream_pegasos_{name}", text, gauge)
+        yield from self._of_classes()
+
+    def _of_classes(self) -> Iterator[Any]:
+        """Counters by class: of the commonest when they were first asked for, as a counter must never go back, and of
+        the others together.
+        """
+        tally = self._service.monitor.score.tally()
+        for row in self._service.monitor.score.of_classes(MOST_CLASSES):
+            if len(self._classes) < MOST_CLASSES:
+                self._classes.setdefault(row.label, _called(row.label))
+        called = [self._classes.get(label, OTHERS) for label in tally.labels]
+        for name, text, counts in (
+            ("messages", "Messages learned, by their label.", tally.occurred),
+            ("predicted", "Messages learned, by the label predicted before.", tally.predicted),
+            ("right", "Messages learned that were predicted right, by their label.", tally.right),
+        ):
+            family = CounterMetricFamily(f"stream_pegasos_class_{name}", text, labels=["class"])
+            totals: dict[str, int] = {}
+            for label, count in zip(called, counts.tolist(), strict=True):  # several labels may be called the same
+                totals[label] = totals.get(label, 0) + count
+            for label, count in totals.items():
+                family.add_metric([label], count)
+            yield family
+
+
+def _called(label: Any) -> str:
+    """A label as Prometheus can read it; what is no character of UTF-8 stands as its number."""
+    return str(shown(label)).encode("utf-8", "backslashreplace").decode()
