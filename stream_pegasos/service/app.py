@@ -45,8 +45,10 @@ PAGE_FILES = {
     "/page.css": "page.css",
     "/charts.css": "charts.css",
     "/tables.css": "tables.css",
+    "/classes.css": "classes.css",
     "/page.js": "page.js",
     "/charts.js": "charts.js",
+    "/classes.js": "classes.js",
     "/trial.js": "trial.js",
 }
 OPEN_PATHS = {*PAGE_FILES, "/healthz"}  # where no token is asked for: they tell nothing of any message

@@ -27,3 +27,19 @@ def serve():
         served.client.close()
         served.process.kill()
         served.process.communicate()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from pages import a_browser
+
+    with a_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(browser):
+    from pages import a_page
+
+    with a_page(browser) as page:
+        yield page

@@ -1,71 +1,35 @@
-"""The page of the service, in headless Chromium."""
+"""The page of the service."""
 
 import json
-import os
-import shutil
-import socket
-import subprocess
-import sys
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib import resources
 from itertools import chain
-from time import monotonic, sleep
 
 import pytest
+from pages import (
+    DESKTOP,
+    MARKUP,
+    TELEPHONE,
+    UNKNOWN,
+    Service,
+    assert_contrasts,
+    assert_fits,
+    assert_quiet,
+    canned,
+    httpx,
+    luminance,
+    open_page,
+    resize,
+    score,
+    shown,
+    text,
+    texts,
+    wait,
+)
 
 from stream_pegasos.streams import synthetic
 
-httpx = pytest.importorskip("httpx")
-pytest.importorskip("fastapi")
-webdriver = pytest.importorskip("selenium.webdriver")
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
-WebDriverWait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
 
-for program in ("chromium", "chromedriver"):
-    if not shutil.which(program):
-        pytest.skip(f"{program} is not installed", allow_module_level=True)
-
-COMMAND = [sys.executable, "-m", "stream_pegasos", "serve"]
-UNKNOWN = "\u2013"  # a dash stands for a figure that is not known
-MARKUP = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
 EXAMPLES = [{"text": text, "label": label} for text, label in synthetic(n=1_500, seed=1)]
-DESKTOP, TELEPHONE = (1280, 900), (360, 740)
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-class Service:
-    def __init__(self, *options):
-        self.url = f"http://127.0.0.1:{(port := free_port())}"
-        self._command = [*COMMAND, "--port", str(port), *options]
-        self.start()
-
-    def start(self):
-        self._process = subprocess.Popen(self._command, stderr=subprocess.DEVNULL)
-        deadline = monotonic() + 60
-        while True:
-            try:
-                return httpx.get(f"{self.url}/healthz")
-            except httpx.TransportError:
-                assert self._process.poll() is None, "the service ended at its start"
-                assert monotonic() < deadline, "the service does not answer"
-                sleep(0.05)
-
-    def kill(self):
-        self._process.kill()
-        self._process.wait()
-
-    def learn(self, examples):
-        httpx.post(f"{self.url}/learn", json=examples, timeout=60).raise_for_status()
-
-    def monitor(self):
-        return httpx.get(f"{self.url}/monitor", timeout=60).raise_for_status().json()
 
 
 @pytest.fixture(scope="module")
@@ -88,67 +52,6 @@ def service(serve):
     return service
 
 
-@pytest.fixture(scope="module")
-def browser():
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    options.add_argument("--headless=new")
-    options.add_argument("--disable-dev-shm-usage")
-    if os.geteuid() == 0:
-        options.add_argument("--no-sandbox")  # which Chromium refuses to root
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
-    yield driver
-    driver.quit()
-
-
-@pytest.fixture
-def page(browser):
-    """The browser, desktop and light, with empty logs."""
-    resize(browser, DESKTOP)
-    for log in ("browser", "performance"):
-        browser.get_log(log)
-    yield browser
-    browser.get("about:blank")
-
-
-def resize(page, size, scheme="light"):
-    metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size is TELEPHONE}
-    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    feature = {"name": "prefers-color-scheme", "value": scheme}
-    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
-
-
-def open_page(page, service):
-    page.get(f"{service.url}/")
-    wait(page, lambda: text(page, "state") == "Live")
-
-
-def wait(page, condition):
-    WebDriverWait(page, 15).until(lambda _: condition())
-
-
-def text(page, name):
-    """The text of an element as it stands in the document, whether in sight or not."""
-    return page.find_element("id", name).get_property("textContent")
-
-
-def texts(page, selector):
-    return page.execute_script("return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)", selector)
-
-
-def shown(page, name):
-    return page.find_element("id", name).is_displayed()
-
-
-def score(value):
-    return f"{value:.4f}"
-
-
-def assert_quiet(page):
-    assert [entry for entry in page.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
-
-
 def assert_same(page, data):
     """The figures on the page are those of an answer of /monitor."""
     for name in ("accuracy", "roc_auc", "log_loss", "expected_calibration_error"):
@@ -165,8 +68,8 @@ def assert_same(page, data):
         ngrams = [ngram[1:] + "…" if ngram.startswith(" ") else ngram for ngram, _ in words]
         assert texts(page, f"#{side}-words bdi") == ngrams
     last = data["curve"][-1]
-    assert texts(page, "#accuracy-chart .legend b") == [score(last[1]), score(last[3])]
-    assert texts(page, "#roc-auc-chart .legend b") == [score(last[2]), score(last[4])]
+    assert texts(page, "#first-chart .legend b") == [score(last[1]), score(last[3])]
+    assert texts(page, "#second-chart .legend b") == [score(last[2]), score(last[4])]
 
 
 def test_figures_are_those_of_the_monitor_and_follow_it(page, service):
@@ -203,16 +106,16 @@ def test_polling_keeps_focus_typing_and_selection(page, service):
 def test_charts_are_read_with_the_keyboard(page, service):
     open_page(page, service)
     rows = service.monitor()["curve"]
-    slider = page.find_element("css selector", "#accuracy-chart input")
+    slider = page.find_element("css selector", "#first-chart input")
     page.execute_script("arguments[0].focus()", slider)
     slider.send_keys(Keys.HOME)
     assert texts(page, ".legend .at") == [f"at message {rows[0][0]:,}"] * 2
-    assert texts(page, "#accuracy-chart .legend b") == [score(rows[0][1]), score(rows[0][3])]
+    assert texts(page, "#first-chart .legend b") == [score(rows[0][1]), score(rows[0][3])]
     slider.send_keys(Keys.ARROW_RIGHT)
     assert slider.get_attribute("aria-valuetext").startswith(f"at message {rows[1][0]:,}: {score(rows[1][1])} of all")
     slider.send_keys(Keys.TAB)
-    assert texts(page, "#accuracy-chart .at") == [f"at message {rows[-1][0]:,}"]
-    for chart, column in (("accuracy-chart", 1), ("roc-auc-chart", 2)):
+    assert texts(page, "#first-chart .at") == [f"at message {rows[-1][0]:,}"]
+    for chart, column in (("first-chart", 1), ("second-chart", 2)):
         label = page.find_element("css selector", f"#{chart} svg[role=img]").get_attribute("aria-label")
         assert score(rows[-1][column]) in label
         points = page.find_element("css selector", f"#{chart} .line-whole").get_attribute("d")
@@ -266,11 +169,6 @@ def test_markup_is_shown_as_text(page, serve):
     assert_quiet(page)
 
 
-def assert_fits(page):
-    width, room = page.execute_script("const e = document.documentElement; return [e.scrollWidth, e.clientWidth]")
-    assert width == room
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESKTOP, TELEPHONE], ids=["desktop", "telephone"])
 def test_fits_and_contrasts(page, service, size, scheme):
@@ -280,35 +178,9 @@ def test_fits_and_contrasts(page, service, size, scheme):
     wait(page, lambda: shown(page, "why"))
     assert page.execute_script("return innerWidth") == size[0]
     assert_fits(page)
-    pairs = page.execute_script("""
-        const pairs = {};
-        for (const element of document.querySelectorAll("body *")) {
-          const own = [...element.childNodes].some(node => node.nodeType === Node.TEXT_NODE && node.data.trim());
-          if (!own || !element.checkVisibility()) continue;
-          let behind = element;
-          while (behind.parentElement && getComputedStyle(behind).backgroundColor === "rgba(0, 0, 0, 0)")
-            behind = behind.parentElement;
-          const style = getComputedStyle(element);
-          const ink = element instanceof SVGElement ? style.fill : style.color;
-          pairs[`${ink}/${getComputedStyle(behind).backgroundColor}`] = element.outerHTML.slice(0, 80);
-        }
-        return pairs;""")
-    assert len(pairs) > 5
-    assert {pair: where for pair, where in pairs.items() if contrast(*pair.split("/")) < 4.5} == {}
+    assert_contrasts(page)
     dark = luminance(page.execute_script("return getComputedStyle(document.body).backgroundColor")) < 0.1
     assert dark == (scheme == "dark")
-
-
-def luminance(color):
-    """The relative luminance of WCAG 2, of a colour as "rgb(1, 2, 3)"."""
-    parts = [int(part) / 255 for part in color.removeprefix("rgb(").removesuffix(")").split(",")]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one, other):
-    dark, light = sorted((luminance(one), luminance(other)))
-    return (light + 0.05) / (dark + 0.05)
 
 
 def test_asks_no_other_host(page, service):
@@ -344,7 +216,7 @@ def test_drift_is_marked_on_the_time_line(page, serve):
     open_page(page, service)
     wait(page, lambda: text(page, "n") == "2,000")
     assert f"the last one at message {drifts[-1]:,}" in text(page, "drifts")
-    for chart in ("accuracy-chart", "roc-auc-chart"):
+    for chart in ("first-chart", "second-chart"):
         marks = page.find_elements("css selector", f"#{chart} line.drift")
         width = page.find_element("css selector", f"#{chart} .plot").size["width"]
         assert len(marks) == len(drifts)
@@ -369,47 +241,6 @@ def test_a_service_that_ends_and_comes_back(page, serve):
 
 
 # Answers that a real service gives only in trouble, or with options of its own --------------------
-
-
-@contextmanager
-def canned(answers, token=None):
-    """A server of the page's files and of `answers`, (status, body) by path."""
-    files = resources.files("stream_pegasos.service") / "page"
-    by_suffix = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
-    kinds = {file.name: by_suffix[file.name.rpartition(".")[2]] for file in files.iterdir()}
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            name = self.path.strip("/") or "index.html"
-            if name in kinds:
-                return self.answer(200, kinds[name], (files / name).read_bytes())
-            if token and self.headers["Authorization"] != f"Bearer {token}":
-                return self.answer(401, "application/json", b'{"detail": "a token is needed"}')
-            status, body = answers[name]
-            self.answer(status, "application/json", json.dumps(body).encode())
-
-        def do_POST(self):
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.do_GET()
-
-        def answer(self, status, kind, body):
-            self.send_response(status)
-            self.send_header("Content-Type", f"{kind}; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/"
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 @pytest.fixture

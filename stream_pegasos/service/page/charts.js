@@ -20,24 +20,29 @@ function ticks(low, high, parts) {
   return Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step);
 }
 
-/** Lines of accuracy or AUC over the whole stream and the window, with a place to read them at. */
+/** Lines of a figure over the whole stream and the window, with a place to read them at. */
 class TimeChart {
-  constructor(id, title, wholeColumn, windowColumn) {
+  constructor(id, wholeColumn, windowColumn) {
     const figure = byId(id);
     figure.append(byId("chart-template").content.cloneNode(true));
     this.figure = figure;
-    this.title = title;
     this.columns = [wholeColumn, windowColumn];
     this.plot = figure.querySelector(".plot");
     this.svg = figure.querySelector("svg");
     this.range = figure.querySelector("input");
-    this.range.setAttribute("aria-label", `Read ${title} at a message`);
     this.range.addEventListener("input", () => readAt(curve.rows[this.range.value]));
     this.range.addEventListener("blur", () => readAt(null));
     this.plot.addEventListener("pointermove", (event) => this.#point(event));
     this.plot.addEventListener("pointerdown", (event) => this.#point(event));
     this.plot.addEventListener("pointerleave", () => readAt(null));
     new ResizeObserver(() => this.draw()).observe(this.plot);
+  }
+
+  setTitle(title) {
+    if (title === this.title) return;
+    this.title = title;
+    write(this.figure.querySelector("h3"), title);
+    this.range.setAttribute("aria-label", `Read ${title} at a message`);
   }
 
   #point(event) {
@@ -57,7 +62,7 @@ class TimeChart {
     const [left, right, top, bottom] = [44, 12, 16, 24];
     const lowest = Math.max(0, Math.min(...values, Math.max(...values) - 0.004));
     const levels = ticks(lowest, Math.max(...values, lowest + 0.004), 4);
-    const [low, high] = [Math.max(0, levels[0]), Math.min(1, levels.at(-1))];
+    const [low, high] = [Math.max(0, levels[0]), Math.max(...values) > 1 ? levels.at(-1) : Math.min(1, levels.at(-1))];
     const end = Math.max(curve.n, rows.at(-1)[0]);
     const x = (n) => left + (n / end) * (width - left - right);
     const y = (value) => top + ((high - value) / (high - low)) * (height - top - bottom);
@@ -107,6 +112,7 @@ class TimeChart {
     write(this.figure.querySelector(".whole b"), all);
     write(this.figure.querySelector(".window span"), part);
     write(this.figure.querySelector(".window b"), newest);
+    this.figure.querySelector(".window").hidden = !rows.some((row) => known(row[this.columns[1]]));
     write(this.figure.querySelector(".at"), `at message ${count(row[0])}`);
     const alarms = drifts.length ? ` Drift alarms at messages ${drifts.map(count).join(", ")}.` : "";
     const latest = this.columns.map((column) => score(rows.at(-1)[column]));
@@ -131,9 +137,9 @@ function drawCharts() {
   for (const chart of charts) chart.draw();
 }
 
-const charts = [new TimeChart("accuracy-chart", "accuracy", 1, 3), new TimeChart("roc-auc-chart", "ROC AUC", 2, 4)];
+const charts = [new TimeChart("first-chart", 1, 3), new TimeChart("second-chart", 2, 4)];
 
-/** The share of positives against the predicted probability, in tenths, over bars of their numbers. */
+/** The share that was right against the predicted probability, in tenths, over bars of their numbers. */
 class ReliabilityDiagram {
   constructor(plot) {
     this.plot = plot;

@@ -159,20 +159,67 @@ document.addEventListener("visibilitychange", () => {
 
 // The figures ---------------------------------------------------------------------------------------------------------
 
+const TWO = "two classes";
+const SEVERAL = "several classes";
+const ORDERED = "ordered";
+const LABELS = "several labels";
+
+// By name in the answer: the title, and what is good where that is not plain.
+const FIGURES = {
+  accuracy: ["Accuracy", ""],
+  roc_auc: ["ROC AUC", ""],
+  log_loss: ["Log loss", "lower is better"],
+  expected_calibration_error: ["Calibration error", "lower is better"],
+  macro_f1: ["Macro F1", "mean over the classes"],
+  micro_f1: ["Micro F1", ""],
+  mean_absolute_error: ["Mean absolute error", "lower is better"],
+  quadratic_kappa: ["Quadratic kappa", "1 is best"],
+  exact_matches: ["Exact matches", "all labels right"],
+  hamming_loss: ["Hamming loss", "lower is better"],
+};
+// Those that are shown of each kind of model; the first two over time, too.
+const SHOWN = {
+  [TWO]: ["accuracy", "roc_auc", "log_loss", "expected_calibration_error"],
+  [SEVERAL]: ["accuracy", "macro_f1", "log_loss", "expected_calibration_error"],
+  [ORDERED]: ["accuracy", "mean_absolute_error", "quadratic_kappa", "expected_calibration_error"],
+  [LABELS]: ["micro_f1", "macro_f1", "exact_matches", "hamming_loss"],
+};
+
+let kind = TWO;
 let curve = { n: 0, rows: [], drifts: [], window: 0 };
+
+/** Show what there is to see of this kind of model, and nothing else. */
+function setKind(now) {
+  kind = now;
+  document.body.dataset.kind = kind;
+  for (const element of document.querySelectorAll("[data-for]")) {
+    element.hidden = !element.dataset.for.split("|").includes(kind);
+  }
+  document.querySelectorAll(".figure").forEach((tile, i) => {
+    const figure = SHOWN[kind][i];
+    write(tile.children[0], FIGURES[figure][0]);
+    tile.children[1].id = figure;
+    tile.children[2].id = `window_${figure}`;
+  });
+  charts.forEach((chart, i) => chart.setTitle(FIGURES[SHOWN[kind][i]][0]));
+}
 
 function show(data) {
   const { model, window: newest } = data;
-  const [negative, positive] = model.classes;
-  setAll("bdi.negative", known(negative) ? name(negative) : "negative");
-  setAll("bdi.positive", known(positive) ? name(positive) : "positive");
+  setKind(data.kind ?? TWO);
+  if (kind === TWO) {
+    const [negative, positive] = model.classes;
+    setAll("bdi.negative", known(negative) ? name(negative) : "negative");
+    setAll("bdi.positive", known(positive) ? name(positive) : "positive");
+  }
   byId("nothing").hidden = data.n > 0;
 
   write(byId("model-line"), `${model.kind}, ${plural(data.n, "message")} learned`);
   write(byId("uptime"), `up ${duration(data.uptime_seconds)}`);
-  for (const id of ["accuracy", "roc_auc", "log_loss", "expected_calibration_error"]) write(byId(id), score(data[id]));
-  for (const id of ["accuracy", "roc_auc"]) {
-    write(byId(`window_${id}`), known(newest[id]) ? `newest ${count(newest.n)}: ${score(newest[id])}` : "");
+  for (const id of SHOWN[kind]) {
+    const recent = known(newest[id]) ? `newest ${count(newest.n)}: ${score(newest[id])}` : FIGURES[id][1];
+    write(byId(id), score(data[id]));
+    write(byId(`window_${id}`), recent);
   }
   write(byId("n"), count(data.n));
   write(byId("n_predictions"), plural(data.n_predictions, "prediction"));
@@ -187,12 +234,14 @@ function show(data) {
   curve = { n: data.n, rows: data.curve, drifts, window: newest.size };
   drawCharts();
 
-  data.confusion_matrix.flat().forEach((cell, i) => write(byId(["tn", "fp", "fn", "tp"][i]), count(cell)));
+  if (kind === TWO) {
+    data.confusion_matrix.flat().forEach((cell, i) => write(byId(["tn", "fp", "fn", "tp"][i]), count(cell)));
+  } else {
+    showClasses(data);
+  }
   showReliability(data.reliability);
   showModel(model, data.checkpoint);
-  showWords("negative-words", data.words.negative);
-  showWords("positive-words", data.words.positive);
-  byId("no-words").hidden = data.words.negative.length + data.words.positive.length > 0;
+  if (data.words) showWords(data.words);
   update(byId("newest"), data.newest, (message) => [message.number, message.text], "message-template", showMessage);
   byId("newest-table").hidden = !data.newest.length;
   byId("no-newest").hidden = data.newest.length > 0;
@@ -204,6 +253,8 @@ function showModel(model, checkpoint) {
   write(byId("classifier"), model.classifier);
   write(byId("n_iterations"), count(model.n_iterations));
   write(byId("n_features"), count(model.n_features) + most);
+  const how = { [ORDERED]: ", in order", [LABELS]: ", any number at a time" }[kind] ?? "";
+  write(byId("n_classes"), count(model.n_classes) + how);
   if (!checkpoint) {
     write(byId("checkpoint"), "none is kept");
     write(byId("saved"), "what is learned ends with the service");
@@ -217,31 +268,57 @@ function showModel(model, checkpoint) {
   setNotice("checkpoint-notice", error ? `The checkpoint ${path} cannot be written: ${error}. Learning goes on.` : "");
 }
 
-function showWords(id, words) {
-  const largest = Math.max(...words.map(([, weight]) => Math.abs(weight)));
-  update(byId(id), words, ([ngram]) => ngram, "word-template", (item, [ngram, weight]) => {
-    write(item.children[0], word(ngram));
-    write(item.children[1], signed(weight));
-    item.style.setProperty("--share", Math.abs(weight) / largest || 0);
-  });
-}
-
 function showMessage(row, message) {
-  const { text, label, predicted, probability, margin } = message;
+  const { text, probability, margin, second } = message;
   const cell = (selector) => row.querySelector(selector);
   write(cell(".number"), count(message.number));
   write(cell(".text bdi"), text.trim() ? text : "(empty)");
-  write(cell(".predicted bdi"), known(predicted) ? name(predicted) : "–");
+  cell(".probability").hidden = kind === LABELS;
+  cell(".margin").hidden = kind !== TWO;
+  cell(".second").hidden = kind === TWO || kind === LABELS;
+  if (kind === LABELS) return showLabels(cell, message);
+  const { label, predicted } = message;
+  writeLabels(cell(".predicted"), [known(predicted) ? name(predicted) : "–"]);
   write(cell(".probability"), known(probability) ? probability.toFixed(3) : "–");
   write(cell(".margin"), known(margin) ? signed(margin) : "–");
-  let [kind, verdict, truth] = ["", "", ""];
-  if (!known(label)) verdict = "no label";
-  else if (!known(predicted)) [verdict, truth] = ["label", name(label)];
-  else if (predicted === label) [kind, verdict] = ["right", "✓ right"];
-  else [kind, verdict, truth] = ["wrong", "✗ is", name(label)];
-  setClass(cell(".outcome"), `outcome ${kind}`);
+  write(cell(".second bdi"), known(second) ? name(second) : "–");
+  write(cell(".second span"), known(second) ? message.second_probability.toFixed(3) : "");
+  if (!known(label)) setOutcome(cell, "", "no label", []);
+  else if (!known(predicted)) setOutcome(cell, "", "label", [label]);
+  else if (message.right ?? predicted === label) setOutcome(cell, "right", "✓ right", []);
+  else setOutcome(cell, "wrong", "✗ is", [label]);
+}
+
+/** A message that has any number of labels. */
+function showLabels(cell, { label, predicted, probability, right }) {
+  const chances = predicted.map((each, i) => [name(each), known(probability[i]) ? probability[i].toFixed(2) : ""]);
+  writeLabels(cell(".predicted"), chances.length ? chances : ["none"]);
+  if (!known(label)) setOutcome(cell, "", "no labels", []);
+  else if (right) setOutcome(cell, "right", "✓ right", []);
+  else setOutcome(cell, "wrong", "✗ is", label.length ? label : ["none"]);
+}
+
+function setOutcome(cell, state, verdict, labels) {
+  setClass(cell(".outcome"), `outcome ${state}`);
   write(cell(".outcome span"), verdict);
-  write(cell(".outcome bdi"), truth);
+  writeLabels(cell(".labels"), labels.map(name));
+}
+
+/** Labels side by side, each perhaps with a figure. */
+function writeLabels(parent, labels) {
+  const key = JSON.stringify(labels);
+  if (parent.dataset.labels === key) return;
+  parent.dataset.labels = key;
+  const parts = labels.map((label) => {
+    const [text, figure] = [label].flat();
+    const part = document.createElement("bdi");
+    part.textContent = part.title = text;
+    if (!figure) return [part];
+    const small = document.createElement("small");
+    small.textContent = figure;
+    return [part, " ", small];
+  });
+  parent.replaceChildren(...parts.flatMap((part, i) => (i ? [", ", ...part] : part)));
 }
 
 // The other scripts are there by then.

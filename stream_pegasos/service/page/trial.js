@@ -1,10 +1,18 @@
 // Trying a text: what is predicted of it, and why.
 "use strict";
 
-let trial = 0; // only the newest question may be answered
+const MOST_CHANCES = 5;
 
-byId("try-form").addEventListener("submit", async (event) => {
+let trial = 0; // only the newest question may be answered
+let tried = ""; // the text that the answer is about
+
+byId("try-form").addEventListener("submit", (event) => {
   event.preventDefault();
+  tried = byId("try-text").value;
+  explain({ text: tried });
+});
+
+async function explain(question) {
   const mine = ++trial;
   byId("try-form").setAttribute("aria-busy", "true");
   let answer = null;
@@ -13,7 +21,7 @@ byId("try-form").addEventListener("submit", async (event) => {
     const response = await ask("explain", {
       method: "POST",
       headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ text: byId("try-text").value }),
+      body: JSON.stringify(question),
     });
     if (response.status === 401) askForToken();
     if (response.ok) answer = await response.json();
@@ -25,7 +33,7 @@ byId("try-form").addEventListener("submit", async (event) => {
   byId("try-form").removeAttribute("aria-busy");
   write(byId("try-error"), failure);
   if (answer) showAnswer(answer);
-});
+}
 
 byId("try-text").addEventListener("keydown", (event) => {
   // Enter that ends the composition of a character is not meant for the form.
@@ -46,18 +54,10 @@ function expand(all) {
   });
 }
 
-function showAnswer({ label, probability, margin, contributions, n_others, others }) {
-  const verdict = byId("verdict");
-  const strong = document.createElement("bdi");
-  strong.textContent = name(label);
-  const figures = [];
-  if (known(probability)) figures.push(`probability ${probability.toFixed(4)}`);
-  if (known(margin)) figures.push(`margin ${signed(margin)}`);
-  const rest = document.createElement("span");
-  rest.className = "muted";
-  rest.textContent = known(label) ? figures.join(", ") : "No label: nothing, or not enough, is learned yet.";
-  verdict.replaceChildren(...(known(label) ? [strong, " "] : []), rest);
-
+function showAnswer(answer) {
+  const { contributions, n_others, others } = answer;
+  showVerdict(answer);
+  showChances(answer);
   const largest = Math.max(...contributions.map(([, size]) => Math.abs(size)));
   update(byId("contributions"), contributions, ([ngram]) => ngram, "contribution-template", (item, [ngram, size]) => {
     setClass(item, size < 0 ? "against" : "for");
@@ -68,5 +68,53 @@ function showAnswer({ label, probability, margin, contributions, n_others, other
   expand(false);
   byId("why").hidden = !contributions.length;
   write(byId("others"), n_others ? `${plural(n_others, "smaller contribution")}, together ${signed(others)}.` : "");
-  if (known(label) && !contributions.length) rest.textContent += ". Nothing in this text is known to the model.";
+}
+
+function showVerdict({ label, probability, margin, contributions }) {
+  const said = known(label) ? [label].flat() : [];
+  const names = document.createElement("span");
+  writeLabels(names, said.map(name));
+  const figures = [];
+  if (known(probability) && kind !== LABELS) figures.push(`probability ${probability.toFixed(4)}`);
+  if (known(margin) && kind === TWO) figures.push(`margin ${signed(margin)}`);
+  const rest = document.createElement("span");
+  rest.className = "muted";
+  if (kind === LABELS) rest.textContent = said.length ? plural(said.length, "label") : "No label holds.";
+  else rest.textContent = said.length ? figures.join(", ") : "No label: nothing, or not enough, is learned yet.";
+  if (said.length && !contributions.length) rest.textContent += ". Nothing in this text is known to the model.";
+  byId("verdict").replaceChildren(...(said.length ? [names, " "] : []), rest);
+}
+
+/** The labels that come first, each a button that asks what speaks for it; and what the bars below are about. */
+function showChances({ label: said, probabilities, explained, against }) {
+  const chances = (kind === TWO ? [] : (probabilities ?? [])).slice(0, MOST_CHANCES);
+  update(byId("chances"), chances, ([label]) => label, "chance-template", (item, [label, chance]) => {
+    const button = item.firstElementChild;
+    const holds = kind === LABELS && said.some((other) => sameLabel(other, label));
+    write(button.children[0], name(label));
+    button.title = `What speaks for ${name(label)}`;
+    write(button.children[1], `${holds ? "✓ " : ""}${chance.toFixed(3)}`);
+    item.style.setProperty("--share", chance);
+    button.disabled = kind === ORDERED;
+    const isMeant = [explained, against].some((other) => known(other) && sameLabel(other, label));
+    button.setAttribute("aria-pressed", String(isMeant));
+    button.onclick = () => explain({ text: tried, label });
+  });
+  if (kind === TWO) {
+    const [negative, positive] = ["negative", "positive"].map((side) => document.querySelector(`bdi.${side}`));
+    writeSides(["", negative.textContent], ["", positive.textContent]);
+  } else if (kind === ORDERED) {
+    writeSides(["lower", ""], ["higher", ""]);
+  } else if (known(against)) {
+    writeSides(["", name(against)], ["", name(explained)]);
+  } else {
+    writeSides(["against ", name(explained)], ["for ", name(explained)]);
+  }
+}
+
+function writeSides(left, right) {
+  for (const [side, [what, label]] of Object.entries({ left, right })) {
+    write(byId(`${side}-side`), what);
+    write(byId(`${side}-label`), label);
+  }
 }

@@ -1,0 +1,215 @@
+// Several classes: how good each of them is, which are confused, and what words weigh most for one that is picked.
+"use strict";
+
+const FRESH_WORDS = 5_000; // ms between two questions for the same words
+const MOST_CHOICES = 50;
+const LEAST_PAIRS = 5;
+// Whether labels may hold together.
+const PAIRS = {
+  false: "Messages of one class that were taken for another, and their share of its messages.",
+  true: "Labels that were missed and the ones put in their place, and the share of those missed.",
+};
+const tenth = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+
+const percent = (share) => (share < 0.001 ? "< 0.1 %" : `${tenth.format(100 * share)} %`);
+
+// The classes and their confusion -------------------------------------------------------------------------------------
+
+function showClasses({ n, model, classes, others, confused }) {
+  const [one, many] = kind === LABELS ? ["label", "labels"] : ["class", "classes"];
+  write(byId("classes-title"), kind === LABELS ? "Labels" : "Classes");
+  write(byId("counted"), kind === LABELS ? "labels of messages" : "messages");
+  write(byId("pairs-line"), PAIRS[kind === LABELS]);
+  const parts = [`${count(model.n_classes)} ${model.n_classes === 1 ? one : many}.`];
+  if (others) {
+    parts.push(`The ${classes.length} with most messages; the other ${count(others.n_classes)} share a row.`);
+  }
+  if (kind !== ORDERED && n) parts.push("Pick one to see its weightiest words.");
+  write(byId("classes-line"), parts.join(" "));
+  const rows = others ? [...classes, others] : classes;
+  const most = Math.max(...classes.map(({ share }) => share));
+  const keyOf = (row) => row.label ?? null;
+  update(byId("classes"), rows, keyOf, "class-template", (row, item) => showClass(row, item, most));
+  byId("classes-table").hidden = !n;
+  byId("no-classes").hidden = n > 0;
+
+  // About as tall as the classes beside them.
+  const pairs = confused.slice(0, Math.max(LEAST_PAIRS, Math.round(0.6 * rows.length)));
+  const largest = Math.max(...pairs.map((pair) => pair.n));
+  update(byId("pairs"), pairs, ({ truth, predicted }) => [truth, predicted], "pair-template", (item, pair) => {
+    const [truth, predicted] = item.querySelectorAll("bdi");
+    write(truth, name(pair.truth));
+    write(predicted, name(pair.predicted));
+    item.title = `${name(pair.truth)} as ${name(pair.predicted)}`;
+    write(item.lastElementChild, known(pair.share) ? `${count(pair.n)} · ${percent(pair.share)}` : count(pair.n));
+    item.style.setProperty("--share", pair.n / largest || 0);
+  });
+  byId("no-pairs").hidden = pairs.length > 0;
+
+  if (kind !== ORDERED && classes.length) {
+    if (!picked) pick(classes[0].label, false);
+    else if (Date.now() > picked.due) askForWords();
+  }
+}
+
+function showClass(row, item, most) {
+  const [button, rest] = row.cells[0].children;
+  const plain = item.label === undefined || kind === ORDERED;
+  button.hidden = plain;
+  rest.hidden = !plain;
+  const text = item.label === undefined ? `${count(item.n_classes)} others` : name(item.label);
+  write(plain ? rest : button.firstElementChild, text);
+  (plain ? rest : button).title = text;
+  setClass(rest, item.label === undefined ? "muted" : "");
+  if (!plain) {
+    button.onclick = () => pick(item.label, true);
+    button.setAttribute("aria-pressed", String(picked !== null && sameLabel(picked.label, item.label)));
+  }
+  const [, messages, ...measures] = row.cells;
+  write(messages, count(item.n));
+  messages.style.setProperty("--share", item.label === undefined ? 0 : item.share / most || 0);
+  messages.title = known(item.share) ? `${percent(item.share)} of all messages` : "";
+  [item.precision, item.recall, item.f1].forEach((value, i) => {
+    write(measures[i], known(value) ? value.toFixed(3) : "–");
+    measures[i].style.setProperty("--share", value ?? 0);
+  });
+}
+
+// The label whose words are shown -------------------------------------------------------------------------------------
+
+const sameLabel = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+
+let picked = null; // the label, and when its words are due again
+
+function pick(label, byReader) {
+  picked = { label, due: 0, byReader };
+  picker.value = name(label);
+  for (const button of document.querySelectorAll("#classes button")) {
+    button.setAttribute("aria-pressed", String(button.textContent === name(label)));
+  }
+  askForWords();
+  if (byReader) byId("words-title").scrollIntoView({ block: "nearest" });
+}
+
+async function askForWords() {
+  const mine = picked;
+  mine.due = Date.now() + FRESH_WORDS;
+  try {
+    const response = await ask(`words?label=${encodeURIComponent(JSON.stringify(mine.label))}`);
+    if (response.ok && mine === picked) showWords(await response.json());
+  } catch {
+    // The figures, which are asked for more often, tell that the service is gone.
+  }
+}
+
+/** Of two classes the words for either; of more those for and against the one that is picked. */
+function showWords({ negative, positive }) {
+  if (kind === ORDERED) {
+    write(byId("negative-side"), "for lower labels");
+    write(byId("positive-side"), "for higher labels");
+    setAll(".words h3 bdi", "");
+  } else if (kind !== TWO) {
+    write(byId("negative-side"), "against it");
+    write(byId("positive-side"), "for it");
+    setAll(".words h3 bdi", "");
+  } else {
+    for (const id of ["negative-side", "positive-side"]) write(byId(id), "for");
+  }
+  showBars("negative-words", negative);
+  showBars("positive-words", positive);
+  byId("no-words").hidden = negative.length + positive.length > 0;
+}
+
+function showBars(id, words) {
+  const largest = Math.max(...words.map(([, weight]) => Math.abs(weight)));
+  update(byId(id), words, ([ngram]) => ngram, "word-template", (item, [ngram, weight]) => {
+    write(item.children[0], word(ngram));
+    write(item.children[1], signed(weight));
+    item.style.setProperty("--share", Math.abs(weight) / largest || 0);
+  });
+}
+
+// Picking it ----------------------------------------------------------------------------------------------------------
+
+const picker = byId("picker");
+const choices = byId("picker-list");
+let search = 0; // only the newest one may be answered
+
+async function offer(text) {
+  const mine = ++search;
+  let found;
+  try {
+    const response = await ask(`classes?limit=${MOST_CHOICES}&search=${encodeURIComponent(text)}`);
+    if (!response.ok) return;
+    found = await response.json();
+  } catch {
+    return;
+  }
+  if (mine !== search) return;
+  choices.replaceChildren();
+  found.classes.forEach(({ label, n }, i) => {
+    const item = byId("choice-template").content.firstElementChild.cloneNode(true);
+    item.id = `choice-${i}`;
+    write(item.children[0], name(label));
+    write(item.children[1], count(n));
+    item.addEventListener("pointerdown", (event) => {
+      event.preventDefault(); // so that the focus stays
+      choose(label);
+    });
+    item.choose = () => choose(label);
+    choices.append(item);
+  });
+  const [shown, all] = [found.classes.length, found.n];
+  const rest = shown < all ? `${shown} of ${count(all)}; type to find others.` : "";
+  write(byId("picker-line"), all ? rest : "No label has that in it.");
+  byId("picker-choices").hidden = false;
+  byId("picker-choices").scrollIntoView({ block: "nearest" });
+  picker.setAttribute("aria-expanded", "true");
+  mark(text && all ? choices.firstElementChild : null);
+}
+
+function closeChoices() {
+  search++;
+  byId("picker-choices").hidden = true;
+  picker.setAttribute("aria-expanded", "false");
+  picker.removeAttribute("aria-activedescendant");
+  picker.value = picked ? name(picked.label) : "";
+}
+
+function choose(label) {
+  pick(label, false);
+  closeChoices();
+}
+
+function mark(item) {
+  for (const each of choices.children) each.setAttribute("aria-selected", String(each === item));
+  if (!item) return picker.removeAttribute("aria-activedescendant");
+  picker.setAttribute("aria-activedescendant", item.id);
+  item.scrollIntoView({ block: "nearest" });
+}
+
+const isOpen = () => picker.getAttribute("aria-expanded") === "true";
+
+picker.addEventListener("focus", () => picker.select());
+picker.addEventListener("click", () => isOpen() || offer(""));
+picker.addEventListener("input", () => offer(picker.value));
+picker.addEventListener("blur", closeChoices);
+picker.addEventListener("keydown", (event) => {
+  if (event.isComposing) return;
+  const marked = choices.querySelector("[aria-selected=true]");
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (step) {
+    event.preventDefault();
+    if (!isOpen()) return offer("");
+    const [first, last] = [choices.firstElementChild, choices.lastElementChild];
+    const next = step > 0 ? marked?.nextElementSibling ?? first : marked?.previousElementSibling ?? last;
+    if (next) mark(next);
+  } else if (event.key === "Enter" && isOpen()) {
+    event.preventDefault();
+    marked?.choose();
+  } else if (event.key === "Escape" && isOpen()) {
+    event.preventDefault();
+    closeChoices();
+    picker.select();
+  }
+});

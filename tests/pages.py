@@ -1,0 +1,225 @@
+"""The page of the service, in headless Chromium."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import resources
+from time import monotonic, sleep
+
+import pytest
+
+httpx = pytest.importorskip("httpx")
+uvicorn = pytest.importorskip("uvicorn")
+pytest.importorskip("fastapi")
+webdriver = pytest.importorskip("selenium.webdriver")
+WebDriverWait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
+
+for program in ("chromium", "chromedriver"):
+    if not shutil.which(program):
+        pytest.skip(f"{program} is not installed", allow_module_level=True)
+
+from stream_pegasos.service import create_app  # noqa: E402 which needs what may be missing
+
+COMMAND = [sys.executable, "-m", "stream_pegasos", "serve"]
+UNKNOWN = "\u2013"  # a dash stands for a figure that is not known
+MARKUP = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
+DESKTOP, TELEPHONE = (1280, 900), (360, 740)
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Service:
+    def __init__(self, *options):
+        self.url = f"http://127.0.0.1:{(port := free_port())}"
+        self._command = [*COMMAND, "--port", str(port), *options]
+        self.start()
+
+    def start(self):
+        self._process = subprocess.Popen(self._command, stderr=subprocess.DEVNULL)
+        deadline = monotonic() + 60
+        while True:
+            try:
+                return httpx.get(f"{self.url}/healthz")
+            except httpx.TransportError:
+                assert self._process.poll() is None, "the service ended at its start"
+                assert monotonic() < deadline, "the service does not answer"
+                sleep(0.05)
+
+    def kill(self):
+        self._process.kill()
+        self._process.wait()
+
+    def learn(self, examples):
+        httpx.post(f"{self.url}/learn", json=examples, timeout=60).raise_for_status()
+
+    def monitor(self):
+        return httpx.get(f"{self.url}/monitor", timeout=60).raise_for_status().json()
+
+
+@contextmanager
+def a_browser():
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    options.add_argument("--headless=new")
+    options.add_argument("--disable-dev-shm-usage")
+    if os.geteuid() == 0:
+        options.add_argument("--no-sandbox")  # which Chromium refuses to root
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+@contextmanager
+def a_page(browser):
+    """The browser, desktop and light, with empty logs."""
+    resize(browser, DESKTOP)
+    for log in ("browser", "performance"):
+        browser.get_log(log)
+    yield browser
+    browser.get("about:blank")
+
+
+def resize(page, size, scheme="light"):
+    metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size is TELEPHONE}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+
+
+def open_page(page, service):
+    page.get(f"{service.url}/")
+    wait(page, lambda: text(page, "state") == "Live")
+
+
+def wait(page, condition):
+    WebDriverWait(page, 15).until(lambda _: condition())
+
+
+def text(page, name):
+    """The text of an element as it stands in the document, whether in sight or not."""
+    return page.find_element("id", name).get_property("textContent")
+
+
+def texts(page, selector):
+    return page.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent.toWellFormed())", selector
+    )
+
+
+def shown(page, name):
+    return page.find_element("id", name).is_displayed()
+
+
+def score(value):
+    return f"{value:.4f}"
+
+
+def assert_quiet(page):
+    assert [entry for entry in page.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
+
+
+def assert_fits(page):
+    width, room = page.execute_script("const e = document.documentElement; return [e.scrollWidth, e.clientWidth]")
+    assert width == room
+
+
+def assert_contrasts(page):
+    """Texts stand out from what is behind them, as WCAG 2 asks."""
+    pairs = page.execute_script("""
+        const pairs = {};
+        for (const element of document.querySelectorAll("body *")) {
+          const own = [...element.childNodes].some(node => node.nodeType === Node.TEXT_NODE && node.data.trim());
+          if (!own || !element.checkVisibility()) continue;
+          let behind = element;
+          while (behind.parentElement && getComputedStyle(behind).backgroundColor === "rgba(0, 0, 0, 0)")
+            behind = behind.parentElement;
+          const style = getComputedStyle(element);
+          const ink = element instanceof SVGElement ? style.fill : style.color;
+          pairs[`${ink}/${getComputedStyle(behind).backgroundColor}`] = element.outerHTML.slice(0, 80).toWellFormed();
+        }
+        return pairs;""")
+    assert len(pairs) > 5
+    assert {pair: where for pair, where in pairs.items() if contrast(*pair.split("/")) < 4.5} == {}
+
+
+def luminance(color):
+    """The relative luminance of WCAG 2, of a colour as "rgb(1, 2, 3)"."""
+    parts = [int(part) / 255 for part in color.removeprefix("rgb(").removesuffix(")").split(",")]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+@contextmanager
+def canned(answers, token=None):
+    """A server of the page's files and of `answers`, (status, body) by path."""
+    files = resources.files("stream_pegasos.service") / "page"
+    by_suffix = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+    kinds = {file.name: by_suffix[file.name.rpartition(".")[2]] for file in files.iterdir()}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            name = self.path.strip("/") or "index.html"
+            if name in kinds:
+                return self.answer(200, kinds[name], (files / name).read_bytes())
+            if token and self.headers["Authorization"] != f"Bearer {token}":
+                return self.answer(401, "application/json", b'{"detail": "a token is needed"}')
+            status, body = answers[name.partition("?")[0]]
+            self.answer(status, "application/json", json.dumps(body).encode())
+
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.do_GET()
+
+        def answer(self, status, kind, body):
+            self.send_response(status)
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def served(service):
+    """A service of this process, at its address."""
+    server = uvicorn.Server(uvicorn.Config(create_app(service), port=0, log_level="error"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        deadline = monotonic() + 30
+        while not server.started:
+            assert monotonic() < deadline, "the service does not answer"
+            sleep(0.01)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
+    finally:
+        server.should_exit = True
+        thread.join()
