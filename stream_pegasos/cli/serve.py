@@ -76,11 +76,11 @@ def serve(
     """Predict and learn over HTTP, and show it on a page.
 
     POST /predict and /learn take {"text": …}, to learn with a "label", or a
-    list of them. A message whose "id" was learned before is not learned again.
-    GET / is the page, /openapi.json says the rest. Without --token-file
-    whoever reaches the address may read and teach the model. So it listens on
-    this machine only; for others, give it a token and put a proxy with TLS
-    before it.
+    list of them; with --multi-label the "label" is a list of labels. A message
+    whose "id" was learned before is not learned again. GET / is the page,
+    /openapi.json says the rest. Without --token-file whoever reaches the
+    address may read and teach the model. So it listens on this machine only;
+    for others, give it a token and put a proxy with TLS before it.
 
     \b
     Examples:
@@ -113,8 +113,6 @@ def serve(
             raise Failure(
                 f"{checkpoint} is about {progress['sources'][0]}, which run reads; --load takes the model alone"
             )
-        if "weights" not in learner.capabilities:
-            raise Failure(f"{load or checkpoint} has a kernel, and no weights to show; use it from Python")
         try:
             service = Service(learner, checkpoints, progress, limits, token, id_window)
         except ValueError as error:

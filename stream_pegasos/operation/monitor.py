@@ -31,7 +31,9 @@ SHARE_FOR_NAMES = 0.02
 MOST_CLASSES = 20
 MOST_CONFUSED = 12
 MOST_LABELS = 10  # shown of a message
-MOST_WEIGHTS = 1 << 21  # asked for at a time
+# A word has a weight for each class: so many are asked for at a time, and so many in all.
+MOST_WEIGHTS_AT_A_TIME = 1 << 21
+MOST_WEIGHTS = 1 << 24
 
 # The two figures that are followed over time, by the kind of score.
 OVER_TIME = {
@@ -108,6 +110,7 @@ class Monitor:
         self._names_due = 0.0
         self._rate: deque[tuple[int, int]] = deque()  # second, number of messages
         self._started = monotonic()
+        self._has_weights = "weights" in model.capabilities
 
     def learned(self, examples: list[Labelled], block: PredictedBlock) -> None:
         """Take in messages that were predicted, then learned."""
@@ -181,7 +184,7 @@ class Monitor:
                 "roc_auc": _known(score.window_roc_auc),
             },
             "confusion_matrix": score.confusion_matrix.tolist(),
-            "words": self.words(),
+            "words": self.words() if self._has_weights else None,
         }
 
     def _of_several(self) -> dict[str, Any]:
@@ -213,7 +216,9 @@ class Monitor:
                 for row in score.confused(MOST_CONFUSED)
             ],
         }
-        return {**several, "words": self.words()} if self.kind == ORDERED else several
+        if self.kind == ORDERED:
+            several["words"] = self.words() if self._has_weights else None
+        return several
 
     def classes(self, search: str = "", limit: int = MOST_CLASSES) -> dict[str, Any]:
         """How well classes are predicted, the commonest first: those that have a text in their label, whatever the case
@@ -308,7 +313,7 @@ class Monitor:
     def _find_names(self, text: str) -> None:
         """Remember which n-grams the columns of a text stand for, if there is time for it."""
         start = perf_counter()
-        if start < self._names_due:
+        if start < self._names_due or not self._has_weights:
             return
         features = self.model.features
         for ngram in dict.fromkeys(features.tokens(text[:LONGEST_NAMED])):
@@ -329,18 +334,21 @@ class Monitor:
         Raises
         ------
         LookupError
-            If the model does not know the label.
+            If the model does not know the label, or has no weights, as one with a kernel.
         """
+        if not self._has_weights:
+            raise LookupError("the model has no weights")
         place = 0
         if self.kind not in (TWO, ORDERED):
             known = label_named(self.model.classes, label)
             if known is None:
                 raise LookupError("the model does not know the label")
             place = self.model.classes.index(known)
-        columns = np.fromiter(self._names, np.int64, len(self._names))
-        signed = [(name, sign) for name, sign in self._names.values()]
-        # A row has a column a class; so some rows at a time.
-        step = max(1, MOST_WEIGHTS // max(1, len(self.model.classes)))
+        width = max(1, len(self.model.classes))
+        # With very many classes only the words that were seen last.
+        signed = [*self._names.values()][-max(1, MOST_WEIGHTS // width) :]
+        columns = np.fromiter(self._names, np.int64, len(self._names))[-len(signed) :]
+        step = max(1, MOST_WEIGHTS_AT_A_TIME // width)
         parts = [self.model.weights_of(columns[i : i + step]) for i in range(0, len(columns), step)]
         weights = np.concatenate([part[:, min(place, part.shape[1] - 1)] for part in parts] or [np.zeros(0)])
         weights = weights * np.array([sign for _, sign in signed], float)

@@ -56,7 +56,7 @@ class Service:
     Parameters
     ----------
     model
-        A `TextClassifier` that has weights.
+        A `TextClassifier`.
     checkpoints
         Where it is kept; `None` for nowhere.
     progress

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 from serving import COMMAND, GOOD, bits, learned, ok, refused, serving
 
-from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, PegasosClassifier, TextClassifier
+from stream_pegasos import AdaptiveClassifier, PegasosClassifier, TextClassifier
 from stream_pegasos.service import Service
 
 BAD = {
@@ -102,10 +102,6 @@ def fails(*options):
 
 def test_what_the_command_refuses(tmp_path):
     path = tmp_path / "model"
-    TextClassifier(classifier=KernelPegasosClassifier()).save(path)
-    code, err = fails("--load", path)
-    assert code == 1
-    assert f"{path} has a kernel" in err
     PegasosClassifier().save(path)
     code, err = fails("--checkpoint", path)
     assert code == 1

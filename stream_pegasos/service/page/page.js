@@ -242,6 +242,7 @@ function show(data) {
   showReliability(data.reliability);
   showModel(model, data.checkpoint);
   if (data.words) showWords(data.words);
+  write(byId("no-words"), data.words === null ? "This model has no weights." : "None yet.");
   update(byId("newest"), data.newest, (message) => [message.number, message.text], "message-template", showMessage);
   byId("newest-table").hidden = !data.newest.length;
   byId("no-newest").hidden = data.newest.length > 0;
