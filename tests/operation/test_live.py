@@ -4,9 +4,10 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kinds import SeveralLabels, several_classes
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.evaluation.prequential import predict
+from stream_pegasos.evaluation.prequential import predict, predict_learn
 from stream_pegasos.learners.persistence import load_with_progress
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.live import Live
@@ -105,6 +106,29 @@ def test_each_message_is_answered_then_learned(size):
     assert run.source.closed.is_set()
     assert not run.bad
     assert not run.events
+
+
+OF_SEVERAL = {
+    "classes": (several_classes, ["card", "cash", "fee", "pin"]),
+    "labels": (SeveralLabels, [("earn",), (), ("grain", "wheat"), ("earn", "grain")]),
+}
+
+
+@pytest.mark.parametrize("which", OF_SEVERAL)
+def test_messages_of_several_classes_and_labels(which):
+    make, labels = OF_SEVERAL[which]
+    examples = [Example(f"{WORDS[i % 4]} {WORDS[i % 7]}", labels[i % 4], 1.0, i, i) for i in range(40)]
+    examples += [Example(WORDS[i], None, 1.0, i, i) for i in range(4)]
+    run = Run(Script(examples, [7]), make()).run()
+    alone = make()
+    expected = [prediction for block in predict_learn(alone, examples[:7]) for prediction in block.each()]
+    for begin in range(7, 40, 7):
+        part = [example for example in examples[begin : begin + 7] if example.y is not None]
+        expected += [prediction for block in predict_learn(alone, part) for prediction in block.each()]
+    expected += predict(alone, [example.x for example in examples[40:]])
+    assert [answer[1:] for answer in run.answers] == [prediction[:2] for prediction in expected]
+    assert (run.live.n_read, run.live.n_learned) == (44, 40)
+    assert not run.bad
 
 
 def test_a_label_that_is_refused_is_answered_and_passed_over():
