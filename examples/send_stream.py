@@ -29,9 +29,9 @@ def call(url, value=None):
         return json.load(answer)
 
 
-def messages(stream, name, start):
+def messages(stream, label_field, name, start):
     """The messages of the stream behind that number."""
-    examples = synthetic() if stream is None else read(stream)
+    examples = synthetic() if stream is None else read(stream, label_field=label_field)
     for number, (text, label, *_) in enumerate(islice(examples, start, None), start + 1):
         yield text, label, f"{name}:{number}"
 
@@ -42,17 +42,23 @@ def newest_learned(url, name):
     return max((int(number) for of, _, number in parts if of == name and number.isdecimal()), default=0)
 
 
-def send(stream, name, url, batch, pause):
+def is_right(said, label):
+    """Whether that was predicted; of labels that hold together, whether all of them were and no other."""
+    return set(said) == set(label) if isinstance(label, tuple) else said == label
+
+
+def send(stream, label_field, name, url, batch, pause):
     """Send what is not learned yet; how many messages each request brought, and how many were predicted right."""
-    for chunk in chunks(messages(stream, name, newest_learned(url, name)), batch):
+    for chunk in chunks(messages(stream, label_field, name, newest_learned(url, name)), batch):
         answers = call(f"{url}/learn", [{"text": text, "label": label, "id": id} for text, label, id in chunk])
-        right = sum(answer["label"] == label for answer, (_, label, _) in zip(answers, chunk, strict=True))
+        right = sum(is_right(answer["label"], label) for answer, (_, label, _) in zip(answers, chunk, strict=True))
         yield len(chunk), right
         time.sleep(pause)
 
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("stream", nargs="?", help="in any format; 20,000 synthetic messages without it")
+parser.add_argument("--label-field", default="label", help="the field of the label, or of the list of those that hold")
 parser.add_argument("--name", help="of the stream in ids; by default that of the file")
 parser.add_argument("--url", default="http://127.0.0.1:8000")
 parser.add_argument("--batch", type=int, default=100, help="messages in a request")
@@ -62,7 +68,7 @@ name = options.name or ("synthetic" if options.stream is None else Path(options.
 sent = []
 while True:
     try:
-        for counts in send(options.stream, name, options.url, options.batch, options.pause):
+        for counts in send(options.stream, options.label_field, name, options.url, options.batch, options.pause):
             sent.append(counts)
         break
     except (OSError, http.client.HTTPException) as error:

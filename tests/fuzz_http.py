@@ -6,6 +6,7 @@ import os
 
 from fuzz_readers import STREAM_TOKENS
 from fuzz_shared import below, mutated, one_byte, one_character, state_of
+from kinds import several_classes
 
 import stream_pegasos
 from stream_pegasos import AdaptiveClassifier, TextClassifier
@@ -16,16 +17,28 @@ BODIES = [
     b'[{"text": "lunch at noon?", "label": "ham"}, {"text": "cheap pills", "label": "spam", "id": 7}]',
     b'[{"text": "\\ud83d lone"}, {"text": "caf\xc3\xa9"}]',
     b'{"text": "\\ud83d", "label": "\\udc00"}',
+    b'[{"text": "my card", "label": "lost"}, {"text": "a fee", "label": true}, {"text": "pin", "label": 3}]',
+    b'{"text": "wheat", "label": ["grain", "wheat"]}',
     b"[]",
 ]
 BODY_TOKENS = [*STREAM_TOKENS, b'"label":', b'"weight":', b'"text":', b'"id":', b'{"text":"x"},' * 20, b"a" * 2000]
-BODY_TOKENS += [b"NaN", b"Infinity", b'{"text":"x","label":"ham"}', b'"\\ud800"', b"9" * 5000]
+BODY_TOKENS += [
+    b'"label":["a"]',
+    b'"label":"c"',
+    b"NaN",
+    b"Infinity",
+    b'{"text":"x","label":"ham"}',
+    b'"\\ud800"',
+    b"9" * 5000,
+]
 PATHS = [
     "/predict",
     "/learn",
     "/explain",
     "/model",
     "/monitor",
+    "/classes",
+    "/words",
     "/healthz",
     "/metrics",
     "/openapi.json",
@@ -78,7 +91,15 @@ def request(random):
         i = below(random, len(parts[-1]) + 1)
         parts[-1:] = [parts[-1][:i], parts[-1][i:]]
     end = random.choices(["whole", "disconnect", "stall"], [0.95, 0.045, 0.005])[0]
-    query = mutated(random, b"a=b", [b"a=b"], STREAM_TOKENS, one_byte) if random.random() < 0.05 else b""
+    queries = [
+        b"a=b",
+        b"label=ham",
+        b'label="ham"',
+        b"search=a&limit=5",
+        b"limit=9999999999999999999999",
+        b"label=%ff%00",
+    ]
+    query = mutated(random, random.choice(queries), queries, STREAM_TOKENS, one_byte) if random.random() < 0.2 else b""
     return random.choice(METHODS), path, query, headers, parts, end
 
 
@@ -155,7 +176,8 @@ class HttpTarget:
         from stream_pegasos.service import Limits, Service, create_app
 
         limits = Limits(body=4000, text=1000, batch=20, seconds=0.01)
-        model = TextClassifier(classifier=AdaptiveClassifier(max_features=200))
+        two = TextClassifier(classifier=AdaptiveClassifier(max_features=200))
+        model = random.choice([two, several_classes()])
         service = Service(model, limits=limits, token=random.choice([None, TOKEN]))
         app = create_app(service, random.choice([("*",), ("localhost", "127.0.0.1")]))
 
