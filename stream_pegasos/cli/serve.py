@@ -56,6 +56,10 @@ def serve(
     max_batch: Annotated[
         int, service_option("--max-batch", min=1, metavar="N", help="Most messages in a request.", default="10000")
     ] = 10_000,
+    max_classes: Annotated[
+        int,
+        service_option("--max-classes", min=1, metavar="N", help="Most labels that are learned.", default="10000"),
+    ] = 10_000,
     max_concurrency: Annotated[
         int,
         service_option("--max-concurrency", min=1, metavar="N", help="Most connections at a time.", default="256"),
@@ -100,7 +104,7 @@ def serve(
         raise Failure(f"{token_file} is empty")
     if token is not None and not (token.isascii() and token.isprintable()):
         raise Failure(f"{token_file} must hold one line of ASCII, the token")
-    limits = Limits(max_body, max_text, max_batch, max_concurrency)
+    limits = Limits(max_body, max_text, max_batch, max_concurrency, classes=max_classes)
     try:
         local = ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -41,6 +41,8 @@ class Limits:
         are at work on a request, the answer is 503.
     seconds
         How long a request may take to come, its head and then its body, and an answer to be taken.
+    classes
+        The number of labels that the model may come to know here, as each takes memory for good.
     """
 
     body: int = 8 << 20
@@ -48,6 +50,7 @@ class Limits:
     batch: int = 10_000
     concurrency: int = 256
     seconds: float = 30.0
+    classes: int = 10_000
 
 
 class Service:
@@ -124,13 +127,15 @@ class Service:
         Raises
         ------
         ValueError
-            If the model does not take a label; nothing is learned then.
+            If the model does not take a label, or they would become too many; nothing is learned then.
         RuntimeError
             If learning failed on the way; `learned_ids` tells how far it came.
         """
         answers: list[dict[str, Any]] = []
         async with self._learning:  # or labels could become known between the check and the learning
-            self.model.check_labels([example[1] for example in examples])
+            labels = [example[1] for example in examples]
+            self.model.check_labels(labels)
+            self._check_room(labels)
             ids = [None] * len(examples) if ids is None else ids
             are_new = self._learned.are_new(ids)
             before = self.model.n_learned
@@ -152,6 +157,13 @@ class Service:
                     raise
                 raise RuntimeError(f"learned in part: {error}") from error
         return answers, are_new
+
+    def _check_room(self, labels: list[Any]) -> None:
+        """See to it that the labels do not become too many, as where a field of ids is taken for the label."""
+        known = set(self.model.classes)
+        met = known.union(*labels) if self.kind == LABELS else known.union(labels)
+        if len(met) > max(len(known), self.limits.classes):
+            raise ValueError(f"with these there would be {len(met):,} labels; there may be {self.limits.classes:,}")
 
     def _learn(self, examples: list[Labelled], ids: Sequence[Id | None]) -> list[dict[str, Any]]:
         answers: list[dict[str, Any]] = []

@@ -9,7 +9,7 @@ from serving import MESSAGES, STREAM, bits, ok, refused, serving
 
 from stream_pegasos import KernelPegasosClassifier, TextClassifier
 from stream_pegasos.operation import monitor
-from stream_pegasos.service import Service
+from stream_pegasos.service import Limits, Service
 
 parser = pytest.importorskip("prometheus_client.parser")
 
@@ -206,6 +206,18 @@ def test_labels_that_are_refused(of_each_kind):
     if several:
         refused(client.post("/learn", json={"text": "a", "label": ["a"] * 1_001}), 413, "1,001 labels")
     assert service.model.n_learned == n
+
+
+def test_labels_do_not_become_too_many():
+    """As where a field of ids is taken for the label."""
+    limits = Limits(classes=5)
+    for make, wrap in ((several_classes, lambda label: label), (SeveralLabels, lambda label: [label])):
+        service = Service(make(), limits=limits)
+        with serving(service) as client:
+            ok(client.post("/learn", json=[{"text": "a", "label": wrap(i)} for i in range(5)] * 2))
+            refused(client.post("/learn", json={"text": "a", "label": wrap(5)}), 422, "6 labels; there may be 5")
+            ok(client.post("/learn", json={"text": "a", "label": wrap(4)}))
+            assert service.model.n_learned == 11
 
 
 def test_labels_are_lists_where_they_hold_together(of_labels):
