@@ -13,7 +13,8 @@ from typing import Any
 
 from stream_pegasos import __version__
 from stream_pegasos.evaluation.prequential import Labelled, predict_learn
-from stream_pegasos.learners.persistence import Snapshot, pack_parameters
+from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.persistence import Snapshot, pack, parameters_of
 from stream_pegasos.operation.answers import LABELS, ORDERED, TWO, answers_of, label_named, predict, shown
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.monitor import Monitor
@@ -160,7 +161,7 @@ class Service:
 
     def _check_room(self, labels: list[Any]) -> None:
         """See to it that the labels do not become too many, as where a field of ids is taken for the label."""
-        known = set(self.model.classes)
+        known = set(self.model.classes) - {None}
         met = known.union(*labels) if self.kind == LABELS else known.union(labels)
         if len(met) > max(len(known), self.limits.classes):
             raise ValueError(f"with these there would be {len(met):,} labels; there may be {self.limits.classes:,}")
@@ -261,7 +262,7 @@ class Service:
     def describe(self) -> dict[str, Any]:
         with self._lock:
             described = {**self.monitor.describe(), "classes": list(self.model.classes)}
-        parameters = {name: pack_parameters(part) for name, part in self.model.parts.items()}
+        parameters = {name: _parameters(part) for name, part in self.model.parts.items()}
         return {**described, "parameters": parameters, "version": __version__}
 
     def _checkpoint(self) -> dict[str, Any] | None:
@@ -274,6 +275,14 @@ class Service:
             "seconds_ago": None if written is None else monotonic() - written,
             "error": checkpoints.error,
         }
+
+
+def _parameters(estimator: Any) -> dict[str, Any]:
+    """What it was made with, as values for JSON; of a classifier inside it its kind and its own parameters."""
+    return {
+        name: {"kind": type(value).__name__, **_parameters(value)} if isinstance(value, Classifier) else pack(value)
+        for name, value in parameters_of(estimator).items()
+    }
 
 
 def _slices(items: list[Any], size_of: Callable[[Any], int]) -> Iterator[list[Any]]:

@@ -4,7 +4,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kinds import SeveralLabels, several_classes
+from kinds import several_classes, several_labels
 
 from stream_pegasos import TextClassifier
 from stream_pegasos.evaluation.prequential import predict, predict_learn
@@ -110,7 +110,7 @@ def test_each_message_is_answered_then_learned(size):
 
 OF_SEVERAL = {
     "classes": (several_classes, ["card", "cash", "fee", "pin"]),
-    "labels": (SeveralLabels, [("earn",), (), ("grain", "wheat"), ("earn", "grain")]),
+    "labels": (several_labels, [("earn",), (), ("grain", "wheat"), ("earn", "grain")]),
 }
 
 

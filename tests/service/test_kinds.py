@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from kinds import SeveralLabels, ordered, several_classes
+from kinds import ordered, several_classes, several_labels
 from serving import MESSAGES, STREAM, bits, ok, refused, serving
 
 from stream_pegasos import KernelPegasosClassifier, TextClassifier
@@ -24,7 +24,7 @@ STARS = [{"text": ("bad bad", "so so", "good", "great great")[i % 4], "label": i
 KINDS = {
     "several classes": (several_classes, THREE),
     "ordered": (ordered, STARS),
-    "several labels": (SeveralLabels, TOPICS),
+    "several labels": (several_labels, TOPICS),
 }
 
 
@@ -211,7 +211,7 @@ def test_labels_that_are_refused(of_each_kind):
 def test_labels_do_not_become_too_many():
     """As where a field of ids is taken for the label."""
     limits = Limits(classes=5)
-    for make, wrap in ((several_classes, lambda label: label), (SeveralLabels, lambda label: [label])):
+    for make, wrap in ((several_classes, lambda label: label), (several_labels, lambda label: [label])):
         service = Service(make(), limits=limits)
         with serving(service) as client:
             ok(client.post("/learn", json=[{"text": "a", "label": wrap(i)} for i in range(5)] * 2))
@@ -230,6 +230,18 @@ def test_labels_are_lists_where_they_hold_together(of_labels):
     newest = ok(client.get("/monitor"))["newest"]
     assert newest[0]["label"] is newest[0]["right"] is None
     assert (newest[1]["label"], newest[1]["right"]) == (["wheat", "grain", 7], False)
+
+
+def test_a_model_is_described(of_each_kind):
+    service, client, _ = of_each_kind
+    described = ok(client.get("/model"))
+    assert described["classes"] == list(service.model.classes)
+    assert described["classifier"] == type(service.model.classifier).__name__
+    parameters = described["parameters"]["classifier"]
+    if service.kind != "several classes":
+        parameters = parameters["classifier"]
+        assert parameters["kind"] == "AdaptiveClassifier"
+    assert parameters["half_life"] == 10_000
 
 
 def test_a_model_without_weights_is_served():

@@ -7,7 +7,7 @@ import pytest
 from serving import MESSAGES, ok
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.service import Service, create_app
+from stream_pegasos.service import Limits, Service, create_app
 
 httpx = pytest.importorskip("httpx")
 
@@ -36,7 +36,7 @@ def test_predictions_go_on_between_the_slices_of_a_large_request():
 
 def test_requests_to_learn_take_turns():
     """The labels of one are checked when those of the other are known."""
-    service = Service(TextClassifier())
+    service = Service(TextClassifier(), limits=Limits(classes=2))
     long = "x" * 30_000
 
     async def both():

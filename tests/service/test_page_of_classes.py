@@ -5,7 +5,7 @@ import math
 import random
 
 import pytest
-from kinds import SeveralLabels, ordered, several_classes
+from kinds import ordered, several_classes, several_labels
 from pages import (
     DESKTOP,
     MARKUP,
@@ -165,7 +165,7 @@ def test_a_text_is_explained_for_the_first_and_the_second_and_any_other(page, cl
 
 
 def test_labels_that_hold_together(page):
-    service = learned(SeveralLabels(), holding(stream(150, ["earn", "grain", "wheat"])))
+    service = learned(several_labels(), holding(stream(150, ["earn", "grain", "wheat"])))
     with served(service) as url:
         open_page(page, url)
         seen = service.view()
