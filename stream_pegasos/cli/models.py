@@ -137,9 +137,9 @@ def _resumed(
 
 def _made_with(model: Any) -> list[tuple[str, dict[str, Any]]]:
     """The parts of a model and their parameters."""
-    from stream_pegasos.learners.persistence import pack_parameters
+    from stream_pegasos.operation.parameters import made_with
 
-    return [(type(part).__name__, pack_parameters(part)) for part in model.parts.values()]
+    return [(type(part).__name__, made_with(part)) for part in model.parts.values()]
 
 
 def load_model(path: Path, source: Input | None) -> Any:

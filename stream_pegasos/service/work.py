@@ -13,11 +13,11 @@ from typing import Any
 
 from stream_pegasos import __version__
 from stream_pegasos.evaluation.prequential import Labelled, predict_learn
-from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.persistence import Snapshot, pack, parameters_of
+from stream_pegasos.learners.persistence import Snapshot
 from stream_pegasos.operation.answers import LABELS, ORDERED, TWO, answers_of, label_named, predict, shown
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.monitor import Monitor
+from stream_pegasos.operation.parameters import made_with
 from stream_pegasos.service.learned import Id, LearnedIds
 
 # Work on many messages gives way to other requests after about so many characters.
@@ -262,7 +262,7 @@ class Service:
     def describe(self) -> dict[str, Any]:
         with self._lock:
             described = {**self.monitor.describe(), "classes": list(self.model.classes)}
-        parameters = {name: _parameters(part) for name, part in self.model.parts.items()}
+        parameters = {name: made_with(part) for name, part in self.model.parts.items()}
         return {**described, "parameters": parameters, "version": __version__}
 
     def _checkpoint(self) -> dict[str, Any] | None:
@@ -275,14 +275,6 @@ class Service:
             "seconds_ago": None if written is None else monotonic() - written,
             "error": checkpoints.error,
         }
-
-
-def _parameters(estimator: Any) -> dict[str, Any]:
-    """What it was made with, as values for JSON; of a classifier inside it its kind and its own parameters."""
-    return {
-        name: {"kind": type(value).__name__, **_parameters(value)} if isinstance(value, Classifier) else pack(value)
-        for name, value in parameters_of(estimator).items()
-    }
 
 
 def _slices(items: list[Any], size_of: Callable[[Any], int]) -> Iterator[list[Any]]:

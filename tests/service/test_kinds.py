@@ -2,10 +2,11 @@
 
 import json
 import math
+import signal
 
 import pytest
 from kinds import ordered, several_classes, several_labels
-from serving import MESSAGES, STREAM, bits, ok, refused, serving
+from serving import MESSAGES, STREAM, bits, ok, refused, serving, wait
 
 from stream_pegasos import KernelPegasosClassifier, TextClassifier
 from stream_pegasos.operation import monitor
@@ -266,3 +267,25 @@ def test_a_checkpoint_of_several_classes_goes_on(of_classes):
     assert {name: after[name] for name in after if name not in of_time} == {
         name: before[name] for name in before if name not in of_time
     }
+
+
+OPTIONS = {"several classes": [], "ordered": ["--ordered"], "several labels": ["--multi-label", "--half-life", 500]}
+
+
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_the_command_goes_on_after_a_kill(kind, serve, tmp_path):
+    _, messages = KINDS[kind]
+    options = [*OPTIONS[kind], "--checkpoint", tmp_path / "model", "--checkpoint-seconds", 0.1]
+    served = serve(*options)
+    ok(served.client.post("/learn", json=messages))
+    wait(lambda: ok(served.client.get("/monitor"))["checkpoint"]["seconds_ago"] is not None)
+    before = ok(served.client.get("/monitor"))
+    served.end(signal.SIGKILL)
+    served = serve(*options)
+    after = ok(served.client.get("/monitor"))
+    assert after["kind"] == kind
+    assert after["n"] == len(messages)
+    for name in ("accuracy", "classes", "confused", "curve", "macro_f1", "reliability"):
+        assert after.get(name) == before.get(name)
+    ok(served.client.post("/learn", json=messages[:3]))
+    served.end()

@@ -87,7 +87,8 @@ function showVerdict({ label, probability, margin, contributions }) {
 
 /** The labels that come first, each a button that asks what speaks for it; and what the bars below are about. */
 function showChances({ label: said, probabilities, explained, against }) {
-  const chances = (kind === TWO ? [] : (probabilities ?? [])).slice(0, MOST_CHANCES);
+  let chances = (kind === TWO ? [] : (probabilities ?? [])).slice(0, MOST_CHANCES);
+  if (kind === ORDERED) chances = [...probabilities].sort(([a], [b]) => a - b);
   update(byId("chances"), chances, ([label]) => label, "chance-template", (item, [label, chance]) => {
     const button = item.firstElementChild;
     const holds = kind === LABELS && said.some((other) => sameLabel(other, label));
@@ -96,7 +97,7 @@ function showChances({ label: said, probabilities, explained, against }) {
     write(button.children[1], `${holds ? "✓ " : ""}${chance.toFixed(3)}`);
     item.style.setProperty("--share", chance);
     button.disabled = kind === ORDERED;
-    const isMeant = [explained, against].some((other) => known(other) && sameLabel(other, label));
+    const isMeant = [kind === ORDERED ? said : explained, against].some((other) => known(other) && sameLabel(other, label));
     button.setAttribute("aria-pressed", String(isMeant));
     button.onclick = () => explain({ text: tried, label });
   });

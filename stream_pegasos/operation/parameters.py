@@ -1,0 +1,32 @@
+"""What a model was made with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from river import base
+
+from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.persistence import pack, parameters_of
+
+__all__ = ["made_with"]
+
+
+def made_with(estimator: base.Base) -> dict[str, Any]:
+    """The parameters of an estimator, as values for JSON; of a classifier inside it its kind and its own parameters.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier
+    >>> from stream_pegasos.operation.parameters import made_with
+
+    >>> inside = made_with(MultiLabelClassifier(AdaptiveClassifier(half_life=500)))["classifier"]
+    >>> inside["kind"], inside["half_life"]
+    ('AdaptiveClassifier', 500)
+
+    """
+    return {
+        name: {"kind": type(value).__name__, **made_with(value)} if isinstance(value, Classifier) else pack(value)
+        for name, value in parameters_of(estimator).items()
+    }
