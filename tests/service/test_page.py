@@ -225,6 +225,17 @@ def test_drift_is_marked_on_the_time_line(page, serve):
         assert [float(mark.get_attribute("x1")) for mark in marks] == pytest.approx(places, abs=1)
 
 
+def test_the_same_message_again_is_one_row_each_time(page, monitor):
+    message = {"number": None, "text": "again", "label": None, "predicted": "ham", "probability": 0.75, "margin": -1.1}
+    answers = {"monitor": (200, {**monitor, "newest": [message] * 3})}
+    with canned(answers) as url:
+        page.get(url)
+        for n in (1, 2):  # also when the figures came a second time
+            answers["monitor"] = (200, {**answers["monitor"][1], "n": n})
+            wait(page, lambda n=n: text(page, "n") == str(n))
+            assert texts(page, "#newest .text bdi") == ["again"] * 3
+
+
 def test_a_service_that_ends_and_comes_back(page, serve):
     service = serve()
     open_page(page, service)

@@ -51,9 +51,9 @@ function update(parent, items, keyOf, templateId, fill) {
   const before = new Map([...parent.children].map((child) => [child.dataset.key, child]));
   const times = new Map();
   const after = items.map((item) => {
-    const base = keyOf(item);
+    const base = JSON.stringify(keyOf(item)); // as a text, since no two lists are the same
     times.set(base, (times.get(base) ?? 0) + 1);
-    const key = JSON.stringify([base, times.get(base)]);
+    const key = `${base} ${times.get(base)}`;
     const element = before.get(key) ?? byId(templateId).content.firstElementChild.cloneNode(true);
     before.delete(key);
     element.dataset.key = key;
