@@ -18,7 +18,7 @@ from contract import (
     of_features,
     of_texts,
 )
-from estimators import CASES, SETS, TWO, seen
+from estimators import CASES, GROWING, SETS, SEVERAL, TWO, seen
 from river import active
 from scipy import sparse
 
@@ -70,7 +70,7 @@ def test_names_of_what_is_not_kept_are_forgotten(case):
         if snapshot and n_features < 100:  # or else the names stand for what was learned
             exact = isinstance(model, stream_pegasos.AdaptiveClassifier)
             assert len(snapshot.names) <= (n_features if exact else 4 * n_features + 1_000)
-    if case.option("multi_class") and case.option("max_features"):
+    if case.classes in (SEVERAL, GROWING) and case.option("max_features"):
         assert seen(one) == seen(many)  # names that stand for nothing go one by one, or after the call
     else:
         assert bits(case, one) == bits(case, many) or not case.can_be_saved
@@ -305,6 +305,7 @@ def test_any_dict_and_any_number_is_taken(case):
         else:
             other = collections.OrderedDict(x) if case.of == "fields" else np.str_(x)
         plain.learn_one(x, y, 2.0)
-        strange.learn_one(other, np.array([y])[0], [2, np.float32(2), np.int64(2)][i % 3])
+        label = [np.array([of])[0] for of in y] if case.classes == SETS else np.array([y])[0]
+        strange.learn_one(other, label, [2, np.float32(2), np.int64(2)][i % 3])
         assert strange.decision_function_one(other) == plain.decision_function_one(x)
     assert seen(strange) == seen(plain)

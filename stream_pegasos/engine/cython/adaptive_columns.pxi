@@ -1,82 +1,11 @@
-cdef struct Taught:  # of a feature and a class
-    double weight, squares, count
-    Py_ssize_t column
-
-
-cdef struct FeatureOfColumns:
-    double log_ratio, count
-    Py_ssize_t begin  # of its columns among those of all features
-    int32_t n, size  # how many there are, and the number of the size that there is room for
+cdef enum:  # reductions
+    OF_RULE_OVR = 0
+    MULTILABEL
+    ORDINAL
 
 
 cdef struct Line:
     double intercept, squares, offset, offset_squares
-
-
-cdef enum:
-    N_SIZES = 96
-    OF_RULE_OVR = 0
-    MULTILABEL
-    ORDINAL
-    NUMBERS_OF_FEATURE = 4  # the size of the record, in those of a double
-
-# How many columns of a feature there may be room for: two sizes for each doubling.
-cdef Py_ssize_t SIZES[N_SIZES]
-for size_number in range(N_SIZES):
-    SIZES[size_number] = size_number if size_number < 2 else (2 + size_number % 2) << size_number // 2 - 1
-
-
-cdef struct Columns:  # of all features: blocks of the sizes above
-    Taught* taught
-    Py_ssize_t n, room
-    Py_ssize_t free[N_SIZES]  # the first block that was given back, −1 for none; its first column is the next one
-
-
-cdef void make_no_columns(Columns* columns) noexcept nogil:
-    cdef Py_ssize_t size
-    columns.n = 0
-    for size in range(N_SIZES):
-        columns.free[size] = -1
-
-
-cdef Py_ssize_t take_block(Columns* columns, Py_ssize_t size) noexcept nogil:
-    """Where a block of that size begins; -1 if there is no memory."""
-    cdef Py_ssize_t begin = columns.free[size], room
-    cdef Taught* moved
-    if begin >= 0:
-        columns.free[size] = columns.taught[begin].column
-        return begin
-    begin = columns.n
-    if begin + SIZES[size] > columns.room:
-        room = max(begin + SIZES[size], columns.room + columns.room // 2, 64)
-        moved = <Taught*> sp_allocate(room * sizeof(Taught))
-        if moved == NULL:
-            return -1
-        memcpy(moved, columns.taught, begin * sizeof(Taught))
-        free(columns.taught)
-        columns.taught, columns.room = moved, room
-    columns.n += SIZES[size]
-    return begin
-
-
-cdef Taught* add_taught(Columns* columns, FeatureOfColumns* feature, Py_ssize_t column) noexcept nogil:
-    """Room for a column that the feature does not have yet; NULL if there is no memory."""
-    cdef Py_ssize_t begin
-    cdef Taught* added
-    if feature.n == SIZES[feature.size]:
-        begin = take_block(columns, feature.size + 1)
-        if begin < 0:
-            return NULL
-        if feature.n:
-            memcpy(&columns.taught[begin], &columns.taught[feature.begin], feature.n * sizeof(Taught))
-            columns.taught[feature.begin].column = columns.free[feature.size]
-            columns.free[feature.size] = feature.begin
-        feature.begin = begin
-        feature.size += 1
-    added = &columns.taught[feature.begin + feature.n]
-    feature.n += 1
-    added[0] = Taught(0.0, 0.0, 0.0, column)
-    return added
 
 
 @cython.final
@@ -100,7 +29,8 @@ cdef class AdaptiveColumnsLearner(Learner):
     cdef Py_ssize_t* _positions
     cdef double* _values
     cdef Py_ssize_t _positions_capacity, _values_capacity
-    cdef double* _numbers  # the memory of these and of the margins
+    cdef double* _numbers  # the memory of these, of the margins and of the counts of classes
+    cdef Py_ssize_t* _places  # the memory of the order and of the columns with a gradient
     cdef double* _raw
     cdef double* _signs
     cdef double* _gradients
@@ -136,12 +66,10 @@ cdef class AdaptiveColumnsLearner(Learner):
         free(self._table.records)
         free(self._columns.taught)
         free(self._lines)
-        free(self._class_counts)
-        free(self._met_order)
         free(self._positions)
         free(self._values)
         free(self._numbers)
-        free(self._active)
+        free(self._places)
 
     def __sizeof__(self):
         return object.__sizeof__(self) + size_of(&self._table) + self._columns.room * sizeof(Taught)
@@ -220,34 +148,14 @@ cdef class AdaptiveColumnsLearner(Learner):
             feature.log_ratio = self._log_ratio(feature)
 
     def get_state(self):
-        cdef Py_ssize_t i, j, n = 0
-        cdef const FeatureOfColumns* feature
-        cdef const Taught* taught
-        cdef int64_t[::1] counts, numbers
-        cdef double[:, ::1] out
+        cdef Py_ssize_t i, j
         wait_for(self._guard, self._guard)
         keys, found = records_of(&self._table, 2)
-        n_taught = np.zeros(len(keys), np.int64)
-        counts = n_taught
-        features = self._in_order(keys)
-        cdef const int64_t[::1] positions = features
-        for i in range(positions.shape[0]):
-            counts[i] = self._features()[positions[i]].n
-            n += counts[i]
-        columns, of_taught = np.empty(n, np.int64), np.empty((3, n))
-        numbers, out, n = columns, of_taught, 0
-        for i in range(positions.shape[0]):
-            feature = &self._features()[positions[i]]
-            for j in range(feature.n):
-                taught = &self._columns.taught[feature.begin + j]
-                numbers[n] = taught.column
-                out[0, n], out[1, n], out[2, n] = taught.weight, taught.squares, taught.count
-                n += 1
-        order = np.lexsort((columns, np.repeat(np.arange(len(keys)), n_taught)))
+        counts, columns, known = taught_of(&self._columns, self._features(), self._in_order(keys))
         lines = [[(<double*> &self._lines[i])[j] for i in range(self._n_lines)] for j in range(4)]
         state = {
-            "keys": keys, "log_ratios": found[0], "counts": found[1], "n_taught": n_taught, "taught_columns": columns[order],
-            **dict(zip(adaptive_columns.OF_COLUMN, np.ascontiguousarray(of_taught[:, order]))),
+            "keys": keys, "log_ratios": found[0], "counts": found[1], "n_taught": counts, "taught_columns": columns,
+            **dict(zip(adaptive_columns.OF_COLUMN, known)),
             **{name: np.array(values, np.float64) for name, values in zip(adaptive_columns.OF_LINE, lines)},
             "class_counts": np.array([self._class_counts[i] for i in range(self._n_classes)], np.float64),
             "n_examples": self._n_examples, "evidence": self._evidence, "n_iterations": self.n_iterations,
@@ -258,31 +166,14 @@ cdef class AdaptiveColumnsLearner(Learner):
         return state
 
     def set_state(self, state):
-        cdef Py_ssize_t i, j, begin = 0
-        cdef FeatureOfColumns* feature
-        cdef Taught* taught
+        cdef Py_ssize_t i, j
         wait_for(self._guard, self._guard)
-        cdef const int64_t[::1] counts = np.ascontiguousarray(state["n_taught"])
-        cdef const int64_t[::1] numbers = np.ascontiguousarray(state["taught_columns"])
-        cdef const double[:, ::1] values = np.array([state[name] for name in adaptive_columns.OF_COLUMN])
-        keys = state["keys"]
-        fill(&self._table, keys, [state["log_ratios"], state["counts"]])
-        make_no_columns(&self._columns)
-        cdef const int64_t[::1] positions = self._in_order(keys)
-        for i in range(positions.shape[0]):
-            feature = &self._features()[positions[i]]
-            feature.begin = feature.n = feature.size = 0
-            while SIZES[feature.size] < counts[i]:
-                feature.size += 1
-            if counts[i]:
-                feature.begin = take_block(&self._columns, feature.size)
-                if feature.begin < 0:
-                    raise MemoryError
-            feature.n = counts[i]
-            for j in range(begin, begin + counts[i]):
-                taught = &self._columns.taught[feature.begin + j - begin]
-                taught[0] = Taught(values[0, j], values[1, j], values[2, j], numbers[j])
-            begin += counts[i]
+        fill(&self._table, state["keys"], [state["log_ratios"], state["counts"]])
+        fill_taught(
+            &self._columns, self._features(), self._in_order(state["keys"]), np.ascontiguousarray(state["n_taught"]),
+            np.ascontiguousarray(state["taught_columns"]),
+            np.array([state[name] for name in adaptive_columns.OF_COLUMN]),
+        )
         self._n_classes, self._n_lines = len(state["class_counts"]), len(state["intercepts"])
         if self._make_room(self._n_classes) < 0:
             raise MemoryError
@@ -309,39 +200,33 @@ cdef class AdaptiveColumnsLearner(Learner):
         return positions
 
     cdef int _make_room(self, Py_ssize_t n) noexcept nogil:
-        """For as many classes."""
-        cdef Py_ssize_t width = max(n, self._width + self._width // 2)
-        cdef void* memory[5]
+        """For as many classes; what is known stays, and the margins of the example in hand."""
+        cdef Py_ssize_t width = max(n, self._width + self._width // 2), i
+        cdef double* numbers
+        cdef Line* lines
+        cdef Py_ssize_t* places
         if n <= self._width:
             return 0
-        memory[0] = realloc(self._lines, width * sizeof(Line))
-        if memory[0] == NULL:
+        numbers = <double*> calloc(7 * width, sizeof(double))
+        lines = <Line*> calloc(width, sizeof(Line))
+        places = <Py_ssize_t*> calloc(2 * width, sizeof(Py_ssize_t))
+        if numbers == NULL or lines == NULL or places == NULL:
+            free(numbers)
+            free(lines)
+            free(places)
             return -1
-        self._lines = <Line*> memory[0]
-        memory[1] = realloc(self._class_counts, width * sizeof(double))
-        if memory[1] == NULL:
-            return -1
-        self._class_counts = <double*> memory[1]
-        memory[2] = realloc(self._met_order, width * sizeof(Py_ssize_t))
-        if memory[2] == NULL:
-            return -1
-        self._met_order = <Py_ssize_t*> memory[2]
-        memory[3] = realloc(self._active, width * sizeof(Py_ssize_t))
-        if memory[3] == NULL:
-            return -1
-        self._active = <Py_ssize_t*> memory[3]
-        memory[4] = calloc(6 * width, sizeof(double))
-        if memory[4] == NULL:
-            return -1
-        if self._width:  # where a class is added in the middle of an example
-            memcpy(memory[4], self._margins, self._width * sizeof(double))
-            memcpy(<double*> memory[4] + width, self._raw, self._width * sizeof(double))
+        for i in range(self._width):
+            numbers[i], numbers[width + i] = self._margins[i], self._raw[i]
+            numbers[6 * width + i], lines[i], places[i] = self._class_counts[i], self._lines[i], self._met_order[i]
         free(self._numbers)
-        self._numbers = self._margins = <double*> memory[4]
-        self._raw, self._signs = self._numbers + width, self._numbers + 2 * width
-        self._gradients, self._probabilities = self._numbers + 3 * width, self._numbers + 4 * width
-        self._odds = self._numbers + 5 * width
-        self._width = width
+        free(self._lines)
+        free(self._places)
+        self._numbers = self._margins = numbers
+        self._raw, self._signs, self._gradients = numbers + width, numbers + 2 * width, numbers + 3 * width
+        self._probabilities, self._odds = numbers + 4 * width, numbers + 5 * width
+        self._class_counts, self._lines = numbers + 6 * width, lines
+        self._places = self._met_order = places
+        self._active, self._width = places + width, width
         return 0
 
     cdef inline FeatureOfColumns* _features(self) noexcept nogil:
@@ -406,10 +291,7 @@ cdef class AdaptiveColumnsLearner(Learner):
         for i in range(e.n):
             self._values[i] *= squares
         self._add_up(e)
-        if self._reduction == ORDINAL:
-            self._find_logarithms()
-        else:
-            self._predict()
+        self._predict()
         return 0
 
     cdef inline double _scale_values(self, const Row* e, Py_ssize_t begin) noexcept nogil:
@@ -448,16 +330,13 @@ cdef class AdaptiveColumnsLearner(Learner):
         for i in range(self._n_lines):
             sums[i] += base + self._line_scaling * self._lines[i].intercept
 
-    cdef inline void _predict(self) noexcept nogil:
-        cdef Py_ssize_t i
-        for i in range(self._n_lines):
-            self._margins[i] = self._raw[i] + self._lines[i].offset / self._slope
-
-    cdef void _find_logarithms(self) noexcept nogil:
-        """Of the probability of each class, of those that are ordered."""
+    cdef void _predict(self) noexcept nogil:
+        """The margins that predict; of ordered classes the logarithms of their probabilities."""
         cdef Py_ssize_t i
         cdef double above = 1.0, next_above
-        for i in range(self._n_classes):
+        for i in range(self._n_lines if self._reduction != ORDINAL else 0):
+            self._margins[i] = self._raw[i] + self._lines[i].offset / self._slope
+        for i in range(self._n_classes if self._reduction == ORDINAL else 0):
             next_above = 0.0
             if i < self._n_lines:
                 next_above = min(above, sigmoid(self._slope * self._raw[i] + self._lines[i].offset))
@@ -487,8 +366,7 @@ cdef class AdaptiveColumnsLearner(Learner):
             while self._n_classes <= classes[i]:
                 if self._add_class() < 0:
                     return NO_MEMORY
-        if self._reduction != ORDINAL:
-            self._predict()
+        self._predict()
         self._find_signs(classes, n)
         near = self._find_gradients(weight)
         rate = self._learning_rate * sqrt(2.0 * min(max(self._slope, LEAST_SLOPE), MOST_SLOPE))
@@ -554,7 +432,7 @@ cdef class AdaptiveColumnsLearner(Learner):
     cdef bint _find_gradients(self, double weight) noexcept nogil:
         """Whether the example is near enough to teach a line."""
         cdef Py_ssize_t i
-        cdef double sign, margin, limit, total = 0.0
+        cdef double sign, margin, limit
         cdef bint near = False
         self._n_active = 0
         for i in range(self._n_lines):
