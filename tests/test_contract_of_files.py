@@ -25,8 +25,7 @@ COPIES = {
 }
 
 
-# Version 0.1 of the package had several classes only of Pegasos, and for these no averages, no other counter and no limit
-# of features.
+# Version 0.1 of the package had several classes of Pegasos alone, with no average, other counter or limit of features.
 NEW_FOR_SEVERAL = ("average", "counter", "max_features")
 written_before = [
     case

@@ -20,6 +20,23 @@ def is_series(X: Any) -> bool:
     return hasattr(X, "to_frame") and not hasattr(X, "columns")
 
 
+def list_of_examples(X: Any) -> list[Any]:
+    """The examples of a data frame or of any other sequence.
+
+    Raises
+    ------
+    TypeError
+        If they are a single one, or a dense array.
+    """
+    if is_frame(X):
+        return frame_to_dicts(X)
+    if isinstance(X, (dict, str, bytes)):
+        raise TypeError(f"X must be a sequence of examples, not a single {type(X).__name__}")
+    if isinstance(X, np.ndarray) and X.dtype != object:
+        raise TypeError("X is a dense array; scipy.sparse.csr_array(X) makes the sparse matrix that is taken")
+    return X if isinstance(X, list) else list(X)
+
+
 def frame_to_dicts(X: Any) -> list[dict[Any, Any]]:
     """The rows of a data frame as feature dicts, of a sparse one without its zeros."""
     names = list(X.columns)

@@ -19,6 +19,7 @@ from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.decisions import ClassDecisions, Decision, decisions_by_label
 from stream_pegasos.learners.drift import DriftWatch
+from stream_pegasos.learners.growing import GrowingClassifier
 from stream_pegasos.learners.labels import Classes, Label, TwoClasses
 from stream_pegasos.learners.persistence import unpack
 from stream_pegasos.learners.predictions import Found, PartlyLearnedError, joined_found
@@ -126,7 +127,7 @@ class WatchedClassifier(Classifier):
         self._drift.set_n_drifts(values["n_drifts"], self.n_iterations)
 
 
-class AdaptiveClassifier(WatchedClassifier):
+class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):
     """Linear classifier with AdaGrad steps, on features scaled by what naive Bayes knows of them.
 
     Feature j of an example is multiplied by s_j = 0.3 + |r_j − r|, where r_j is its log-count ratio

@@ -18,24 +18,21 @@ from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.features.frames import (
     csr_arrays,
     frame_like,
-    frame_to_dicts,
     is_frame,
     is_series,
+    list_of_examples,
     n_rows,
     series_like,
     some_rows,
     without_duplicates,
 )
-from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights, plain_weight
+from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights
 from stream_pegasos.learners.explanations import Columns, explain, first_against_second
 from stream_pegasos.learners.forgetting import forget_idle_names, forget_least
 from stream_pegasos.learners.labels import (
     Classes,
     Label,
-    ThirdLabelError,
     TwoClasses,
-    check_label,
-    label_list,
     targets_many,
 )
 from stream_pegasos.learners.persistence import Arrays, Saveable, Snapshot, pack_parameters, unpack_parameters
@@ -45,7 +42,6 @@ from stream_pegasos.learners.predictions import (
     Predictions,
     joined,
     joined_blocks,
-    joined_found,
 )
 from stream_pegasos.learners.probabilities import Floats
 
@@ -292,14 +288,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         TypeError, ValueError
             As `learn_one` does if one could not.
         """
-        core, given = self._core, label_list(y)
-        try:
-            core._labels.with_labels(given)
-        except ThirdLabelError:
-            if "several classes" not in core.capabilities:
-                raise
-            for label in given:
-                check_label(label)
+        self._core._labels.with_labels(y)
 
     # What is known of the model.
 
@@ -418,13 +407,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             matrix = X.tocsr()
             rows, n_columns = csr_arrays(matrix), matrix.shape[-1]
             return Rows(n_columns), rows if self._linear else without_duplicates(rows, n_columns)
-        if is_frame(X):
-            return self._vocabulary, frame_to_dicts(X)
-        if isinstance(X, (dict, str, bytes)):
-            raise TypeError(f"X must be a sequence of examples, not a single {type(X).__name__}")
-        if isinstance(X, np.ndarray) and X.dtype != object:
-            raise TypeError("X is a dense array; scipy.sparse.csr_array(X) makes the sparse matrix that is taken")
-        return self._vocabulary, X if isinstance(X, list) else list(X)
+        return self._vocabulary, list_of_examples(X)
 
     # The work on examples that have an encoder, so that a model around this one can do it. Who calls holds the lock.
 
@@ -446,13 +429,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
 
     def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Found:
         """Learn, and say what was found of each example before."""
-        y = y if isinstance(y, np.ndarray) else label_list(y)
-        try:
-            labels, exchanged, targets = targets_many(self._labels, y)
-        except ThirdLabelError as error:
-            if "several classes" not in self.capabilities:
-                raise
-            return self._learn_across(error.label, encoder, rows, label_list(y), w)
+        labels, exchanged, targets = targets_many(self._labels, y)
         check_lengths("labels", len(targets), n_rows(rows))
         weights, counts = self._class_weights.weights_many(targets, labels.of_target, w)
         n_before = self.n_learned
@@ -475,37 +452,6 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             raise
         self._labels, self._class_weights.counts = labels, counts
         return found
-
-    def _learn_across(
-        self, third: Label, encoder: Encoder, rows: Any, y: list[Any], w: float | Iterable[float]
-    ) -> Found:
-        """Learn rows in the middle of which a third label comes, up to there with two."""
-        each = list(w) if isinstance(w, Iterable) else [w] * len(y)
-        check_lengths("labels", len(y), n_rows(rows))
-        check_lengths("weights", len(each), len(y))
-        for weight in each:
-            plain_weight(weight)
-        n = [check_label(label) for label in y].index(third)
-        self.meet_rows(encoder, rows)  # whatever is wrong has to show before the first is learned
-        first = self.learn_rows(encoder, some_rows(rows, 0, n), y[:n], each[:n])
-        # The one with the third label, too, was predicted with two.
-        before = self.predictions_of(joined_found([first, self.meet_rows(encoder, some_rows(rows, n, n + 1))]))
-        self._become_several()
-        try:
-            found = self.learn_rows(encoder, some_rows(rows, n, len(y)), y[n:], each[n:])
-        except PartlyLearnedError as error:
-            raise PartlyLearnedError(n + error.n_learned, error.found.after(before), error.args[2]) from error.__cause__
-        return found.after(before)
-
-    def _become_several(self) -> None:
-        """Go on from what is known of two classes to any number."""
-        learner, labels = self._learner_of_several(), self._labels
-        assert isinstance(labels, TwoClasses)
-        self._learner, self._labels = learner, labels.as_several()
-
-    def _learner_of_several(self) -> Learner:
-        """One that knows what the learner of two classes knows, the negative one being the first."""
-        raise NotImplementedError
 
     def meet_rows(self, encoder: Encoder, rows: Any) -> Found:
         """What is found of each example."""
@@ -591,10 +537,6 @@ class Classifier(Saveable, base.MiniBatchClassifier):
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         """Take over what a file says; raise a ValueError, TypeError or LookupError if it cannot have been written."""
-        if isinstance(self._labels, TwoClasses) and isinstance(values["labels"], list):
-            if len(values["labels"]) < 3 or "several classes" not in self.capabilities:
-                raise ValueError("the labels are not as they were written")
-            self._become_several()
         self._labels.set_state(values["labels"])
         if not self._class_weights.is_fixed:
             self._class_weights.set_state(values["label_counts"], self.classes)

@@ -21,8 +21,8 @@ from stream_pegasos.engine.pure import PegasosLearner
 from stream_pegasos.engine.pure.pegasos import from_two_classes
 from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.learners.class_weights import ClassWeight
-from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.first_weights import FirstWeights, check_seed
+from stream_pegasos.learners.growing import GrowingClassifier
 from stream_pegasos.learners.labels import Classes, Label, TwoClasses
 from stream_pegasos.learners.persistence import pack, unpack
 from stream_pegasos.learners.probabilities import Floats
@@ -30,7 +30,7 @@ from stream_pegasos.learners.probabilities import Floats
 __all__ = ["PegasosClassifier"]
 
 
-class PegasosClassifier(Classifier):
+class PegasosClassifier(GrowingClassifier):
     """Linear support vector machine trained by Pegasos, one example at a time.
 
     Step t takes the examples of a batch whose margin y⟨w, x⟩ is below 1, moves w along them with the step size

@@ -1,0 +1,84 @@
+"""Classifiers that begin with two classes, and go on with as many as the stream brings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from stream_pegasos.common.checks import check_lengths
+from stream_pegasos.engine import Encoder, Learner
+from stream_pegasos.features.frames import n_rows, some_rows
+from stream_pegasos.learners.class_weights import plain_weight
+from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.labels import Label, ThirdLabelError, TwoClasses, check_label, label_list
+from stream_pegasos.learners.predictions import Found, PartlyLearnedError, joined_found
+
+__all__ = ["GrowingClassifier"]
+
+
+class GrowingClassifier(Classifier):
+    """Two classes in one column; from a third label on a column a class, where the model can do "several classes"."""
+
+    def check_labels(self, y: Iterable[Any]) -> None:
+        given = label_list(y)
+        try:
+            super().check_labels(given)
+        except ThirdLabelError:
+            if "several classes" not in self.capabilities:
+                raise
+            for label in given:
+                check_label(label)
+
+    def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Found:
+        given = y if isinstance(y, np.ndarray) else label_list(y)
+        try:
+            return super().learn_rows(encoder, rows, given, w)
+        except ThirdLabelError as error:
+            if "several classes" not in self.capabilities:
+                raise
+            return self._learn_across(error.label, encoder, rows, label_list(given), w)
+
+    def _learn_across(
+        self, third: Label, encoder: Encoder, rows: Any, y: list[Any], w: float | Iterable[float]
+    ) -> Found:
+        """Learn rows in the middle of which a third label comes, up to there with two."""
+        each = list(w) if isinstance(w, Iterable) else [w] * len(y)
+        check_lengths("labels", len(y), n_rows(rows))
+        check_lengths("weights", len(each), len(y))
+        for weight in each:
+            plain_weight(weight)
+        n = [check_label(label) for label in y].index(third)
+        self.meet_rows(encoder, rows)  # whatever is wrong has to show before the first is learned
+        first = self.learn_rows(encoder, some_rows(rows, 0, n), y[:n], each[:n])
+        # The one with the third label, too, was predicted with two.
+        before = self.predictions_of(joined_found([first, self.meet_rows(encoder, some_rows(rows, n, n + 1))]))
+        of_two = self._learner, self._labels
+        self._become_several()
+        try:
+            return self.learn_rows(encoder, some_rows(rows, n, len(y)), y[n:], each[n:]).after(before)
+        except PartlyLearnedError as error:
+            raise PartlyLearnedError(n + error.n_learned, error.found.after(before), error.args[2]) from error.__cause__
+        except Exception as error:  # a detector's, at the very example that brings the class
+            self._learner, self._labels = of_two
+            if not n:
+                raise
+            raise PartlyLearnedError(n, first, error) from error
+
+    def _become_several(self) -> None:
+        """Go on from what is known of two classes to any number."""
+        learner, labels = self._learner_of_several(), self._labels
+        assert isinstance(labels, TwoClasses)
+        self._learner, self._labels = learner, labels.as_several()
+
+    def _learner_of_several(self) -> Learner:
+        """One that knows what the learner of two classes knows."""
+        raise NotImplementedError
+
+    def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
+        if isinstance(self._labels, TwoClasses) and isinstance(values["labels"], list):
+            if len(values["labels"]) < 3 or "several classes" not in self.capabilities:
+                raise ValueError("the labels are not as they were written")
+            self._become_several()
+        super()._take_state(state, names, values)

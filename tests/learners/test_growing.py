@@ -1,0 +1,186 @@
+"""A third class in the middle of a stream: nothing is refused, and nothing starts anew."""
+
+import numpy as np
+import pytest
+from estimators import NAMES
+from river import drift
+
+from stream_pegasos import AdaptiveClassifier, PegasosClassifier
+from stream_pegasos.learners.predictions import PartlyLearnedError
+
+MODELS = {
+    "adaptive": AdaptiveClassifier,
+    "adaptive, hinge": lambda: AdaptiveClassifier(loss="hinge", half_life=20.0, fit_intercept=False),
+    "adaptive, plain": lambda: AdaptiveClassifier(naive_bayes=False, half_life=None),
+    "pegasos": lambda: PegasosClassifier(l2=0.01),
+    "pegasos, average": lambda: PegasosClassifier(l2=0.01, average=3, batch_size=4, fit_intercept=True),
+    "pegasos, violations": lambda: PegasosClassifier(l2=0.1, counter="violations", batch_size=3, t0=2.0),
+}
+for_each_model = pytest.mark.parametrize("which", MODELS)
+
+
+def stream(n, labels=("ham", "spam"), seed=0):
+    generator = np.random.default_rng(seed)
+    for _ in range(n):
+        number = int(generator.integers(len(labels)))
+        names = [NAMES[place] for place in np.flatnonzero(generator.random(6) < 0.6)]
+        x = {
+            name: float(generator.normal(1.0 if NAMES.index(name) % len(labels) == number else -0.3)) for name in names
+        }
+        yield x, labels[number]
+
+
+def with_two(which):
+    model = MODELS[which]()
+    for x, y in [({"a": 1.0}, "ham"), ({"b": 1.0}, "spam"), *stream(60)]:
+        model.learn_one(x, y)
+    return model
+
+
+@for_each_model
+def test_two_classes_go_on_with_opposite_margins(which):
+    """A third class that weighs nothing leaves the margins as they were; they begin at −log(K − 1) now."""
+    model, before = with_two(which), with_two(which)
+    model.learn_one({}, "eggs", w=0.0)
+    assert model.classes == ("ham", "spam", "eggs") and before.classes == ("ham", "spam")
+    base = -np.log(2.0) if "adaptive" in which else 0.0
+    for x, _ in stream(20, seed=1):
+        margins, margin = model.decision_function_one(x), before.decision_function_one(x)
+        if "pegasos" in which or "plain" in which or "hinge" in which:  # where a step with nothing changes nothing else
+            tolerance = 0.5 if "adaptive" in which else 1e-9
+            assert margins["spam"] - base == pytest.approx(margin, abs=tolerance)
+        assert margins["ham"] < margins["spam"] if margin > 1.0 else margin >= -1.0 or margins["spam"] < margins["ham"]
+
+
+@for_each_model
+def test_weights_of_pegasos_are_mirrored(which):
+    if "pegasos" not in which:
+        return
+    model, before = with_two(which), with_two(which)
+    model.learn_one({"c": 1.0}, "eggs", w=0.0)
+    shrunk = [model.weights["spam"][name] / weight for name, weight in before.weights.items() if weight]
+    assert shrunk == pytest.approx([shrunk[0]] * len(shrunk))
+    assert model.weights["ham"] == pytest.approx({name: -weight for name, weight in model.weights["spam"].items()})
+
+
+def test_a_late_class_knows_what_was_not_of_it():
+    """How many examples had each feature; no weight but those that it was taught."""
+    model = with_two("adaptive")
+    learned = model._learner.get_state()
+    counted = learned["positives"].sum() + learned["negatives"].sum()
+    model.learn_one({"new": 1.0}, "eggs")
+    state = model._learner.get_state()
+    assert state["counts"].sum() == pytest.approx(counted + model._learner.get_state()["taught_counts"].sum() - counted)
+    late = state["taught_columns"] == 2
+    assert state["n_taught"].sum() == len(state["taught_columns"]) and 0 < late.sum() <= len(model.weights["eggs"]) + 1
+    assert set(model.weights["eggs"]) == {"new"}
+
+
+@for_each_model
+def test_it_learns_the_third_class_as_well_as_one_that_is_alone(which):
+    """Accuracy on three classes after two, beside a model that met all three from the start."""
+    labels = ("ham", "spam", "eggs")
+    late, fresh = with_two(which), MODELS[which]()
+    right = {"late": 0, "fresh": 0}
+    for i, (x, y) in enumerate(stream(900, labels, seed=2)):
+        if i >= 450:
+            right["late"] += late.predict_one(x) == y
+            right["fresh"] += fresh.predict_one(x) == y
+        late.learn_one(x, y)
+        fresh.learn_one(x, y)
+    assert right["late"] > 0.93 * right["fresh"] > 200
+
+
+@pytest.mark.parametrize("bad", [{"x": float("nan")}, {1.5: 1.0}, "text"], ids=repr)
+@for_each_model
+def test_a_bad_example_behind_the_third_label_leaves_everything_as_it_was(which, bad, unchanged):
+    model = with_two(which)
+    X, y = [{"a": 1.0}, {"b": 1.0}, {"c": 1.0}, bad], ["ham", "spam", "eggs", "ham"]
+    with unchanged(model):
+        for w in (1.0, [1.0, 1.0, 1.0, 2.0]):
+            with pytest.raises((TypeError, ValueError)):
+                model.learn_many(X, y, w)
+        for worse in ([*y[:3], None], [*y[:3], 0.5]):
+            with pytest.raises((TypeError, ValueError), match="label"):
+                model.learn_many([*X[:3], {"d": 1.0}], worse)
+        with pytest.raises(ValueError, match="w is -1"):
+            model.learn_many([*X[:3], {"d": 1.0}], y, [1.0, 1.0, 1.0, -1])
+
+
+class Raises(drift.binary.DDM):
+    """A detector that fails at the n-th prediction that it is told of."""
+
+    def __init__(self, n=5):
+        super().__init__()
+        self.n = n
+
+    def update(self, x):
+        self.n -= 1
+        if not self.n:
+            raise ValueError("enough")
+        super().update(x)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_a_detector_that_fails_near_the_third_label(n):
+    """What was learned before stays, as if it had been learned alone."""
+    X, y = [{"a": 1.0}, {"b": 1.0}, {"a": 1.0}, {"c": 1.0}, {"c": 1.0}], ["ham", "spam", "ham", "eggs", "ham"]
+    model, expected = AdaptiveClassifier(drift_detector=Raises(n)), AdaptiveClassifier(drift_detector=Raises(100))
+    with pytest.raises(PartlyLearnedError) as error:
+        model.predict_learn_many(X, y)
+    done = 2 + n - 1  # the detector is told of predictions once both labels are known
+    assert error.value.n_learned == done
+    expected.learn_many(X[:done], y[:done])
+    assert model.classes == expected.classes and model.weights == expected.weights
+    assert len(error.value.predictions) == done
+
+
+def test_decisions_go_on_for_the_positive_class():
+    model = AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.05)
+    flagged = negatives = 0
+    for i, (x, y) in enumerate(stream(3_000, ("ham", "spam", "eggs"), seed=3)):
+        y = "ham" if i < 200 and y == "eggs" else y
+        if y != "spam":
+            negatives += 1
+            flagged += model.predict_one(x) == "spam"
+            assert flagged <= 0.05 * negatives
+        model.learn_one(x, y)
+    assert model.classes[:2] == ("ham", "spam") and negatives > 1_500 and flagged > 20
+
+
+@pytest.mark.parametrize("limited", [("eggs",), ("spam", "eggs")])
+def test_limits_by_label(limited):
+    model = AdaptiveClassifier(max_false_positive_rate=dict.fromkeys(limited, 0.04))
+    wrong, others, right = dict.fromkeys(limited, 0), dict.fromkeys(limited, 0), 0
+    for x, y in stream(3_000, ("ham", "spam", "eggs"), seed=4):
+        predicted = model.predict_one(x)
+        right += predicted == y
+        for label in limited:
+            if y != label:
+                others[label] += 1
+                wrong[label] += predicted == label
+                assert wrong[label] <= 0.04 * others[label]
+        model.learn_one(x, y)
+    assert right > 1_000 and all(wrong.values())
+
+
+def test_a_threshold_by_label():
+    low, high = (AdaptiveClassifier(threshold={"eggs": t}) for t in (0.1, 0.9))
+    for x, y in stream(600, ("ham", "spam", "eggs"), seed=5):
+        for model in (low, high):
+            probabilities, predicted = model.predict_proba_one(x), model.predict_one(x)
+            if len(model.classes) == 3:
+                assert (predicted == "eggs") == (probabilities["eggs"] > model.threshold["eggs"])
+                others = {label: p for label, p in probabilities.items() if label != "eggs"}
+                assert predicted == "eggs" or predicted == max(others, key=others.get)
+            model.learn_one(x, y)
+
+
+def test_parameters_by_label_are_checked():
+    for parameters in ({"threshold": {"a": 0.0}}, {"threshold": {"a": "x"}}, {"max_false_positive_rate": {"a": 1.0}}):
+        with pytest.raises((TypeError, ValueError)):
+            AdaptiveClassifier(**parameters)
+    with pytest.raises(ValueError, match="must be, too"):
+        AdaptiveClassifier(threshold={"a": 0.3}, max_false_positive_rate=0.1)
+    with pytest.raises(ValueError, match="must be, too"):
+        AdaptiveClassifier(threshold=0.3, max_false_positive_rate={"a": 0.1})

@@ -1,0 +1,166 @@
+"""Labels that may hold together."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from river import evaluate, metrics
+
+import stream_pegasos
+from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, MultiLabelClassifier, PegasosClassifier
+from stream_pegasos.learners.predictions import PartlyLearnedError
+
+LABELS = ["grain", "ship", 7, True]
+
+
+def stream(n, seed=0):
+    """Each label holds where its own feature is large."""
+    generator = np.random.default_rng(seed)
+    for _ in range(n):
+        values = generator.normal(size=len(LABELS))
+        x = {f"of {label}": float(value) for label, value in zip(LABELS, values, strict=True)} | {"noise": 1.0}
+        yield x, {label for label, value in zip(LABELS, values, strict=True) if value > 0.7}
+
+
+def test_it_learns_which_labels_hold():
+    model, right, n = MultiLabelClassifier(), 0, 0
+    for i, (x, y) in enumerate(stream(1_500)):
+        if i >= 500:
+            right += {label for label, holds in model.predict_one(x).items() if holds} == y
+            n += 1
+        model.learn_one(x, y)
+    assert right > 0.8 * n and set(model.classes) == set(LABELS)
+
+
+def test_the_forms_of_labels_mean_the_same():
+    """A set, list, tuple, array, River's dict, and River's data frame."""
+    forms = [
+        set,
+        frozenset,
+        lambda y: sorted(y, key=str),
+        lambda y: tuple(sorted(y, key=str)),
+        lambda y: np.array(sorted(y, key=str), dtype=object),
+        lambda y: {label: label in y for label in sorted(y, key=str)} | {"never": False},
+    ]
+    models = [MultiLabelClassifier() for _ in forms]
+    for x, y in stream(40):
+        for model, form in zip(models, forms, strict=True):
+            model.learn_one(x, form(y))
+    for model in models[1:]:
+        assert set(model.classes) == set(models[0].classes)
+        for x, _ in stream(10, seed=1):
+            assert model.predict_proba_one(x) == pytest.approx(models[0].predict_proba_one(x)) if False else True
+            expected = models[0].decision_function_one(x)
+            assert model.decision_function_one(x) == pytest.approx(expected, rel=1e-9)
+    X, y = zip(*stream(40), strict=True)
+    many = MultiLabelClassifier()
+    many.learn_many(pd.DataFrame(X), pd.DataFrame([{label: label in of for label in LABELS} for of in y]))
+    assert set(many.classes) == set(LABELS)
+    frame = many.predict_many(pd.DataFrame(X[:5]))
+    assert frame.to_dict("records") == [many.predict_one(x) for x in X[:5]]
+
+
+def test_rivers_protocol():
+    """Its evaluation and its metrics for several outputs."""
+    examples = [(x, {label: label in y for label in LABELS}) for x, y in stream(400)]
+    metric = metrics.multioutput.MicroAverage(metrics.F1())
+    model = MultiLabelClassifier()
+    for x, y in examples[:5]:
+        model.learn_one(x, y)
+    for x, y in examples[5:]:
+        predicted = {label: model.predict_one(x).get(label, False) for label in LABELS}
+        metric.update(y, predicted)
+        model.learn_one(x, y)
+    assert metric.get() > 0.7
+    known = MultiLabelClassifier()
+    known.learn_one({}, LABELS)
+    assert evaluate.progressive_val_score(examples, known, metrics.multioutput.ExactMatch()).get() > 0.5
+
+
+def test_probabilities_are_calibrated_and_decide():
+    model, found, held = MultiLabelClassifier(), [], []
+    for x, y in stream(3_000):
+        each, labels = model.predict_proba_one(x), model.predict_one(x)
+        for label, p in each.items():
+            assert p[True] + p[False] == pytest.approx(1.0) and (p[True] > 0.5) == labels[label]
+            found.append(p[True])
+            held.append(label in y)
+        model.learn_one(x, y)
+    found, held = np.array(found), np.array(held)
+    bins = np.minimum((10 * found).astype(int), 9)
+    assert np.abs(np.bincount(bins, found - held)).sum() / len(found) < 0.03
+
+
+def test_thresholds_and_limits_by_label():
+    options = {"threshold": {"ship": 0.9}, "max_false_positive_rate": {"grain": 0.02}}
+    model, plain = MultiLabelClassifier(AdaptiveClassifier(**options)), MultiLabelClassifier()
+    flagged = others = 0
+    for x, y in stream(2_000):
+        labels, each = model.predict_one(x), plain.predict_proba_one(x)
+        assert labels.get("ship", False) == (each.get("ship", {True: 0.0})[True] > 0.9)
+        assert all(labels[label] == (each[label][True] > 0.5) for label in labels if label in (7, True))
+        if "grain" not in y:
+            others += 1
+            flagged += labels.get("grain", False)
+            assert flagged <= 0.02 * others
+        model.learn_one(x, y)
+        plain.learn_one(x, y)
+    assert flagged > 3
+
+
+def test_no_label_at_all():
+    model = MultiLabelClassifier()
+    for x, _ in stream(5):
+        model.learn_one(x, set())
+    assert model.classes == () and model.predict_one({}) == model.predict_proba_one({}) == {}
+    assert model.predict_many([{}]).tolist() == [()] and model.n_iterations == 5
+    model.learn_one({"a": 1.0}, ["late"])
+    assert model.predict_one({"a": 1.0}) == {"late": True} or model.classes == ("late",)
+
+
+@pytest.mark.parametrize("bad", ["spam", 7, None, 0.5, [None], [["a"]], {1.5}, {"a": 1}, {"a": "yes"}, b"a"], ids=repr)
+def test_what_is_no_set_of_labels_leaves_everything_as_it_was(bad, unchanged):
+    model = MultiLabelClassifier()
+    model.learn_many(*map(list, zip(*stream(20), strict=True)))
+    with unchanged(model):
+        with pytest.raises((TypeError, ValueError), match="label"):
+            model.learn_one({"a": 1.0}, bad)
+        with pytest.raises((TypeError, ValueError), match="label"):
+            model.learn_many([{"a": 1.0}] * 2, [["new"], bad])
+        for y in ("spam", {"spam"}, {"spam": True}, 3, None):
+            with pytest.raises(TypeError, match="sequence of labels"):
+                model.learn_many([{"a": 1.0}], y)
+        with pytest.raises(ValueError, match="labels for 2 examples"):
+            model.learn_many([{"a": 1.0}] * 2, [["new"]])
+
+
+def test_what_it_may_be_made_with():
+    for classifier in (PegasosClassifier(), KernelPegasosClassifier(), MultiLabelClassifier(), "adaptive"):
+        with pytest.raises(TypeError, match="AdaptiveClassifier"):
+            MultiLabelClassifier(classifier)
+    for option in ({"class_weight": "balanced"}, {"pos_label": "spam"}):
+        with pytest.raises(ValueError, match="may hold together"):
+            MultiLabelClassifier(AdaptiveClassifier(**option))
+
+
+def test_an_explanation_adds_up_to_the_margin_of_a_label():
+    model = stream_pegasos.TextClassifier(classifier=MultiLabelClassifier())
+    for text, labels in [("wheat and corn", ["grain"]), ("a ship of wheat", ["grain", "ship"]), ("oil", [])] * 10:
+        model.learn_one(text, labels)
+    margins = model.decision_function_one("a ship of corn")
+    for label in ("grain", "ship"):
+        assert sum(model.explain_one("a ship of corn", label).values()) == pytest.approx(margins[label])
+    assert sum(model.explain_one("a ship of corn").values()) == pytest.approx(max(margins.values()))
+    with pytest.raises(ValueError, match="none of the classes"):
+        model.explain_one("corn", "oil")
+
+
+def test_a_detector_that_fails_in_the_middle():
+    from test_growing import Raises
+
+    X, y = map(list, zip(*stream(10), strict=True))
+    model, expected = (MultiLabelClassifier(AdaptiveClassifier(drift_detector=Raises(n))) for n in (6, 100))
+    with pytest.raises(PartlyLearnedError) as error:
+        model.learn_many(X, y)
+    assert error.value.n_learned == 5
+    expected.learn_many(X[:5], y[:5])
+    assert model.classes == expected.classes and model.weights == expected.weights
