@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import accuracy
@@ -12,12 +13,15 @@ import drift
 import labels
 import numpy as np
 import pytest
+import several
+import split
 from peers import late_vowpal_wabbit, write_vowpal_wabbit
-from river import evaluate, feature_extraction, linear_model, metrics
+from river import evaluate, feature_extraction, linear_model, metrics, naive_bayes
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import SGDClassifier
+from sklearn.svm import LinearSVC
 
-from stream_pegasos import HashedBagOfWords, PegasosClassifier, TextClassifier
+from stream_pegasos import HashedBagOfWords, OrdinalClassifier, PegasosClassifier, TextClassifier
 from stream_pegasos.evaluation import prequential
 from stream_pegasos.streams import synthetic
 
@@ -234,6 +238,135 @@ def test_drift_prints_tables_and_draws(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["drift.py", "--limit", "199"])
     with pytest.raises(SystemExit, match="199 messages: a quarter of the stream must hold 50"):
         drift.main()
+
+
+# --- several classes, ordered ones, labels that hold together ---------------------------------------------------------
+
+STARS = [min(len(text) // 30, 3) for text, _ in STREAM]
+TAGS = [("long",) * (len(text) > 60) + (label,) * (label == "spam") for text, label in STREAM]
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(labels):
+        path = tmp_path / "stream.jsonl"
+        lines = (json.dumps({"text": t, "label": y}) for (t, _), y in zip(STREAM, labels, strict=True))
+        path.write_text("\n".join(lines))
+        return path
+
+    return write
+
+
+def test_figures_of_classes_by_hand():
+    stream = several.Stream("", [""] * 5, [5, 1, 5, 2, 5], "ordered")
+    given = np.array([[0, 0], [1, 0], [0.4, 0.6], [0.8, 0.2], [1 / 4, 3 / 4]])
+    answers = several.Answers([None, 5, 5, 1, 5], 2.0, [1, 5], given)
+    # Right 2 of 5; F1 of 5: 2 of 3 and 2 of 3; of 1 and 2: 0. New labels: 1/2, 1/2 beside one, 1/3 beside two.
+    loss = -np.log([1 / 2, 1 / 2, 0.6, 1 / 3, 3 / 4]).mean()
+    # Of those predicted 0 was wrong; 0.6 and 3/4 right, 0.8 wrong.
+    error = (0 + 0.4 + 1 / 4 + 0.8) / 4
+    # None counts in no absolute error.
+    expected = [2 / 5, (4 + 0 + 1 + 0) / 4, 2 / 3 / 3, loss, error]
+    assert several.figures_of_classes(answers, stream) == pytest.approx(expected)
+    assert several.figures_of_classes(answers._replace(probabilities=None), stream)[-2:] == [None, None]
+    shorter = answers._replace(labels=[None, 5, 5], probabilities=given[:3])
+    assert several.figures(shorter, stream)[:2] == ["0.3333", "2.0000"]
+
+
+def test_figures_of_labels_by_hand():
+    stream = several.Stream("", [""] * 3, [("a",), (), ("b", "a")], "labels")
+    given = np.array([[0, 0], [0.6, 0], [0.9, 0.2]])
+    answers = several.Answers([(), ("a",), ("a",)], 1.0, ["a", "b"], given)
+    # a: one right, one too many, one missed; b: one missed.
+    loss = -np.log([1 / 2, 0.4, 0.9, 0.2]).mean()
+    expected = [2 / (2 + 1 + 2), (2 / 4 + 0) / 2, loss, (0.6 + 0.1) / 2]
+    assert several.figures_of_labels(answers, stream) == pytest.approx(expected)
+
+
+def test_table_of_several_classes_has_the_figures_of_plain_loops(written, monkeypatch, capsys):
+    table = rows(monkeypatch, capsys, "--stream", written(STARS), "--only", "ours,river,sklearn,bogofilter")
+    assert len(table) == 1 + sum(map(len, (several.OURS["classes"], several.RIVER, several.SCIKIT_LEARN)))
+    model, predicted = TextClassifier(), []
+    for text, star in zip(TEXTS, STARS, strict=True):
+        predicted.append(model.predict_one(text))
+        model.learn_one(text, star)
+    assert float(table["ours: TextClassifier()"][0]) == pytest.approx(np.mean(np.array(predicted) == STARS), abs=1e-4)
+    river = evaluate.progressive_val_score(
+        zip(TEXTS, STARS, strict=True),
+        feature_extraction.BagOfWords() | naive_bayes.MultinomialNB(),
+        metrics.Accuracy(),
+    )
+    assert float(table["River: MultinomialNB"][0]) == pytest.approx(river.get(), abs=2 / 300)  # ties
+    X, peer = HashingVectorizer(n_features=2**18).transform(TEXTS), SGDClassifier(random_state=0)
+    y = [list(dict.fromkeys(STARS)).index(star) for star in STARS]
+    said = [0] * 100
+    for begin in (100, 200):
+        peer.partial_fit(X[begin - 100 : begin], y[begin - 100 : begin], [0, 1, 2, 3])
+        said += peer.predict(X[begin : begin + 100]).tolist()
+    share = np.mean(np.array(said) == y)
+    assert float(table["scikit-learn: SGDClassifier, hinge"][0]) == pytest.approx(share, abs=1e-4)
+
+
+def test_streams_of_other_kinds_are_told_by_their_labels(written, monkeypatch, capsys):
+    table = rows(monkeypatch, capsys, "--stream", written(STARS), "--ordered", "--only", "ours", "--limit", 200)
+    said = TextClassifier(classifier=OrdinalClassifier()).predict_learn_many(TEXTS[:200], STARS[:200]).labels.tolist()
+    error = np.mean([abs(one - star) for one, star in zip(said[1:], STARS[1:200], strict=True)])
+    assert float(table["ours: OrdinalClassifier()"][1]) == pytest.approx(error, abs=1e-4)
+    table = rows(monkeypatch, capsys, "--stream", written(TAGS), "--only", "ours,vw,river,sklearn")
+    assert 0.5 < float(table["ours: MultiLabelClassifier()"][0]) <= 1.0
+    table = rows(monkeypatch, capsys, "--stream", f"{written(STARS)}:3", "--only", "river")
+    assert table["accuracy"][0] == "100 (1 - AUC)"
+
+
+@pytest.mark.parametrize("part", several.PARTS)
+@pytest.mark.parametrize("kind, truths", [("classes", STARS), ("ordered", STARS), ("labels", TAGS)])
+def test_answers_do_not_depend_on_labels_to_come(part, kind, truths):
+    """The last label may be another; which labels there are stays the same."""
+    other = next(label for label in truths if label != truths[-1])
+    stream = several.Stream("", TEXTS, truths, kind)
+    answers = list(several.PARTS[part](stream))
+    if not answers:
+        pytest.skip(f"{part} has no model of this kind, or is not installed")
+    for (name, one), (_, changed) in zip(
+        answers, several.PARTS[part](stream._replace(labels=[*truths[:-1], other])), strict=True
+    ):
+        assert one.labels == changed.labels, name
+        assert len(one.labels) == 300
+        if one.probabilities is not None:
+            np.testing.assert_array_equal(one.probabilities, changed.probabilities)
+
+
+def test_split_learns_the_beginning_and_predicts_the_rest(written, monkeypatch, capsys):
+    table = rows(monkeypatch, capsys, "--split", "--stream", written(STARS))
+    model = TextClassifier()
+    model.learn_many(TEXTS[:240], STARS[:240])
+    share = np.mean([model.predict_one(text) == star for text, star in zip(TEXTS[240:], STARS[240:], strict=True)])
+    assert float(table["ours: TextClassifier(), one pass"][0]) == pytest.approx(share, abs=1e-4)
+    assert table.pop("stream.jsonl") == []
+    assert all(0.2 < float(cells[0]) <= 1.0 for cells in table.values())
+    assert len(table) >= len(split.MODELS) - 1  # one of them may not be installed
+
+
+@pytest.mark.parametrize("beta", [0.25, 1.0])
+def test_nbsvm_is_that_of_the_paper(beta):
+    """Two classes, dense, with tokens and pairs counted here."""
+
+    def features(text):
+        tokens = re.findall(r"\w+|[^\w\s]", text.lower())
+        return {*tokens, *pairwise(tokens)}
+
+    sets = [features(text) for text in TEXTS]
+    known = sorted(set().union(*sets[:200]), key=str)
+    F = np.array([[each in present for each in known] for present in sets], float)
+    p, q = 1 + F[:200][IS_SPAM[:200]].sum(axis=0), 1 + F[:200][~IS_SPAM[:200]].sum(axis=0)
+    r = np.log(p / np.abs(p).sum() / (q / np.abs(q).sum()))
+    svm = LinearSVC(C=1.0, tol=1e-6, max_iter=10_000).fit(F[:200] * r, IS_SPAM[:200])
+    w = (1 - beta) * np.abs(svm.coef_).sum() / len(known) + beta * svm.coef_[0]
+    margins = (F[200:] * r) @ w + svm.intercept_
+    said = np.array(split.nbsvm(beta)(TEXTS[:200], IS_SPAM[:200].tolist(), TEXTS[200:]))
+    clear = np.abs(margins) > 0.01
+    assert clear.sum() > 90
+    np.testing.assert_array_equal(said[clear], margins[clear] > 0.0)
 
 
 # --- late and missing labels ------------------------------------------------------------------------------------------

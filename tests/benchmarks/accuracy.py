@@ -1,11 +1,12 @@
 """Accuracy over the stream beside Vowpal Wabbit, River, scikit-learn and bogofilter.
 
-Each model takes one pass and predicts every message before it learns it. Streams come from the folder that
-STREAM_PEGASOS_DATA names, or from ../shared/data, or are yours; what is missing of them or of the peers is left out and
-named.
+Each model takes one pass and predicts every message before it learns it; with --split it learns the first 80 % and
+predicts the rest, beside models that see the first part many times. Streams of two classes, of several, of ordered ones
+and of labels that hold together come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/data, or are
+yours; what is missing of them or of the peers is left out and named.
 
-    python tests/benchmarks/accuracy.py [--stream FILE[:POSITIVE]] [--only ours,vw,river,sklearn,bogofilter]
-                                        [--limit N] [--markdown]
+    python tests/benchmarks/accuracy.py [--stream FILE[:POSITIVE]] [--ordered] [--split]
+                                        [--only ours,vw,river,sklearn,bogofilter] [--limit N] [--markdown]
 """
 
 from __future__ import annotations
@@ -16,14 +17,25 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import several
+import split
 from numpy.typing import NDArray
-from peers import has_vowpal_wabbit, read_records, run_vowpal_wabbit, write_vowpal_wabbit
+from peers import (
+    expected_calibration_error,
+    has_vowpal_wabbit,
+    print_head,
+    print_row,
+    read_records,
+    run_vowpal_wabbit,
+    write_vowpal_wabbit,
+)
 from river import feature_extraction, linear_model, naive_bayes
 from scipy.special import expit
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -117,6 +129,8 @@ class Stream(NamedTuple):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--stream", action="append", metavar="FILE[:POSITIVE]", help="a stream of yours; repeatable")
+    parser.add_argument("--ordered", action="store_true", help="the classes of --stream have an order")
+    parser.add_argument("--split", action="store_true", help="learn the first 80 %%, predict the rest")
     parser.add_argument("--only", default=",".join(PARTS), help="parts to run, separated by commas")
     parser.add_argument("--limit", type=int, help="take the first so many messages of each stream")
     parser.add_argument("--markdown", action="store_true", help="print Markdown tables")
@@ -125,10 +139,22 @@ def main() -> None:
     if unknown := set(parts) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}: choose from {', '.join(PARTS)}")
     try:
-        given = [read_stream(name) for name in arguments.stream] if arguments.stream else known_streams()
-        for name, texts, labels in given:
-            stream = Stream(name, texts[: arguments.limit], labels[: arguments.limit])
-            evaluate(stream, parts, arguments.markdown)
+        given: Iterable[Stream | several.Stream] = chain(known_streams(), several.known_streams())
+        if arguments.stream:
+            given = [read_stream(name, arguments.ordered) for name in arguments.stream]
+        begun = (
+            stream._replace(texts=stream.texts[: arguments.limit], labels=stream.labels[: arguments.limit])
+            for stream in given
+        )
+        if arguments.split:
+            one_of = [stream for stream in begun if isinstance(stream, Stream) or stream.kind == "classes"]
+            split.print_table([(name, texts, list(labels)) for name, texts, labels, *_ in one_of], arguments.markdown)
+            return
+        for stream in begun:
+            if isinstance(stream, Stream):
+                evaluate(stream, parts, arguments.markdown)
+            else:
+                several.evaluate(stream, parts, arguments.markdown)
     except (OSError, StreamError) as error:
         sys.exit(f"{error}")
 
@@ -141,19 +167,10 @@ def evaluate(stream: Stream, parts: list[str], markdown: bool) -> None:
             "that is positive: --stream FILE:POSITIVE"
         )
     print(f"\n{stream.name}: {len(stream.labels):,} messages, {stream.labels.mean():.1%} positive\n")
-    print_row(["", "accuracy", "100 (1 - AUC)", "log loss", "calibration error", "docs/s"], markdown)
-    if markdown:
-        print("|---|---|---|---|---|---|")
+    print_head(["", "accuracy", "100 (1 - AUC)", "log loss", "calibration error", "docs/s"], markdown)
     for part in parts:
         for name, answers in PARTS[part](stream.texts, stream.labels):
             print_row([name, *figures(answers, stream.labels)], markdown)
-
-
-def print_row(cells: list[str], markdown: bool) -> None:
-    if markdown:
-        print(f"| {' | '.join(cells)} |", flush=True)
-    else:
-        print(f"{cells[0]:54}" + "".join(f"{cell:>19}" for cell in cells[1:]), flush=True)
 
 
 def figures(answers: Answers, labels: Bools) -> list[str]:
@@ -169,15 +186,6 @@ def figures(answers: Answers, labels: Bools) -> list[str]:
     return [f"{accuracy:.4f}", f"{100.0 * (1.0 - area):.3f}", loss, calibration, f"{n / answers.seconds:,.0f}"]
 
 
-def expected_calibration_error(probabilities: Floats, labels: Bools, n_bins: int = 10) -> float:
-    """Mean over the messages of |mean probability − share of positives| in a message's bin; bins of equal width.
-
-    Naeini, Cooper, Hauskrecht: Obtaining well calibrated probabilities using Bayesian binning, AAAI 2015.
-    """
-    bins = np.minimum((probabilities * n_bins).astype(int), n_bins - 1)
-    return float(np.abs(np.bincount(bins, weights=probabilities - labels)).sum() / len(labels))
-
-
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 
@@ -191,17 +199,26 @@ def known_streams() -> Iterator[Stream]:
         yield Stream("reuters_acq", [record["text"] for record in records], labels)
 
 
-def read_stream(given: str) -> Stream:
-    """A file of texts in any format that the package reads; unless named, the last label to appear is positive."""
+def read_stream(given: str, ordered: bool = False) -> Stream | several.Stream:
+    """A file of texts in any format that the package reads; of two labels the last to appear is positive, unless named.
+
+    A file with more labels is a stream of several classes unless a positive one is named, one with lists of labels a
+    stream of those that hold together.
+    """
     path, colon, positive = given.rpartition(":")
     if not colon or Path(given).exists():
         path, positive = given, ""
     examples = list(read(path))
-    labels = [str(example.y) for example in examples]
     if not examples:
         raise StreamError(f"{path}: no messages")
+    name, texts, labels = Path(path).name, [example.x for example in examples], [example.y for example in examples]
+    if any(isinstance(label, tuple) for label in labels):
+        return several.Stream(name, texts, labels, "labels")
+    if ordered or (not positive and len(set(labels)) > 2):
+        return several.Stream(name, texts, labels, "ordered" if ordered else "classes")
+    labels = [str(label) for label in labels]
     positive = positive or list(dict.fromkeys(labels))[-1]
-    return Stream(Path(path).name, [example.x for example in examples], np.array(labels) == positive)
+    return Stream(name, texts, np.array(labels) == positive)
 
 
 # --- models -----------------------------------------------------------------------------------------------------------

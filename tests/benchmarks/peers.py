@@ -1,4 +1,4 @@
-"""What the scripts beside it share: the streams, and how Vowpal Wabbit is given them."""
+"""What the scripts beside it share: the streams, how Vowpal Wabbit is given them, and how tables are printed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import gzip
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,18 @@ def read_records(name: str) -> list[dict[str, Any]]:
         return []
     with gzip.open(path) as file:
         return [orjson.loads(line) for line in file]
+
+
+def streams_of_several_classes() -> Iterator[tuple[str, list[str], list[str]]]:
+    """Name, texts and labels; of Reuters the stories with a single topic, one of the ten commonest of these."""
+    for name in ("banking77", "tweets_emotion"):
+        if records := read_records(name):
+            yield name, [record["text"] for record in records], [record["label"] for record in records]
+    if stories := [(record["text"], *record["topics"]) for record in read_records("reuters21578")]:
+        stories = [story for story in stories if len(story) == 2]
+        commonest = {topic for topic, _ in Counter(topic for _, topic in stories).most_common(10)}
+        stories = [story for story in stories if story[1] in commonest]
+        yield "reuters_10", [text for text, _ in stories], [topic for _, topic in stories]
 
 
 def has_vowpal_wabbit() -> bool:
@@ -74,3 +87,27 @@ def late_vowpal_wabbit(
         run_vowpal_wabbit(messages, [*options, "-r", str(raw)])
         margins = np.loadtxt(raw, ndmin=1)
     return margins[[label == "" for _, label in lines]]
+
+
+def print_row(cells: list[str], markdown: bool) -> None:
+    if markdown:
+        print(f"| {' | '.join(cells)} |", flush=True)
+    else:
+        print(f"{cells[0]:54}" + "".join(f"{cell:>19}" for cell in cells[1:]), flush=True)
+
+
+def print_head(cells: list[str], markdown: bool) -> None:
+    print_row(cells, markdown)
+    if markdown:
+        print("|" + "---|" * len(cells))
+
+
+def expected_calibration_error(
+    probabilities: NDArray[np.float64], labels: NDArray[np.bool_], n_bins: int = 10
+) -> float:
+    """Mean over the messages of |mean probability − share of positives| in a message's bin; bins of equal width.
+
+    Naeini, Cooper, Hauskrecht: Obtaining well calibrated probabilities using Bayesian binning, AAAI 2015.
+    """
+    bins = np.minimum((probabilities * n_bins).astype(int), n_bins - 1)
+    return float(np.abs(np.bincount(bins, weights=probabilities - labels)).sum() / len(labels))
