@@ -5,7 +5,7 @@ Streams come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/d
 missing are left out and named.
 
     python tests/benchmarks/speed.py [--runs 7]
-        [--only vw,recipe,wc,river,classes,sklearn,kernel,average,steps,memory,profile]
+        [--only vw,recipe,recipe_classes,wc,river,classes,sklearn,kernel,average,steps,memory,profile]
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ from pathlib import Path
 
 import numpy as np
 from numpy_kernel import NumpyKernelPegasos
-from peers import WORDS, WORDS_AND_MARKS, has_vowpal_wabbit, read_records, run_vowpal_wabbit, write_vowpal_wabbit
+from peers import (
+    WORDS,
+    WORDS_AND_MARKS,
+    has_vowpal_wabbit,
+    read_records,
+    run_vowpal_wabbit,
+    streams_of_several_classes,
+    write_vowpal_wabbit,
+)
 from river import evaluate, feature_extraction, linear_model, metrics, multiclass, optim
 from scipy import sparse
 
@@ -48,6 +56,7 @@ def main() -> None:
         "profile": profile,
         "vw": vowpal_wabbit,
         "recipe": recipe,
+        "recipe_classes": recipe_of_several_classes,
         "wc": word_count,
         "river": river,
         "classes": several_classes,
@@ -125,6 +134,24 @@ def recipe(runs: int) -> None:
                 labels * STREAMS[name],
                 {True: 1, False: -1},
                 ["--loss_function", loss, "--ngram", "2", "-b", "18"],
+                runs,
+                1,
+                WORDS_AND_MARKS,
+            )
+
+
+def recipe_of_several_classes(runs: int) -> None:
+    """Each stream once, since one that comes again is learned already, and costs less."""
+    for name, texts, labels in streams_of_several_classes():
+        numbers = {label: number for number, label in enumerate(dict.fromkeys(labels), start=1)}
+        for loss in ("hinge", "logistic"):
+            compare_with_vowpal_wabbit(
+                f"{name}: TextClassifier() | --oaa {len(numbers)}, {loss}, --ngram 2",
+                lambda texts, labels: TextClassifier().predict_learn_many(texts, labels).labels,
+                copies(texts, 1),
+                labels,
+                numbers,
+                ["--oaa", f"{len(numbers)}", "--loss_function", loss, "--ngram", "2", "-b", "18"],
                 runs,
                 1,
                 WORDS_AND_MARKS,
