@@ -11,6 +11,7 @@ from pathlib import Path
 import accuracy
 import drift
 import labels
+import memory
 import numpy as np
 import pytest
 import several
@@ -367,6 +368,20 @@ def test_nbsvm_is_that_of_the_paper(beta):
     clear = np.abs(margins) > 0.01
     assert clear.sum() > 90
     np.testing.assert_array_equal(said[clear], margins[clear] > 0.0)
+
+
+def test_memory_is_that_of_a_process_of_its_own():
+    right, before, after, most = memory.in_a_process_of_its_own(TEXTS, STARS)
+    said = TextClassifier().predict_learn_many(TEXTS, STARS).labels
+    assert right == np.mean(said == np.array(STARS, object))
+    assert 20 < before < after <= most < 300
+
+
+def test_memory_is_measured_with_150_classes():
+    texts, given = memory.composed()
+    if not texts:
+        pytest.skip("the streams are not there")
+    assert (len(texts), len(given), len(set(given))) == (24_000, 24_000, 150)
 
 
 # --- late and missing labels ------------------------------------------------------------------------------------------
