@@ -77,11 +77,9 @@ OURS: dict[Kind, dict[str, Callable[[], TextClassifier]]] = {
     },
     "labels": {"MultiLabelClassifier()": lambda: TextClassifier(classifier=MultiLabelClassifier())},
 }
-VOWPAL_WABBIT = {
-    "hinge": ["--loss_function", "hinge"],
-    "logistic": ["--loss_function", "logistic"],
-    "hinge, --ngram 2": ["--loss_function", "hinge", "--ngram", "2"],
-    "logistic, --ngram 2": ["--loss_function", "logistic", "--ngram", "2"],
+VOWPAL_WABBIT = {  # the first of the losses is its default
+    **{loss: ["--loss_function", loss] for loss in ("squared", "hinge", "logistic")},
+    **{f"{loss}, --ngram 2": ["--loss_function", loss, "--ngram", "2"] for loss in ("squared", "hinge", "logistic")},
 }
 RIVER: dict[str, Callable[[], Any]] = {
     "OneVsRestClassifier(TextClassifier())": lambda: multiclass.OneVsRestClassifier(TextClassifier()),
