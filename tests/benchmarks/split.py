@@ -55,7 +55,8 @@ def nbsvm(beta: float) -> Model:
             is_of = np.array([each == label for each in labels])
             p, q = (1.0 + np.asarray(X[rows].sum(axis=0)).ravel() for rows in (is_of, ~is_of))
             ratio = np.log((p / p.sum()) / (q / q.sum()))
-            model = LinearSVC(C=1.0, dual=False).fit(X.multiply(ratio).tocsr(), is_of)
+            model = LinearSVC(C=1.0, dual=True, tol=0.01, max_iter=2_000, random_state=0)
+            model.fit(X.multiply(ratio).tocsr(), is_of)
             weights = model.coef_[0]
             weights = (1.0 - beta) * np.abs(weights).mean() + beta * weights
             scores.append(Z @ (ratio * weights) + model.intercept_)
