@@ -95,6 +95,8 @@ MODELS: dict[str, Model] = {
 
 def print_table(streams: list[tuple[str, list[str], list[Any]]], markdown: bool) -> None:
     """Accuracy on the last messages of each stream, a column a stream, a row a model."""
+    if not streams:
+        return
     print(f"\nThe first {LEARNED:.0%} learned, accuracy on the rest\n")
     print_head(["", *(name for name, _, _ in streams)], markdown)
     for name, answer in MODELS.items():
