@@ -34,6 +34,12 @@ TextClassifier = getattr(sp, "TextClassifier", None) or sp.PegasosTextClassifier
 PIECE, ONE_BY_ONE, SHOWN, SHOWN_ONE = 1000, 100, 300, 20  # messages: learned at once, singly; asked about at the end
 
 
+def ordinal(**options: Any) -> Any:
+    if hasattr(sp, "OrdinalPegasosClassifier"):
+        return sp.OrdinalPegasosClassifier(**options)
+    return sp.OrdinalClassifier(sp.PegasosClassifier(**options))
+
+
 def multiclass(**options: Any) -> Any:
     return (getattr(sp, "MulticlassPegasosClassifier", None) or sp.PegasosClassifier)(**options)
 
@@ -84,7 +90,7 @@ TABLES: list[tuple[str, Callable[..., Any], dict[str, Any], tuple[tuple[str, ...
     ("pegasos", sp.PegasosClassifier, PEGASOS, GROUPS, 1_000_000),
     ("adaptive", sp.AdaptiveClassifier, ADAPTIVE, GROUPS, 1_000_000),
     ("multiclass", multiclass, MULTICLASS, GROUPS, 1_000_000),
-    ("ordinal", sp.OrdinalPegasosClassifier, ORDINAL, GROUPS, 1_000_000),
+    ("ordinal", ordinal, ORDINAL, GROUPS, 1_000_000),
     ("kernel", sp.KernelPegasosClassifier, KERNEL, (TEXTS[2:], DICTS, MATRICES[2:]), 600),
     ("function", sp.KernelPegasosClassifier, FUNCTION, (DICTS,), 200),
 ]
@@ -189,7 +195,7 @@ def results(model: Any, case: Case, end: int) -> dict[str, Any]:
 
 
 def learned(model: Any) -> dict[str, Any]:
-    classifier = getattr(model, "classifier", model)
+    classifier = model.classifier if isinstance(model, TextClassifier) else model
     names = ["support_vectors", "dual_coef"] if hasattr(classifier, "dual_coef") else ["weights", "intercept"]
     names += ["n_iterations", *(["n_drifts"] if type(classifier) is sp.AdaptiveClassifier else [])]
     return {name: getattr(classifier, name) for name in names}

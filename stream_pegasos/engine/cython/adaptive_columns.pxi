@@ -17,7 +17,7 @@ cdef class AdaptiveColumnsLearner(Learner):
     cdef Line* _lines
     cdef double* _class_counts
     cdef Py_ssize_t* _met_order
-    cdef double _n_examples, _evidence, _growth, _learning_rate, _largest_margin, _smoothing, _line_scaling
+    cdef double _n_examples, _evidence, _inverse_evidence, _growth, _learning_rate, _largest_margin, _smoothing, _line_scaling
     cdef bint _hinge
     cdef int _reduction
     cdef readonly Py_ssize_t n_iterations
@@ -30,14 +30,15 @@ cdef class AdaptiveColumnsLearner(Learner):
     cdef double* _values
     cdef Py_ssize_t _positions_capacity, _values_capacity
     cdef double* _numbers  # the memory of these, of the margins and of the counts of classes
-    cdef Py_ssize_t* _places  # the memory of the order and of the columns with a gradient
+    cdef Py_ssize_t* _places  # the memory of the order and of what is known of columns in a step
     cdef double* _raw
     cdef double* _signs
     cdef double* _gradients
     cdef double* _probabilities
     cdef double* _odds  # of each class, or of what stands above a line: how often it is not, beside how often it is
     cdef Py_ssize_t* _active  # the columns with a gradient
-    cdef Py_ssize_t _n_active
+    cdef Py_ssize_t _n_active, _n_steps  # of features
+    cdef Py_ssize_t* _step_at  # the last step in which a feature that was learned had the column
 
     def __init__(
         self, double learning_rate, bint hinge, double largest_margin, double smoothing, double half_life,
@@ -122,14 +123,17 @@ cdef class AdaptiveColumnsLearner(Learner):
 
     def contributions(self, Encoder encoder not None, x, Py_ssize_t column=0):
         cdef Row* e = &self._hand.example
-        cdef Py_ssize_t i
-        cdef Taught* taught
+        cdef Py_ssize_t i, j
+        cdef const FeatureOfColumns* feature
+        cdef double weight
         self.margin(encoder, x)
         found = {}
         for i in range(e.n):
-            taught = self._taught_of(&self._features()[self._positions[i]], column)
-            if taught != NULL:
-                found[<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER)] = taught.weight * self._values[i]
+            feature = &self._features()[self._positions[i]]
+            j = place_of(&self._columns, feature, column)
+            if j < feature.n:
+                weight = self._columns.taught[feature.begin + j].weight
+                found[<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER)] = weight * self._values[i]
         return found
 
     def forget(self, double share):
@@ -209,7 +213,7 @@ cdef class AdaptiveColumnsLearner(Learner):
             return 0
         numbers = <double*> calloc(7 * width, sizeof(double))
         lines = <Line*> calloc(width, sizeof(Line))
-        places = <Py_ssize_t*> calloc(2 * width, sizeof(Py_ssize_t))
+        places = <Py_ssize_t*> calloc(3 * width, sizeof(Py_ssize_t))
         if numbers == NULL or lines == NULL or places == NULL:
             free(numbers)
             free(lines)
@@ -226,7 +230,7 @@ cdef class AdaptiveColumnsLearner(Learner):
         self._probabilities, self._odds = numbers + 4 * width, numbers + 5 * width
         self._class_counts, self._lines = numbers + 6 * width, lines
         self._places = self._met_order = places
-        self._active, self._width = places + width, width
+        self._active, self._step_at, self._width = places + width, places + 2 * width, width
         return 0
 
     cdef inline FeatureOfColumns* _features(self) noexcept nogil:
@@ -258,14 +262,6 @@ cdef class AdaptiveColumnsLearner(Learner):
 
     cdef inline double _scale(self, const FeatureOfColumns* feature) noexcept nogil:
         return LEAST_SCALE + feature.log_ratio if self._smoothing != 0.0 else 1.0
-
-    cdef inline Taught* _taught_of(self, const FeatureOfColumns* feature, Py_ssize_t column) noexcept nogil:
-        cdef Taught* taught = self._columns.taught + feature.begin
-        cdef Py_ssize_t i
-        for i in range(feature.n):
-            if taught[i].column == column:
-                return &taught[i]
-        return NULL
 
     # Scoring
 
@@ -506,36 +502,25 @@ cdef class AdaptiveColumnsLearner(Learner):
     ) noexcept nogil:
         cdef FeatureOfColumns* feature = &self._features()[position]
         cdef Taught* taught = self._columns.taught + feature.begin
-        cdef Py_ssize_t i, n_found = 0, known = feature.n
+        cdef Py_ssize_t i, n_found = 0, last = self._n_summed()
         cdef double gradient
-        for i in range(known):
-            gradient = self._gradients[taught[i].column] if taught[i].column < self._n_summed() else 0.0
-            if gradient != 0.0:
+        self._n_steps += 1
+        for i in range(feature.n):
+            if taught[i].column < last and self._gradients[taught[i].column] != 0.0:
                 n_found += 1
-                self._step_of(&taught[i], gradient * value, rate)
-        if n_found < self._n_active:  # some are not taught yet
-            for i in range(known):
-                if taught[i].column < self._n_summed():
-                    self._probabilities[taught[i].column] = -1.0
-            for i in range(self._n_active):
-                gradient = self._gradients[self._active[i]] * value
-                if self._probabilities[self._active[i]] != -1.0 and gradient * gradient > 0.0:
-                    taught = add_taught(&self._columns, feature, self._active[i])
-                    if taught == NULL:
-                        return -1
-                    self._step_of(taught, gradient, rate)
-            taught = self._columns.taught + feature.begin
-            for i in range(known):
-                if taught[i].column < self._n_summed():
-                    self._probabilities[taught[i].column] = 0.0
-        feature.count += counted
-        for i in range(n):
-            taught = self._taught_of(feature, classes[i])
-            if taught == NULL:
-                taught = add_taught(&self._columns, feature, classes[i])
+                self._step_at[taught[i].column] = self._n_steps
+                self._step_of(&taught[i], self._gradients[taught[i].column] * value, rate)
+        for i in range(self._n_active if n_found < self._n_active else 0):
+            gradient = self._gradients[self._active[i]] * value
+            if self._step_at[self._active[i]] != self._n_steps and gradient * gradient > 0.0:  # not taught yet
+                taught = add_taught(&self._columns, feature, self._active[i])
                 if taught == NULL:
                     return -1
-            taught.count += counted
+                self._step_of(taught, gradient, rate)
+        feature.count += counted
+        for i in range(n):
+            if count_example(&self._columns, feature, classes[i], counted) < 0:
+                return -1
         feature.log_ratio = self._log_ratio(feature)
         return 0
 
@@ -543,12 +528,13 @@ cdef class AdaptiveColumnsLearner(Learner):
         cdef double square = gradient * gradient
         if square > 0.0:
             taught.squares += self._evidence * square
-            taught.weight -= rate * gradient / sqrt(taught.squares / self._evidence + FIRST_SQUARES)
+            taught.weight -= rate * gradient / sqrt(taught.squares * self._inverse_evidence + FIRST_SQUARES)
 
     cdef void _count_odds(self) noexcept nogil:
         """How often an example is not of each class, beside how often it is; the inverse of what stands above a line."""
         cdef double smoothing = self._smoothing * self._evidence, n = 0.0
         cdef Py_ssize_t i
+        self._inverse_evidence = 1.0 / self._evidence
         if smoothing == 0.0:
             return
         if self._reduction == ORDINAL:
@@ -567,18 +553,17 @@ cdef class AdaptiveColumnsLearner(Learner):
         if smoothing == 0.0 or self._n_lines == 0:
             return 0.0
         if self._reduction != ORDINAL:
-            for i in range(feature.n):
+            for i in range(feature.n_counted):
                 if taught[i].count > 0.0:
                     odds = (taught[i].count + smoothing) / (max(feature.count - taught[i].count, 0.0) + smoothing)
                     largest = max(largest, odds * self._odds[taught[i].column])
             return min(log(largest), LARGEST_LOG_RATIO)
         memset(self._probabilities, 0, self._n_classes * sizeof(double))
-        for i in range(feature.n):
+        for i in range(feature.n_counted):
             self._probabilities[taught[i].column] = taught[i].count
         for i in range(self._n_lines - 1, -1, -1):
             above += self._probabilities[self._met_order[i + 1]]
-            odds = (above + smoothing) / (max(feature.count - above, 0.0) + smoothing)
-            total += fabs(log(odds / self._odds[i]))
+            total += fabs(log((above + smoothing) / (max(feature.count - above, 0.0) + smoothing) / self._odds[i]))
         return min(total / self._n_lines, LARGEST_LOG_RATIO)
 
     cdef void _weigh_anew(self) noexcept nogil:

@@ -6,12 +6,13 @@ cdef struct Taught:  # of a feature and a class
 cdef struct FeatureOfColumns:
     double log_ratio, count
     Py_ssize_t begin  # of its columns among those of all features
-    int32_t n, size  # how many there are, and the number of the size that there is room for
+    int64_t n, n_counted  # how many there are, and how many of them, the first, have been counted with an example
+    int64_t size  # the number of the size that there is room for
 
 
 cdef enum:
     N_SIZES = 96
-    NUMBERS_OF_FEATURE = 4  # the size of the record, in those of a double
+    NUMBERS_OF_FEATURE = 6  # the size of the record, in those of a double
 
 # How many columns of a feature there may be room for: two sizes for each doubling.
 cdef Py_ssize_t SIZES[N_SIZES]
@@ -72,6 +73,35 @@ cdef Taught* add_taught(Columns* columns, FeatureOfColumns* feature, Py_ssize_t 
     return added
 
 
+cdef inline Py_ssize_t place_of(const Columns* columns, const FeatureOfColumns* feature, Py_ssize_t column) noexcept nogil:
+    """Where the feature has that column; the number of its columns if it has not."""
+    cdef const Taught* taught = columns.taught + feature.begin
+    cdef Py_ssize_t i
+    for i in range(feature.n):
+        if taught[i].column == column:
+            return i
+    return feature.n
+
+
+cdef inline int count_example(
+    Columns* columns, FeatureOfColumns* feature, Py_ssize_t column, double counted
+) noexcept nogil:
+    """Count an example of that class with the feature, and keep what is counted in front; -1 if there is no memory."""
+    cdef Py_ssize_t i = place_of(columns, feature, column)
+    cdef Taught* taught
+    cdef Taught moved
+    if i == feature.n and add_taught(columns, feature, column) == NULL:
+        return -1
+    taught = columns.taught + feature.begin
+    if i >= feature.n_counted:
+        moved, taught[i] = taught[i], taught[feature.n_counted]
+        i = feature.n_counted
+        taught[i] = moved
+        feature.n_counted += 1
+    taught[i].count += counted
+    return 0
+
+
 cdef tuple taught_of(const Columns* columns, const FeatureOfColumns* features, const int64_t[::1] positions):
     """How many columns each feature has that stands at one of these positions, and all of them in order: their numbers, and
     what is known of each, with a row a number.
@@ -107,7 +137,7 @@ cdef int fill_taught(
     make_no_columns(columns)
     for i in range(positions.shape[0]):
         feature = &features[positions[i]]
-        feature.begin, feature.n, feature.size = 0, counts[i], 0
+        feature.begin, feature.n, feature.n_counted, feature.size = 0, counts[i], 0, 0
         while SIZES[feature.size] < counts[i]:
             feature.size += 1
         if counts[i]:
@@ -115,6 +145,9 @@ cdef int fill_taught(
             if feature.begin < 0:
                 raise MemoryError
         for j in range(counts[i]):
-            columns.taught[feature.begin + j] = Taught(known[0, n], known[1, n], known[2, n], numbers[n])
+            columns.taught[feature.begin + j] = Taught(known[0, n], known[1, n], 0.0, numbers[n])
             n += 1
+        for j in range(n - counts[i], n):
+            if known[2, j] > 0.0:
+                count_example(columns, feature, numbers[j], known[2, j])
     return 0
