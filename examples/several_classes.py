@@ -35,8 +35,8 @@ for name, model in {
     accuracy = evaluate.progressive_val_score(messages(SUBJECTS, 3_000, seed=1), model, metrics.Accuracy())
     print(f"{name:<22} {accuracy}")
 
-# Stars from 0 to 4, each with the words of its neighbours, too: what counts is how far an answer is off. On real reviews
-# the order pays (the README's tables tell); on a stream as short and plain as this one, classes do as well.
+# Stars from 0 to 4, each with the words of its neighbours, too: it counts how far an answer is off. On real reviews
+# the order pays, as the README's tables tell; on a stream as plain as this one, classes do as well.
 stars = {star: OPINIONS[max(0, star - 1) : star + 2] for star in range(5)}
 for name, model in {
     "as classes": TextClassifier(),
