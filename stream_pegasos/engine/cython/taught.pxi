@@ -46,7 +46,8 @@ cdef Py_ssize_t take_block(Columns* columns, Py_ssize_t size) noexcept nogil:
         moved = <Taught*> sp_allocate(room * sizeof(Taught))
         if moved == NULL:
             return -1
-        memcpy(moved, columns.taught, begin * sizeof(Taught))
+        if begin:
+            memcpy(moved, columns.taught, begin * sizeof(Taught))
         free(columns.taught)
         columns.taught, columns.room = moved, room
     columns.n += SIZES[size]
