@@ -67,6 +67,8 @@ def explain(
         if stream_file:
             raise typer.BadParameter("a stream is for the weights of the model, not for a text", param_hint="--text")
         learner = load_model(model, None)
+        if label is not None and "ordered" in learner.capabilities:
+            raise typer.BadParameter("of ordered classes no single one is explained", param_hint="--label")
         _explain_text(learner, text, model, top, _chosen(learner, label))
         return
     source = FileInput(stream_file, stream, unlabelled=True) if stream_file else None

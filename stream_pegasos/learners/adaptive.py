@@ -66,7 +66,7 @@ class WatchedClassifier(Classifier):
             found = Found(margins, calibrated, self._decided(labels, margins, calibrated, i < n_undecided))
             if i >= n_undecided:
                 try:
-                    drifted = self._drift.tell(self._is_wrong(found, target))
+                    drifted = self._drift.tell(self._is_wrong(labels, found, target))
                 except Exception as error:
                     if not i:
                         raise
@@ -76,7 +76,8 @@ class WatchedClassifier(Classifier):
                 self._take_note(labels, found, target)
             self._learn_blocks(encoder, row, targets[this], None if weights is None else weights[this])
             parts.append(found)
-        return joined_found(parts) if parts else Found(*self._learner.predict_learn_many(encoder, rows))
+        # Without rows this is where the shape comes from; otherwise each row has the columns that there are now.
+        return joined_found([*parts, Found(*self._learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))])
 
     def _n_undecided(self, labels: TwoClasses | Classes, targets: Floats) -> int:
         """How many come before two labels are known: up to there nothing is decided, and two may be exchanged."""
@@ -110,7 +111,7 @@ class WatchedClassifier(Classifier):
         """The same, each taken note of before the next."""
         return self._decided(labels, margins, calibrated)
 
-    def _is_wrong(self, found: Found, target: float) -> bool:
+    def _is_wrong(self, labels: TwoClasses | Classes, found: Found, target: float) -> bool:
         """Whether what was predicted of one row is not so."""
         raise NotImplementedError
 
@@ -396,7 +397,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):
             return None
         return self._decisions.in_turn(labels.classes, margins, of_classes(margins, calibrated), targets)
 
-    def _is_wrong(self, found: Found, target: float) -> bool:
+    def _is_wrong(self, labels: TwoClasses | Classes, found: Found, target: float) -> bool:
         if not self._learner.several:
             return bool(found.decided) != (target > 0.0)
         decided = found.margins.argmax(axis=1) if found.decided is None else found.decided

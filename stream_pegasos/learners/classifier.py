@@ -167,7 +167,8 @@ class Classifier(Saveable, base.MiniBatchClassifier):
 
     def decision_function_one(self, x: Any) -> Any:
         """What the decision rests on: with two classes the margin, above 0 for the positive one; with more a dict of
-        the margins by class or, for ordered ones, by pair of neighbours.
+        the margins by class; of ordered classes the logarithms of their probabilities or, where neighbours have
+        machines, the margins by pair.
 
         Parameters
         ----------

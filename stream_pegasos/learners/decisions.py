@@ -98,12 +98,13 @@ class ClassDecisions:
 
     def learn(self, classes: tuple[Label | None, ...], margins: Floats, decided: int, target: int) -> None:
         """Take note of what was predicted of an example of class `target`."""
-        for number, decision in self._numbered(classes):
+        for number, decision in self._numbered(classes, margins):
             if np.isfinite(margins[number]):
                 decision.learn(lead(margins, number), decided == number, 1.0 if target == number else -1.0)
 
     def _number(self, classes: tuple[Label | None, ...], margins: Floats, probabilities: Floats) -> int:
-        own = [(number, decision) for number, decision in self._numbered(classes) if np.isfinite(margins[number])]
+        numbered = self._numbered(classes, margins)
+        own = [(number, decision) for number, decision in numbered if np.isfinite(margins[number])]
         others = np.where(np.isfinite(margins), margins, -np.inf)
         others[[number for number, _ in own]] = -np.inf
         if not np.isfinite(others).any() and len(own) < 2:
@@ -115,8 +116,10 @@ class ClassDecisions:
             return max(allowed, key=probabilities.__getitem__)
         return int(others.argmax()) if np.isfinite(others).any() else -1
 
-    def _numbered(self, classes: tuple[Label | None, ...]) -> list[tuple[int, Decision]]:
-        return [(classes.index(label), decision) for label, decision in self.of_label.items() if label in classes]
+    def _numbered(self, classes: tuple[Label | None, ...], margins: Floats) -> list[tuple[int, Decision]]:
+        """The decisions on classes that have a margin, by number."""
+        known = classes[: len(margins)]
+        return [(known.index(label), decision) for label, decision in self.of_label.items() if label in known]
 
     def get_state(self) -> Any:
         return [

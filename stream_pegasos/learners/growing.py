@@ -60,11 +60,12 @@ class GrowingClassifier(Classifier):
             return self.learn_rows(encoder, some_rows(rows, n, len(y)), y[n:], each[n:]).after(before)
         except PartlyLearnedError as error:
             raise PartlyLearnedError(n + error.n_learned, error.found.after(before), error.args[2]) from error.__cause__
-        except Exception as error:  # a detector's, at the very example that brings the class
-            self._learner, self._labels = of_two
-            if not n:
-                raise
-            raise PartlyLearnedError(n, first, error) from error
+        except BaseException as error:  # a detector's, at the very example that brings the class, or an interruption
+            if len(self._labels.classes) < 3:
+                self._learner, self._labels = of_two
+            if n and isinstance(error, Exception):
+                raise PartlyLearnedError(n, first, error) from error
+            raise
 
     def _become_several(self) -> None:
         """Go on from what is known of two classes to any number."""

@@ -223,7 +223,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             self._take_note(labels, Found(margins[this], calibrated[this], row), target)
         return decided
 
-    def _is_wrong(self, found: Found, target: float) -> bool:
+    def _is_wrong(self, labels: TwoClasses | Classes, found: Found, target: float) -> bool:
         decided = found.margins[0] > 0.0 if found.decided is None else found.decided[0]
         return set(np.flatnonzero(decided).tolist()) != set(self._set(target))
 
@@ -282,6 +282,8 @@ def sets_of(y: Any) -> Iterable[Any]:
     TypeError
         If they are not those of several examples.
     """
+    if isinstance(y, np.ndarray) and y.ndim > 1:
+        raise TypeError("y is a matrix; y must be a sequence of labels, a set or list an example, or a data frame")
     if is_frame(y):
         return y.to_dict("records")  # type: ignore[no-any-return]
     if isinstance(y, (str, bytes, Mapping, set, frozenset)) or not isinstance(y, Iterable):
@@ -308,5 +310,7 @@ def labels_that_hold(y: Any) -> dict[Label, bool]:
         raise TypeError(
             f"y is {y!r}; a model of several labels takes a set or list of those that hold, or a dict of label to bool"
         )
-    labels = y if isinstance(y, (list, tuple)) else sorted(y, key=lambda label: (type(label).__name__, label))
-    return {check_label(label): True for label in labels}
+    labels = [check_label(label) for label in y]
+    if isinstance(y, (set, frozenset)):  # which have no order of their own
+        labels.sort(key=lambda label: (type(label).__name__, label))
+    return dict.fromkeys(labels, True)

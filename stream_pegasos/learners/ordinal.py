@@ -66,7 +66,7 @@ class OrderedClasses(Classes):
 
     def medians(self, margins: Floats) -> NDArray[np.intp]:
         """The number of the highest label that is reached with a probability above one half; −1 where there is none."""
-        order = self._order_of(margins)
+        order = self.order_of(margins)
         if not len(order):
             return np.full(len(margins), -1)
         reached = np.cumsum(np.exp(margins[:, order])[:, ::-1], axis=1)[:, ::-1] > 0.5
@@ -77,7 +77,7 @@ class OrderedClasses(Classes):
     def probabilities_many(
         self, margins: Floats, calibrated: Floats, n_learned: int
     ) -> tuple[tuple[Label | None, ...], Floats]:
-        order = self._order_of(margins)
+        order = self.order_of(margins)
         if len(order) == 1:
             return super().probabilities_many(margins, calibrated, n_learned)
         return tuple(self.known[number] for number in order.tolist()), np.exp(margins[:, order])
@@ -86,7 +86,7 @@ class OrderedClasses(Classes):
         classes, found = self.probabilities_many(margins[np.newaxis], calibrated, n_learned)
         return dict(zip(classes, found[0].tolist(), strict=True))
 
-    def _order_of(self, margins: Floats) -> NDArray[np.int64]:
+    def order_of(self, margins: Floats) -> NDArray[np.int64]:
         """The order of those that have a column."""
         found: NDArray[np.int64] = self.order[self.order < margins.shape[1]]
         return found
@@ -227,8 +227,7 @@ class OrdinalClassifier(WatchedClassifier):
 
     def predictions_of(self, found: Found) -> Predictions:
         said = super().predictions_of(found)
-        order = self._labels.order[: found.margins.shape[1]]
-        said.scores = found.margins[:, order]
+        said.scores = found.margins[:, self._labels.order_of(found.margins)]
         return said
 
     def score_of(self, margin: Any) -> Any:
@@ -246,8 +245,9 @@ class OrdinalClassifier(WatchedClassifier):
     ) -> NDArray[Any] | None:
         return None
 
-    def _is_wrong(self, found: Found, target: float) -> bool:
-        return bool(self._labels.medians(found.margins)[0] != target)
+    def _is_wrong(self, labels: TwoClasses | Classes, found: Found, target: float) -> bool:
+        assert isinstance(labels, OrderedClasses)
+        return bool(labels.medians(found.margins)[0] != target)
 
     def _packed_parameters(self) -> dict[str, Any]:
         return pack_parameters(self.classifier)

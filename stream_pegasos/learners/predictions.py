@@ -31,7 +31,8 @@ class Predictions:
     ----------
     scores
         What the decision on each rests on: with two classes its margin, above 0 for the second of them; with more a row
-        of margins, in the order of `classes` or, for neighbouring pairs of ordered ones, of the pairs.
+        of margins, in the order of `classes`; of ordered ones the logarithms of probabilities or, for machines of
+        neighbours, margins in the order of the pairs.
     labels
         The label that is predicted for each, `None` where nothing is known yet; of labels that may hold together a
         tuple of those that do.
@@ -152,7 +153,8 @@ def joined_found(parts: list[Found]) -> Found:
         return Found(margins, calibrated)
     if decided[0].ndim == 1:
         return Found(margins, calibrated, np.concatenate(decided))
-    made = np.zeros(margins.shape, bool)
-    for row, one in zip(made, decided, strict=True):
-        row[: one.shape[1]] = one[0]
+    made, done = np.zeros(margins.shape, bool), 0
+    for rows in decided:
+        made[done : done + len(rows), : rows.shape[1]] = rows
+        done += len(rows)
     return Found(margins, calibrated, made)

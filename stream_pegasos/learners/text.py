@@ -164,7 +164,7 @@ class TextClassifier(Classifier):
         TypeError
             If the text is no str, or the label is no bool, int or str.
         ValueError
-            If the weight is out of its range or the label is a third one. The model is then as it was before.
+            If the weight is out of its range, or the label none that the classifier takes. The model is then as before.
         """
         text = self.features.prepare(x)
         with self.lock:
@@ -203,7 +203,7 @@ class TextClassifier(Classifier):
         TypeError
             If the classifier has no margin that is a sum over features, as with a kernel.
         ValueError
-            If the label is none of `classes`.
+            If the label is none of `classes`, or classes are ordered, of which no single one is explained.
         """
         if "explain" not in self.capabilities:
             raise TypeError(f"explain_one needs a linear classifier, not {type(self.classifier).__name__}")

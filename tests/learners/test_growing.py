@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from detectors import Raises
 from estimators import NAMES
+from river import drift
 
 from stream_pegasos import AdaptiveClassifier, PegasosClassifier
 from stream_pegasos.learners.predictions import PartlyLearnedError
@@ -177,3 +178,42 @@ def test_parameters_by_label_are_checked():
         AdaptiveClassifier(threshold={"a": 0.3}, max_false_positive_rate=0.1)
     with pytest.raises(ValueError, match="must be, too"):
         AdaptiveClassifier(threshold=0.3, max_false_positive_rate={"a": 0.1})
+
+
+@pytest.mark.parametrize("options", [{"threshold": {"eggs": 0.6}}, {"max_false_positive_rate": {"eggs": 0.1}}, {}])
+def test_a_detector_beside_decisions_by_label(options):
+    """The label comes late, in the middle of a call; classes are those known afterwards."""
+    one, many = (AdaptiveClassifier(drift_detector=drift.ADWIN(), **options) for _ in range(2))
+    examples = [*stream(60, seed=9), *stream(60, ("ham", "spam", "eggs"), seed=10)]
+    for x, label in examples:
+        one.learn_one(x, label)
+    told = many.predict_learn_many([x for x, _ in examples], [label for _, label in examples])
+    assert one.classes == many.classes == told.classes and told.scores.shape == (120, 3)
+    assert one.weights == many.weights
+
+
+@for_each_model
+def test_an_interruption_at_the_third_label_leaves_two_classes(which, monkeypatch, tmp_path):
+    model = with_two(which)
+    kind, learn_targets = type(model), type(model)._learn_targets
+
+    def interrupted(self, encoder, rows, labels, targets, weights):
+        if len(labels.classes) == 3:
+            raise KeyboardInterrupt
+        return learn_targets(self, encoder, rows, labels, targets, weights)
+
+    monkeypatch.setattr(kind, "_learn_targets", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.learn_many([{"a": 1.0}, {"c": 1.0}], ["ham", "eggs"])
+    assert model.classes == ("ham", "spam") and isinstance(model.decision_function_one({"a": 1.0}), float)
+    model.save(tmp_path / "model")
+    assert kind.load(tmp_path / "model").weights == model.weights
+
+
+def test_nothing_is_learned_from_rounding():
+    """While all margins are alike the slope of the probabilities stays."""
+    model = AdaptiveClassifier(fit_intercept=False)
+    for i, y in enumerate([0, 1, 2, 2, 1, 0] * 2):
+        model.learn_one({f"f{i}": 1.0}, y)
+        if len(model.classes) == 3 and i > 2:
+            assert model._learner.get_state()["calibration_squares"] == 0.0 or model._learner.calibrated[0] > 0.4

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from detectors import Raises
-from river import evaluate, metrics
+from river import drift, evaluate, metrics
 
 import stream_pegasos
 from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, MultiLabelClassifier, PegasosClassifier
@@ -117,7 +117,9 @@ def test_no_label_at_all():
     assert model.predict_one({"a": 1.0}) == {"late": True} or model.classes == ("late",)
 
 
-@pytest.mark.parametrize("bad", ["spam", 7, None, 0.5, [None], [["a"]], {1.5}, {"a": 1}, {"a": "yes"}, b"a"], ids=repr)
+@pytest.mark.parametrize(
+    "bad", ["spam", 7, None, 0.5, [None], [["a"]], {1.5}, {"a": 1}, {"a": "yes"}, b"a", {(1,), "a"}], ids=repr
+)
 def test_what_is_no_set_of_labels_leaves_everything_as_it_was(bad, unchanged):
     model = MultiLabelClassifier()
     model.learn_many(*map(list, zip(*stream(20), strict=True)))
@@ -126,7 +128,7 @@ def test_what_is_no_set_of_labels_leaves_everything_as_it_was(bad, unchanged):
             model.learn_one({"a": 1.0}, bad)
         with pytest.raises((TypeError, ValueError), match="label"):
             model.learn_many([{"a": 1.0}] * 2, [["new"], bad])
-        for y in ("spam", {"spam"}, {"spam": True}, 3, None):
+        for y in ("spam", {"spam"}, {"spam": True}, 3, None, np.array([[0, 1], [1, 0]])):
             with pytest.raises(TypeError, match="sequence of labels"):
                 model.learn_many([{"a": 1.0}], y)
         with pytest.raises(ValueError, match="labels for 2 examples"):
@@ -162,3 +164,14 @@ def test_a_detector_that_fails_in_the_middle():
     assert error.value.n_learned == 5
     expected.learn_many(X[:5], y[:5])
     assert model.classes == expected.classes and model.weights == expected.weights
+
+
+def test_a_detector_and_labels_that_are_new():
+    """Those of the whole call have a column, though each row was met before its own came."""
+    one, many = (MultiLabelClassifier(AdaptiveClassifier(drift_detector=drift.ADWIN())) for _ in range(2))
+    examples = list(stream(50))
+    for x, y in examples:
+        one.learn_one(x, y)
+    told = many.predict_learn_many([x for x, _ in examples], [y for _, y in examples])
+    assert told.classes == one.classes == many.classes and told.scores.shape == (50, len(one.classes))
+    assert one.weights == many.weights

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairwise import pairwise
-from river import compose, datasets, evaluate, metrics, preprocessing
+from river import compose, datasets, drift, evaluate, metrics, preprocessing
 from scipy import sparse
 
 from stream_pegasos import (
+    AdaptiveClassifier,
     HashedBagOfWords,
     OrdinalClassifier,
     PegasosClassifier,
@@ -385,3 +386,62 @@ def test_in_a_pipeline_it_learns():
     chosen = compose.Select("level", "c") | OrdinalClassifier(PegasosClassifier(l2=1e-3, t0=1e3))
     assert chosen._multiclass
     assert evaluate.progressive_val_score(stars(800), chosen, metrics.Accuracy()).get() > 0.5
+
+
+# --- thresholds -------------------------------------------------------------------------------------------------------
+
+
+def marks(n, seed=0):
+    generator = np.random.default_rng(seed)
+    for _ in range(n):
+        star = int(generator.integers(5))
+        yield {f"of {star}": 1.0, f"of {max(star - 1, 0)}": 0.5, f"any {generator.integers(9)}": 1.0}, star
+
+
+def test_the_median_is_predicted():
+    """The highest label that is reached with a probability above one half, which errs least on average."""
+    model = OrdinalClassifier()
+    for x, y in marks(400):
+        model.learn_one(x, y)
+    errors = 0
+    for x, y in marks(100, seed=1):
+        probabilities = model.predict_proba_one(x)
+        reached = [sum(p for label, p in probabilities.items() if label >= star) for star in range(5)]
+        assert model.predict_one(x) == max(star for star in range(5) if reached[star] > 0.5)
+        logarithms = model.decision_function_one(x)
+        assert {label: math.exp(value) for label, value in logarithms.items()} == pytest.approx(probabilities)
+        errors += abs(model.predict_one(x) - y)
+    assert errors < 30
+
+
+def test_a_detector_hears_of_the_same_errors_one_by_one_and_at_once():
+    """Also where a label is new in the call, and the last of all."""
+    one, many = (OrdinalClassifier(AdaptiveClassifier(drift_detector=drift.ADWIN())) for _ in range(2))
+    X, y = map(list, zip(*marks(200), strict=True))
+    for x, label in zip(X, y, strict=True):
+        one.learn_one(x, label)
+    many.learn_many(X, y)
+    assert one.weights == many.weights and one.n_drifts == many.n_drifts
+    told = many.predict_learn_many([{"of 0": 1.0}, {"new": 1.0}], [0, -3])
+    assert told.classes == (-3, 0, 1, 2, 3, 4) and told.labels.tolist()[0] == 0
+
+
+def test_what_thresholds_do_not_use():
+    for option in ({"threshold": 0.4}, {"max_false_positive_rate": 0.1}, {"pos_label": 1}):
+        with pytest.raises(ValueError, match="does not use"):
+            OrdinalClassifier(AdaptiveClassifier(**option))
+    for option in ({"average": True}, {"multi_class": "ovr"}, {"class_weight": "balanced"}):
+        with pytest.raises(ValueError, match="does not use"):
+            OrdinalClassifier(PegasosClassifier(**option))
+    with pytest.raises(TypeError, match="AdaptiveClassifier"):
+        OrdinalClassifier("adaptive")
+
+
+def test_an_explanation_says_how_high_a_text_stands():
+    model = TextClassifier(classifier=OrdinalClassifier())
+    for text, star in [("awful", 1), ("dull", 2), ("fine", 4), ("superb", 5)] * 20:
+        model.learn_one(text, star)
+    explanation = model.explain_one("awful superb")
+    assert explanation["awful"] < 0.0 < explanation["superb"]
+    with pytest.raises(ValueError, match="the place among them"):
+        model.explain_one("awful", 1)

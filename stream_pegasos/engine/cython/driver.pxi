@@ -241,9 +241,9 @@ cdef class Learner:
             total += probabilities[c]
         for c in range(n):
             probabilities[c] /= total
-            expected += probabilities[c] * moved[c]
+            expected += probabilities[c] * (moved[c] - moved[y])
         self._learn_confidence(probabilities, n, y)
-        self._descend(expected - moved[y])
+        self._descend(expected)
 
     @cython.final
     cdef void _learn_confidence(self, const double* probabilities, Py_ssize_t n, Py_ssize_t y) noexcept nogil:

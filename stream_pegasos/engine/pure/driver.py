@@ -88,8 +88,8 @@ class Calibration:
         probabilities = [term / total for term in terms]
         self._learn_confidence(probabilities, y)
         moved = margins if moved is None else moved
-        expected = sum(probability * margin for probability, margin in zip(probabilities, moved, strict=True))
-        self.descend(expected - moved[y])
+        # Not the difference of sums: of margins that are alike only rounding would be left of it.
+        self.descend(sum(p * (margin - moved[y]) for p, margin in zip(probabilities, moved, strict=True)))
         return probabilities
 
     def _learn_confidence(self, probabilities: list[float], y: int) -> None:
