@@ -19,6 +19,7 @@ from stream_pegasos import (
     AdaptiveClassifier,
     HashedBagOfWords,
     KernelPegasosClassifier,
+    MultiLabelClassifier,
     OrdinalClassifier,
     PegasosClassifier,
     TextClassifier,
@@ -79,6 +80,9 @@ def seed_models():
         PegasosClassifier(multi_class="crammer_singer", batch_size=7, fit_intercept=True),
         PegasosClassifier(multi_class="ovr", batch_size=7),
         OrdinalClassifier(PegasosClassifier(batch_size=7)),
+        OrdinalClassifier(AdaptiveClassifier(half_life=30.0, max_features=10)),
+        MultiLabelClassifier(AdaptiveClassifier(threshold={"a": 0.3}, max_false_positive_rate={"b": 0.1})),
+        AdaptiveClassifier(threshold={"a": 0.3}, max_false_positive_rate={"b": 0.1}, class_weight="balanced"),
         KernelPegasosClassifier(l2=0.1, budget=20),
         TextClassifier(),
         TextClassifier(
@@ -94,8 +98,19 @@ def seed_models():
         learned = model.clone()
         for i in range(25):
             x = random.choice(TEXTS) if isinstance(model, TextClassifier) else {random.choice(names): i / 7}
-            learned.learn_one(x, i % 2 if type(model) is OrdinalClassifier else "ab"[i % 2])
+            learned.learn_one(x, label(model, i, 2))
         yield learned
+        if "several classes" in model.capabilities:
+            third = learned.clone(include_attributes=True)
+            third.learn_one(x, label(model, 2, 3))
+            yield third
+
+
+def label(model, i, n):
+    """One of n labels."""
+    if "ordered" in model.capabilities:
+        return i % n
+    return ["a", "b"][: i % 3] if "several labels" in model.capabilities else "abc"[i % n]
 
 
 class LoaderTarget:
@@ -255,6 +270,8 @@ def check_loaded(model, path):
         examples = [{"a": 1.0, "é": -0.5}, {}, {0: 2.0, 2**60: 1.0, ("b", -3): 1e45}]
     check_predicts(model, examples)
     labels = [label for label in model.classes if label is not None] or [1]
+    if "several labels" in model.capabilities:
+        labels = [[], labels]
     for x in examples:
         model.learn_one(x, labels[0])
     model.learn_many(examples, [labels[-1]] * len(examples))

@@ -234,7 +234,7 @@ def test_bad_labels_weights_and_lengths_leave_everything_as_it_was(case, unchang
                 w = [1.0, 2.0, 0.0]
                 w[i % 3] = bad
                 refused(model, X, [known, another, known], w)
-            for y in ([], [known], [known] * 4, np.array([known])):
+            for y in ([], [known], [known] * 4, pd.Series([known])):
                 refused(model, X, y, match="labels for 3 examples")
             for w in ([], [1.0], [1.0] * 4, np.ones(2)):
                 refused(model, X, [known, another, known], w, match="weights for 3 examples")

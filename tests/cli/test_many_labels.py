@@ -9,8 +9,6 @@ import stream_pegasos
 from stream_pegasos import AdaptiveClassifier, load
 from stream_pegasos.evaluation.prequential import evaluate
 
-saves = pytest.mark.xfail(reason="models around an AdaptiveClassifier cannot be saved yet", strict=False)
-
 # Each word is of one topic; two words stand in a text.
 WORDS = {"oil": "well", "gas": "pipe", "tea": "leaf", "7": "seven"}
 topics = [
@@ -61,7 +59,6 @@ def test_labels_that_are_fixed(main):
     assert err == "stream-pegasos: line 4 skipped: label v is none of x, y, z, 1\n"
 
 
-@saves
 def test_ordered(main):
     examples = [("good " * (i % 3) + "film", i % 3 + 1) for i in range(300)]
     write_jsonl("stars.jsonl", examples)
@@ -77,7 +74,6 @@ def test_ordered(main):
     assert "line 301 skipped" in err and "worst" in err and "line 302 skipped: its label is a list, [1]" in err
 
 
-@saves
 @pytest.mark.parametrize("given", [[], ["--multi-label"], ["--label-separator", ";"]])
 def test_several_labels(main, given):
     if given[:1] == ["--label-separator"]:
@@ -102,7 +98,6 @@ def test_several_labels(main, given):
     assert [*map(float, filter(None, probabilities.split(sign)))] == pytest.approx(expected, abs=1e-6)
 
 
-@saves
 def test_run_answers_and_learns_several_labels(main):
     write_jsonl("topics.jsonl", [(text, labels) for text, labels in topics])
     arguments = ["run", "topics.jsonl", "--no-follow", "--multi-label", "--labels", "oil,gas,tea"]
@@ -153,7 +148,6 @@ def test_options_that_do_not_go_together(main):
     assert code == 1 and "one is a model of one label a message" in error_line(err)
 
 
-@saves
 def test_explain_texts(main):
     """What adds up is what is said: first against second, a label alone, how high among ordered ones."""
     labels = ["ham", "spam", 3, "eggs"] * 150
