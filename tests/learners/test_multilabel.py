@@ -118,7 +118,9 @@ def test_no_label_at_all():
 
 
 @pytest.mark.parametrize(
-    "bad", ["spam", 7, None, 0.5, [None], [["a"]], {1.5}, {"a": 1}, {"a": "yes"}, b"a", {(1,), "a"}], ids=repr
+    "bad",
+    ["spam", 7, None, 0.5, [None], [["a"]], {1.5}, {"a": 1}, {"a": "yes"}, b"a", {(1,), "a"}],
+    ids=lambda bad: type(bad).__name__,
 )
 def test_what_is_no_set_of_labels_leaves_everything_as_it_was(bad, unchanged):
     model = MultiLabelClassifier()
