@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.engine.pure.driver import LARGEST_LOG_ODDS
+from stream_pegasos.engine.pure.driver import AS_LIKELY, LARGEST_LOG_ODDS
 
 __all__ = ["of_classes", "of_each", "only_class"]
 
@@ -14,7 +14,8 @@ Floats = NDArray[np.float64]
 
 def of_classes(margins: Floats, calibrated: Floats) -> Floats:
     """The probabilities of classes of which one is right, of an example or, row by row, of several: proportional to
-    exp(slope · margin), but for the largest, which is the confidence in it (see the engine's `Calibration`).
+    exp(slope · margin), but for the largest, where it is alone, which is the confidence in it (see the engine's
+    `Calibration`).
 
     Parameters
     ----------
@@ -49,7 +50,8 @@ def with_confidence(probabilities: Floats, margins: Floats, calibrated: Floats) 
         second = shares.max(axis=-1, keepdims=True)
         confidence = np.maximum(confidence, second / (1.0 + second) + 2.0**-52)
         made: Floats = np.where(is_top, confidence, shares * (1.0 - confidence))
-    return np.where(n_others > 0, made, probabilities)
+    is_alone = (probabilities >= AS_LIKELY * top).sum(axis=-1, keepdims=True) == 1
+    return np.where((n_others > 0) & is_alone, made, probabilities)
 
 
 def of_each(margins: Floats, calibrated: Floats) -> Floats:

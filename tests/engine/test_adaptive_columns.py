@@ -91,7 +91,7 @@ class Dense:
         if self.reduction == "ovr":
             p = np.exp(self.s * m + self.o - (self.s * m + self.o).max())
             p /= p.sum()
-            if self.K > 1:
+            if self.K > 1 and (p >= p.max() * (1.0 - 1e-9)).sum() == 1:
                 top = min(math.log(p.max() / max(1.0 - p.max(), 1e-300)), 34.0)
                 error = sigmoid(self.a @ [1.0, top]) - (p.argmax() == classes[0])
                 gradient = error * np.array([1.0, top])

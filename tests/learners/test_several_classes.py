@@ -375,6 +375,8 @@ def test_probabilities_are_a_softmax_of_the_margins_and_agree_with_predictions(w
         assert probabilities == pytest.approx({**expected, top: confidence})
         assert sum(probabilities.values()) == pytest.approx(1.0)
         assert max(probabilities, key=probabilities.get) == top
+    tie = model.predict_proba_one({}) if not MODELS[which].get("fit_intercept") else None
+    assert tie is None or set(tie.values()) == {0.25}
 
 
 def test_calibration_improves_on_the_plain_softmax():

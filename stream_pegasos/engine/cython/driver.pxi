@@ -247,14 +247,18 @@ cdef class Learner:
 
     @cython.final
     cdef void _learn_confidence(self, const double* probabilities, Py_ssize_t n, Py_ssize_t y) noexcept nogil:
-        """One step on the log loss of whether the most probable of several classes is right."""
-        cdef Py_ssize_t c, top = 0
+        """One step on the log loss of whether the most probable of several classes is right; none where two are equally
+        probable, to rounding.
+        """
+        cdef Py_ssize_t c, top = 0, n_same = 0
         cdef double log_odds, error
-        if n < 2:
-            return
         for c in range(1, n):
             if probabilities[c] > probabilities[top]:
                 top = c
+        for c in range(n):
+            n_same += probabilities[c] >= AS_LIKELY * probabilities[top]
+        if n < 2 or n_same > 1:
+            return
         log_odds = min(log(probabilities[top] / max(1.0 - probabilities[top], 1e-300)), LARGEST_LOG_ODDS)
         error = sigmoid(self._confidence_intercept + self._confidence_slope * log_odds) - (1.0 if top == y else 0.0)
         self._confidence_intercept -= confidence_step(error, &self._confidence_intercept_squares)

@@ -33,6 +33,8 @@ SMALLEST_SLOPE, LARGEST_SLOPE = 1e-200, 1e200
 # The size of the steps of the confidence, and its least slope.
 CONFIDENCE_RATE = 0.3
 LEAST_CONFIDENCE_SLOPE = 0.05
+# Of two probabilities that differ by less, rounding may decide which is the larger.
+AS_LIKELY = 1.0 - 1e-9
 # No probability is nearer to 0 or 1 than that of this margin.
 LARGEST_LOG_ODDS = 34.0
 
@@ -93,10 +95,12 @@ class Calibration:
         return probabilities
 
     def _learn_confidence(self, probabilities: list[float], y: int) -> None:
-        """One step on the log loss of whether the most probable of several classes is right."""
-        if len(probabilities) < 2:
-            return
+        """One step on the log loss of whether the most probable of several classes is right; none where two are equally
+        probable, to rounding.
+        """
         top = max(probabilities)
+        if len(probabilities) < 2 or sum(p >= AS_LIKELY * top for p in probabilities) > 1:
+            return
         log_odds = min(math.log(top / max(1.0 - top, 1e-300)), LARGEST_LOG_ODDS)
         intercept, slope = self.confidence
         error = sigmoid(intercept + slope * log_odds) - (probabilities.index(top) == y)
