@@ -32,7 +32,7 @@ class GrowingClassifier(Classifier):
                 check_label(label)
 
     def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Found:
-        given = y if isinstance(y, np.ndarray) else label_list(y)
+        given = y if isinstance(y, (list, np.ndarray)) else label_list(y)
         try:
             return super().learn_rows(encoder, rows, given, w)
         except ThirdLabelError as error:

@@ -147,7 +147,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         self.learn_rows(encoder, [x], [y], w)
 
     def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Found:
-        sets = [labels_that_hold(labels) for labels in sets_of(y)]
+        sets = [whether_each_holds(labels) for labels in sets_of(y)]
         check_lengths("labels", len(sets), n_rows(rows))
         labels = LabelSets(*self._known_with(sets))
         numbers = [sorted(int(labels.targets[label]) for label, holds in one.items() if holds) for one in sets]
@@ -159,12 +159,13 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         try:
             return self._learn_targets(encoder, rows, labels, targets, weights)
         finally:
-            if self.n_learned > n_before:  # all of them, or those before a detector raised
-                self._labels = LabelSets(*self._known_with(sets[: self.n_learned - n_before]))
+            n = self.n_learned - n_before
+            if n:  # all of them, or those before a detector raised
+                self._labels = labels if n == len(sets) else LabelSets(*self._known_with(sets[:n]))
 
     def check_labels(self, y: Iterable[Any]) -> None:
         for labels in sets_of(y):
-            labels_that_hold(labels)
+            whether_each_holds(labels)
 
     def predict_many(self, X: Any) -> Any:
         """The labels that hold of each example, as an array of tuples; for a data frame or a series a data frame with a
@@ -291,7 +292,7 @@ def sets_of(y: Any) -> Iterable[Any]:
     return y
 
 
-def labels_that_hold(y: Any) -> dict[Label, bool]:
+def whether_each_holds(y: Any) -> dict[Label, bool]:
     """Whether each label of an example holds.
 
     Raises
