@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from stream_pegasos.evaluation.tallies import Bools, Floats, Integers, Reliability, Score, Tally, newest, ratio
+from stream_pegasos.evaluation.tallies import Bools, Floats, Integers, Reliability, Tally, TallyScore, newest, ratio
 
 __all__ = ["ClassOutcomes", "ClassScore", "ClassScoreRow", "OrderedScore", "OrderedScoreRow"]
 
@@ -92,7 +91,7 @@ class OrderedScoreRow(NamedTuple):
     seconds: float
 
 
-class ClassScore(Score):
+class ClassScore(TallyScore):
     """Metrics of predictions of any number of classes, updated in bulk, in memory that stays constant but for counts of
     each class.
 
@@ -131,12 +130,7 @@ class ClassScore(Score):
     row_type: Any = ClassScoreRow
 
     def __init__(self, window: int = 1_000) -> None:
-        if window < 1:
-            raise ValueError(f"window is {window}: it must hold at least 1 example")
-        self.window = window
-        self._tally = Tally()
-        self._log_loss = 0.0
-        self._reliability = Reliability()
+        super().__init__(window)
         self._newest: Floats = np.zeros((0, 1))  # whether right
 
     @classmethod
@@ -182,28 +176,6 @@ class ClassScore(Score):
         """The mean of the recalls of the classes that occurred."""
         return self._tally.balanced_accuracy
 
-    @property
-    def macro_f1(self) -> float:
-        """The mean of the F1 of the classes that occurred or were predicted."""
-        return self._tally.macro_f1
-
-    @property
-    def micro_f1(self) -> float:
-        """The F1 of all classes together: the accuracy, unless some predictions are `None`."""
-        return self._tally.micro_f1
-
-    @property
-    def log_loss(self) -> float:
-        return ratio(self._log_loss, self.n)
-
-    @property
-    def reliability(self) -> Floats:
-        return self._reliability.rows
-
-    @property
-    def expected_calibration_error(self) -> float:
-        return self._reliability.error
-
     def figures(self) -> dict[str, float]:
         return {
             "accuracy": self.accuracy,
@@ -214,12 +186,6 @@ class ClassScore(Score):
             "calibration_error": self.expected_calibration_error,
             "window_accuracy": self.window_accuracy,
         }
-
-    def row(self, seconds: float = math.nan) -> Any:
-        return self.row_type(n=self.n, seconds=seconds, **self.figures())
-
-    def tally(self) -> Tally:
-        return self._tally
 
     def get_state(self) -> dict[str, Any]:
         return {

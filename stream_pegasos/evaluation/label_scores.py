@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.evaluation.tallies import Bools, Floats, Reliability, Score, Tally, newest, ratio
+from stream_pegasos.evaluation.tallies import Bools, Floats, TallyScore, newest, ratio
 
 __all__ = ["LabelOutcomes", "LabelScore", "LabelScoreRow", "labels_that_hold"]
 
@@ -90,7 +90,7 @@ class LabelScoreRow(NamedTuple):
     seconds: float
 
 
-class LabelScore(Score):
+class LabelScore(TallyScore):
     """Metrics of predictions of labels that may hold together, updated in bulk.
 
     Whether a label holds is a decision of its own. Micro F1 is that of all decisions together, macro F1 the mean over
@@ -126,17 +126,13 @@ class LabelScore(Score):
     """
 
     kind = "several labels"
+    row_type = LabelScoreRow
 
     def __init__(self, window: int = 1_000) -> None:
-        if window < 1:
-            raise ValueError(f"window is {window}: it must hold at least 1 example")
-        self.window = window
+        super().__init__(window)
         self._n = 0
         self._n_exact = 0
-        self._tally = Tally()
-        self._log_loss = 0.0
         self._n_decisions = 0  # that the log loss is about
-        self._reliability = Reliability()
         self._newest: Floats = np.zeros((0, 3))  # whether exact, twice the labels that are right, labels in all
 
     def after(self, outcomes: LabelOutcomes) -> LabelScore:
@@ -183,16 +179,6 @@ class LabelScore(Score):
         return ratio(self._newest[:, 0].sum(), len(self._newest))
 
     @property
-    def micro_f1(self) -> float:
-        """The F1 of all decisions together."""
-        return self._tally.micro_f1
-
-    @property
-    def macro_f1(self) -> float:
-        """The mean of the F1 of the labels that occurred or were predicted."""
-        return self._tally.macro_f1
-
-    @property
     def window_micro_f1(self) -> float:
         """The micro F1 over the newest examples."""
         return ratio(self._newest[:, 1].sum(), self._newest[:, 2].sum())
@@ -208,14 +194,6 @@ class LabelScore(Score):
     def log_loss(self) -> float:
         return ratio(self._log_loss, self._n_decisions)
 
-    @property
-    def reliability(self) -> Floats:
-        return self._reliability.rows
-
-    @property
-    def expected_calibration_error(self) -> float:
-        return self._reliability.error
-
     def figures(self) -> dict[str, float]:
         return {
             "micro_f1": self.micro_f1,
@@ -226,12 +204,6 @@ class LabelScore(Score):
             "calibration_error": self.expected_calibration_error,
             "window_micro_f1": self.window_micro_f1,
         }
-
-    def row(self, seconds: float = math.nan) -> LabelScoreRow:
-        return LabelScoreRow(n=self.n, seconds=seconds, **self.figures())
-
-    def tally(self) -> Tally:
-        return self._tally
 
     def get_state(self) -> dict[str, Any]:
         return {

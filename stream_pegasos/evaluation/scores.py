@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -111,15 +110,12 @@ class PrequentialScore(Score):
     """
 
     kind = "two classes"
+    row_type = ScoreRow
 
     def __init__(self, window: int = 1_000, exact: bool = True) -> None:
-        if window < 1:
-            raise ValueError(f"window is {window}: it must hold at least 1 example")
-        self.window = window
+        super().__init__(window)
         self.classes: tuple[Label | None, ...] = (None, None)
         self.confusion_matrix: NDArray[np.int64] = np.zeros((2, 2), np.int64)
-        self._log_loss = 0.0
-        self._reliability = Reliability()  # of the probability of the positive label
         self._newest: Floats = np.zeros((0, 3))  # whether positive, whether right, margin
         self._ranking: _Margins | _MarginCounts = _Margins() if exact else _MarginCounts()
 
@@ -175,20 +171,6 @@ class PrequentialScore(Score):
         """The harmonic mean of precision and recall of the positive label."""
         (_, fp), (fn, tp) = self.confusion_matrix
         return ratio(2 * tp, 2 * tp + fp + fn)
-
-    @property
-    def log_loss(self) -> float:
-        """The mean of -log P(true label)."""
-        return ratio(self._log_loss, self.n)
-
-    @property
-    def reliability(self) -> Floats:
-        return self._reliability.rows
-
-    @property
-    def expected_calibration_error(self) -> float:
-        """How far the mean probability of a tenth is from its share of positives, on average over examples."""
-        return self._reliability.error
 
     @property
     def window_accuracy(self) -> float:
@@ -253,19 +235,6 @@ class PrequentialScore(Score):
             "calibration_error": self.expected_calibration_error,
             "window_accuracy": self.window_accuracy,
         }
-
-    def row(self, seconds: float = math.nan) -> ScoreRow:
-        """All scores as they are now, as a row of a curve."""
-        return ScoreRow(
-            self.n,
-            self.accuracy,
-            self.balanced_accuracy,
-            self.f1,
-            self.roc_auc,
-            self.log_loss,
-            self.window_accuracy,
-            seconds,
-        )
 
     def get_state(self) -> dict[str, Any]:
         """All that has been counted, as JSON values; not where `exact`."""

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from stream_pegasos.learners.labels import Label, check_label
 from stream_pegasos.learners.persistence import pack, unpack
 
-__all__ = ["ClassRow", "ConfusedRow", "OtherRow", "Reliability", "Score", "Tally", "ratio"]
+__all__ = ["ClassRow", "ConfusedRow", "OtherRow", "Reliability", "Score", "Tally", "TallyScore", "newest", "ratio"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -75,7 +75,14 @@ class Score(ABC):
     """
 
     kind: str
-    window: int
+    row_type: Any
+
+    def __init__(self, window: int = 1_000) -> None:
+        if window < 1:
+            raise ValueError(f"window is {window}: it must hold at least 1 example")
+        self.window = window
+        self._log_loss = 0.0
+        self._reliability = Reliability()
 
     @property
     @abstractmethod
@@ -90,16 +97,16 @@ class Score(ABC):
     def window_accuracy(self) -> float: ...
 
     @property
-    @abstractmethod
-    def log_loss(self) -> float: ...
+    def log_loss(self) -> float:
+        return ratio(self._log_loss, self.n)
 
     @property
-    @abstractmethod
-    def reliability(self) -> Floats: ...
+    def reliability(self) -> Floats:
+        return self._reliability.rows
 
     @property
-    @abstractmethod
-    def expected_calibration_error(self) -> float: ...
+    def expected_calibration_error(self) -> float:
+        return self._reliability.error
 
     @abstractmethod
     def after(self, outcomes: Any) -> Score:
@@ -111,9 +118,10 @@ class Score(ABC):
     def figures(self) -> dict[str, float]:
         """All figures by name, the first of them the one to look at first."""
 
-    @abstractmethod
     def row(self, seconds: float = math.nan) -> Any:
         """The figures as they are now, a named tuple that begins with `n` and ends with `seconds`: a row of a curve."""
+        figures = {"n": self.n, **self.figures(), "seconds": seconds}
+        return self.row_type(**{name: figures[name] for name in self.row_type._fields})
 
     @abstractmethod
     def tally(self) -> Tally:
@@ -134,6 +142,34 @@ class Score(ABC):
     @abstractmethod
     def get_state(self) -> dict[str, Any]:
         """All that has been counted, as JSON values."""
+
+
+class TallyScore(Score):
+    """A score that counts by class as it goes.
+
+    Attributes
+    ----------
+    micro_f1
+        The F1 of all decisions together; of classes of which one is right the accuracy, unless some predictions are
+        `None`.
+    macro_f1
+        The mean of the F1 of the classes that occurred or were predicted.
+    """
+
+    def __init__(self, window: int = 1_000) -> None:
+        super().__init__(window)
+        self._tally = Tally()
+
+    @property
+    def micro_f1(self) -> float:
+        return self._tally.micro_f1
+
+    @property
+    def macro_f1(self) -> float:
+        return self._tally.macro_f1
+
+    def tally(self) -> Tally:
+        return self._tally
 
 
 class Tally:
