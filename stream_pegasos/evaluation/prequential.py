@@ -314,8 +314,13 @@ def _late(
 
 def predict(model: Any, X: list[Any]) -> list[Prediction]:
     """A prediction for each example."""
+    return predict_block(model, X, []).each()
+
+
+def predict_block(model: Any, X: list[Any], y: list[Any]) -> PredictedBlock:
+    """What the model says of examples that are not learned now, together with the labels that it knows."""
     with model.lock:
-        return PredictedBlock(model.predictions(X), model.classes, []).each()
+        return PredictedBlock(model.predictions(X), model.classes, y)
 
 
 def predict_accepted(model: Any, X: list[Any], on_refused: Callable[[int, str], None]) -> list[Prediction | None]:
@@ -393,11 +398,9 @@ def _predict_learn_one(model: Any, example: Labelled) -> PredictedBlock:
 
 def _predict_one(model: Any, example: Labelled) -> PredictedBlock:
     try:
-        with model.lock:
-            said, classes = model.predictions([example[0]]), model.classes
+        return predict_block(model, [example[0]], [example[1]])
     except REFUSALS as error:
         raise ExampleError(str(error), example) from error
-    return PredictedBlock(said, classes, [example[1]])
 
 
 def learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None) -> int:

@@ -14,7 +14,7 @@ from stream_pegasos.evaluation.prequential import PredictedBlock
 from stream_pegasos.evaluation.scores import PrequentialScore
 from stream_pegasos.learners.labels import Label
 
-__all__ = ["LABELS", "ORDERED", "SEVERAL", "TWO", "answers_of", "label_named", "most_probable", "predict", "shown"]
+__all__ = ["LABELS", "ORDERED", "SEVERAL", "TWO", "answers_of", "label_named", "most_probable", "shown"]
 
 # The kinds of scores, and so of models.
 TWO, SEVERAL, ORDERED, LABELS = PrequentialScore.kind, ClassScore.kind, OrderedScore.kind, LabelScore.kind
@@ -23,12 +23,6 @@ TWO, SEVERAL, ORDERED, LABELS = PrequentialScore.kind, ClassScore.kind, OrderedS
 MOST_PROBABLE = 10
 LONGEST_LABEL = 200  # characters shown of a label
 LARGEST_OF_BROWSERS = (1 << 53) - 1
-
-
-def predict(model: Any, texts: list[str]) -> PredictedBlock:
-    """What the model says of each text, together with the labels that it knows."""
-    with model.lock:
-        return PredictedBlock(model.predictions(texts), model.classes, [])
 
 
 def answers_of(block: PredictedBlock, kind: str) -> list[dict[str, Any]]:

@@ -12,9 +12,9 @@ from time import monotonic
 from typing import Any
 
 from stream_pegasos import __version__
-from stream_pegasos.evaluation.prequential import Labelled, predict_learn
+from stream_pegasos.evaluation.prequential import Labelled, predict_block, predict_learn
 from stream_pegasos.learners.persistence import Snapshot
-from stream_pegasos.operation.answers import LABELS, ORDERED, TWO, answers_of, label_named, predict, shown
+from stream_pegasos.operation.answers import LABELS, ORDERED, TWO, answers_of, label_named, shown
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
@@ -113,7 +113,7 @@ class Service:
         answers: list[dict[str, Any]] = []
         for part in _slices(texts, len):
             with self._lock:
-                block = predict(self.model, part)
+                block = predict_block(self.model, part, [])
                 self.monitor.predicted(part, block)
                 answers += answers_of(block, self.kind)
             if len(answers) < len(texts):
@@ -149,7 +149,7 @@ class Service:
                             if is_new:
                                 answers += self._learn(examples[these], ids[these])
                             else:
-                                block = predict(self.model, [example[0] for example in examples[these]])
+                                block = predict_block(self.model, [example[0] for example in examples[these]], [])
                                 answers += answers_of(block, self.kind)
                     if len(answers) < len(examples):
                         await asyncio.sleep(0)
@@ -199,7 +199,7 @@ class Service:
             If it cannot explain what it predicts.
         """
         with self._lock:
-            block = predict(self.model, [text])
+            block = predict_block(self.model, [text], [])
             (answer,) = answers_of(block, self.kind)
             explained = None if label is None else label_named(self.model.classes, label)
             if label is not None and explained is None:

@@ -8,10 +8,9 @@ from river import drift
 from sklearn.metrics import roc_auc_score
 
 from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, TextClassifier, engine
-from stream_pegasos.evaluation.prequential import PredictedBlock, evaluate, predict, predict_learn
+from stream_pegasos.evaluation.prequential import PredictedBlock, evaluate, predict, predict_block, predict_learn
 from stream_pegasos.learners.persistence import load_with_progress
 from stream_pegasos.learners.predictions import Predictions
-from stream_pegasos.operation import answers
 from stream_pegasos.operation import monitor as monitor_module
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.streams import synthetic
@@ -227,7 +226,7 @@ def test_the_newest_come_first_with_what_was_predicted():
     }
     assert [message["number"] for message in monitor.view()["newest"]] == list(range(50, 30, -1))
     texts = ["a" * 300, "b" * 301]
-    monitor.predicted(texts, answers.predict(model, texts))
+    monitor.predicted(texts, predict_block(model, texts, []))
     newest = monitor.view()["newest"]
     assert [message["text"] for message in newest[:2]] == ["b" * 299 + "…", "a" * 300]
     assert newest[0]["number"] is newest[0]["label"] is None
@@ -279,7 +278,7 @@ def test_docs_per_second(clock):
     assert monitor.view()["docs_per_second"] == 0.0
     for _ in range(20):
         follow(monitor, STREAM[:7])
-        monitor.predicted(["text"] * 3, answers.predict(monitor.model, ["text"] * 3))
+        monitor.predicted(["text"] * 3, predict_block(monitor.model, ["text"] * 3, []))
         clock.now += 1.0
     assert monitor.view()["docs_per_second"] == 10.0
     assert monitor.view()["uptime_seconds"] == 20.0
@@ -291,7 +290,7 @@ def test_docs_per_second(clock):
 @pytest.mark.parametrize("which", MODELS)
 def test_it_goes_on_after_a_restart_as_if_nothing_had_happened(which, n, tmp_path):
     monitor = follow(Monitor(MODELS[which]()), STREAM[:n])
-    monitor.predicted(["text"], answers.predict(monitor.model, ["text"]))
+    monitor.predicted(["text"], predict_block(monitor.model, ["text"], []))
     monitor.n_failed = 4
     monitor.model.snapshot({"monitor": monitor.get_state()}).write(tmp_path / "model")
     model, progress = load_with_progress(tmp_path / "model")

@@ -9,7 +9,7 @@ from kinds import ordered, several_classes, several_labels
 from sklearn.metrics import precision_recall_fscore_support
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.evaluation.prequential import PredictedBlock, evaluate, predict_learn
+from stream_pegasos.evaluation.prequential import PredictedBlock, evaluate, predict_block, predict_learn
 from stream_pegasos.learners.predictions import settled
 from stream_pegasos.operation import answers
 from stream_pegasos.operation import monitor as monitor_module
@@ -92,7 +92,7 @@ def test_rows_of_classes_are_those_of_scikit_learn():
 def test_the_second_is_the_most_probable_other():
     make, stream = STREAMS["several classes"]
     monitor = follow(Monitor(make()), stream)
-    block = answers.predict(monitor.model, ["word1 other"])
+    block = predict_block(monitor.model, ["word1 other"], [])
     monitor.predicted(["word1 other"], block)
     row = block.predictions.probabilities[0]
     first, second = np.argsort(-row)[:2]

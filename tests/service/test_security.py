@@ -80,7 +80,7 @@ def test_a_fault_of_ours_tells_strangers_nothing(monkeypatch, capsys):
         raise RuntimeError("private words")
 
     with serving(service, raise_server_exceptions=False) as client:
-        monkeypatch.setattr("stream_pegasos.service.work.predict", fail)
+        monkeypatch.setattr("stream_pegasos.service.work.predict_block", fail)
         response = client.post("/predict", json={"text": "a"})
         refused(response, 500, "internal error")
         assert "private" not in response.text
