@@ -1,6 +1,7 @@
 """An online learner for text: a linear SVM trained by Pegasos, one message at a time, that plugs into River."""
 
 from stream_pegasos.features.hashing import HashedBagOfWords
+from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.kernel import KernelPegasosClassifier
 from stream_pegasos.learners.multilabel import MultiLabelClassifier
@@ -19,6 +20,7 @@ __all__ = [
     "OrdinalClassifier",
     "PegasosClassifier",
     "TextClassifier",
+    "TextFeatures",
     "__version__",
     "load",
 ]

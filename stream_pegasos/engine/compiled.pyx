@@ -13,7 +13,7 @@ from os import urandom
 
 import numpy as np
 
-from stream_pegasos.engine.pure import Row as PureRow, adaptive, adaptive_columns, driver, encoders, kernel, pegasos, scanner, weights
+from stream_pegasos.engine.pure import Row as PureRow, adaptive, adaptive_columns, characters, driver, encoders, kernel, pegasos, scanner, weights
 from stream_pegasos.engine.pure.encoders import check_value, plain_name
 
 cdef extern from "Python.h":
@@ -207,6 +207,7 @@ include "cython/weights.pxi"
 include "cython/encoders.pxi"
 include "cython/characters.pxi"
 include "cython/bag.pxi"
+include "cython/ngrams.pxi"
 include "cython/scanner.pxi"
 include "cython/driver.pxi"
 include "cython/pegasos.pxi"

@@ -12,7 +12,8 @@ from river import base
 
 from stream_pegasos.common.checks import check_bool, check_integer, check_one_of
 from stream_pegasos.engine import Scanner
-from stream_pegasos.engine.pure.scanner import CHAR_NGRAMS, checked_text, masked_digits, word_ngrams
+from stream_pegasos.engine.pure import Scanner as PureScanner
+from stream_pegasos.engine.pure.scanner import checked_text, masked_digits, word_ngrams
 from stream_pegasos.features.frames import is_frame
 
 __all__ = ["HashedBagOfWords"]
@@ -106,13 +107,6 @@ class HashedBagOfWords(base.MiniBatchTransformer):
     >>> bag.transform_many(["To be", "or not to be"]).shape
     (2, 1048576)
 
-    What the text model finds in a text by default:
-
-    >>> HashedBagOfWords(
-    ...     token_pattern=r"\w+|[^\w\s]", ngram_range=(1, 2), mask_digits=True, prefix_length=4, boundaries=True
-    ... ).tokens("Answer 24 now!")
-    ['answer', '00', 'now', '!', '<s> answer', 'answer 00', '00 now', 'now !', '! </s>', ' answ']
-
     """
 
     def __init__(
@@ -163,14 +157,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
             hash(on)
         except TypeError:
             raise TypeError(f"on is {on!r}, which cannot be the name of a field") from None
-        if not isinstance(token_pattern, str):
-            raise TypeError(f"token_pattern is {token_pattern!r}, which is no str")
-        try:
-            pattern = re.compile(token_pattern)
-        except re.error as error:
-            raise ValueError(f"token_pattern {token_pattern!r} is no regular expression: {error}") from None
-        if pattern.groups > 1:
-            raise ValueError(f"token_pattern {token_pattern!r} has {pattern.groups} groups; it may have one")
+        native_pattern = self.native_pattern(token_pattern)
         self.n_features = n_features
         self.ngram_range = ngram_range
         self.analyzer = analyzer
@@ -191,11 +178,11 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         self._stop_words = check_stop_words(stop_words)
         # What Python has to do to a text before the scanner can take it, if anything.
         self._in_python = preprocessor is not None or strip_accents is not None
-        self._ready_made = analyzer == "word" and (tokenizer is not None or token_pattern not in NATIVE_PATTERNS)
+        self._ready_made = analyzer == "word" and (tokenizer is not None or native_pattern is None)
         self._as_it_is = on is None and not self._in_python and not self._ready_made
         self.scanner = Scanner(
             "ngrams" if self._ready_made else analyzer,
-            NATIVE_PATTERNS.get(token_pattern, r"\w+"),
+            native_pattern or r"\w+",
             bool(lowercase) and not self._in_python and not self._ready_made,
             frozenset() if self._ready_made or analyzer != "word" else self._stop_words,
             (int(min_n), int(max_n)),
@@ -207,6 +194,25 @@ class HashedBagOfWords(base.MiniBatchTransformer):
             0 if self._ready_made else int(prefix_length),
             bool(boundaries) and not self._ready_made,
         )
+
+    @staticmethod
+    def native_pattern(token_pattern: Any) -> str | None:
+        """The pattern as the engine's scanner knows it, `None` where it does not.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is no regular expression with at most one group.
+        """
+        if not isinstance(token_pattern, str):
+            raise TypeError(f"token_pattern is {token_pattern!r}, which is no str")
+        try:
+            pattern = re.compile(token_pattern)
+        except re.error as error:
+            raise ValueError(f"token_pattern {token_pattern!r} is no regular expression: {error}") from None
+        if pattern.groups > 1:
+            raise ValueError(f"token_pattern {token_pattern!r} has {pattern.groups} groups; it may have one")
+        return NATIVE_PATTERNS.get(token_pattern)
 
     def transform_one(self, x: Any) -> dict[int, float]:  # type: ignore[override]
         """The value of each column that a text has n-grams in.
@@ -246,14 +252,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         x
             A text; with `on`, a dict that has one, too.
         """
-        text = self._text(x)
-        if self._ready_made:
-            return self._ngrams(text)
-        text = self._preprocess(text)
-        if self.analyzer == "word":
-            found = re.findall(self.token_pattern, text)
-            return self._word_ngrams(found)
-        return list(CHAR_NGRAMS[self.analyzer](text, self.ngram_range))
+        return list(PureScanner(*self.scanner.arguments).ngrams(self.prepare(x)))
 
     def index(self, token: str) -> tuple[int, float]:
         """The column of an n-gram, and the sign that it has there.
@@ -285,9 +284,6 @@ class HashedBagOfWords(base.MiniBatchTransformer):
     def _ngrams(self, text: str) -> list[str]:
         text = self._preprocess(text)
         tokens = re.findall(self.token_pattern, text) if self.tokenizer is None else self.tokenizer(text)
-        return self._word_ngrams(tokens)
-
-    def _word_ngrams(self, tokens: Iterable[str]) -> list[str]:
         return list(word_ngrams(tokens, self._stop_words, self.ngram_range, self.prefix_length, self.boundaries))
 
     def prepare(self, x: Any) -> Any:

@@ -2,20 +2,129 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE
 from stream_pegasos.features.hashing import HashedBagOfWords
 
-__all__ = ["recipe"]
+__all__ = ["TextFeatures"]
 
 
-def recipe() -> HashedBagOfWords:
-    """Words, punctuation marks and their pairs, with digits masked and the beginnings of long words."""
-    return HashedBagOfWords(
-        n_features=2**30,
-        ngram_range=(1, 2),
-        token_pattern=r"\w+|[^\w\s]",
-        binary=True,
-        alternate_sign=False,
-        mask_digits=True,
-        prefix_length=4,
-        boundaries=True,
-    )
+class TextFeatures(HashedBagOfWords):
+    """What the text model finds in a text of any language: words, marks, their pairs, the beginnings of words.
+
+    Where a script sets spaces, words are those of Unicode's text segmentation[^1]: accents and vowel signs stay in
+    them. Its rules for apostrophes, points and commas inside words are left out, as they do not pay. Any other
+    character is a mark by itself; a sequence of emoji is one mark. A letter is the same whether its accent is written
+    apart or not, and characters that nobody sees, as soft hyphens, are passed over.
+
+    Where a script sets no spaces (Han, kana, Thai, Lao, Khmer, Myanmar and others), what stands between two marks or
+    spaces is a run. It counts by its characters and their n-grams up to three, with a space for each of its ends; by
+    its first and its last `prefix_length` characters, if it is longer; and as a whole, if it has 2 to 16. Words of
+    Hangul count by the n-grams of their syllables, too. No dictionary and no guess at the language is needed.
+
+    The options are those of `HashedBagOfWords`, with the defaults of the recipe: what is not named stays as it is.
+
+    Parameters
+    ----------
+    n_features
+        The number of columns, from 1 to 2³¹ − 1.
+    ngram_range
+        The smallest and the largest n of the n-grams of words.
+    analyzer
+        `"word"`, `"char"` or `"char_wb"`; the last two want `prefix_length=0` and `boundaries=False`.
+    lowercase
+        Whether to lower-case the text first.
+    strip_accents
+        `"unicode"` or `"ascii"` to take accents off, a function from str to str, or `None`.
+    stop_words
+        Words to leave out before n-grams are made: a collection, `"english"`, or `None`.
+    token_pattern
+        The regular expression of a token instead of the words, marks and runs of any language; `None` for these.
+    binary
+        Whether every count that is there becomes 1.
+    norm
+        `"l2"`, `"l1"` or `None`: what the values of a text are divided by.
+    alternate_sign
+        Whether the hash also decides a sign.
+    preprocessor
+        A function from str to str that replaces lower-casing and accent stripping.
+    tokenizer
+        A function from str to tokens, all of which are taken for words.
+    on
+        The name of the field that holds the text, where examples are dicts; a text by itself is taken too.
+    mask_digits
+        Whether every decimal digit becomes a 0, so that numbers of one form are one word.
+    prefix_length
+        Words that are longer count also by that many first characters; 0 for none.
+    boundaries
+        Whether n-grams reach over the ends of the text, where `<s>` and `</s>` stand for what is beyond.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
+    TypeError
+        If a parameter, or a text, is of no such type.
+
+    References
+    ----------
+    [^1]: [Unicode Standard Annex #29: Unicode Text Segmentation](https://www.unicode.org/reports/tr29/)
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import TextFeatures
+
+    >>> TextFeatures().tokens("Answer 24 now!")
+    ['answer', '00', 'now', '!', '<s> answer', 'answer 00', '00 now', 'now !', '! </s>', ' answ']
+    >>> TextFeatures().tokens("好吃!")
+    ['!', '! </s>', '<s> 好', '好', '吃', ' 好', '好吃', '吃 ', ' 好吃', '好吃 ', ' 好吃 ']
+    >>> TextFeatures(on="body", prefix_length=0).tokens({"body": "मुझे पसंद"})
+    ['मुझे', 'पसंद', '<s> मुझे', 'मुझे पसंद', 'पसंद </s>']
+
+    """
+
+    def __init__(
+        self,
+        n_features: int = 2**30,
+        ngram_range: tuple[int, int] = (1, 2),
+        analyzer: Literal["word", "char", "char_wb"] = "word",
+        lowercase: bool = True,
+        strip_accents: Literal["ascii", "unicode"] | Callable[[str], str] | None = None,
+        stop_words: Literal["english"] | Iterable[str] | None = None,
+        token_pattern: str | None = None,
+        binary: bool = True,
+        norm: Literal["l1", "l2"] | None = "l2",
+        alternate_sign: bool = False,
+        preprocessor: Callable[[str], str] | None = None,
+        tokenizer: Callable[[str], Iterable[str]] | None = None,
+        on: str | None = None,
+        mask_digits: bool = True,
+        prefix_length: int = 4,
+        boundaries: bool = True,
+    ) -> None:
+        super().__init__(
+            n_features,
+            ngram_range,
+            analyzer,
+            lowercase,
+            strip_accents,
+            stop_words,
+            token_pattern,  # type: ignore[arg-type]
+            binary,
+            norm,
+            alternate_sign,
+            preprocessor,
+            tokenizer,
+            on,
+            mask_digits,
+            prefix_length,
+            boundaries,
+        )
+
+    @staticmethod
+    def native_pattern(token_pattern: Any) -> str | None:
+        """The pattern as the engine's scanner knows it, words of any language for `None`."""
+        return ANY_LANGUAGE if token_pattern is None else HashedBagOfWords.native_pattern(token_pattern)

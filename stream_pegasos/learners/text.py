@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 from numpy.typing import NDArray
@@ -11,20 +11,26 @@ from river import base
 
 from stream_pegasos.engine import Encoder
 from stream_pegasos.features.hashing import HashedBagOfWords
-from stream_pegasos.features.text import recipe
+from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.persistence import Arrays, pack_parameters, unpack_parameters
 
 __all__ = ["TextClassifier"]
 
+# By the names in files; those of version 0.1 and 0.2 have none.
+FEATURES: dict[str, Callable[..., HashedBagOfWords]] = {
+    "HashedBagOfWords": HashedBagOfWords,
+    "TextFeatures": TextFeatures,
+}
+
 
 class TextClassifier(Classifier):
     """Text in, label out: features and a classifier run as one in the engine.
 
-    Without arguments it is the most accurate model that we know for a single pass over a stream of text: words,
-    punctuation marks and their pairs, with digits masked and the beginnings of long words, learned by an
-    `AdaptiveClassifier`. tests/benchmarks/accuracy.py measures it beside others and without each of its parts.
+    Without arguments it is the most accurate model that we know for a single pass over a stream of text in any
+    language: `TextFeatures`, learned by an `AdaptiveClassifier`. tests/benchmarks/accuracy.py measures it beside others
+    and without each of its parts.
 
     With other parts it does what their pipeline does, to rounding, without making Python objects of the features on the
     way. The `_many` methods take any iterable of texts.
@@ -32,7 +38,7 @@ class TextClassifier(Classifier):
     Parameters
     ----------
     features
-        The `HashedBagOfWords` that turns texts into features.
+        The `TextFeatures`, with their defaults if `None`, or `HashedBagOfWords` that turn texts into features.
     classifier
         The classifier that learns from them: an `AdaptiveClassifier`, with its defaults if `None`, or the package's
         `PegasosClassifier`, `OrdinalClassifier`, `MultiLabelClassifier` or `KernelPegasosClassifier`.
@@ -95,10 +101,10 @@ class TextClassifier(Classifier):
         features: HashedBagOfWords | None = None,
         classifier: Classifier | None = None,
     ) -> None:
-        self.features = recipe() if features is None else features
+        self.features = TextFeatures() if features is None else features
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
         if not isinstance(self.features, HashedBagOfWords):
-            raise TypeError(f"{features!r} is a {type(features).__name__}, not a HashedBagOfWords")
+            raise TypeError(f"{features!r} is a {type(features).__name__}, neither TextFeatures nor a HashedBagOfWords")
         if not isinstance(self.classifier, Classifier) or isinstance(self.classifier, TextClassifier):
             raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
         self.lock = self.classifier.lock
@@ -238,12 +244,13 @@ class TextClassifier(Classifier):
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, names, classifier = self.classifier.to_state()
         features = pack_parameters(self.features)
-        return arrays, names, {"features": features, "kind": type(self.classifier).__name__, "classifier": classifier}
+        kinds = {"features_kind": type(self.features).__name__, "kind": type(self.classifier).__name__}
+        return arrays, names, {"features": features, **kinds, "classifier": classifier}
 
     @classmethod
     def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
-        features = unpack_parameters(values["features"])
+        features = FEATURES[values.get("features_kind", "HashedBagOfWords")](**unpack_parameters(values["features"]))
         classifier = cls.kind_of(values.get("kind", "PegasosClassifier")).from_state(
             arrays, names, values["classifier"]
         )
-        return cls(HashedBagOfWords(**features), classifier)  # type: ignore[arg-type]
+        return cls(features, classifier)  # type: ignore[arg-type]

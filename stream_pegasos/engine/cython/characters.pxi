@@ -38,6 +38,95 @@ cdef bint lowers_irregularly(text):
     return "\u03a3" in text or "\u0130" in text
 
 
+cdef enum:  # as in characters.py, which says what they are
+    MARK = 0
+    WORD = 1
+    SYLLABLE = 2
+    CHARACTER = 3
+    SPACE = 4
+    EXTEND = 5
+    STACKER = 6
+    IGNORED = 7
+    JOINER = 8
+    BREAK = 9
+    REGIONAL = 10
+    END_OF_TABLE = 0x20000
+
+
+# The classes of characters up to `KNOWN_CLASSES`.
+cdef uint8_t CLASSES[END_OF_TABLE]
+cdef Py_ssize_t KNOWN_CLASSES = 0
+
+
+cdef inline Py_ssize_t classes_met(text):
+    """Up to where a text may have characters."""
+    cdef int kind = PyUnicode_KIND(text)
+    return 0x100 if kind == 1 else 0x10000 if kind == 2 else END_OF_TABLE
+
+
+cdef bint needs_python(text):
+    """Whether classes of its characters are not known yet, or letters are written in parts."""
+    cdef int kind
+    cdef const void* data
+    cdef Py_ssize_t i
+    cdef uint32_t c
+    if PyUnicode_IS_ASCII(text):
+        return False
+    if KNOWN_CLASSES < classes_met(text):
+        return True
+    kind, data = PyUnicode_KIND(text), PyUnicode_DATA(text)
+    if kind == 1:
+        return False
+    for i in range(PyUnicode_GET_LENGTH(text)):
+        c = PyUnicode_READ(kind, data, i)
+        if c >= 0x300 and (
+            c < 0x370 or 0x653 <= c <= 0x655 or 0x1161 <= c <= 0x1175 or 0x11A8 <= c <= 0x11C2 or c == 0x3099 or c == 0x309A
+        ):
+            return True
+    return False
+
+
+cdef composed(text):
+    """The text with its letters in one, and all of its characters known."""
+    global KNOWN_CLASSES
+    cdef Py_ssize_t begin = KNOWN_CLASSES, end = classes_met(text)
+    cdef bytes found
+    if begin < end:
+        found = characters.classes_of(begin, end)
+        memcpy(&CLASSES[begin], PyBytes_AS_STRING(found), end - begin)
+        KNOWN_CLASSES = max(KNOWN_CLASSES, end)
+    return characters.composed(str.__str__(text))
+
+
+cdef inline int class_of(uint32_t c) noexcept nogil:
+    if c < END_OF_TABLE:
+        return CLASSES[c]
+    return CHARACTER if Py_UNICODE_ISALNUM(c) else IGNORED if 0xE0000 <= c < 0xE1000 else MARK
+
+
+cdef inline uint32_t read_utf8(const uint8_t* p) noexcept nogil:
+    """The character that begins there, of two bytes or more."""
+    if p[0] < 0xE0:
+        return (p[0] & 0x1F) << 6 | p[1] & 0x3F
+    if p[0] < 0xF0:
+        return (p[0] & 0xF) << 12 | (p[1] & 0x3F) << 6 | p[2] & 0x3F
+    return (p[0] & 7) << 18 | (p[1] & 0x3F) << 12 | (p[2] & 0x3F) << 6 | p[3] & 0x3F
+
+
+cdef inline uint32_t end_of_character(const uint8_t* source, uint32_t begin, uint32_t end) noexcept nogil:
+    """Where a character of a run ends, with what belongs to it, as vowel signs and characters that stand below it."""
+    cdef uint32_t at = begin + utf8_length(source[begin])
+    cdef bint stacks = False
+    cdef int kind
+    while at < end:
+        kind = class_of(read_utf8(source + at))
+        if kind != EXTEND and kind != STACKER and not (stacks and kind == CHARACTER):
+            break
+        stacks = kind == STACKER
+        at += utf8_length(source[at])
+    return at
+
+
 cdef inline uint8_t* put_utf8(uint8_t* out, uint32_t c) noexcept nogil:
     """Write one character, a lone surrogate as any other, and give back the end."""
     if c < 0x80:
@@ -78,6 +167,13 @@ cdef inline uint32_t first_bytes(const uint8_t* token, uint32_t n, Py_ssize_t n_
 
 cdef inline Py_ssize_t hex_digit(uint8_t c) noexcept nogil:
     return c - c'0' if c <= c'9' else c - c'a' + 10
+
+
+@cython.final
+cdef class Composed:
+    """A text that needs nothing more of Python."""
+
+    cdef object text
 
 
 @cython.final

@@ -15,10 +15,6 @@ cdef void carry_classes(sp_classes* classes, Py_ssize_t block) noexcept nogil:
     classes.word[0], classes.space[0], classes.rest[0] = word, space, rest
 
 
-cdef const char* BEGIN = "<s>             "  # with room to be read as 16 bytes
-cdef const char* END = "</s>            "
-
-
 cdef struct Text:
     const void* data
     Py_ssize_t length
@@ -27,36 +23,19 @@ cdef struct Text:
 
 
 cdef enum:
-    PADDING = 64     # bytes that may be read after the end of a buffer
     MAX_BYTES = 0x7FFFFF00
 
 
 @cython.final
-cdef class Scanner(Bag):
+cdef class Scanner(Ngrams):
     cdef readonly tuple arguments
-    cdef bint _l1, _l2, _two_characters, _plain_words, _boundaries
+    cdef bint _l1, _l2, _two_characters, _plain_words
     cdef int _kind_of_token, _fold
     cdef bint _char, _char_wb, _ngrams
-    cdef Py_ssize_t _min_n, _max_n, _prefix_length
-    cdef StringSet _stop_words
-
-    # The text as lower-cased UTF-8, and, for n-grams, its tokens with one space between.
-    cdef uint8_t* _buffer
-    cdef Py_ssize_t _buffer_capacity
-    cdef uint8_t* _joined
-    cdef Py_ssize_t _joined_capacity, _joined_length
-    cdef uint32_t* _recent  # where in _joined the newest max_n tokens begin, the last of them at _newest
-    cdef Py_ssize_t _n_tokens, _newest
     cdef uint32_t* _offsets  # where each character begins
     cdef Py_ssize_t _offsets_capacity
     cdef sp_classes _ascii_classes  # of which none is ever in `rest`
     cdef sp_classes _classes  # all zero between texts
-    cdef sp_edges _edges
-
-    # N-grams waiting to be hashed, as ranges of `_source`.
-    cdef uint32_t _range_starts[BATCH + 1]
-    cdef uint32_t _range_ends[BATCH + 1]
-    cdef Py_ssize_t _n_ranges
 
     cdef object _held  # keeps alive what _texts points into
     cdef Text* _texts
@@ -73,13 +52,16 @@ cdef class Scanner(Bag):
         self.arguments = (*texts, *columns, mask_digits, prefix_length, boundaries)
         pattern = scanner.TOKEN_PATTERNS.index(token_pattern)
         self._two_characters = pattern == 0
-        self._kind_of_token = (SP_WORDS, SP_WORDS, SP_WORDS_AND_MARKS, SP_NONSPACE)[pattern]
+        self._kind_of_token = (SP_WORDS, SP_WORDS, SP_WORDS_AND_MARKS, SP_NONSPACE, SP_WORDS_AND_MARKS)[pattern]
+        self._any_language = analyzer == "word" and token_pattern == scanner.ANY_LANGUAGE
         self._char, self._char_wb, self._ngrams = analyzer == "char", analyzer == "char_wb", analyzer == "ngrams"
         self._fold = 0 if self._ngrams else SP_LOWER * bool(lowercase) + SP_MASK_DIGITS * bool(mask_digits)
         self._prefix_length, self._boundaries = prefix_length, boundaries
         self._stop_words = StringSet(stop_words) if stop_words else None
         self._min_n, self._max_n = ngram_range
-        self._plain_words = self._max_n == 1 and self._stop_words is None and prefix_length == 0
+        self._plain_words = (
+            self._max_n == 1 and self._stop_words is None and prefix_length == 0 and not self._any_language
+        )
         self._n_features = n_features
         self._index_mask = n_features - 1 if n_features & (n_features - 1) == 0 else 0
         self._alternate_sign, self._binary = alternate_sign, binary
@@ -89,9 +71,6 @@ cdef class Scanner(Bag):
             raise MemoryError
 
     def __dealloc__(self):
-        free(self._buffer)
-        free(self._joined)
-        free(self._recent)
         free(self._offsets)
         free(self._texts)
 
@@ -103,7 +82,10 @@ cdef class Scanner(Bag):
         wait_for(self._guard, self._guard)
         if text is self._last and self._last_features is not None:
             return self._last_features.copy()
-        self._load(text, False)
+        if not self._load(text, False):
+            plain = self._plain(text)  # which may let other threads in
+            wait_for(self._guard, self._guard)
+            self._load(plain, False)
         hand.copy(&self._example)
         length = self._length
         features = {<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER): e.values[i] / length for i in range(e.n)}
@@ -156,12 +138,19 @@ cdef class Scanner(Bag):
         if x is self._last and x is not None:
             self._example.n = self._n
             return 1
+        if self._any_language and isinstance(x, str) and needs_python(x):
+            return 0
         self._load_many((x,), learning)
         if self._fetch(0) < 0:
             raise MemoryError
         if self._texts[0].length <= 65536 and type(x) is str:
             self._last = x
         return 1
+
+    cdef _plain(self, x):
+        cdef Composed plain = Composed()
+        plain.text = composed(x)
+        return plain
 
     cdef int _hand_over(self, Hand hand) except -1:
         return hand.copy(&self._example)  # the same text may come again
@@ -182,10 +171,15 @@ cdef class Scanner(Bag):
         self._texts[n].data = NULL
         for i in range(n):
             x = texts[i]
-            if not isinstance(x, str):
+            if not isinstance(x, str) and type(x) is not Composed:
                 scanner.checked_text(x)  # which raises
             text = &self._texts[i]
             text.fold = self._fold
+            if type(x) is Composed:
+                x = (<Composed> x).text
+            elif self._any_language and isinstance(x, str) and needs_python(x):
+                x = composed(x)
+                self._held.append(x)
             if type(x) is not str:  # of whose methods none is to run
                 x = PyUnicode_FromObject(x)
                 self._held.append(x)
@@ -196,7 +190,7 @@ cdef class Scanner(Bag):
             text.data = PyUnicode_DATA(x)
             text.length = PyUnicode_GET_LENGTH(x)
             text.kind = 0 if PyUnicode_IS_ASCII(x) else PyUnicode_KIND(x)
-            if text.length * (text.kind + 1) > MAX_BYTES:
+            if text.length * (text.kind + 2) > MAX_BYTES:
                 raise ValueError(f"text {i} has {text.length:,} characters, which may be more than 2 GiB; split it")
         return n
 
@@ -228,6 +222,9 @@ cdef class Scanner(Bag):
         elif self._ngrams or self._char or self._char_wb:
             if self._scan_characters(text) < 0:
                 return -1
+        elif text.kind and self._any_language:
+            if self._scan_any_language(text) < 0:
+                return -1
         elif text.kind:
             if self._scan_unicode(text) < 0:
                 return -1
@@ -239,7 +236,7 @@ cdef class Scanner(Bag):
         self._n = 0
         self._n_ranges = 0
         self._joined_length = 0
-        self._n_tokens = self._newest = 0
+        self._n_tokens = self._newest = self._n_in_line = 0
         self._edges.n_starts = self._edges.n_ends = 0
         self._edges.in_token = self._edges.after_mark = self._edges.after_word = 0
 
@@ -261,31 +258,17 @@ cdef class Scanner(Bag):
         return 0
 
     cdef int _scan_unicode(self, Text* text) noexcept nogil:
-        cdef Py_ssize_t i = 0, begin = 0, n, whole
+        cdef Py_ssize_t i = 0, begin = 0, n, run
         cdef uint32_t c, found
         cdef uint8_t* out
         cdef uint8_t* end
-        cdef uint8_t ascii[64]
-        cdef sp_classes block
-        cdef Py_ssize_t run
         if reserve(<void**> &self._buffer, &self._buffer_capacity, text.length * (text.kind + 1) + PADDING, 1) < 0:
             return -1
         out = self._buffer
         while i < text.length:
             while i < text.length and out - self._buffer - begin < SP_SEGMENT:
-                # ASCII inside other text goes through the fast classifier, up to a block at a time.
-                run = 0
-                while run < 64 and i + run < text.length:
-                    c = PyUnicode_READ(text.kind, text.data, i + run)
-                    if c >= 0x80:
-                        break
-                    ascii[run] = c
-                    run += 1
-                if run > 3:
-                    sp_classify(ascii, out, 64, text.fold, &block)
-                    n = out - self._buffer - begin
-                    add_bits(self._classes.word, n, block.word[0], run)
-                    add_bits(self._classes.space, n, block.space[0], run)
+                run = self._write_ascii(text, i, out, out - self._buffer - begin)
+                if run:
                     i += run
                     out += run
                     continue
@@ -305,17 +288,115 @@ cdef class Scanner(Bag):
                 elif end - out > 1:
                     add_bits(self._classes.rest, n + 1, ALL_BITS, end - out - 1)
                 out = end
-            # Whole blocks now; what is left over opens the next segment.
-            n = out - self._buffer - begin
-            while n >= 64 or (n > 0 and i == text.length):
-                whole = min(n & ~63 if n >= 64 else n, <Py_ssize_t> SP_SEGMENT)
-                sp_find_edges(&self._classes, begin, whole, self._kind_of_token, False, &self._edges)
-                carry_classes(&self._classes, (whole + 63) >> 6)
-                begin += whole
-                n -= whole
-            if self._take_tokens(i == text.length, begin, self._two_characters, False) < 0:
+            begin = self._find_tokens(begin, out - self._buffer, i == text.length)
+            if begin < 0:
                 return -1
         return 0
+
+    cdef int _scan_any_language(self, Text* text) noexcept nogil:
+        """The same of words, marks and runs, as `segments` finds them: a space more is written where a run begins or ends."""
+        cdef Py_ssize_t i = 0, begin = 0, n, run
+        cdef uint32_t c
+        cdef int kind, before = SPACE
+        cdef bint joins = False, goes_on
+        cdef uint8_t* out
+        cdef uint8_t* end
+        if reserve(<void**> &self._buffer, &self._buffer_capacity, text.length * (text.kind + 2) + PADDING, 1) < 0:
+            return -1
+        out = self._buffer
+        while i < text.length:
+            while i < text.length and out - self._buffer - begin < SP_SEGMENT:
+                n = out - self._buffer - begin
+                c = PyUnicode_READ(text.kind, text.data, i)
+                if c < 0x80:
+                    kind = class_of(c)
+                    if kind == WORD and (before == CHARACTER or before == SYLLABLE):
+                        add_bits(self._classes.space, n, 1, 1)
+                        out[0] = c' '
+                        out += 1
+                        n += 1
+                    joins = False
+                    run = self._write_ascii(text, i, out, n)
+                    if run:
+                        i += run
+                        out += run
+                        before = class_of(PyUnicode_READ(text.kind, text.data, i - 1))
+                        continue
+                kind = class_of(c)
+                i += 1
+                if kind == IGNORED or kind == JOINER or kind == BREAK:
+                    joins |= kind == JOINER and before == MARK
+                    if kind == BREAK and before == CHARACTER:
+                        add_bits(self._classes.space, n, 1, 1)
+                        out[0] = c' '
+                        out += 1
+                        before = SPACE
+                    continue
+                if (kind == EXTEND or kind == STACKER) and before != SPACE:
+                    end = put_utf8(out, folded(c, text.fold))
+                    goes_on = before == MARK or before == REGIONAL
+                    add_bits(self._classes.rest if goes_on else self._classes.word, n, ALL_BITS, end - out)
+                    out = end
+                    if before == REGIONAL:
+                        before = MARK
+                    continue
+                if kind == WORD or kind == SYLLABLE or kind == CHARACTER:
+                    if kind != before and (before == WORD or before == SYLLABLE or before == CHARACTER):
+                        add_bits(self._classes.space, n, 1, 1)
+                        out[0] = c' '
+                        out += 1
+                        n += 1
+                    end = put_utf8(out, folded(c, text.fold))
+                    add_bits(self._classes.word, n, ALL_BITS, end - out)
+                elif kind == SPACE:
+                    end = put_utf8(out, c)
+                    add_bits(self._classes.space, n, ALL_BITS, end - out)
+                else:
+                    end = put_utf8(out, folded(c, text.fold))
+                    goes_on = (joins and kind == MARK and c >= 0x80) or (kind == REGIONAL and before == REGIONAL)
+                    if goes_on:
+                        add_bits(self._classes.rest, n, ALL_BITS, end - out)
+                    elif end - out > 1:
+                        add_bits(self._classes.rest, n + 1, ALL_BITS, end - out - 1)
+                    if goes_on or kind == EXTEND or kind == STACKER:
+                        kind = MARK
+                out = end
+                before = kind
+                joins = False
+            begin = self._find_tokens(begin, out - self._buffer, i == text.length)
+            if begin < 0:
+                return -1
+        return 0
+
+    cdef Py_ssize_t _write_ascii(self, Text* text, Py_ssize_t i, uint8_t* out, Py_ssize_t n) noexcept nogil:
+        """ASCII inside other text goes through the fast classifier, up to a block at a time; how much it was, if any."""
+        cdef uint8_t ascii[64]
+        cdef sp_classes block
+        cdef Py_ssize_t run = 0
+        cdef uint32_t c
+        while run < 64 and i + run < text.length:
+            c = PyUnicode_READ(text.kind, text.data, i + run)
+            if c >= 0x80:
+                break
+            ascii[run] = c
+            run += 1
+        if run <= 3:
+            return 0
+        sp_classify(ascii, out, 64, text.fold, &block)
+        add_bits(self._classes.word, n, block.word[0], run)
+        add_bits(self._classes.space, n, block.space[0], run)
+        return run
+
+    cdef Py_ssize_t _find_tokens(self, Py_ssize_t begin, Py_ssize_t end, bint at_end) noexcept nogil:
+        """Take the tokens of whole blocks; where what is left over begins, which opens the next segment."""
+        cdef Py_ssize_t n = end - begin, whole
+        while n >= 64 or (n > 0 and at_end):
+            whole = min(n & ~63 if n >= 64 else n, <Py_ssize_t> SP_SEGMENT)
+            sp_find_edges(&self._classes, begin, whole, self._kind_of_token, False, &self._edges)
+            carry_classes(&self._classes, (whole + 63) >> 6)
+            begin += whole
+            n -= whole
+        return -1 if self._take_tokens(at_end, begin, self._two_characters, False) < 0 else begin
 
     cdef int _take_tokens(self, bint at_end, uint32_t end, bint two_characters, bint ascii) noexcept nogil:
         """Count the tokens whose two edges are known (and two characters, if asked for); keep one that is still open for the
@@ -337,82 +418,6 @@ cdef class Scanner(Bag):
         edges.n_starts -= edges.n_ends
         edges.n_ends = 0
         return 0
-
-    cdef int _join_tokens(self, bint at_end, bint two_characters, bint ascii) noexcept nogil:
-        """Append the tokens to those of before, a space between, and their n-grams to the ranges."""
-        cdef const sp_edges* edges = &self._edges
-        cdef const uint8_t* buffer = self._buffer
-        cdef Py_ssize_t i, size, n_ends = edges.n_ends, prefix_length = self._prefix_length
-        cdef Py_ssize_t n_ranges = self._n_ranges, n_tokens = self._n_tokens, newest = self._newest
-        cdef Py_ssize_t min_n = self._min_n, max_n = self._max_n, least, first
-        cdef uint32_t* recent = self._recent
-        cdef uint32_t* starts = self._range_starts
-        cdef uint32_t* ends = self._range_ends
-        cdef const uint8_t* token
-        cdef uint8_t* joined
-        cdef uint32_t n, begin, end = self._joined_length, prefix
-        # Every token comes with a space, and so takes at most twice its own length.
-        n = end + (2 * (edges.ends[n_ends - 1] - edges.starts[0]) if n_ends else 0) + PADDING
-        if reserve(<void**> &self._joined, &self._joined_capacity, n, 1) < 0:
-            return -1
-        self._source = joined = self._joined
-        if end == 0:
-            joined[0] = c' '
-            end = 1
-        for i in range(-1 if self._boundaries and n_tokens == 0 else 0, n_ends + (at_end and self._boundaries)):
-            prefix, least = 0, min_n
-            if i < 0:
-                token, n, least = <const uint8_t*> BEGIN, 3, max_n + 1
-            elif i == n_ends:
-                if n_tokens == 1:
-                    break
-                token, n, least = <const uint8_t*> END, 4, max(min_n, 2)
-            else:
-                token, n = buffer + edges.starts[i], edges.ends[i] - edges.starts[i]
-                if two_characters and n <= utf8_length(token[0]):
-                    continue
-                if self._stop_words is not None and self._stop_words._contains(token, n):
-                    continue
-                if prefix_length:
-                    prefix = prefix_length if ascii else first_bytes(token, n, prefix_length)
-            begin = end
-            end += n
-            # Behind both buffers is room for 16 bytes to be copied where fewer are meant.
-            if n <= 16:
-                memcpy(joined + begin, token, 16)
-            else:
-                memcpy(joined + begin, token, n)
-            joined[end] = c' '
-            newest = newest + 1 if newest + 1 < max_n else 0
-            recent[newest] = begin
-            n_tokens += 1
-            for size in range(least, min(max_n, n_tokens) + 1):
-                first = newest - size + 1
-                starts[n_ranges] = recent[first if first >= 0 else first + max_n]
-                ends[n_ranges] = end
-                n_ranges += 1
-            # A prefix stands behind the space before the token, to tell it from one.
-            starts[n_ranges], ends[n_ranges] = begin - 1, begin + prefix
-            n_ranges += 0 < prefix < n
-            end += 1
-            if n_ranges + max_n >= BATCH:
-                self._n_ranges = n_ranges
-                if self._count_ranges() < 0:
-                    return -1
-                n_ranges = 0
-        self._joined_length, self._n_tokens, self._newest, self._n_ranges = end, n_tokens, newest, n_ranges
-        return self._count_ranges() if at_end else 0
-
-    cdef inline int _add_range(self, uint32_t start, uint32_t end) noexcept nogil:
-        self._range_starts[self._n_ranges] = start
-        self._range_ends[self._n_ranges] = end
-        self._n_ranges += 1
-        return self._count_ranges() if self._n_ranges == BATCH else 0
-
-    cdef int _count_ranges(self) noexcept nogil:
-        cdef Py_ssize_t n = self._n_ranges
-        self._n_ranges = 0
-        return self._count(self._range_starts, self._range_ends, n)
 
     cdef int _scan_characters(self, Text* text) noexcept nogil:
         """N-grams of characters, or n-grams that come ready-made, by the place where each character begins."""

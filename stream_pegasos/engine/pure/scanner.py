@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from stream_pegasos.engine.pure.characters import composed
 from stream_pegasos.engine.pure.encoders import Encoder, arguments_of
+from stream_pegasos.engine.pure.segments import BEGIN, END, ngrams_of_segments, segments
 from stream_pegasos.engine.pure.weights import Row
 
 
@@ -21,6 +23,7 @@ class Scanner(Encoder):
     `analyzer` is "word", "char", "char_wb", or "ngrams" where each text comes as the list of its n-grams;
     `token_pattern` is one of `TOKEN_PATTERNS`. With "word", words longer than `prefix_length`, if that is not 0, count
     also by that many first characters, and with `boundaries` n-grams of two or more reach over the ends of the text.
+    Words of `ANY_LANGUAGE` are described where they are found, in segments.py.
     """
 
     analyzer: str
@@ -41,7 +44,7 @@ class Scanner(Encoder):
         return arguments_of(self)
 
     def __post_init__(self) -> None:
-        self._find_tokens = re.compile(self.token_pattern).findall
+        self._find_tokens = None if self.token_pattern == ANY_LANGUAGE else re.compile(self.token_pattern).findall
 
     def transform_one(self, text: Any) -> dict[int, float]:
         counts = self._counts(text)
@@ -68,7 +71,7 @@ class Scanner(Encoder):
 
     def _counts(self, text: Any) -> dict[int, float]:
         counts: dict[int, float] = {}
-        for ngram in self._ngrams(text):
+        for ngram in self.ngrams(text):
             index, sign = self.index(ngram)
             counts[index] = counts.get(index, 0.0) + sign
         return dict.fromkeys(counts, 1.0) if self.binary else counts
@@ -80,24 +83,30 @@ class Scanner(Encoder):
             return sum(abs(c) for c in counts) or 1.0
         return 1.0
 
-    def _ngrams(self, text: Any) -> Iterable[str]:
+    def ngrams(self, text: Any) -> Iterable[str]:
+        """The n-grams of a text, each as often as it stands there."""
         if self.analyzer == "ngrams":
             ngrams: list[str] = text
             return ngrams
         text = checked_text(text)
+        if self._find_tokens is None:
+            text = composed(text)
         if self.lowercase:
             text = text.lower()
         if self.mask_digits:
             text = masked_digits(text)
         if self.analyzer == "word":
-            tokens = self._find_tokens(text)
-            return word_ngrams(tokens, self.stop_words, self.ngram_range, self.prefix_length, self.boundaries)
+            options = (self.stop_words, self.ngram_range, self.prefix_length, self.boundaries)
+            if self._find_tokens is None:
+                return ngrams_of_segments(segments(text), *options)
+            return word_ngrams(self._find_tokens(text), *options)
         return CHAR_NGRAMS[self.analyzer](text, self.ngram_range)
 
 
+ANY_LANGUAGE = "any language"
 # The patterns that the scanner knows without `re`: runs of two or more word characters, of one or more, words and
-# punctuation marks, and whatever stands between white space.
-TOKEN_PATTERNS = (r"\b\w\w+\b", r"\w+", r"\w+|[^\w\s]", r"\S+")
+# punctuation marks, and whatever stands between white space; and what is no pattern, words and marks of any language.
+TOKEN_PATTERNS = (r"\b\w\w+\b", r"\w+", r"\w+|[^\w\s]", r"\S+", ANY_LANGUAGE)
 
 
 def checked_text(text: Any) -> str:
@@ -112,10 +121,6 @@ def checked_text(text: Any) -> str:
         hint = "; with on='NAME' it is taken from a field" if isinstance(text, dict) else ""
         raise TypeError(f"a text must be a str, not {type(text).__name__}{hint}")
     return str.__str__(text)
-
-
-# What stands before the first and after the last token of a text.
-BEGIN, END = "<s>", "</s>"
 
 
 def word_ngrams(

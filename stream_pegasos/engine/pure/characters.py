@@ -1,0 +1,119 @@
+"""What a character is to the words of any language: Unicode's categories, and the scripts that set no spaces."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import cache
+
+# What a character does to the token before it. With white space, and from its end on, there is none.
+MARK = 0  # is a token of its own: punctuation, symbols, emoji
+WORD = 1  # goes on with a word
+SYLLABLE = 2  # the same of a word of Hangul, whose syllables count, too
+CHARACTER = 3  # goes on with a run of a script that sets no spaces
+SPACE = 4
+EXTEND = 5  # belongs to whatever stands before: accents, vowel signs, skin tones
+STACKER = 6  # the same, and in a run the next character stands below
+IGNORED = 7  # is not there: soft hyphens, directions, variants
+JOINER = 8  # the same, and between two symbols it makes one of them
+BREAK = 9  # the same, but in a run, which it ends: the space of no width
+REGIONAL = 10  # a mark, and two of them are a flag
+
+Ranges = tuple[tuple[int, int], ...]  # of code points, the last one included
+
+# Letters that Unicode Standard Annex #29 finds no words of, as others do with dictionaries, and katakana.
+WITHOUT_SPACES: Ranges = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x1000, 0x109F),  # Myanmar
+    (0x1780, 0x17FF),  # Khmer
+    (0x1950, 0x19FF),  # Tai Le, New Tai Lue
+    (0x1A20, 0x1AAF),  # Tai Tham
+    (0x2E80, 0x30FF),  # Han radicals and numerals, kana
+    (0x31F0, 0x31FF),  # katakana
+    (0x3400, 0x4DBF),  # Han
+    (0x4E00, 0x9FFF),  # Han
+    (0xA9E0, 0xA9FF),  # Myanmar
+    (0xAA60, 0xAADF),  # Myanmar, Tai Viet
+    (0xF900, 0xFAFF),  # Han
+    (0xFF66, 0xFF9F),  # katakana
+    (0x11700, 0x1174F),  # Ahom
+    (0x16FE0, 0x18DFF),  # Tangut, Khitan
+    (0x1AFF0, 0x1B2FF),  # kana, Nushu
+    (0x20000, 0x3FFFF),  # Han
+)
+HANGUL: Ranges = ((0x1100, 0x11FF), (0x3131, 0x318E), (0xA960, 0xA97C), (0xAC00, 0xD7FB))
+VARIANTS: Ranges = ((0x034F, 0x034F), (0x180B, 0x180F), (0xFE00, 0xFE0F))  # which are no accents
+SKIN_TONES: Ranges = ((0x1F3FB, 0x1F3FF),)
+REGIONAL_LETTERS: Ranges = ((0x1F1E6, 0x1F1FF),)
+# Vowels that are letters, and yet do not stand without the one before.
+EXTENDING_LETTERS: Ranges = ((0x0E33, 0x0E33), (0x0EB3, 0x0EB3))
+STACKERS: Ranges = ((0x1039, 0x1039), (0x17D2, 0x17D2), (0x1A60, 0x1A60))
+WHITE_CONTROLS: Ranges = ((0x09, 0x0D), (0x1C, 0x1F), (0x85, 0x85))
+
+# By the first letter of the category, and by the whole where that says more.
+BY_CATEGORY = {"L": WORD, "N": WORD, "M": EXTEND, "Z": SPACE, "P": MARK, "S": MARK, "C": MARK, "Cf": IGNORED}
+# Later ones come on top.
+BY_RANGE: tuple[tuple[int, Ranges], ...] = (
+    (WORD, ((0x5F, 0x5F),)),
+    (SPACE, WHITE_CONTROLS),
+    (EXTEND, SKIN_TONES),
+    (EXTEND, EXTENDING_LETTERS),
+    (STACKER, STACKERS),
+    (IGNORED, VARIANTS),
+    (BREAK, ((0x200B, 0x200B),)),
+    (JOINER, ((0x200D, 0x200D),)),
+    (REGIONAL, REGIONAL_LETTERS),
+)
+# The table of classes goes up to here; beyond, the code point alone tells.
+END_OF_TABLE = 0x20000
+
+
+def classes_of(begin: int, end: int) -> bytes:
+    """The class of each character of the table from `begin` to before `end`."""
+    categories = map(unicodedata.category, map(chr, range(begin, end)))
+    table = bytearray(BY_CATEGORY.get(category, BY_CATEGORY[category[0]]) for category in categories)
+    for kind, ranges in ((CHARACTER, WITHOUT_SPACES), (SYLLABLE, HANGUL)):
+        from_words = bytes.maketrans(bytes([WORD]), bytes([kind]))
+        for part in parts(ranges, begin, end):
+            table[part] = table[part].translate(from_words)
+    for c in range(begin, end):
+        if chr(c).isdecimal():
+            table[c - begin] = WORD
+    for kind, ranges in BY_RANGE:
+        for part in parts(ranges, begin, end):
+            table[part] = bytes([kind]) * len(table[part])
+    return bytes(table)
+
+
+def parts(ranges: Ranges, begin: int, end: int) -> Iterator[slice]:
+    """Where ranges of characters lie in a table that holds those from `begin` to before `end`."""
+    for first, last in ranges:
+        if first < end and last >= begin:
+            yield slice(max(first, begin) - begin, min(last + 1, end) - begin)
+
+
+@cache
+def table() -> bytes:
+    return classes_of(0, END_OF_TABLE)
+
+
+def class_of(character: str) -> int:
+    """What a character is, one of the above."""
+    c = ord(character)
+    if c < END_OF_TABLE:
+        return table()[c]
+    return CHARACTER if character.isalnum() else IGNORED if 0xE0000 <= c < 0xE1000 else MARK
+
+
+# Accents, voice marks and letters of Hangul that become one with the letter before, where they are written apart.
+has_parts = re.compile("[\u0300-\u036f\u0653-\u0655\u1161-\u1175\u11a8-\u11c2\u3099\u309a]").search
+# By the word, and of an endless one by the piece: accents without end take Unicode's algorithm a time that is square.
+find_pieces = re.compile(r"\S{1,256}|\s+").findall
+
+
+def composed(text: str) -> str:
+    """The text with letters that are written in parts as one (Unicode's normalization form C)."""
+    if not has_parts(text):
+        return text
+    return "".join(unicodedata.normalize("NFC", piece) for piece in find_pieces(text))
