@@ -13,6 +13,7 @@ from stream_pegasos import (
     OrdinalClassifier,
     PegasosClassifier,
     TextClassifier,
+    TextFeatures,
 )
 from stream_pegasos.engine import pure as pure_engine
 
@@ -23,6 +24,7 @@ TEXTS = [
     "I'm here\tthere\r\nand everywhere\x0b\x0c\x1c\x85\u2028",
     "naïve café ﬁne Straße İstanbul ΣΊΣΥΦΟΣ ǅ ŉ",
     "漢字かな交じり文 한국어 ภาษาไทย हिन्दी",
+    "3个iPhone手机,很好! ខ្មែរ\u200bល្អ မန္တလေး か\u3099 \u1112\u1161\u11ab e\u0301\u0323 ﾊﾟ",
     "👩\u200d👩\u200d👧 \U0001f1e9\U0001f1ea e\u0301\u0323 \u202eabc\u202c \ufeff\u00ad",
     "\ud800\udfff\udc00 lone \ud83d and low \ude00",
     "\x00a\x00b\x00 \x7f\x80\x9f",
@@ -41,19 +43,25 @@ def text(random):
     return made * below(random, 2000) if random.random() < 0.0002 else made
 
 
+PATTERNS = [r"\w+", r"\b\w\w+\b", r"\w+|[^\w\s]", r"\S+", r"\b\d+|\w"]
+
+
 def bag_of(random):
-    """A `HashedBagOfWords` with random options."""
+    """`TextFeatures` or a `HashedBagOfWords` with random options."""
     analyzer = random.choice(["word", "word", "word", "char", "char_wb"])
     words = analyzer == "word"
     low = 1 + below(random, 3)
-    return HashedBagOfWords(
+    any_language = words and random.random() < 0.5
+    return (TextFeatures if any_language else HashedBagOfWords)(
         n_features=random.choice([1, 2, 10, 1000, 2**20, 2**30, 2**31 - 1]),
         ngram_range=(low, low + below(random, 3)),
         analyzer=analyzer,
         lowercase=random.random() < 0.7,
         strip_accents=random.choice([None, None, None, "unicode", "ascii"]),
         stop_words=["the", "a", "\ud800", "prize"] if words and random.random() < 0.2 else None,
-        token_pattern=random.choice([r"\w+", r"\b\w\w+\b", r"\w+|[^\w\s]", r"\S+", r"\b\d+|\w"]),
+        token_pattern=None
+        if any_language
+        else random.choice([r"\w+", r"\b\w\w+\b", r"\w+|[^\w\s]", r"\S+", r"\b\d+|\w"]),
         binary=random.random() < 0.5,
         norm=random.choice(["l2", "l2", "l1", None]),
         alternate_sign=random.random() < 0.5,

@@ -164,7 +164,7 @@ class ModelOptions:
     ] = None
     token_pattern: Annotated[
         str | None,
-        model_option("--token-pattern", metavar="REGEX", help="What a word is.", default=r"\w+|[^\w\s]"),
+        model_option("--token-pattern", metavar="REGEX", help="What a word is.", default="words of any language"),
     ] = None
     binary: Annotated[
         bool | None, model_option("--binary/--no-binary", help="Presence rather than counts.", default="binary")

@@ -104,7 +104,7 @@ class TextClassifier(Classifier):
         self.features = TextFeatures() if features is None else features
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
         if not isinstance(self.features, HashedBagOfWords):
-            raise TypeError(f"{features!r} is a {type(features).__name__}, neither TextFeatures nor a HashedBagOfWords")
+            raise TypeError(f"{features!r} is a {type(features).__name__}, not a TextFeatures or HashedBagOfWords")
         if not isinstance(self.classifier, Classifier) or isinstance(self.classifier, TextClassifier):
             raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
         self.lock = self.classifier.lock

@@ -113,7 +113,7 @@ def test_defaults_of_the_model_in_the_help_are_those_of_the_model():
         elif isinstance(value, str):
             assert said == value
         else:
-            assert value is None and said.split()[0] in ("no", "none", "off", "1,", "adaptive,")
+            assert value is None and said.split()[0] in ("no", "none", "off", "1,", "adaptive,", "words")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -1,0 +1,178 @@
+"""Words, marks and runs of texts in any language, against Unicode's own rules by the module `regex`."""
+
+import unicodedata
+from itertools import chain
+
+import pytest
+import regex
+from engines import both_engines, pure_engine
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stream_pegasos import TextFeatures
+from stream_pegasos.engine.pure.characters import (
+    CHARACTER,
+    EXTEND,
+    IGNORED,
+    MARK,
+    STACKER,
+    SYLLABLE,
+    WORD,
+    class_of,
+    composed,
+)
+from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE
+from stream_pegasos.engine.pure.segments import segments
+
+# A run is shown in brackets, its characters apart; all else is a word or a mark.
+TEXTS = {
+    "English": ("Don't pay $3.50!", "don ' t pay $ 0 . 00 !"),
+    "French, accents apart": ("De\u0301ja\u0300 vu ?", "d\u00e9j\u00e0 vu ?"),
+    "Russian": ("Купите 2 книги, пожалуйста", "купите 0 книги , пожалуйста"),
+    "Greek": ("ΚΑΛΗΜΕΡΑ ΚΟΣΜΟΣ;", "καλημερα κοσμος ;"),
+    "Arabic": ("مَرْحَبًا بالعالم، ٣ مرات", "مَرْحَبًا بالعالم ، 0 مرات"),
+    "Persian": ("می\u200cخواهم بروم", "میخواهم بروم"),  # noqa: RUF001
+    "Hebrew": ("שָׁלוֹם עולם", "שָׁלוֹם עולם"),
+    "Hindi": ("क्या आपको पसंद आया?", "क्या आपको पसंद आया ?"),
+    "Tamil": ("மிக்க நன்றி!", "மிக்க நன்றி !"),
+    "Bengali": ("আমি বাংলায় লিখি।", "আমি বাংলায় লিখি ।"),
+    "Amharic": ("ሰላም፡ለዓለም", "ሰላም ፡ ለዓለም"),
+    "Georgian": ("გამარჯობა მსოფლიო", "გამარჯობა მსოფლიო"),
+    "Tibetan": ("བོད་སྐད", "བོད ་ སྐད"),
+    "Korean": ("LG전자를 샀어요", "lg 전자를 샀어요"),
+    "Korean, letters apart": ("\u1112\u1161\u11ab\u1100\u1173\u11af", "한글"),
+    "Chinese": ("味道很好,送了3个iPhone手机", "[味 道 很 好] , [送 了] 0 [个] iphone [手 机]"),
+    "Japanese": ("カレーが美味しい。", "[カ レ ー が 美 味 し い] 。"),
+    "Japanese, marks apart": ("か\u3099くせい", "[が く せ い]"),
+    "Thai": ("น้ำดีมาก 5 ดาว", "[น้ำ ดี ม า ก] 0 [ด า ว]"),
+    "Lao": ("ສະບາຍດີ", "[ສ ະ ບ າ ຍ ດີ]"),
+    "Khmer": ("ខ្មែរ\u200bល្អ", "[ខ្មែ រ] [ល្អ]"),
+    "Burmese": ("မန္တလေး", "[မ န္တ လေး]"),
+    "emoji": ("👍🏽👩\u200d👩\u200d👧❤\ufe0f🇩🇪🇫🇷🇯 ok", "👍🏽 👩👩👧 ❤ 🇩🇪 🇫🇷 🇯 ok"),
+    "what nobody sees": ("vi\u00adag\u200bra \u202eFREE\u202c\ufeff", "viagra free"),
+    "tags, names, addresses": ("#win @bob a@b.co", "# win @ bob a @ b . co"),
+    "marks of nothing": ("\u0301 a", "\u0301 a"),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), TEXTS.values(), ids=TEXTS)
+def test_texts(text, expected):
+    features = TextFeatures(ngram_range=(1, 1), prefix_length=0)
+    found = segments(unicodedata.normalize("NFC", text).lower().translate(dict.fromkeys(map(ord, "235٣"), "0")))
+    shown = [f"[{' '.join(s.characters)}]" if s.kind == CHARACTER else s.text for s in found]
+    assert " ".join(shown) == unicodedata.normalize("NFC", expected)
+    words = [s.text for s in found if s.kind != CHARACTER]
+    assert [token for token in features.tokens(text) if token in words][: len(words)] == words
+
+
+# Characters of all scripts that Unicode's rules break words between as we do: none of those inside words that are left
+# out (MidLetter, MidNum), of those that are not seen, of emoji and of Hangul.
+LETTERS = regex.compile(
+    r"[\p{L}\p{M}\p{Nd}\p{P}\p{S}\p{Zs}--\p{WB=MidLetter}--\p{WB=MidNum}--\p{WB=MidNumLet}--\p{WB=Single_Quote}"
+    r"--\p{WB=Double_Quote}--\p{Default_Ignorable_Code_Point}--\p{Emoji}--\p{WB=Regional_Indicator}--\p{Hangul}"
+    r"--[\u2e80-\u30ff\uff65-\uffdf]--\p{WB=Katakana}]",
+    regex.V1,
+)
+known = [chr(c) for c in range(0x20000) if unicodedata.category(chr(c)) not in ("Cn", "Cs", "Co")]
+LETTERS_OF_BLOCKS = [
+    [c for c in block if LETTERS.match(c)] for block in (known[i : i + 128] for i in range(0, len(known), 128))
+]
+some_blocks = st.lists(st.sampled_from([block for block in LETTERS_OF_BLOCKS if block]), min_size=1, max_size=3)
+letters = some_blocks.flatmap(lambda blocks: st.text(st.sampled_from([*chain(*blocks), *" a1手ม"])))
+without_spaces = regex.compile(r"[\p{Lb=SA}\p{Han}\p{Nushu}\p{Tangut}\p{Khitan_Small_Script}]")
+
+
+def oracle(text):
+    """The words, marks and runs of Unicode's default word boundaries: letters that it finds no words of make a run."""
+    found = []
+    for piece in regex.split(r"(?wV1)\b", text):
+        is_run = without_spaces.match(piece) and class_of(piece[0]) == CHARACTER
+        # A boundary that the module leaves out where white space follows marks that extend it.
+        if is_run and found and found[-1][0] and found[-1][1]:
+            found[-1][1] += piece
+        elif piece:
+            found.append([is_run, piece])
+    return [piece for _, piece in found if not piece.isspace()]
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(letters)
+def test_words_are_unicodes(text):
+    text = " ".join(part for part in text.split(" ") if part and class_of(part[0]) not in (EXTEND, STACKER))
+    assert [segment.text for segment in segments(text)] == oracle(text)
+
+
+def test_classes_are_unicodes():
+    in_runs = regex.compile(r"[\p{WB=Other}\p{WB=Katakana}]")
+    for c in known:
+        kind = class_of(c)
+        if unicodedata.category(c)[0] == "L":
+            without = in_runs.match(c) or regex.match(r"\p{Han}|\p{Tangut}|\p{Nushu}|[\u3031-\u303c\uff9e\uff9f]", c)
+            hangul = regex.match(r"\p{Hangul}", c) and not regex.match(r"[\uffa0-\uffdc]", c)
+            expected = {CHARACTER, EXTEND} if without else {SYLLABLE} if hangul else {WORD}
+            assert kind in expected, (c, hex(ord(c)))
+        if regex.match(r"[\p{WB=ALetter}\p{WB=Hebrew_Letter}\p{WB=Numeric}\p{WB=ExtendNumLet}]", c) and c.isalnum():
+            assert kind in (WORD, SYLLABLE, CHARACTER), (c, hex(ord(c)))
+        if regex.match(r"\p{M}", c):
+            assert kind in (EXTEND, STACKER, IGNORED), (c, hex(ord(c)))
+        if regex.match(r"\p{P}", c) and c != "_":
+            assert kind == MARK, (c, hex(ord(c)))
+
+
+@both_engines
+@settings(max_examples=50, deadline=None)
+@given(st.text(st.sampled_from("手机很好吃かな"), min_size=1, max_size=20))
+def test_ngrams_of_a_run(engine_in_test, run):
+    """All parts of up to three between two spaces, the first and the last four characters, and a short run itself."""
+    padded = f" {run} "
+    expected = {padded[i : i + n] for n in (1, 2, 3) for i in range(len(padded) - n + 1)} - {" "}
+    expected |= {padded[:5], padded[-5:]} if len(run) > 4 else set()
+    expected |= {padded} if 1 < len(run) <= 16 else set()
+    scanner = engine_in_test.Scanner(*TextFeatures(boundaries=False).scanner.arguments)
+    assert set(scanner.transform_one(run)) == {scanner.index(ngram)[0] for ngram in expected}
+
+
+def test_hangul_counts_as_words_and_as_syllables():
+    found = TextFeatures(boundaries=False).tokens("좋은 영화를")
+    assert {"좋은", "영화를", "좋은 영화를"} <= set(found)
+    assert {"영", " 영", "영화", " 영화", "영화를", "화를 ", "를 "} <= set(found)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    st.text(
+        st.sampled_from("aeouAEnk кий αιω \u0627\u0653 か\u3099は\u309a\u0301\u0308\u0323\u1112\u1161\u11ab각"),
+        max_size=20,
+    )
+)
+def test_a_letter_is_the_same_in_one_and_in_parts(text):
+    features = TextFeatures(lowercase=False)
+    expected = features.transform_one(unicodedata.normalize("NFC", text))
+    assert features.transform_one(unicodedata.normalize("NFD", text)) == expected
+    assert features.transform_one(text) == expected
+
+
+def test_accents_without_end_are_composed_by_the_piece():
+    text = "e" + "\u0301\u0323" * 50_000
+    assert len(composed(text)) in range(99_000, 100_001)  # and not in a time that is square
+    assert TextFeatures().transform_one(text) == pure_engine.Scanner(*TextFeatures().scanner.arguments).transform_one(
+        text
+    )
+
+
+@both_engines
+def test_ascii_is_as_ever(engine_in_test):
+    """Of ASCII the words and marks are those of the pattern that they are in."""
+    arguments = TextFeatures().scanner.arguments
+    at = arguments.index(ANY_LANGUAGE)
+    scanners = [
+        engine_in_test.Scanner(*arguments[:at], pattern, *arguments[at + 1 :])
+        for pattern in (ANY_LANGUAGE, r"\w+|[^\w\s]")
+    ]
+    for text in (
+        "".join(map(chr, range(128))) * 3,
+        "Win a FREE prize now!!! Call 0800-123456 a_b",
+        "caf\u00e9 £5 naïve",
+    ):
+        one, other = (scanner.transform_one(text) for scanner in scanners)
+        assert one == other

@@ -1,0 +1,71 @@
+"""The recipe's own features."""
+
+import copy
+import inspect
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stream_pegasos import HashedBagOfWords, TextClassifier, TextFeatures, load
+from stream_pegasos.streams import synthetic
+
+RECIPE = {
+    "n_features": 2**30,
+    "ngram_range": (1, 2),
+    "token_pattern": r"\w+|[^\w\s]",
+    "binary": True,
+    "alternate_sign": False,
+    "mask_digits": True,
+    "prefix_length": 4,
+    "boundaries": True,
+}
+CHANGES = [
+    {"on": "body"},
+    {"n_features": 1000},
+    {"ngram_range": (1, 3)},
+    {"prefix_length": 0},
+    {"strip_accents": "ascii"},
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: next(iter(change)))
+@settings(max_examples=30, deadline=None)
+@given(st.text(st.characters(max_codepoint=0xFF, exclude_characters="\xad")))
+def test_one_option_keeps_the_rest_of_the_recipe(change, text):
+    """Where all letters have spaces between their words the pattern of the recipe says what is a word."""
+    assert TextFeatures(**change).transform_one(text) == HashedBagOfWords(**RECIPE | change).transform_one(text)
+
+
+def test_options_are_those_of_hashed_words():
+    names = [list(inspect.signature(kind).parameters) for kind in (TextFeatures, HashedBagOfWords)]
+    assert names[0] == names[1]
+
+
+def test_a_text_model_keeps_its_features(tmp_path):
+    for features in (TextFeatures(on="text", prefix_length=3), HashedBagOfWords(on="text")):
+        model = TextClassifier(features)
+        for text, y in synthetic(n=50, seed=1):
+            model.learn_one(text + " 手机很好", y)
+        model.save(tmp_path / "model")
+        for same in (load(tmp_path / "model"), copy.deepcopy(model)):
+            assert type(same.features) is type(features)
+            assert same.features._get_params() == features._get_params()
+            x = {"text": "很好 offer"}
+            assert same.predict_proba_one(x) == model.predict_proba_one(x)
+
+
+def test_what_characters_add_can_be_explained():
+    model = TextClassifier()
+    for text, y in [("味道很好", 1), ("太难吃了", 0), ("送餐很快很好吃", 1), ("难吃", 0)] * 5:
+        model.learn_one(text, y)
+    explanation = model.explain_one("很难吃")
+    assert set(explanation) - {"(intercept)"} <= set(TextFeatures().tokens("很难吃"))
+    assert explanation["难吃"] < 0.0 < explanation["很"]
+    assert sum(explanation.values()) == pytest.approx(model.predict_learn_many(["很难吃"], [0]).scores[0])
+
+
+@pytest.mark.parametrize("bad", [{"token_pattern": "("}, {"token_pattern": 1}, {"analyzer": "char"}, {"n_features": 0}])
+def test_bad_options(bad):
+    with pytest.raises((TypeError, ValueError), match=next(iter(bad)) + "|analyzer='word'"):
+        TextFeatures(**bad)
