@@ -6,8 +6,8 @@ import csv
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from stream_pegasos.streams.example import Example, LabelFormat, StreamError
-from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, OnBadLine, lines_of, pass_over, utf8_fault
+from stream_pegasos.streams.example import Example, LabelFormat, StreamError, unreadable
+from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, lines_of, pass_over, utf8_fault
 
 
 def read_csv(
@@ -17,7 +17,6 @@ def read_csv(
     label_field: str,
     unlabelled: bool,
     labels: LabelFormat,
-    bad: OnBadLine,
 ) -> Iterator[Example]:
     lines = lines_of(file)
     n_lines = size = 0
@@ -45,8 +44,8 @@ def read_csv(
     # Strict: a stray quote is reported, not guessed at.
     reader = csv.reader(iter(decoded, None), delimiter=delimiter, strict=True)
 
-    def records() -> Iterator[tuple[int, list[str]]]:
-        """The records that are whole, each with the line on which it begins."""
+    def records() -> Iterator[tuple[int, list[str] | ValueError]]:
+        """The records, each with the line on which it begins, or what is wrong with it."""
         nonlocal size
         while True:
             line = n_lines + 1
@@ -57,23 +56,26 @@ def read_csv(
             except StopIteration:
                 return
             except ValueError as error:
-                bad(line, str(error))
+                yield line, error
                 continue
             except csv.Error as error:
                 reason = _printable(str(error))
                 if reason == "unexpected end of data":
                     reason = "the quote is never closed"
-                bad(line, f"not {'CSV' if delimiter == ',' else 'TSV'} ({reason})")
+                yield line, ValueError(f"not {'CSV' if delimiter == ',' else 'TSV'} ({reason})")
                 continue
             if not_utf8:
-                bad(line, not_utf8[0])
+                yield line, ValueError(not_utf8[0])
             elif len(record) > 1 or (record and record[0].strip()):
                 yield line, record
 
     rows = records()
-    header = [field.strip() for field in next(rows, (0, []))[1]]
-    if not header:
-        return
+    header: list[str] = []
+    for line, record in rows:
+        if isinstance(record, list):
+            header = [field.strip() for field in record]
+            break
+        yield unreadable(record, line)
 
     def column(field: str) -> int:
         if header.count(field) == 1:
@@ -81,19 +83,24 @@ def read_csv(
         fault = "has twice the" if field in header else "has no"
         raise StreamError(f"the header {fault} field {field!r}; its fields: {', '.join(map(_printable, header))}")
 
+    if not header:
+        return
     text_column = column(text_field)
     label_column = None if unlabelled and label_field not in header else column(label_field)
     id_column = header.index("id") if "id" in header else None
     needed = max(text_column, label_column or 0)
     for line, record in rows:
+        if isinstance(record, ValueError):
+            yield unreadable(record, line)
+            continue
+        id = record[id_column] if id_column is not None and id_column < len(record) else None
         if len(record) > len(header):
-            bad(line, f"{len(record)} fields under a header of {len(header)}")
+            yield unreadable(ValueError(f"{len(record)} fields under a header of {len(header)}"), line, id)
         elif len(record) <= needed:
             missing = text_field if len(record) <= text_column else label_field
-            bad(line, f"no field {missing!r}")
+            yield unreadable(ValueError(f"no field {missing!r}"), line, id)
         else:
             y = None if label_column is None else labels.of_text(record[label_column])
-            id = record[id_column] if id_column is not None and id_column < len(record) else None
             yield Example(record[text_column], y, 1.0, line, id)
 
 

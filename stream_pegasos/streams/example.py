@@ -30,6 +30,8 @@ class Example(NamedTuple):
         The physical line, counted from 1, on which the example begins.
     id
         The field `id` of the record where there is one; the tag in the format vw.
+    fault
+        Why the record cannot be read, `None` where it can. `x` is then empty and `y` is `None`.
 
     """
 
@@ -38,10 +40,24 @@ class Example(NamedTuple):
     w: float = 1.0
     line: int = 0
     id: Any = None
+    fault: str | None = None
 
 
 # What a parser of one line gives: x, y, w, id.
 Parsed = tuple[Any, Truth | None, float, Any]
+
+
+class RecordError(ValueError):
+    """A record that cannot be read though its id can."""
+
+    def __init__(self, reason: str, id: Any) -> None:
+        super().__init__(reason)
+        self.id = id
+
+
+def unreadable(error: ValueError, line: int = 0, id: Any = None) -> Example:
+    """What stands for a record that cannot be read."""
+    return Example("", None, 1.0, line, getattr(error, "id", id), str(error))
 
 
 class StreamError(ValueError):

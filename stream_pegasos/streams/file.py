@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from stream_pegasos.streams.example import Example, StreamError
+from stream_pegasos.streams.example import Example, StreamError, unreadable
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG
 from stream_pegasos.streams.sources import STDIN_HINT, Batch, RecordParser, Reporter, batched
 
@@ -122,8 +122,8 @@ class FollowedFile:
                 line = line.removeprefix(codecs.BOM_UTF8) if is_first else line
                 example = self._parse(line, self._line, None)
             except ValueError as error:
-                self._reporter.bad(self.name, f"line {self._line}", str(error))
-                yield None
+                record = unreadable(error, self._line)
+                yield self._reporter.bad_record(self.name, f"line {self._line}", record)
             else:
                 if example is not None:
                     yield example

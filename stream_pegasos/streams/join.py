@@ -43,8 +43,9 @@ class LabelJoin:
     >>> from stream_pegasos.streams import Example, LabelJoin
     >>> join = LabelJoin(window=1000)
     >>> join.add_message(Example("win a prize now", None, id=17))
-    >>> join.add_label(17, "spam")
-    Example(x='win a prize now', y='spam', w=1.0, line=0, id=17)
+    >>> example = join.add_label(17, "spam")
+    >>> example.x, example.y
+    ('win a prize now', 'spam')
     >>> join.add_label(18, "ham")
     >>> join.add_message(Example("see you", None, id=18)).y
     'ham'
@@ -63,9 +64,9 @@ class LabelJoin:
     def add_message(self, example: Example) -> Example | None:
         """The example with its label if that was there already; otherwise it waits.
 
-        A message that has a label itself, or no id, is not remembered. A newer message replaces one with its id.
+        A message that has a label itself, no id or a fault is not remembered. A newer message replaces one with its id.
         """
-        if example.y is not None or example.id is None:
+        if example.y is not None or example.id is None or example.fault is not None:
             return None
         key = str(example.id)
         y = self._labels.pop(key)
@@ -87,7 +88,7 @@ class LabelJoin:
     def get_state(self) -> dict[str, Any]:
         """What waits, for `set_state`."""
         return {
-            "messages": [example for _, example in self._messages.items()],
+            "messages": [example[:5] for _, example in self._messages.items()],  # which have no fault
             "labels": list(self._labels.items()),
             "n_expired": [self._messages.n_expired, self._labels.n_expired],
         }

@@ -9,18 +9,17 @@ from typing import Any, NoReturn
 import orjson
 
 from stream_pegasos.learners.labels import Label
-from stream_pegasos.streams.example import LabelFormat, Parsed, Truth, label_of, together
+from stream_pegasos.streams.example import LabelFormat, Parsed, RecordError, Truth, label_of, together
 
 
 def json_parser(text_field: str, label_field: str, labels: LabelFormat) -> Callable[[bytes], Parsed]:
     def parse(line: bytes) -> Parsed:
         record = _json_record(line)
-        text = record.get(text_field)
-        if type(text) is not str:
-            if text_field not in record:
-                raise ValueError(f"no field {text_field!r}")
-            raise ValueError(f"field {text_field!r} is {_json_type(text)}, not a string")
-        return text, _json_label(record, label_field, labels), 1.0, _json_id(record)
+        id = _json_id(record)
+        try:
+            return _json_text(record, text_field), _json_label(record, label_field, labels), 1.0, id
+        except ValueError as error:
+            raise RecordError(str(error), id) from None
 
     return parse
 
@@ -46,6 +45,15 @@ def _json_record(line: bytes) -> dict[str, Any]:
     if type(record) is not dict:
         raise ValueError(f"not a JSON object but {_json_type(record)}")
     return record
+
+
+def _json_text(record: dict[str, Any], text_field: str) -> str:
+    text = record.get(text_field)
+    if type(text) is str:
+        return text
+    if text_field not in record:
+        raise ValueError(f"no field {text_field!r}")
+    raise ValueError(f"field {text_field!r} is {_json_type(text)}, not a string")
 
 
 def _json_label(record: dict[str, Any], label_field: str, labels: LabelFormat) -> Truth | None:

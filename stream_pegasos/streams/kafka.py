@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from stream_pegasos.common.extras import missing
-from stream_pegasos.streams.example import Example, StreamError
+from stream_pegasos.streams.example import Example, StreamError, unreadable
 from stream_pegasos.streams.sources import (
     LARGEST_BATCH,
     Address,
@@ -163,8 +163,7 @@ class KafkaSource:
             if example is None:
                 raise ValueError("the message is empty")
         except ValueError as error:
-            self._reporter.bad(self.name, where, str(error))
-            return None
+            return self._reporter.bad_record(self.name, where, unreadable(error, id=_text(message.key())))
         return example
 
     # Partitions and offsets

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, BinaryIO
 
-from stream_pegasos.streams.example import Example, Parsed, StreamError
+from stream_pegasos.streams.example import Example, Parsed, StreamError, unreadable
 
 PathOrFile = str | os.PathLike[str] | BinaryIO
 OnBadLine = Callable[[int, str], None]
@@ -60,7 +60,7 @@ def pass_over(line: bytes, file: BinaryIO) -> None:
         line = file.readline(1 << 20)
 
 
-def read_lines(file: BinaryIO, parse: Callable[[bytes], Parsed | None], bad: OnBadLine) -> Iterator[Example]:
+def read_lines(file: BinaryIO, parse: Callable[[bytes], Parsed | None]) -> Iterator[Example]:
     for number, line in enumerate(lines_of(file), 1):
         try:
             if len(line) > LONGEST_LINE:
@@ -68,7 +68,7 @@ def read_lines(file: BinaryIO, parse: Callable[[bytes], Parsed | None], bad: OnB
                 raise ValueError(f"the line is {TOO_LONG}")
             parsed = parse(line)
         except ValueError as error:
-            bad(number, str(error))
+            yield unreadable(error, number)
         else:
             if parsed is not None:
                 x, y, w, id = parsed

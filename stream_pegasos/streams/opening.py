@@ -20,6 +20,7 @@ def open_source(
     follow: bool = True,
     labels: bool = False,
     written: LabelFormat = ONE_LABEL,
+    unreadable: bool = False,
     on_bad: OnBad | None = None,
     on_event: OnEvent | None = None,
 ) -> Source:
@@ -52,6 +53,8 @@ def open_source(
         Whether the records hold no text but an id and the label of the message with this id.
     written
         How labels are written: `labels` of `read`.
+    unreadable
+        Whether a record that cannot be read stands in its place among the examples, as in `read`.
     on_bad
         Called with the place (`line 3`, `offset 17 of partition 0`) and the reason for each record
         that cannot be read. Without it such a record raises.
@@ -86,7 +89,7 @@ def open_source(
 
     """
     address = os.fspath(address)
-    reporter = Reporter(on_bad, on_event)
+    reporter = Reporter(on_bad, on_event, unreadable)
     if address == "-":
         if labels:
             raise StreamError("labels cannot come from standard input: give a file, a Kafka topic or a Redis stream")

@@ -42,6 +42,7 @@ def read(
     label_field: str = "label",
     labels: LabelFormat = ONE_LABEL,
     unlabelled: bool = False,
+    unreadable: bool = False,
     on_bad_line: OnBadLine | None = None,
 ) -> Iterator[Example]:
     """Yield the examples of a stream in constant memory, each as soon as its line is there.
@@ -76,6 +77,9 @@ def read(
     unlabelled
         Whether an example without a label is yielded, its `y` being `None`. Otherwise it is a
         bad line.
+    unreadable
+        Whether what cannot be read is yielded, too: in its place, an example with its line, its
+        `fault` and, where that could be read, its id.
     on_bad_line
         Called with the line number and the reason for each line that cannot be parsed, lacks a
         field, is not UTF-8 or has more than 256 MB; reading goes on after it. Without it a bad line
@@ -119,12 +123,12 @@ def read(
         delimiter = "," if format == "csv" else "\t"
 
         def examples(file: BinaryIO) -> Iterator[Example]:
-            return read_csv(file, delimiter, text_field, label_field, unlabelled, labels, bad)
+            return read_csv(file, delimiter, text_field, label_field, unlabelled, labels)
     else:
         parse = line_parser(format, text_field, label_field, labels)
 
         def examples(file: BinaryIO) -> Iterator[Example]:
-            return read_lines(file, parse, bad)
+            return read_lines(file, parse)
 
     no_label = {
         "labelled-text": "no label and tab before the text",
@@ -132,7 +136,7 @@ def read(
         "vw": "no label",
         "svmlight": "no label",
     }.get(format, f"no label in the field {label_field!r}")
-    return _read(source, name, examples, None if unlabelled else no_label, bad)
+    return _read(source, name, examples, None if unlabelled else no_label, unreadable, bad)
 
 
 def check_format(format: str, text_field: str, label_field: str) -> None:
@@ -210,14 +214,17 @@ def _read(
     name: str,
     examples: Callable[[BinaryIO], Iterator[Example]],
     no_label: str | None,
+    unreadable: bool,
     bad: OnBadLine,
 ) -> Iterator[Example]:
     try:
         with opened(source) as file:
             for example in examples(file):
-                if example.y is None and no_label is not None:
-                    bad(example.line, no_label)
-                else:
+                if example.y is None and no_label is not None and example.fault is None:
+                    example = Example("", None, 1.0, example.line, example.id, no_label)
+                if example.fault is not None:
+                    bad(example.line, example.fault)
+                if unreadable or example.fault is None:
                     yield example
     except EOFError:
         raise StreamError(f"{name}: the gzip data is truncated") from None

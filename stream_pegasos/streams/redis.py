@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from stream_pegasos.common.extras import missing
-from stream_pegasos.streams.example import Example, LabelFormat, StreamError
+from stream_pegasos.streams.example import Example, LabelFormat, RecordError, StreamError, unreadable
 from stream_pegasos.streams.lines import utf8_fault
 from stream_pegasos.streams.sources import (
     LARGEST_BATCH,
@@ -168,16 +168,20 @@ class RedisSource:
             try:
                 yield self._example(self._id, fields)
             except ValueError as error:
-                self._reporter.bad(self.name, f"entry {self._id}", str(error))
-                yield None
+                yield self._reporter.bad_record(self.name, f"entry {self._id}", unreadable(error, id=self._id))
 
     def _example(self, entry: str, fields: dict[bytes, bytes]) -> Example:
-        id, label = _field(fields, "id"), self._labels.of_text(_field(fields, self._label_field) or "")
+        id = _field(fields, "id")
+        try:
+            label = self._labels.of_text(_field(fields, self._label_field) or "")
+            text = "" if self._text_field is None else _field(fields, self._text_field)
+        except ValueError as error:
+            raise RecordError(str(error), entry if id is None else id) from None
         if self._text_field is not None:
-            text = _field(fields, self._text_field)
+            id = entry if id is None else id
             if text is None:
-                raise ValueError(f"no field {self._text_field!r}")
-            return Example(text, label, id=entry if id is None else id)
+                raise RecordError(f"no field {self._text_field!r}", id)
+            return Example(text, label, id=id)
         for name, value in (("id", id), (self._label_field, label)):
             if value is None:
                 raise ValueError(f"no field {name!r}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from stream_pegasos.streams.example import Example, LabelFormat, StreamError, Truth
+from stream_pegasos.streams.example import Example, LabelFormat, RecordError, StreamError, Truth
 from stream_pegasos.streams.readers import ONE_LABEL, check_format, label_parser, line_parser
 
 LARGEST_BATCH = 512
@@ -24,7 +24,7 @@ class Batch(NamedTuple):
     Parameters
     ----------
     examples
-        At most 512 examples; none where every record was bad.
+        At most 512 examples; none where every record was bad and those have no place among them.
     position
         Where to go on after these examples, as JSON; `None` where the source cannot go back.
 
@@ -142,16 +142,26 @@ def parse_address(address: str) -> Address:
 
 
 class Reporter:
-    """Tells of bad records and of events, each outage once."""
+    """Tells of bad records and of events, each outage once.
 
-    def __init__(self, on_bad: OnBad | None, on_event: OnEvent | None) -> None:
+    With `unreadable` a bad record has its place in the stream.
+    """
+
+    def __init__(self, on_bad: OnBad | None, on_event: OnEvent | None, unreadable: bool = False) -> None:
         self._on_bad, self._on_event = on_bad, on_event
+        self.unreadable = unreadable
         self._down: set[str] = set()
 
     def bad(self, name: str, where: str, reason: str) -> None:
         if self._on_bad is None:
             raise StreamError(f"{name}: {where}: {reason}")
         self._on_bad(where, reason)
+
+    def bad_record(self, name: str, where: str, record: Example) -> Example | None:
+        """Tell of it; what stands in its place, if anything."""
+        assert record.fault is not None
+        self.bad(name, where, record.fault)
+        return record if self.unreadable else None
 
     def event(self, text: str) -> None:
         if self._on_event is not None:
@@ -186,7 +196,11 @@ def record_parser(
     parse = label_parser(label_field, written) if labels else line_parser(format, text_field, label_field, written)
 
     def parse_record(record: bytes, line: int, default_id: Any) -> Example | None:
-        parsed = parse(record)
+        try:
+            parsed = parse(record)
+        except ValueError as error:
+            id = getattr(error, "id", None)
+            raise RecordError(str(error), default_id if id is None else id) from None
         if parsed is None:
             return None
         x, y, w, id = parsed
@@ -202,7 +216,7 @@ STDIN_HINT = "read it through standard input, stream-pegasos run --format NAME <
 
 
 def batched(records: Iterable[Example | None], position: Callable[[], Any]) -> Iterator[Batch]:
-    """The examples in batches, `None` being a bad record, each batch with the position after its last one."""
+    """The examples in batches, each with the position after its last one; `None` is a bad record without a place."""
     examples: list[Example] = []
     size = n_records = 0
     for example in records:

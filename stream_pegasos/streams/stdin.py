@@ -28,6 +28,7 @@ class StandardInput:
             label_field=label_field,
             labels=labels,
             unlabelled=True,
+            unreadable=reporter.unreadable,
             on_bad_line=lambda line, reason: reporter.bad(self.name, f"line {line}", reason),
         )
 

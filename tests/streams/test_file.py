@@ -59,7 +59,10 @@ def copy_and_truncate(path, n=1):
 def test_examples(mail):
     mail.write_text(line("a", label="spam", id=7) + "\n" + line("b"))
     [batch], bad, events = rest(mail)
-    assert [tuple(example) for example in batch.examples] == [("a", "spam", 1.0, 1, 7), ("b", None, 1.0, 3, None)]
+    assert [tuple(example) for example in batch.examples] == [
+        ("a", "spam", 1.0, 1, 7, None),
+        ("b", None, 1.0, 3, None, None),
+    ]
     assert batch.position["offset"] == mail.stat().st_size and batch.position["line"] == 3
     assert bad == events == []
     assert json.loads(json.dumps(batch.position)) == batch.position
@@ -162,6 +165,19 @@ def test_a_line_that_is_too_long(mail, monkeypatch):
 def test_positions_that_are_none(mail, position):
     with pytest.raises(StreamError, match="is no position in a file"):
         open_source(mail, position)
+
+
+def test_what_cannot_be_read_may_stand_in_its_place(mail):
+    mail.write_text(line("a") + '{"id": 7}\n' + line("b") + "no\n")
+    [batch], bad, _ = rest(mail, unreadable=True)
+    assert [(example.x, example.line, example.id) for example in batch.examples] == [
+        ("a", 1, None),
+        ("", 2, 7),
+        ("b", 3, None),
+        ("", 4, None),
+    ]
+    assert [(f"line {each.line}", each.fault) for each in batch.examples if each.fault is not None] == bad
+    assert len(bad) == 2 and batch.position["line"] == 4
 
 
 # following

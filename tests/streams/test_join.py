@@ -103,6 +103,12 @@ def test_state(messages, labels):
         assert other.add_label(id, 1) == one.add_label(id, 1)
 
 
+def test_what_cannot_be_read_does_not_wait():
+    join = LabelJoin()
+    assert join.add_message(Example("", None, id=7, fault="no JSON")) is None
+    assert join.add_label(7, 1) is None
+
+
 def test_lone_surrogates_survive():
     one, other = LabelJoin(), LabelJoin()
     one.add_message(message("\udc80", "\ud800"))

@@ -60,9 +60,9 @@ def test_examples(topic):
     topic.put(b'{"text": "later"}', key=b"\xff")
     batches, bad, events = rest(topic.address)
     assert [tuple(example) for batch in batches for example in batch.examples] == [
-        ("win", "spam", 1.0, 0, 7),
-        ("see you", None, 1.0, 0, "m8"),
-        ("later", None, 1.0, 0, None),
+        ("win", "spam", 1.0, 0, 7, None),
+        ("see you", None, 1.0, 0, "m8", None),
+        ("later", None, 1.0, 0, None, None),
     ]
     assert batches[-1].position == {"server": "cluster test", "offsets": {"0": 3}}
     assert bad == events == []
@@ -150,6 +150,10 @@ def test_bad_messages(topic):
     assert bad[2][1] == bad[3][1] == "the message is empty"
     with pytest.raises(StreamError, match="offset 0 of partition 0: not JSON"):
         list(open_source(topic.address, follow=False).batches())
+    topic.put(b'{"id": 7}')
+    [batch], bad, _ = rest(topic.address, unreadable=True)
+    assert texts([batch]) == ["", "", "", "", "good", ""] and batch.examples[-1].id == 7
+    assert [each.fault for each in batch.examples] == [*(reason for _, reason in bad[:4]), None, "no field 'text'"]
 
 
 def test_labels(topic):

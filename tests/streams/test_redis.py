@@ -23,8 +23,8 @@ def test_examples(address, redis_client):
     [second] = add(redis_client, "see you", id="m7")
     batches, bad, events = rest(address)
     assert [tuple(example) for batch in batches for example in batch.examples] == [
-        ("win", "spam", 1.0, 0, first),
-        ("see you", None, 1.0, 0, "m7"),
+        ("win", "spam", 1.0, 0, first, None),
+        ("see you", None, 1.0, 0, "m7", None),
     ]
     assert batches[-1].position == {"server": f"{address.split('/')[2]}/0", "id": second}
     assert bad == events == []
@@ -140,6 +140,10 @@ def test_bad_entries(address, redis_client):
     assert bad[0][1] == "no field 'text'" and "not UTF-8" in bad[1][1]
     with pytest.raises(StreamError, match=f"entry {first}: no field 'text'"):
         list(open_source(address, follow=False).batches())
+    batches, bad, _ = rest(address, unreadable=True)
+    found = [example for batch in batches for example in batch.examples]
+    assert [(each.x, each.id) for each in found[:2]] == [("", first), ("", second)]
+    assert [each.fault for each in found] == [bad[0][1], bad[1][1], None]
 
 
 def test_labels(address, redis_client):

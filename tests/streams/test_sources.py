@@ -25,6 +25,14 @@ def test_standard_input(monkeypatch):
     source.done(None)
 
 
+def test_what_cannot_be_read_on_standard_input_may_stand_in_its_place(monkeypatch):
+    stdin(monkeypatch, b'{"text": "win", "label": 1}\n{"id": 7}\n')
+    bad = []
+    batches = list(open_source("-", on_bad=lambda *at: bad.append(at), unreadable=True).batches())
+    assert batches[1:] == [Batch([Example("", None, 1.0, 2, 7, bad[0][1])], None)]
+    assert bad == [("line 2", "no field 'text'")]
+
+
 def test_standard_input_without_on_bad(monkeypatch):
     stdin(monkeypatch, b"{\n")
     with pytest.raises(StreamError, match="standard input: line 1: not JSON"):
