@@ -1,15 +1,21 @@
-"""A target of the fuzzer: streams in all formats, by the readers."""
+"""A target of the fuzzer: streams in all formats, encodings and compressions, by the readers."""
 
+import bz2
 import gzip
 import io
+import lzma
 import math
 
+import pyarrow
+from backports import zstd
 from fuzz_shared import FLOATS, INTEGERS, NUMBERS, mutated, one_byte
+from pyarrow import parquet
 
 from stream_pegasos.streams import FORMATS, Example, StreamError, read
 
 STREAMS = {
     "jsonl": [
+        b'[{"text": "win", "label": 1},\n {"text": "a, ]}\\\\\\"", "label": "x", "a": {"b": "c"}}]\n{"text": "y"}',
         b'{"text": "win a prize", "label": "spam", "id": 7}\n{"text": "see you", "label": 0}\n',
         b'{"label": true, "text": "\\ud83d lone \\u0000"}\r\n\n{"text": "x", "label": 2.0, "more": [1, {"a": null}]}',
     ],
@@ -22,6 +28,7 @@ STREAMS = {
     "fasttext": [b"__label__spam win a prize\n__label__1 see you\n  __label__ x\n"],
     "vw": [b"1 2.5 'tag|words:2 cheap:3 pills |n:0.5 len:7\n-1 tag| see you\n| x\n", b"spam |a b:1e3 b\n"],
     "svmlight": [b"1 1:0.5 7:1e3 # note\n-1 qid:3 2:1 10:-0\n+1 3:4\n", b"3.5 0:1\n"],
+    "text": [b"win a prize\r\n\nsee you\tcaf\xe9\n", b"\xef\xbb\xbfone"],
 }
 STREAM_TOKENS = [
     b"\xff",
@@ -51,33 +58,90 @@ STREAM_TOKENS += [
 ]
 STREAM_TOKENS += [b"[" * 2000, b'{"a":' * 300, b"\x1f", b"#", b"qid:", b"null", b"true", b"\xe2\x80\xa8", b"\x0b", b" "]
 STREAM_TOKENS += [str(number).encode() for number in INTEGERS + FLOATS] + [number.encode() for number in NUMBERS]
-GZIP_PIECES = [gzip.compress(data[0], 1, mtime=0) for data in STREAMS.values()]
+STREAM_TOKENS += [
+    b"[{",
+    b"},{",
+    b"]\n[",
+    b"\xff\xfe",
+    b"\xfe\xff",
+    b"\xff\xfe\x00\x00",
+    b"PAR1\x15",
+    b"\x28\xb5\x2f\xfd",
+    b"BZh9",
+]
+
+
+def written(table, **options):
+    file = io.BytesIO()
+    parquet.write_table(table, file, **options)
+    return file.getvalue()
+
+
+TABLE = pyarrow.table(
+    {
+        "text": ["win a prize", None, "see you", ""] * 3,
+        "label": ["spam", "ham", None, "1"] * 3,
+        "id": range(12),
+        "more": [{"text": "a", "x": [1.5]}, None, {"text": None, "x": []}, {"text": "b", "x": None}] * 3,
+    }
+)
+LISTS = pyarrow.table({"text": ["a", "b"], "label": [["x", "y"], []], "a.b": ["one", "two"]})
+STREAMS["parquet"] = [
+    written(TABLE, row_group_size=5),
+    written(TABLE, compression="none", use_dictionary=False, data_page_version="2.0"),
+    written(LISTS, compression="zstd", write_page_index=True),
+]
+COMPRESSIONS = [
+    lambda data: gzip.compress(data, 1, mtime=0),
+    lambda data: bz2.compress(data, 1),
+    lambda data: lzma.compress(data, preset=0),
+    lambda data: zstd.compress(data, 1),
+]
+COMPRESSED_PIECES = [compress(data[0]) for data in STREAMS.values() for compress in COMPRESSIONS]
+ENCODINGS = ["utf-8"] * 3 + ["latin-1", "cp1252", "utf-16", "utf-16-be", "gb18030", "shift_jis", "utf-7", "cp500"]
 
 
 def stream(random):
     format = random.choice(FORMATS)
     corpus = STREAMS[format]
-    data = mutated(random, random.choice(corpus), corpus, STREAM_TOKENS, one_byte)
+    data = random.choice(corpus)
+    encoding = random.choice(ENCODINGS)
+    if format != "parquet" and random.random() < 0.3:
+        # As it would be in this encoding, or, without a byte order mark to tell, in another one.
+        data = data.decode(errors="replace").encode(encoding if random.random() < 0.8 else "utf-16", "replace")
+    data = mutated(random, data, corpus, STREAM_TOKENS, one_byte)
     if random.random() < 0.1:
-        data = gzip.compress(data, 1, mtime=0)
+        data = random.choice(COMPRESSIONS)(data)
         if random.random() < 0.7:
-            data = mutated(random, data, GZIP_PIECES, STREAM_TOKENS, one_byte)
-    return data, format, random.random() < 0.3
+            data = mutated(random, data, COMPRESSED_PIECES, STREAM_TOKENS, one_byte)
+    options = {"encoding": encoding, "unlabelled": format == "text" or random.random() < 0.3}
+    if random.random() < 0.2:
+        options["encoding_errors"] = "strict"
+    if format in ("csv", "tsv") and random.random() < 0.3:
+        options["columns"] = random.choice([["text", "label"], ["id", "text", "label", "_", "_"]])
+        options["delimiter"] = random.choice([",", ";", "\t", "|", " "])
+    if format in ("jsonl", "parquet") and random.random() < 0.3:
+        options["text_field"] = random.choice(["more.text", "a.b", "id"])
+    return data, format, options
 
 
-def check_stream(data, format, unlabelled):
+def check_stream(data, format, options):
     """Only examples come out of a stream, and only a `StreamError` is raised; without a callback, at the first bad
-    line.
+    line. What cannot be read may stand in its place.
     """
-    bad = []
-    examples, error = read_all(data, format, unlabelled, lambda line, reason: bad.append((line, reason)))
+    bad, told = [], []
+    examples, error = read_all(data, format, options, lambda line, reason: bad.append((line, reason)))
     for line, reason in bad:
         assert type(line) is int and line >= 1 and reason.isprintable()
     for example in examples:
-        check_example(example, format, unlabelled)
+        check_example(example, options["unlabelled"])
     lines = [example.line for example in examples]
-    assert lines == sorted(set(lines))
-    strict_examples, strict_error = read_all(data, format, unlabelled, None)
+    assert lines == sorted(lines if format == "jsonl" else set(lines))  # an array may stand on one line
+    placed, same_error = read_all(data, format, {**options, "unreadable": True}, lambda *at: told.append(at))
+    assert repr([example for example in placed if example.fault is None]) == repr(examples)
+    assert [(example.line, example.fault) for example in placed if example.fault is not None] == bad == told
+    assert same_error == error
+    strict_examples, strict_error = read_all(data, format, options, None)
     assert repr(strict_examples) == repr(examples[: len(strict_examples)])
     if bad:
         assert strict_error.endswith(f"line {bad[0][0]}: {bad[0][1]}")
@@ -86,24 +150,23 @@ def check_stream(data, format, unlabelled):
     assert error is None or error.isprintable()
 
 
-def read_all(data, format, unlabelled, on_bad_line):
+def read_all(data, format, options, on_bad_line):
     examples = []
     try:
-        examples.extend(read(io.BytesIO(data), format=format, unlabelled=unlabelled, on_bad_line=on_bad_line))
+        examples.extend(read(io.BytesIO(data), format=format, on_bad_line=on_bad_line, **options))
     except StreamError as error:
         return examples, str(error)
     return examples, None
 
 
-def check_example(example, format, unlabelled):
-    assert type(example) is Example
-    if format in ("vw", "svmlight"):
-        names = str if format == "vw" else int
-        assert all(type(name) is names and type(value) is float for name, value in example.x.items())
+def check_example(example, unlabelled):
+    assert type(example) is Example and example.fault is None
+    if type(example.x) is dict:
+        assert all(type(name) in (str, int) and type(value) is float for name, value in example.x.items())
         assert all(map(math.isfinite, example.x.values()))
     else:
         assert type(example.x) is str
-    assert type(example.y) in (bool, int, str) or (unlabelled and example.y is None)
+    assert type(example.y) in (bool, int, str, tuple) or (unlabelled and example.y is None)
     assert type(example.w) is float and 0.0 <= example.w < math.inf
 
 

@@ -56,9 +56,11 @@ def test_any_texts(texts, seed):
     data=st.binary() | st.lists(st.sampled_from(fuzz_readers.STREAM_TOKENS)).map(b"".join),
     format=st.sampled_from(FORMATS),
     unlabelled=st.booleans(),
+    encoding=st.sampled_from(fuzz_readers.ENCODINGS),
 )
-def test_any_bytes_as_a_stream(data, format, unlabelled):
-    fuzz_readers.check_stream(data, format, unlabelled)
+def test_any_bytes_as_a_stream(data, format, unlabelled, encoding):
+    options = {"unlabelled": unlabelled or format == "text", "encoding": encoding}
+    fuzz_readers.check_stream(data, format, options)
 
 
 def test_a_failure_is_told_with_its_input(monkeypatch, capsys):

@@ -1,4 +1,4 @@
-"""CSV and TSV: records under a header, quoted as in RFC 4180."""
+"""CSV and TSV: records under a header, or in columns that are named, quoted as in RFC 4180."""
 
 from __future__ import annotations
 
@@ -6,21 +6,17 @@ import csv
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from stream_pegasos.streams.example import Example, LabelFormat, StreamError, unreadable
-from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, lines_of, pass_over, utf8_fault
+from stream_pegasos.streams.example import Example, StreamError, one_line, unreadable
+from stream_pegasos.streams.layout import Layout
+from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, lines_of, pass_over
 
 
-def read_csv(
-    file: BinaryIO,
-    delimiter: str,
-    text_field: str,
-    label_field: str,
-    unlabelled: bool,
-    labels: LabelFormat,
-) -> Iterator[Example]:
+def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Example]:
+    """The first record names the columns unless the layout does."""
+    delimiter = layout.delimiter or ("," if layout.format == "csv" else "\t")
     lines = lines_of(file)
     n_lines = size = 0
-    not_utf8: list[str] = []
+    no_text: list[str] = []
 
     def decoded() -> str | None:
         """The next line of a record, `None` after the last."""
@@ -35,9 +31,9 @@ def read_csv(
                 pass_over(line, file)
             raise ValueError(f"the record is {TOO_LONG}")
         try:
-            return line.decode()
-        except UnicodeDecodeError as error:
-            not_utf8.append(utf8_fault(error))
+            return layout.encoding.text(line)
+        except ValueError as error:
+            no_text.append(str(error))
             return line.decode(errors="replace")
 
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
@@ -50,7 +46,7 @@ def read_csv(
         while True:
             line = n_lines + 1
             size = 0
-            not_utf8.clear()
+            no_text.clear()
             try:
                 record = next(reader)
             except StopIteration:
@@ -59,35 +55,40 @@ def read_csv(
                 yield line, error
                 continue
             except csv.Error as error:
-                reason = _printable(str(error))
+                reason = one_line(str(error))
                 if reason == "unexpected end of data":
                     reason = "the quote is never closed"
-                yield line, ValueError(f"not {'CSV' if delimiter == ',' else 'TSV'} ({reason})")
+                yield line, ValueError(f"not {layout.format.upper()} ({reason})")
                 continue
-            if not_utf8:
-                yield line, ValueError(not_utf8[0])
+            if no_text:
+                yield line, ValueError(no_text[0])
             elif len(record) > 1 or (record and record[0].strip()):
                 yield line, record
 
     rows = records()
-    header: list[str] = []
-    for line, record in rows:
-        if isinstance(record, list):
+    header = list(layout.columns or ())
+    while not header:
+        line, record = next(rows, (0, None))
+        if record is None:
+            return
+        if isinstance(record, ValueError):
+            yield unreadable(record, line)
+        else:
             header = [field.strip() for field in record]
-            break
-        yield unreadable(record, line)
 
     def column(field: str) -> int:
         if header.count(field) == 1:
             return header.index(field)
         fault = "has twice the" if field in header else "has no"
-        raise StreamError(f"the header {fault} field {field!r}; its fields: {', '.join(map(_printable, header))}")
+        names = ", ".join(map(one_line, header))
+        if layout.columns is not None:
+            raise StreamError(f"the list of columns {fault} field {field!r}: {names}")
+        raise StreamError(f"the header {fault} field {field!r}; its fields: {names} (if it is none, see --columns)")
 
-    if not header:
-        return
-    text_column = column(text_field)
-    label_column = None if unlabelled and label_field not in header else column(label_field)
+    text_column = column(layout.text_field)
+    label_column = None if unlabelled and layout.label_field not in header else column(layout.label_field)
     id_column = header.index("id") if "id" in header else None
+    under = "under a header of" if layout.columns is None else "where there are columns for"
     needed = max(text_column, label_column or 0)
     for line, record in rows:
         if isinstance(record, ValueError):
@@ -95,15 +96,10 @@ def read_csv(
             continue
         id = record[id_column] if id_column is not None and id_column < len(record) else None
         if len(record) > len(header):
-            yield unreadable(ValueError(f"{len(record)} fields under a header of {len(header)}"), line, id)
+            yield unreadable(ValueError(f"{len(record)} fields {under} {len(header)}"), line, id)
         elif len(record) <= needed:
-            missing = text_field if len(record) <= text_column else label_field
+            missing = layout.text_field if len(record) <= text_column else layout.label_field
             yield unreadable(ValueError(f"no field {missing!r}"), line, id)
         else:
-            y = None if label_column is None else labels.of_text(record[label_column])
+            y = None if label_column is None else layout.labels.of_text(record[label_column])
             yield Example(record[text_column], y, 1.0, line, id)
-
-
-def _printable(text: str) -> str:
-    """A message may end up on a terminal, which obeys control characters."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -12,6 +12,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
+from stream_pegasos.streams.compression import EXTENSIONS, compression_of
+from stream_pegasos.streams.encoding import marked_encoding
 from stream_pegasos.streams.example import Example, StreamError, unreadable
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG
 from stream_pegasos.streams.sources import STDIN_HINT, Batch, RecordParser, Reporter, batched
@@ -20,7 +22,7 @@ _CHUNK = 1 << 20
 _HEAD = 1024  # the bytes by which a file is told from another with its inode
 _INTERVAL = 0.1  # seconds between two looks at a file without news
 _GRACE = 1.0  # seconds of silence after which nobody writes any more to a file that was rotated away
-_COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip")
+_COMPRESSED = (*EXTENSIONS, ".lz4", ".zip")
 # What rotation puts behind a name: a number or a date. A model or another stream may stand beside the file.
 _is_rotation = re.compile(r"[._-]([0-9][0-9TZ:._+-]*|old|bak)").fullmatch
 
@@ -192,9 +194,10 @@ class FollowedFile:
         if position is not None and not _is_in(position, status, head, by_inode):
             file.close()
             return False
-        if head.startswith(b"\x1f\x8b"):
+        if compression_of(head) or marked_encoding(head):
             file.close()
-            raise StreamError(f"{path} is compressed and cannot be followed: {STDIN_HINT}")
+            what = marked_encoding(head) or "compressed"
+            raise StreamError(f"{path} is {what} and cannot be followed: {STDIN_HINT}")
         if self._file is not None:
             self._file.close()
         self._file, self._status, self._head = file, status, head

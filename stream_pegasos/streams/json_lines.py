@@ -1,92 +1,145 @@
-"""JSON lines: the text, the label and the id of one record."""
+"""JSON lines, and arrays of objects."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Generator, Iterator
+from itertools import chain
 from typing import Any, NoReturn
 
 import orjson
 
-from stream_pegasos.learners.labels import Label
-from stream_pegasos.streams.example import LabelFormat, Parsed, RecordError, Truth, label_of, together
+from stream_pegasos.streams.chunks import Chunks, buffered, looked_at
+from stream_pegasos.streams.encoding import Encoding
+from stream_pegasos.streams.example import Example, Parsed, unreadable
+from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, read_lines
+
+# An array of objects, or an empty one: a line of JSON never begins like this. Before it may stand a byte order mark.
+_begins_array = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[{\]]").match
+_may_begin_array = re.compile(rb"\xef|\xef\xbb|(?:\xef\xbb\xbf)?\s*(?:\[\s*)?").fullmatch
+_LONGEST_BEGINNING = 1 << 16
+
+# A whole string, or what opens or closes something. A quote alone opens a string that ends in a later chunk.
+_mark = re.compile(rb'"(?:[^"\\]++|\\.)*+"|["\[\]{},]', re.DOTALL).search
+_in_string = re.compile(rb'["\\]').search
 
 
-def json_parser(text_field: str, label_field: str, labels: LabelFormat) -> Callable[[bytes], Parsed]:
-    def parse(line: bytes) -> Parsed:
-        record = _json_record(line)
-        id = _json_id(record)
-        try:
-            return _json_text(record, text_field), _json_label(record, label_field, labels), 1.0, id
-        except ValueError as error:
-            raise RecordError(str(error), id) from None
-
-    return parse
-
-
-def json_label_parser(label_field: str, labels: LabelFormat) -> Callable[[bytes], Parsed]:
-    """The parser of a line that holds no text but the label of the message with its `id`."""
-
-    def parse(line: bytes) -> Parsed:
-        record = _json_record(line)
-        label = _json_label(record, label_field, labels)
-        if label is None:
-            raise ValueError(f"no field {label_field!r}")
-        return "", label, 1.0, _json_id(record)
-
-    return parse
-
-
-def _json_record(line: bytes) -> dict[str, Any]:
+def json_object(line: bytes) -> Any:
+    """The value that some JSON stands for; a ValueError with the reason where it is none."""
     try:
-        record = orjson.loads(line)
+        return orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        record = _lenient_json(line, error)
-    if type(record) is not dict:
-        raise ValueError(f"not a JSON object but {_json_type(record)}")
-    return record
+        return _lenient_json(line, error)
 
 
-def _json_text(record: dict[str, Any], text_field: str) -> str:
-    text = record.get(text_field)
-    if type(text) is str:
-        return text
-    if text_field not in record:
-        raise ValueError(f"no field {text_field!r}")
-    raise ValueError(f"field {text_field!r} is {_json_type(text)}, not a string")
+def read_json(chunks: Chunks, parse: Parser, encoding: Encoding) -> Iterator[Example]:
+    """An object a line; before them may stand arrays of objects, as a rule one and nothing else."""
+    line = 1
+    while True:
+        head, chunks = looked_at(
+            chunks, lambda head: len(head) < _LONGEST_BEGINNING and _may_begin_array(head) is not None
+        )
+        if not _begins_array(head):
+            break
+        line, chunks = yield from _read_array(chunks, line, parse, encoding)
+    yield from read_lines(buffered(chunks), parse, encoding, line)
 
 
-def _json_label(record: dict[str, Any], label_field: str, labels: LabelFormat) -> Truth | None:
-    label = record.get(label_field)
-    if type(label) is str:
-        return labels.of_text(label)
-    if type(label) is list:
-        several = [_one_label(each, label_field) for each in label]
-        if None in several:
-            raise ValueError(f"field {label_field!r} is a list with an empty label")
-        return together(each for each in several if each is not None)
-    return labels.of_label(_one_label(label, label_field))
+def _read_array(
+    chunks: Chunks, line: int, parse: Parser, encoding: Encoding
+) -> Generator[Example, None, tuple[int, Chunks]]:
+    """The examples of an array; then the line on which it ends, and what comes after it."""
+    elements = _Elements(chunks, line)
+    for number, (line, element) in enumerate(elements, 1):
+        try:
+            if element is None:
+                raise ValueError(elements.fault)
+            parsed: Parsed | None = encoding.read(parse, element)
+            assert parsed is not None
+        except ValueError as error:
+            example = unreadable(error, line)
+            yield example._replace(fault=f"element {number}: {example.fault}")
+        else:
+            x, y, w, id = parsed
+            yield Example(x, y, w, line, id)
+    return elements.line, elements.rest
 
 
-def _one_label(label: Any, label_field: str) -> Label | None:
-    if type(label) is str:
-        return label_of(label)
-    if type(label) is float:
-        # Beyond 2**53 the integer that was written is lost.
-        if not label.is_integer() or abs(label) > 2**53:
-            raise ValueError(f"label {label} is not an integer")
-        return int(label)
-    if type(label) is list or type(label) is dict:
-        raise ValueError(f"field {label_field!r} is {_json_type(label)}, not a label")
-    return label  # type: ignore[no-any-return]
+class _Elements:
+    """The elements of an array, one at a time, each with the line on which it begins; `None` where there is none."""
 
+    def __init__(self, chunks: Chunks, line: int) -> None:
+        self.line = line
+        self.rest = chunks
+        self.fault = ""
+        self._parts: list[bytes] = []  # of the element that has not ended yet
+        self._size = 0
+        self._first_line = line
 
-def _json_id(record: dict[str, Any]) -> Any:
-    """The id, where it is one: a string or an integer. Others may not come back as they were from a checkpoint, and an
-    integer beyond 64 bits has become a float, as have its neighbours.
-    """
-    id = record.get("id")
-    return id if type(id) is str or type(id) is int else None
+    def __iter__(self) -> Iterator[tuple[int, bytes | None]]:
+        depth = n = skip = 0
+        is_string = False
+        for chunk in self.rest:
+            begin, position = 0, skip
+            skip = 0
+            while True:
+                match = (_in_string if is_string else _mark)(chunk, position)
+                if match is None:
+                    break
+                position = match.end()
+                mark = match[0]
+                if is_string:
+                    is_string = mark == b"\\"
+                    position += is_string
+                elif mark == b'"':
+                    is_string = True
+                elif mark in (b"[", b"{"):
+                    depth += 1
+                    if depth == 1:
+                        self.line += chunk.count(b"\n", 0, position)
+                        begin = position
+                elif mark in (b"]", b"}"):
+                    depth -= 1
+                    if depth == 0:
+                        self._add(chunk[begin : match.start()])
+                        if n or self._parts:
+                            yield self._element()
+                        self.rest = chain([chunk[position:]], self.rest)
+                        return
+                elif mark == b"," and depth == 1:
+                    self._add(chunk[begin : match.start()])
+                    n += 1
+                    yield self._element()
+                    begin = position
+            skip = max(0, position - len(chunk))
+            if depth:
+                self._add(chunk[begin:])
+        self.rest = iter(())
+        self._parts.clear()
+        self.fault = "the array is never closed"
+        yield self._first_line, None
+
+    def _add(self, part: bytes) -> None:
+        """Keep a part of an element, unless that is too long by now."""
+        if not self._parts and not self._size:
+            blank = len(part) - len(part.lstrip())
+            self.line += part.count(b"\n", 0, blank)
+            self._first_line = self.line
+            part = part[blank:]
+        self.line += part.count(b"\n")
+        self._size += len(part)
+        if self._size > LONGEST_LINE:
+            self._parts.clear()
+        elif part:
+            self._parts.append(part)
+
+    def _element(self) -> tuple[int, bytes | None]:
+        element = b"".join(self._parts) if self._parts else None
+        self.fault = f"it is {TOO_LONG}" if self._size else "there is none"
+        self._parts.clear()
+        self._size = 0
+        return self._first_line, element
 
 
 def _lenient_json(line: bytes, error: orjson.JSONDecodeError) -> Any:
@@ -102,8 +155,3 @@ def _lenient_json(line: bytes, error: orjson.JSONDecodeError) -> Any:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
-
-
-def _json_type(value: object) -> str:
-    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
-    return "null" if value is None else names.get(type(value), "a number")

@@ -1,4 +1,4 @@
-"""Text after its label: label<TAB>text, and fastText."""
+"""Lines of text: after its label as in label<TAB>text, as in fastText, or without one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import re
 from collections.abc import Callable
 
 from stream_pegasos.streams.example import LabelFormat, Parsed, together
+
+
+def parse_text(line: bytes) -> Parsed:
+    return line.decode(), None, 1.0, None
 
 
 def labelled_text_parser(labels: LabelFormat) -> Callable[[bytes], Parsed]:

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from stream_pegasos.streams.encoding import Encoding
 from stream_pegasos.streams.example import LabelFormat, StreamError
-from stream_pegasos.streams.readers import ONE_LABEL, format_of
-from stream_pegasos.streams.sources import OnBad, OnEvent, Reporter, Sink, Source, parse_address, record_parser
+from stream_pegasos.streams.readers import ONE_LABEL, checked_layout, format_of
+from stream_pegasos.streams.sources import (
+    STDIN_HINT,
+    OnBad,
+    OnEvent,
+    Reporter,
+    Sink,
+    Source,
+    parse_address,
+    record_parser,
+)
 
 
 def open_source(
@@ -20,9 +31,14 @@ def open_source(
     follow: bool = True,
     labels: bool = False,
     written: LabelFormat = ONE_LABEL,
+    delimiter: str | None = None,
+    columns: Sequence[str] | None = None,
+    encoding: str = "utf-8",
+    encoding_errors: str = "windows-1252",
     unreadable: bool = False,
     on_bad: OnBad | None = None,
     on_event: OnEvent | None = None,
+    on_windows_1252: Callable[[], None] | None = None,
 ) -> Source:
     """Open a stream to follow it.
 
@@ -45,8 +61,8 @@ def open_source(
     format
         As in `read`; jsonl by default in Kafka and on standard input. Entries of Redis have fields
         instead.
-    text_field, label_field
-        The fields of the text and of the label.
+    text_field, label_field, delimiter, columns, encoding, encoding_errors, on_windows_1252
+        As in `read`.
     follow
         Whether to wait for more at the end of what is there.
     labels
@@ -90,28 +106,32 @@ def open_source(
     """
     address = os.fspath(address)
     reporter = Reporter(on_bad, on_event, unreadable)
+    encoded = Encoding(encoding, encoding_errors, on_windows_1252)
+    server = parse_address(address) if "://" in address else None
+    if format is None:
+        format = "jsonl" if server else format_of(address)
+    elif server is not None and server.scheme != "kafka":
+        raise StreamError(f"format {format!r} does not fit a Redis stream, whose entries have fields")
+    layout = checked_layout(format, text_field, label_field, written, encoded, delimiter, columns)
     if address == "-":
         if labels:
             raise StreamError("labels cannot come from standard input: give a file, a Kafka topic or a Redis stream")
         from stream_pegasos.streams.stdin import StandardInput
 
-        return StandardInput(format or "jsonl", text_field, label_field, written, reporter)
-    if "://" not in address:
+        return StandardInput(layout, reporter)
+    if server is None:
         from stream_pegasos.streams.file import FollowedFile
 
-        parse = record_parser(format or format_of(address), text_field, label_field, labels, "a growing file", written)
-        return FollowedFile(address, position, parse, follow, reporter)
-    server = parse_address(address)
+        if not encoded.has_lines:
+            raise StreamError(f"a growing file cannot be {encoding}, whose lines are told once decoded: {STDIN_HINT}")
+        return FollowedFile(address, position, record_parser(layout, labels, "a growing file"), follow, reporter)
     if server.scheme == "kafka":
         from stream_pegasos.streams.kafka import KafkaSource
 
-        parse = record_parser(format or "jsonl", text_field, label_field, labels, "a Kafka topic", written)
-        return KafkaSource(server, position, parse, follow, reporter)
-    if format is not None:
-        raise StreamError(f"format {format!r} does not fit a Redis stream, whose entries have fields")
+        return KafkaSource(server, position, record_parser(layout, labels, "a Kafka topic"), follow, reporter)
     from stream_pegasos.streams.redis import RedisSource
 
-    return RedisSource(server, position, None if labels else text_field, label_field, written, follow, reporter)
+    return RedisSource(server, position, layout, labels, follow, reporter)
 
 
 def open_sink(address: str) -> Sink:

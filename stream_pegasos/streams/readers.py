@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-import zlib
-from collections.abc import Callable, Iterator
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import BinaryIO
 
+from stream_pegasos.streams.chunks import PathOrFile, buffered, chunks_of, looked_at, may_begin, opened
+from stream_pegasos.streams.compression import EXTENSIONS as COMPRESSIONS
+from stream_pegasos.streams.compression import decompressed
 from stream_pegasos.streams.csv_tsv import read_csv
-from stream_pegasos.streams.example import Example, LabelFormat, Parsed, StreamError
-from stream_pegasos.streams.json_lines import json_label_parser, json_parser
-from stream_pegasos.streams.labelled_text import fasttext_parser, labelled_text_parser
-from stream_pegasos.streams.lines import OnBadLine, PathOrFile, opened, read_lines, utf8_fault
+from stream_pegasos.streams.encoding import Encoding
+from stream_pegasos.streams.example import Example, LabelFormat, Parsed, StreamError, one_line
+from stream_pegasos.streams.fields import parsed_fields, parsed_label
+from stream_pegasos.streams.json_lines import json_object, read_json
+from stream_pegasos.streams.labelled_text import fasttext_parser, labelled_text_parser, parse_text
+from stream_pegasos.streams.layout import Layout
+from stream_pegasos.streams.lines import Parser, read_lines
 from stream_pegasos.streams.vw_svmlight import parse_svmlight, parse_vw
 
 EXTENSIONS = {
@@ -29,9 +35,13 @@ EXTENSIONS = {
     ".svmlight": "svmlight",
     ".svm": "svmlight",
     ".libsvm": "svmlight",
+    ".parquet": "parquet",
 }
 ONE_LABEL = LabelFormat()
-FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
+PARQUET = b"PAR1\x15"  # what Parquet begins with, the first byte of a page or of the footer after its magic
+
+OnBadLine = Callable[[int, str], None]
+FORMATS = (*dict.fromkeys(EXTENSIONS.values()), "text")
 
 
 def read(
@@ -41,39 +51,61 @@ def read(
     text_field: str = "text",
     label_field: str = "label",
     labels: LabelFormat = ONE_LABEL,
+    delimiter: str | None = None,
+    columns: Sequence[str] | None = None,
+    encoding: str = "utf-8",
+    encoding_errors: str = "windows-1252",
     unlabelled: bool = False,
     unreadable: bool = False,
     on_bad_line: OnBadLine | None = None,
+    on_windows_1252: Callable[[], None] | None = None,
 ) -> Iterator[Example]:
     """Yield the examples of a stream in constant memory, each as soon as its line is there.
 
-    Any format may be gzip-compressed: that is seen from the first bytes, so it works on pipes too.
+    Any format may be compressed by gzip, bzip2, xz or, with the extra `zstd`, Zstandard: that is seen
+    from the first bytes, so it works on pipes too. So are Parquet, which needs the extra `parquet` and
+    is copied to a temporary file unless it comes from a file, UTF-16 with a byte order mark, and an
+    array of JSON objects where there could be lines of them.
+
     Empty lines are skipped. Labels that read as integers become `int`, JSON's `true` and `false`
     stay `bool`, all others are `str`. A JSON list of labels, or several `__label__`, make a tuple of those
     that hold together; of an empty list none does.
 
     | format | one example | extensions |
     |---|---|---|
-    | `jsonl` | a JSON object a line | .jsonl .ndjson .json |
-    | `csv`, `tsv` | a record under a header, quoted as in RFC 4180 | .csv .tsv .tab |
+    | `jsonl` | a JSON object a line, or an element of an array | .jsonl .ndjson .json |
+    | `csv`, `tsv` | a record, as a rule under a header, quoted as in RFC 4180 | .csv .tsv .tab |
     | `labelled-text` | `label<TAB>text`; without a tab, or a label before it, unlabelled | .txt |
     | `fasttext` | `__label__x text`, or `__label__x __label__y text` | .ft .fasttext |
     | `vw` | `label weight 'tag\\|namespace:weight feature:value ...` | .vw |
     | `svmlight` | `label id:value ... # comment` | .svmlight .svm .libsvm |
+    | `parquet` | a row; `line` is its number | .parquet |
+    | `text` | a line, without label | |
 
     Parameters
     ----------
     source
         A path, `-` for standard input, or a file opened in binary mode, which stays open.
     format
-        One of the formats above; by default the one that the path's extension stands for.
+        One of the formats above; by default the one that the path's extension stands for, or jsonl for
+        standard input and other pipes whose name has none.
     text_field
-        The field of the text in the formats jsonl, csv and tsv.
+        The field of the text in the formats jsonl, parquet, csv and tsv. In the first two `a.b` is the
+        field b of the object a, unless a field is called `a.b`.
     label_field
-        The field of the label in the formats jsonl, csv and tsv.
+        The field of the label in the same way.
     labels
         Whether labels may hold together, and what stands between them where the format has no
         lists, as `LabelFormat(",")`; not for svmlight and vw, which have one.
+    delimiter
+        The character between the fields of csv and tsv, if it is another than comma or tab.
+    columns
+        The names of the columns of csv and tsv without a header.
+    encoding
+        How the text is encoded, as one of Python's codecs calls it; UTF-8 may have a byte order mark.
+    encoding_errors
+        `"windows-1252"`: a line that is not UTF-8 is read as Windows-1252; `"strict"`: it is a bad line.
+        In another encoding than UTF-8 a line that is not in it is always bad.
     unlabelled
         Whether an example without a label is yielded, its `y` being `None`. Otherwise it is a
         bad line.
@@ -81,17 +113,22 @@ def read(
         Whether what cannot be read is yielded, too: in its place, an example with its line, its
         `fault` and, where that could be read, its id.
     on_bad_line
-        Called with the line number and the reason for each line that cannot be parsed, lacks a
-        field, is not UTF-8 or has more than 256 MB; reading goes on after it. Without it a bad line
+        Called with the line number and the reason for each line that cannot be parsed or decoded,
+        lacks a field, or has more than 256 MB; reading goes on after it. Without it a bad line
         raises.
+    on_windows_1252
+        Called for each line that is not UTF-8 and is read as Windows-1252.
 
     Raises
     ------
     StreamError
-        If the format is unknown, a CSV header lacks a field, the gzip data is truncated or
-        damaged, or, without `on_bad_line`, a line is bad.
+        If the format, the encoding or another option is unknown or they do not go together, a CSV
+        header or Parquet file lacks a field, compressed data or a Parquet file is truncated or damaged,
+        or, without `on_bad_line`, a line is bad.
     OSError
         If the source cannot be opened or read.
+    ImportError
+        If the library is not installed that Zstandard or Parquet need.
 
     Examples
     --------
@@ -110,74 +147,107 @@ def read(
     [(2, "no label in the field 'label'")]
 
     """
+    if format is None:
+        format = format_of(_name(source))
+    encoded = Encoding(encoding, encoding_errors, on_windows_1252)
+    layout = checked_layout(format, text_field, label_field, labels, encoded, delimiter, columns)
+    if format == "text" and not unlabelled:
+        raise StreamError("lines of text have no labels")
+    return read_layout(source, layout, unlabelled, unreadable, on_bad_line)
+
+
+def checked_layout(
+    format: str,
+    text_field: str,
+    label_field: str,
+    labels: LabelFormat,
+    encoding: Encoding,
+    delimiter: str | None = None,
+    columns: Sequence[str] | None = None,
+) -> Layout:
+    """How records are written; a StreamError where that is unknown, or does not go together."""
+    if format not in FORMATS:
+        raise StreamError(f"unknown format {format!r}: choose one of {', '.join(FORMATS)}")
+    if text_field == label_field:
+        raise StreamError(f"text and label are the same field, {text_field!r}")
+    if format not in ("csv", "tsv") and not (delimiter is None and columns is None):
+        raise StreamError(f"a delimiter and columns are for csv and tsv, not for {format}")
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n\0'):
+        raise StreamError(f"the delimiter is {delimiter!r}, not one character that may stand between fields")
+    names = None if columns is None else tuple(columns)
+    if names is not None and text_field not in names:
+        raise StreamError(f"the list of columns has no field {text_field!r}: {', '.join(map(one_line, names))}")
+    return Layout(format, text_field, label_field, labels, encoding, delimiter, names)
+
+
+def read_layout(
+    source: PathOrFile, layout: Layout, unlabelled: bool, unreadable: bool, on_bad_line: OnBadLine | None
+) -> Iterator[Example]:
+    """What `read` yields."""
     name = _name(source)
-    format = format or format_of(name)
-    check_format(format, text_field, label_field)
-
-    def bad(line: int, reason: str) -> None:
-        if on_bad_line is None:
-            raise StreamError(f"{name}: line {line}: {reason}")
-        on_bad_line(line, reason)
-
-    if format in ("csv", "tsv"):
-        delimiter = "," if format == "csv" else "\t"
-
-        def examples(file: BinaryIO) -> Iterator[Example]:
-            return read_csv(file, delimiter, text_field, label_field, unlabelled, labels)
-    else:
-        parse = line_parser(format, text_field, label_field, labels)
-
-        def examples(file: BinaryIO) -> Iterator[Example]:
-            return read_lines(file, parse)
-
     no_label = {
         "labelled-text": "no label and tab before the text",
         "fasttext": "no __label__ before the text",
         "vw": "no label",
         "svmlight": "no label",
-    }.get(format, f"no label in the field {label_field!r}")
-    return _read(source, name, examples, None if unlabelled else no_label, unreadable, bad)
+    }.get(layout.format, f"no label in the field {layout.label_field!r}")
+    with opened(source) as file:
+        for example in _examples(file, name, layout, unlabelled):
+            if example.y is None and not unlabelled and example.fault is None:
+                example = Example("", None, 1.0, example.line, example.id, no_label)
+            if example.fault is not None:
+                if on_bad_line is None:
+                    raise StreamError(f"{name}: line {example.line}: {example.fault}")
+                on_bad_line(example.line, example.fault)
+            if unreadable or example.fault is None:
+                yield example
 
 
-def check_format(format: str, text_field: str, label_field: str) -> None:
-    if format not in FORMATS:
-        raise StreamError(f"unknown format {format!r}: choose one of {', '.join(FORMATS)}")
-    if text_field == label_field:
-        raise StreamError(f"text and label are the same field, {text_field!r}")
+def _examples(file: BinaryIO, name: str, layout: Layout, unlabelled: bool) -> Iterator[Example]:
+    """All of them, those without a label and those that cannot be read among them."""
+    is_compressed, chunks = decompressed(chunks_of(file), name)
+    head, chunks = looked_at(chunks, partial(may_begin, marks=(PARQUET,)))
+    if layout.format == "parquet" or head.startswith(PARQUET):
+        from stream_pegasos.streams.parquet import read_parquet
+
+        yield from read_parquet(None if is_compressed else file, chunks, name, layout, unlabelled)
+        return
+    encoding, chunks = layout.encoding.with_lines(chunks, name)
+    if layout.format in ("csv", "tsv"):
+        yield from read_csv(buffered(chunks), layout._replace(encoding=encoding), unlabelled)
+    elif layout.format == "jsonl":
+        yield from read_json(chunks, line_parser(layout), encoding)
+    else:
+        yield from read_lines(buffered(chunks), line_parser(layout), encoding)
 
 
-def line_parser(
-    format: str, text_field: str, label_field: str, labels: LabelFormat = ONE_LABEL
-) -> Callable[[bytes], Parsed | None]:
-    """The parser of one line in a format that has a record a line.
+def line_parser(layout: Layout) -> Parser:
+    """The parser of one line in UTF-8, in a format that has a record a line.
 
     It gives `None` for a line without a record; a bad line raises a ValueError with the reason.
     """
-    parse: Callable[[bytes], Parsed | None] = {
-        "jsonl": json_parser(text_field, label_field, labels),
-        "labelled-text": labelled_text_parser(labels),
-        "fasttext": fasttext_parser(labels),
-        "vw": parse_vw,
-        "svmlight": parse_svmlight,
-    }[format]
-    return _line_parser(parse, labels if format in ("vw", "svmlight") else ONE_LABEL)
+    labels = layout.labels
+    if layout.format == "jsonl":
+        return _line_parser(lambda line: parsed_fields(json_object(line), layout))
+    if layout.format == "labelled-text":
+        return _line_parser(labelled_text_parser(labels))
+    if layout.format == "fasttext":
+        return _line_parser(fasttext_parser(labels))
+    if layout.format == "text":
+        return _line_parser(parse_text)
+    return _line_parser(parse_vw if layout.format == "vw" else parse_svmlight, labels)
 
 
-def label_parser(label_field: str, labels: LabelFormat = ONE_LABEL) -> Callable[[bytes], Parsed | None]:
+def label_parser(layout: Layout) -> Parser:
     """The parser of one line of JSON that holds no text but the label of the message with its `id`."""
-    return _line_parser(json_label_parser(label_field, labels))
+    return _line_parser(lambda line: parsed_label(json_object(line), layout))
 
 
-def _line_parser(
-    parse: Callable[[bytes], Parsed | None], labels: LabelFormat = ONE_LABEL
-) -> Callable[[bytes], Parsed | None]:
+def _line_parser(parse: Parser, labels: LabelFormat = ONE_LABEL) -> Parser:
     def parse_line(line: bytes) -> Parsed | None:
         if not line or line.isspace():
             return None
-        try:
-            parsed = parse(line.rstrip(b"\r\n"))
-        except UnicodeDecodeError as error:
-            raise ValueError(utf8_fault(error)) from None
+        parsed = parse(line.rstrip(b"\r\n"))
         if labels == ONE_LABEL or parsed is None:
             return parsed
         x, y, w, id = parsed
@@ -187,19 +257,40 @@ def _line_parser(
 
 
 def format_of(name: str) -> str:
-    """The format that a file's extension stands for, `.gz` aside.
+    """The format that a file's extension stands for, `.gz` and the like aside; jsonl for a pipe without one.
+
+    Raises
+    ------
+    StreamError
+        If that is none.
+
+    Examples
+    --------
 
     >>> from stream_pegasos.streams import format_of
-    >>> format_of("mail/2024.JSONL.gz")
-    'jsonl'
+    >>> format_of("mail/2024.JSONL.gz"), format_of("-")
+    ('jsonl', 'jsonl')
 
     """
-    extension = os.path.splitext(name.lower().removesuffix(".gz"))[1]
-    if extension not in EXTENSIONS:
-        raise StreamError(
-            f"{name}: no known format has the extension {extension!r}: name the format, one of {', '.join(FORMATS)}"
-        )
-    return EXTENSIONS[extension]
+    stem, extension = os.path.splitext(name.lower())
+    if extension in COMPRESSIONS:
+        extension = os.path.splitext(stem)[1]
+    if extension in EXTENSIONS:
+        return EXTENSIONS[extension]
+    if name == "-" or _is_pipe(name):
+        return "jsonl"
+    raise StreamError(
+        f"{name}: no known format has the extension {extension!r}: name the format, one of {', '.join(FORMATS)}"
+    )
+
+
+def _is_pipe(name: str) -> bool:
+    """Whether it is no file but a named pipe, or one that a shell has made, as /dev/fd/63."""
+    try:
+        mode = os.stat(name).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
 
 
 def _name(source: PathOrFile) -> str:
@@ -207,26 +298,3 @@ def _name(source: PathOrFile) -> str:
         return "standard input" if source == "-" else os.fspath(source)
     name = getattr(source, "name", "stream")
     return "standard input" if name == "<stdin>" else str(name)
-
-
-def _read(
-    source: PathOrFile,
-    name: str,
-    examples: Callable[[BinaryIO], Iterator[Example]],
-    no_label: str | None,
-    unreadable: bool,
-    bad: OnBadLine,
-) -> Iterator[Example]:
-    try:
-        with opened(source) as file:
-            for example in examples(file):
-                if example.y is None and no_label is not None and example.fault is None:
-                    example = Example("", None, 1.0, example.line, example.id, no_label)
-                if example.fault is not None:
-                    bad(example.line, example.fault)
-                if unreadable or example.fault is None:
-                    yield example
-    except EOFError:
-        raise StreamError(f"{name}: the gzip data is truncated") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise StreamError(f"{name}: the gzip data is damaged ({error})") from None

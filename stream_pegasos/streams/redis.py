@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from stream_pegasos.common.extras import missing
-from stream_pegasos.streams.example import Example, LabelFormat, RecordError, StreamError, unreadable
-from stream_pegasos.streams.lines import utf8_fault
+from stream_pegasos.streams.example import Example, RecordError, StreamError, unreadable
+from stream_pegasos.streams.layout import Layout
 from stream_pegasos.streams.sources import (
     LARGEST_BATCH,
     Address,
@@ -47,19 +47,16 @@ class RedisSource:
         self,
         address: Address,
         position: Any,
-        text_field: str | None,
-        label_field: str,
-        labels: LabelFormat,
+        layout: Layout,
+        labels: bool,
         follow: bool,
         reporter: Reporter,
     ) -> None:
         self.name = f"Redis stream {address.path}"
         server, self._id = _checked(position)
-        if text_field == label_field:
-            raise StreamError(f"text and label are the same field, {text_field!r}")
         self._stream, self._group = address.path, address.options.get("group")
-        self._text_field, self._label_field = text_field, label_field  # without a text field: labels alone
-        self._labels, self._follow, self._reporter = labels, follow, reporter
+        self._layout, self._follow, self._reporter = layout, follow, reporter
+        self._text_field = None if labels else layout.text_field
         self._count = 1  # entries a read, adapted to their size
         self._is_ready = self._is_behind = self._closed = False
         self._next_report = 0.0
@@ -171,10 +168,11 @@ class RedisSource:
                 yield self._reporter.bad_record(self.name, f"entry {self._id}", unreadable(error, id=self._id))
 
     def _example(self, entry: str, fields: dict[bytes, bytes]) -> Example:
-        id = _field(fields, "id")
+        id = self._field(fields, "id")
+        label_field = self._layout.label_field
         try:
-            label = self._labels.of_text(_field(fields, self._label_field) or "")
-            text = "" if self._text_field is None else _field(fields, self._text_field)
+            label = self._layout.labels.of_text(self._field(fields, label_field) or "")
+            text = "" if self._text_field is None else self._field(fields, self._text_field)
         except ValueError as error:
             raise RecordError(str(error), entry if id is None else id) from None
         if self._text_field is not None:
@@ -182,10 +180,17 @@ class RedisSource:
             if text is None:
                 raise RecordError(f"no field {self._text_field!r}", id)
             return Example(text, label, id=id)
-        for name, value in (("id", id), (self._label_field, label)):
+        for name, value in (("id", id), (label_field, label)):
             if value is None:
                 raise ValueError(f"no field {name!r}")
         return Example("", label, id=id)
+
+    def _field(self, fields: dict[bytes, bytes], name: str) -> str | None:
+        value = fields.get(name.encode())
+        try:
+            return None if value is None else self._layout.encoding.text(value)
+        except ValueError as error:
+            raise ValueError(f"field {name!r} is {error}") from None
 
 
 class RedisSink:
@@ -249,14 +254,6 @@ def _checked(position: Any) -> tuple[str | None, str | None]:
     if position is not None and not (is_valid and (server is None or isinstance(server, str))):
         raise StreamError(f"{position!r} is no position in a Redis stream")
     return server, entry
-
-
-def _field(fields: dict[bytes, bytes], name: str) -> str | None:
-    value = fields.get(name.encode())
-    try:
-        return None if value is None else value.decode()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"field {name!r} is {utf8_fault(error)}") from None
 
 
 def _fields(answer: Answer) -> dict[str, bytes]:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from stream_pegasos.streams.example import Example, LabelFormat, RecordError, StreamError, Truth
-from stream_pegasos.streams.readers import ONE_LABEL, check_format, label_parser, line_parser
+from stream_pegasos.streams.example import Example, RecordError, StreamError, Truth
+from stream_pegasos.streams.layout import Layout
+from stream_pegasos.streams.readers import label_parser, line_parser
 
 LARGEST_BATCH = 512
 _LARGEST_TEXT = 1 << 20  # characters of a batch, roughly
@@ -181,23 +182,22 @@ class Reporter:
         return what in self._down
 
 
-def record_parser(
-    format: str, text_field: str, label_field: str, labels: bool, what: str, written: LabelFormat = ONE_LABEL
-) -> RecordParser:
+def record_parser(layout: Layout, labels: bool, what: str) -> RecordParser:
     """The parser of one record, given its line and the id that it has if it names none itself.
 
     It gives `None` for a blank record; a bad one raises a ValueError with the reason.
     """
-    check_format(format, text_field, label_field)
-    if format in ("csv", "tsv"):
-        raise StreamError(f"{what} cannot be {format}, whose records need a header: {STDIN_HINT}")
-    if labels and format != "jsonl":
-        raise StreamError(f"labels come as jsonl, not as {format}")
-    parse = label_parser(label_field, written) if labels else line_parser(format, text_field, label_field, written)
+    if layout.format in ("csv", "tsv"):
+        raise StreamError(f"{what} cannot be {layout.format}, whose records need a header: {STDIN_HINT}")
+    if layout.format == "parquet":
+        raise StreamError(f"{what} cannot be parquet, which has no lines: {STDIN_HINT}")
+    if labels and layout.format != "jsonl":
+        raise StreamError(f"labels come as jsonl, not as {layout.format}")
+    parse = label_parser(layout) if labels else line_parser(layout)
 
     def parse_record(record: bytes, line: int, default_id: Any) -> Example | None:
         try:
-            parsed = parse(record)
+            parsed = layout.encoding.read(parse, record)
         except ValueError as error:
             id = getattr(error, "id", None)
             raise RecordError(str(error), default_id if id is None else id) from None

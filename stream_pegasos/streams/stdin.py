@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, cast
 
-from stream_pegasos.streams.example import LabelFormat, StreamError
-from stream_pegasos.streams.readers import read
+from stream_pegasos.streams.example import StreamError
+from stream_pegasos.streams.layout import Layout
+from stream_pegasos.streams.readers import read_layout
 from stream_pegasos.streams.sources import Batch, Reporter
 
 
@@ -17,16 +18,13 @@ class StandardInput:
 
     name = "standard input"
 
-    def __init__(self, format: str, text_field: str, label_field: str, labels: LabelFormat, reporter: Reporter) -> None:
+    def __init__(self, layout: Layout, reporter: Reporter) -> None:
         self._closed = False
         if sys.stdin is None:
             raise StreamError("standard input is closed")
-        self._examples = read(
+        self._examples = read_layout(
             cast(Any, sys.stdin).detach(),  # or Python locks it at exit, while a thread may wait for a line
-            format=format,
-            text_field=text_field,
-            label_field=label_field,
-            labels=labels,
+            layout,
             unlabelled=True,
             unreadable=reporter.unreadable,
             on_bad_line=lambda line, reason: reporter.bad(self.name, f"line {line}", reason),

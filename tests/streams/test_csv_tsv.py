@@ -37,7 +37,7 @@ def test_csv_line_is_where_the_record_begins():
         b'd,"x\n\n",1\r\n'
         b"e,last,0"
     )
-    assert examples(data, "csv") == (
+    assert examples(data, "csv", encoding_errors="strict") == (
         [
             Example('two\r\nlines, "quoted"', "ham", 1.0, 2, "a"),
             Example("one", "spam", 1.0, 5, "b"),
@@ -72,7 +72,7 @@ def test_csv_bad_records():
 
 
 def test_csv_unknown_field():
-    with pytest.raises(StreamError, match=r"has no field 'text'; its fields: a, label$"):
+    with pytest.raises(StreamError, match=r"has no field 'text'; its fields: a, label \(if it is none, "):
         examples(b"a,label\n1,2\n", "csv")
     with pytest.raises(StreamError, match="has no field 'label'"):
         examples(b"text,a\n1,2\n", "csv")
@@ -80,7 +80,7 @@ def test_csv_unknown_field():
 
 
 def test_messages_hold_no_control_characters():
-    with pytest.raises(StreamError, match=r"its fields: a, \\x1b\[31mb$"):
+    with pytest.raises(StreamError, match=r"its fields: a, \\x1b\[31mb \("):
         examples(b"a,\x1b[31mb\n", "csv")
     assert examples(b'text\tlabel\n"a"b\t1\n', "tsv") == ([], [(2, r"""not TSV ('\t' expected after '"')""")])
 

@@ -107,7 +107,8 @@ def test_a_mark_at_the_beginning_is_skipped(mail):
 
 def test_bad_lines(mail):
     mail.write_bytes(b"{\n" + line("a").encode() + b'{"text": "\xff"}\n')
-    batches, bad, _ = rest(mail)
+    assert texts(rest(mail)[0]) == ["a", "\xff"]
+    batches, bad, _ = rest(mail, encoding_errors="strict")
     assert texts(batches) == ["a"]
     assert [where for where, _ in bad] == ["line 1", "line 3"]
     assert "JSON" in bad[0][1] and "not UTF-8" in bad[1][1]

@@ -15,7 +15,9 @@ def test_labelled_text():
         ("one", "ham"),
     ]
     assert [line for line, _ in bad_lines(data, "labelled-text")] == [1, 2]
-    assert bad_lines(b"ham\t\xc3\n", "labelled-text") == [(1, "not UTF-8 (byte 0xc3 at column 5)")]
+    assert bad_lines(b"ham\t\xc3\n", "labelled-text", encoding_errors="strict") == [
+        (1, "not UTF-8 (byte 0xc3 at column 5)")
+    ]
 
 
 def test_fasttext():

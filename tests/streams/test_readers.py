@@ -16,6 +16,10 @@ from stream_pegasos.streams import StreamError, format_of, read
         ("a.jsonl", "jsonl"),
         ("a.ndjson.gz", "jsonl"),
         ("dir.csv/A.TSV.GZ", "tsv"),
+        ("a.csv.bz2", "csv"),
+        ("a.json.xz", "jsonl"),
+        ("a.vw.zst", "vw"),
+        ("a.parquet", "parquet"),
         ("a.csv", "csv"),
         ("a.txt", "labelled-text"),
         ("a.ft", "fasttext"),
@@ -30,7 +34,7 @@ def test_format_of(name, format):
     assert format_of(name) == format
 
 
-@pytest.mark.parametrize("name", ["a", "a.gz", "a.parquet", "jsonl", ""])
+@pytest.mark.parametrize("name", ["a", "a.gz", "a.gz.parquet.old", "jsonl", ""])
 def test_unknown_extension(name):
     with pytest.raises(StreamError, match="one of jsonl, csv"):
         format_of(name)
@@ -111,9 +115,10 @@ def test_marks_and_line_ends(format, data):
     assert pairs(data.replace(b"\n", b"\r\n"), format) == expected
     assert pairs(data.rstrip(b"\n"), format) == expected
     assert pairs(data + b"\n\r\n \n", format) == expected
-    assert bad_lines(data.replace(b"a", b"\xff").replace(b"1:1", b"\xff:1"), format)
+    assert bad_lines(data.replace(b"a", b"\xff").replace(b"1:1", b"\xff:1"), format, encoding_errors="strict")
     assert pairs(b"", format) == []
-    found, bad = examples(data + b"\xff\x00\xfe\n" + data.splitlines(True)[-1], format)
+    end = b"\xff\x00\xfe\n" + data.splitlines(True)[-1]
+    found, bad = examples(data + end, format, encoding_errors="strict")
     assert (len(found), len(bad)) == (2, 1)
 
 

@@ -134,13 +134,14 @@ def test_bad_entries(address, redis_client):
     first = redis_client.xadd("mail", {"subject": "win"}).decode()
     second = redis_client.xadd("mail", {"text": b"\xff"}).decode()
     add(redis_client, "good")
-    batches, bad, _ = rest(address)
+    assert texts(rest(address)[0]) == ["\xff", "good"]
+    batches, bad, _ = rest(address, encoding_errors="strict")
     assert texts(batches) == ["good"]
     assert [where for where, _ in bad] == [f"entry {first}", f"entry {second}"]
     assert bad[0][1] == "no field 'text'" and "not UTF-8" in bad[1][1]
     with pytest.raises(StreamError, match=f"entry {first}: no field 'text'"):
         list(open_source(address, follow=False).batches())
-    batches, bad, _ = rest(address, unreadable=True)
+    batches, bad, _ = rest(address, unreadable=True, encoding_errors="strict")
     found = [example for batch in batches for example in batch.examples]
     assert [(each.x, each.id) for each in found[:2]] == [("", first), ("", second)]
     assert [each.fault for each in found] == [bad[0][1], bad[1][1], None]

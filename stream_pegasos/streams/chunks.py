@@ -1,0 +1,82 @@
+"""The bytes of a stream in chunks, looked at before they are read."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, BinaryIO
+
+from stream_pegasos.streams.example import StreamError
+
+PathOrFile = str | os.PathLike[str] | BinaryIO
+Chunks = Iterator[bytes]
+
+_SIZE = 1 << 16
+
+
+@contextmanager
+def opened(source: PathOrFile) -> Iterator[BinaryIO]:
+    """The file, which is closed at the end if it was a path."""
+    if isinstance(source, str | os.PathLike) and source != "-":
+        with open(source, "rb") as file:
+            yield file
+    elif source != "-":
+        yield source  # type: ignore[misc]
+    elif sys.stdin is None:
+        raise StreamError("standard input is closed")
+    else:
+        yield sys.stdin.buffer
+
+
+def chunks_of(file: Any) -> Chunks:
+    """What is there at a time, without waiting for more."""
+    read = getattr(file, "read1", None) or file.read
+    while chunk := read(_SIZE):
+        yield chunk
+
+
+def looked_at(chunks: Chunks, wants_more: Callable[[bytes], bool]) -> tuple[bytes, Chunks]:
+    """The first bytes, at least as many as are wanted if there are so many, and all chunks still to be read.
+
+    A pipe may hand over one byte at first, and the next one only when the first line was answered.
+    """
+    head = b""
+    for chunk in chunks:
+        head += chunk
+        if not wants_more(head):
+            break
+    return head, chain([head], chunks)
+
+
+def may_begin(head: bytes, marks: tuple[bytes, ...]) -> bool:
+    """Whether more bytes may make it begin with one of the marks, and with which one is not known yet."""
+    return any(len(mark) > len(head) and mark.startswith(head) for mark in marks)
+
+
+class _Raw(io.RawIOBase):
+    def __init__(self, chunks: Chunks) -> None:
+        self._chunks = chunks
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._rest = memoryview(chunk)
+        n = min(len(buffer), len(self._rest))
+        buffer[:n] = self._rest[:n]
+        self._rest = self._rest[n:]
+        return n
+
+
+def buffered(chunks: Chunks) -> BinaryIO:
+    """A file of the chunks."""
+    return io.BufferedReader(_Raw(chunks), _SIZE)

@@ -1,0 +1,97 @@
+"""Streams that are compressed, told by their first bytes."""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from stream_pegasos.common.extras import missing
+from stream_pegasos.streams.chunks import Chunks, looked_at, may_begin
+from stream_pegasos.streams.example import StreamError
+
+# What a compressed stream begins with; no text does. Zstandard may begin with a frame to be skipped.
+_MAGIC = {
+    b"\x1f\x8b": "gzip",
+    **{b"BZh%d" % level + block: "bzip2" for level in range(1, 10) for block in (b"1AY&SY", b"\x17rE8P\x90")},
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "Zstandard",
+    **{b"%c\x2a\x4d\x18" % n: "Zstandard" for n in range(0x50, 0x60)},
+}
+_MAGICS = tuple(_MAGIC)
+_SIZE = 1 << 16  # bytes decompressed at a time
+EXTENSIONS = (".gz", ".bz2", ".xz", ".zst", ".zstd")
+
+
+def compression_of(head: bytes) -> str | None:
+    """How what begins with these bytes is compressed."""
+    return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
+
+
+def decompressed(chunks: Chunks, name: str) -> tuple[bool, Chunks]:
+    """Whether the stream is compressed, and what is in it."""
+    head, chunks = looked_at(chunks, partial(may_begin, marks=_MAGICS))
+    kind = compression_of(head)
+    if kind is None:
+        return False, chunks
+    return True, _members(_decompressor(kind), chunks, f"{name}: the {kind} data")
+
+
+def _decompressor(kind: str) -> Callable[[], Any]:
+    """What makes a decompressor of one member, with the interface of `bz2.BZ2Decompressor`."""
+    if kind == "gzip":
+        return _Gunzip
+    if kind == "bzip2":
+        return bz2.BZ2Decompressor
+    if kind == "xz":
+        return lzma.LZMADecompressor
+    try:
+        from backports import zstd
+    except ModuleNotFoundError as error:
+        raise missing("a stream compressed by Zstandard", "zstd", error) from error
+    return zstd.ZstdDecompressor
+
+
+class _Gunzip:
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(wbits=31)
+        self.needs_input = True
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        out = self._member.decompress(self._member.unconsumed_tail + data, max_length)
+        self.needs_input = len(out) < max_length
+        return out
+
+    @property
+    def eof(self) -> bool:
+        return self._member.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._member.unused_data
+
+
+def _members(new: Callable[[], Any], chunks: Chunks, what: str) -> Chunks:
+    """What is in the members, one after another, with zeros between them or at the end as padding."""
+    member: Any = None
+    for chunk in chunks:
+        while chunk or not (member is None or member.needs_input):
+            if member is None:
+                chunk = chunk.lstrip(b"\0")
+                if not chunk:
+                    break
+                member = new()
+            try:
+                out = member.decompress(chunk, _SIZE)
+            except Exception as error:  # each library has its own
+                raise StreamError(f"{what} is damaged ({error})") from None
+            chunk = b""
+            if member.eof:
+                chunk, member = member.unused_data, None
+            if out:
+                yield out
+    if member is not None:
+        raise StreamError(f"{what} is truncated")

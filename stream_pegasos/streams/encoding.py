@@ -1,0 +1,136 @@
+"""How the text of a stream is encoded: as UTF-8, and lines that are not as Windows-1252; or as somebody says."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable
+from functools import partial
+from itertools import chain
+from typing import TypeVar
+
+from stream_pegasos.streams.chunks import Chunks, looked_at, may_begin
+from stream_pegasos.streams.example import StreamError
+
+ERRORS = ("windows-1252", "strict")
+
+# As browsers read it: the five bytes that Windows-1252 leaves open are the control characters of Latin-1.
+_WINDOWS_1252 = "".join(bytes([i]).decode("cp1252", "ignore") or chr(i) for i in range(256))
+_ASCII = bytes(range(128))
+# The longer ones first, as one begins with another. Neither 0xfe nor 0xff ever stands in UTF-8.
+_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+# What stands for bytes that are no text, until their line is read.
+_NO_TEXT = "\udcff"
+_NO_TEXT_HANDLER = "stream_pegasos.no_text"
+codecs.register_error(_NO_TEXT_HANDLER, lambda error: (_NO_TEXT, error.end))  # type: ignore[attr-defined]
+
+_T = TypeVar("_T")
+
+
+def marked_encoding(head: bytes) -> str | None:
+    """UTF-16 or UTF-32 where the bytes begin with its byte order mark."""
+    return next((name for mark, name in _MARKS.items() if head.startswith(mark)), None)
+
+
+class Encoding:
+    """How text is encoded, and what becomes of a record that is not text in it.
+
+    Parameters
+    ----------
+    name
+        One of Python's codecs of text.
+    errors
+        `"windows-1252"`: a record that is not UTF-8 is read as Windows-1252; `"strict"`: it cannot be read. In any
+        other encoding than UTF-8 it never can.
+    on_windows_1252
+        Called for each record, or line of one, that is read as Windows-1252 since it is not UTF-8.
+
+    Raises
+    ------
+    StreamError
+        If Python knows no such encoding of text, or `errors` is neither of the two.
+
+    Attributes
+    ----------
+    has_lines
+        Whether lines can be told before they are decoded, as not in UTF-16.
+
+    """
+
+    def __init__(
+        self, name: str = "utf-8", errors: str = "windows-1252", on_windows_1252: Callable[[], None] | None = None
+    ) -> None:
+        if errors not in ERRORS:
+            raise StreamError(f"unknown errors of encoding {errors!r}: choose one of {', '.join(ERRORS)}")
+        try:
+            "".encode(name)
+            codec = codecs.lookup(name).name
+        except (LookupError, ValueError):
+            raise StreamError(f"unknown encoding {name!r}: give one of Python's, as latin-1 or gb18030") from None
+        self.name = name
+        self._codec = codec
+        self._is_utf8 = codec in ("utf-8", "utf-8-sig")
+        self._reads_all = self._is_utf8 and errors == "windows-1252"
+        self._on_windows_1252 = on_windows_1252
+        self._is_transcoded = False
+        try:
+            self.has_lines = _ASCII.decode(name) == _ASCII.decode("ascii")
+        except ValueError:
+            self.has_lines = False
+
+    def text(self, data: bytes) -> str:
+        """The text; a ValueError with the reason where it is none."""
+        try:
+            return _decoded_windows_1252(data) if self._codec == "cp1252" else data.decode(self._codec)
+        except UnicodeDecodeError as error:
+            if not self._reads_all:
+                raise ValueError(self._fault(error)) from None
+        if self._on_windows_1252 is not None:
+            self._on_windows_1252()
+        return _decoded_windows_1252(data)
+
+    def read(self, parse: Callable[[bytes], _T], record: bytes) -> _T:
+        """What a parser of UTF-8 makes of a record."""
+        if self._is_utf8:
+            try:
+                return parse(record)
+            except UnicodeDecodeError:
+                pass
+        return parse(self.text(record).encode())
+
+    def with_lines(self, chunks: Chunks, name: str) -> tuple[Encoding, Chunks]:
+        """The same stream in an encoding whose lines can be told before they are decoded."""
+        codec = self._codec
+        if self._is_utf8:
+            head, chunks = looked_at(chunks, partial(may_begin, marks=tuple(_MARKS)))
+            codec = marked_encoding(head) or codec
+        if codec == self._codec and self.has_lines:
+            return self, chunks
+        other = Encoding("utf-8", "strict")
+        other.name, other._is_transcoded = (self.name if codec == self._codec else codec), True
+        return other, _transcoded(chunks, codec, name)
+
+    def _fault(self, error: UnicodeDecodeError) -> str:
+        if self._is_transcoded:
+            return f"not {self.name} (column {len(error.object[: error.start].decode()) + 1})"
+        name = "UTF-8" if self._is_utf8 else self.name
+        return f"not {name} (byte 0x{error.object[error.start]:02x} at column {error.start + 1})"
+
+
+def _decoded_windows_1252(data: bytes) -> str:
+    return codecs.charmap_decode(data, "strict", _WINDOWS_1252)[0]
+
+
+def _transcoded(chunks: Chunks, codec: str, name: str) -> Chunks:
+    """The text in UTF-8, in which bytes that are no text are none, either."""
+    decoder = codecs.getincrementaldecoder(codec)(_NO_TEXT_HANDLER)
+    for chunk in chain(chunks, [b""]):
+        try:
+            text = decoder.decode(chunk, not chunk)
+        except UnicodeError as error:  # as where UTF-16 has no mark
+            raise StreamError(f"{name} cannot be read as {codec}: {error}") from None
+        yield text.encode(errors="surrogatepass")

@@ -1,0 +1,86 @@
+"""Records with fields that have values: JSON, and rows of Parquet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stream_pegasos.learners.labels import Label
+from stream_pegasos.streams.example import Parsed, RecordError, Truth, label_of, together
+from stream_pegasos.streams.layout import Layout
+
+_NAMES = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
+_ABSENT = object()
+
+
+def parsed_fields(record: Any, layout: Layout) -> Parsed:
+    """Text, label, weight and id; a `RecordError` where text or label is none."""
+    record, id = _checked(record)
+    try:
+        return _text(record, layout.text_field), _label(record, layout), 1.0, id
+    except ValueError as error:
+        raise RecordError(str(error), id) from None
+
+
+def parsed_label(record: Any, layout: Layout) -> Parsed:
+    """The same of a record that holds no text but the label of the message with its `id`."""
+    record, id = _checked(record)
+    label = _label(record, layout)
+    if label is None:
+        raise ValueError(f"no field {layout.label_field!r}")
+    return "", label, 1.0, id
+
+
+def _checked(record: Any) -> tuple[dict[str, Any], Any]:
+    """The record and its id, where it is one: a string or an integer. Others may not come back as they were from a
+    checkpoint, and an integer beyond 64 bits has become a float, as have its neighbours.
+    """
+    if type(record) is not dict:
+        raise ValueError(f"not a JSON object but {_kind(record)}")
+    id = record.get("id")
+    return record, id if type(id) is str or type(id) is int else None
+
+
+def _value(record: dict[str, Any], field: str) -> Any:
+    """The value of a field, which may stand in an object: a.b is the b of a where no field is called a.b."""
+    if field in record:
+        return record[field]
+    name, dot, rest = field.partition(".")
+    inner = record.get(name) if dot else None
+    return _value(inner, rest) if type(inner) is dict else _ABSENT
+
+
+def _text(record: dict[str, Any], field: str) -> str:
+    text = _value(record, field)
+    if type(text) is str:
+        return text
+    raise ValueError(f"no field {field!r}" if text is _ABSENT else f"field {field!r} is {_kind(text)}, not a string")
+
+
+def _label(record: dict[str, Any], layout: Layout) -> Truth | None:
+    field, labels = layout.label_field, layout.labels
+    label = _value(record, field)
+    if type(label) is str:
+        return labels.of_text(label)
+    if type(label) is list:
+        several = [_one_label(each, field) for each in label]
+        if None in several:
+            raise ValueError(f"field {field!r} is a list with an empty label")
+        return together(each for each in several if each is not None)
+    return labels.of_label(None if label is _ABSENT else _one_label(label, field))
+
+
+def _one_label(label: Any, field: str) -> Label | None:
+    if type(label) is str:
+        return label_of(label)
+    if type(label) is float:
+        # Beyond 2**53 the integer that was written is lost.
+        if not label.is_integer() or abs(label) > 2**53:
+            raise ValueError(f"label {label} is not an integer")
+        return int(label)
+    if label is None or type(label) in (bool, int):
+        return label  # type: ignore[no-any-return]
+    raise ValueError(f"field {field!r} is {_kind(label)}, not a label")
+
+
+def _kind(value: object) -> str:
+    return "null" if value is None else _NAMES.get(type(value), f"of type {type(value).__name__}")

@@ -1,0 +1,20 @@
+"""How the records of a stream are written."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from stream_pegasos.streams.encoding import Encoding
+from stream_pegasos.streams.example import LabelFormat
+
+
+class Layout(NamedTuple):
+    """How the records of a stream are written: the options of `read` that say so."""
+
+    format: str
+    text_field: str
+    label_field: str
+    labels: LabelFormat
+    encoding: Encoding
+    delimiter: str | None = None
+    columns: tuple[str, ...] | None = None
