@@ -29,6 +29,7 @@ class Input:
     strict = False
     n_bad = 0  # records that could not be read or learned
     n_good = 0  # records read
+    n_windows_1252 = 0  # lines read as Windows-1252, since they are not UTF-8
     separator: str | None = None  # what stands between labels that hold together
     several = False  # whether labels may hold together
     _next_note = 10 * REPORTED_BAD_LINES
@@ -54,6 +55,9 @@ class Input:
     def report_rest(self) -> None:
         if self.n_bad > REPORTED_BAD_LINES:
             note(f"{self.n_bad - REPORTED_BAD_LINES:,} more bad lines skipped")
+        if self.n_windows_1252:
+            lines = "line was" if self.n_windows_1252 == 1 else "lines were"
+            note(f"{self.n_windows_1252:,} {lines} not UTF-8 and {lines.split()[1]} read as Windows-1252")
 
     def nothing(self, done: str) -> Failure:
         """The end of a command that has done nothing."""
@@ -88,7 +92,7 @@ class _ChosenInput(Input):
         if options.text_field == options.label_field:
             raise typer.BadParameter("text and label are the same field", param_hint="--text-field")
         self.name = "standard input" if address == "-" else address
-        self.format = options.format or ("jsonl" if address == "-" or "://" in address else format_of(address))
+        self.format = options.format or ("jsonl" if "://" in address else format_of(address))
         self.strict = options.strict
         self.separator = _separator(options.label_separator)
         self.several = self.separator is not None
@@ -96,6 +100,22 @@ class _ChosenInput(Input):
         self._first: Label | None = None  # of those that are written in several ways, as true and "true"
         self._address = address
         self._options = options
+        self._columns = None if options.columns is None else [name.strip() for name in options.columns.split(",")]
+        self._delimiter = "\t" if options.delimiter == r"\t" else options.delimiter
+
+    def _count_windows_1252(self) -> None:
+        self.n_windows_1252 += 1
+
+    @property
+    def how_written(self) -> dict[str, Any]:
+        """The options of readers that say how the records are written."""
+        return {
+            "text_field": self._options.text_field,
+            "label_field": self._options.label_field,
+            "encoding": self._options.encoding,
+            "encoding_errors": self._options.encoding_errors,
+            "on_windows_1252": self._count_windows_1252,
+        }
 
     @property
     def written(self) -> "LabelFormat":
@@ -150,9 +170,10 @@ class LiveInput(_ChosenInput):
             self._address,
             position,
             format=self._options.format,
-            text_field=self._options.text_field,
-            label_field=self._options.label_field,
             written=self.written,
+            delimiter=self._delimiter,
+            columns=self._columns,
+            **self.how_written,
             follow=follow,
             on_bad=self.report,
             on_event=note,
@@ -164,8 +185,8 @@ class LiveInput(_ChosenInput):
         return open_source(
             address,
             position,
-            label_field=self._options.label_field,
             written=self.written,
+            **self.how_written,
             follow=follow,
             labels=True,
             on_bad=self.report,
@@ -178,6 +199,8 @@ class FileInput(_ChosenInput):
 
     def __init__(self, source: str, options: StreamOptions, unlabelled: bool = False) -> None:
         super().__init__(source, options)
+        if self.format == "text" and not unlabelled:
+            raise Failure(f"{self.name} is lines of text, which have no labels to learn; they are for predict and run")
         self._unlabelled = unlabelled
         self._file: IO[bytes] | None = None
         self._ahead: Iterator[Example] | None = None  # what is read, once some was
@@ -207,9 +230,10 @@ class FileInput(_ChosenInput):
             examples = read(
                 source,
                 format=self.format,
-                text_field=self._options.text_field,
-                label_field=self._options.label_field,
                 labels=self.written,
+                delimiter=self._delimiter,
+                columns=self._columns,
+                **self.how_written,
                 unlabelled=self._unlabelled,
                 on_bad_line=lambda line, reason: self.report(f"line {line}", reason),
             )

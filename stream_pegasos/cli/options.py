@@ -29,18 +29,59 @@ class StreamOptions:
         stream_option(
             "--format",
             metavar="NAME",
-            help="jsonl, csv, tsv, labelled-text, fasttext, vw or svmlight. Any may be gzip-compressed.",
-            default="what the extension of the file says; jsonl for standard input",
+            help="jsonl, csv, tsv, labelled-text, text, fasttext, vw, svmlight or parquet. Any may be compressed.",
+            default="what the extension of the file says; jsonl for standard input and other pipes",
         ),
     ] = None
     text_field: Annotated[
         str,
-        stream_option("--text-field", metavar="NAME", help="Field of the text: jsonl, csv, tsv.", default="text"),
+        stream_option(
+            "--text-field",
+            metavar="NAME",
+            help="Field of the text: jsonl, csv, tsv, parquet; a.b is the b of an object a.",
+            default="text",
+        ),
     ] = "text"
     label_field: Annotated[
         str,
-        stream_option("--label-field", metavar="NAME", help="Field of the label: jsonl, csv, tsv.", default="label"),
+        stream_option("--label-field", metavar="NAME", help="Field of the label, in the same way.", default="label"),
     ] = "label"
+    delimiter: Annotated[
+        str | None,
+        stream_option(
+            "--delimiter",
+            metavar="CHAR",
+            help=r"What stands between fields: csv, tsv; as ; or \t.",
+            default=", or tab",
+        ),
+    ] = None
+    columns: Annotated[
+        str | None,
+        stream_option(
+            "--columns",
+            metavar="A,B,…",
+            help="The names of the columns where csv, tsv have no header, as text,label; _ for others.",
+            default="the header",
+        ),
+    ] = None
+    encoding: Annotated[
+        str,
+        stream_option(
+            "--encoding",
+            metavar="NAME",
+            help="How text is encoded: latin-1, gb18030, …",
+            default="utf-8, or utf-16 where a byte order mark says so",
+        ),
+    ] = "utf-8"
+    encoding_errors: Annotated[
+        str,
+        stream_option(
+            "--encoding-errors",
+            metavar="NAME",
+            help="Lines that are not UTF-8 are read as windows-1252; strict: they are bad.",
+            default="windows-1252",
+        ),
+    ] = "windows-1252"
     labels: Annotated[
         str | None,
         stream_option(
