@@ -69,8 +69,8 @@ class StreamOptions:
         stream_option(
             "--encoding",
             metavar="NAME",
-            help="How text is encoded: latin-1, gb18030, …",
-            default="utf-8, or utf-16 where a byte order mark says so",
+            help="How text is encoded: latin-1, gb18030, …; a byte order mark tells of utf-16.",
+            default="utf-8",
         ),
     ] = "utf-8"
     encoding_errors: Annotated[

@@ -6,7 +6,6 @@ import codecs
 from collections.abc import Callable
 from functools import partial
 from itertools import chain
-from typing import TypeVar
 
 from stream_pegasos.streams.chunks import Chunks, looked_at, may_begin
 from stream_pegasos.streams.example import StreamError
@@ -27,8 +26,6 @@ _MARKS = {
 _NO_TEXT = "\udcff"
 _NO_TEXT_HANDLER = "stream_pegasos.no_text"
 codecs.register_error(_NO_TEXT_HANDLER, lambda error: (_NO_TEXT, error.end))  # type: ignore[attr-defined]
-
-_T = TypeVar("_T")
 
 
 def marked_encoding(head: bytes) -> str | None:
@@ -56,6 +53,8 @@ class Encoding:
 
     Attributes
     ----------
+    is_utf8
+        Whether this is UTF-8.
     has_lines
         Whether lines can be told before they are decoded, as not in UTF-16.
 
@@ -73,8 +72,13 @@ class Encoding:
             raise StreamError(f"unknown encoding {name!r}: give one of Python's, as latin-1 or gb18030") from None
         self.name = name
         self._codec = codec
-        self._is_utf8 = codec in ("utf-8", "utf-8-sig")
-        self._reads_all = self._is_utf8 and errors == "windows-1252"
+        self._decode: Callable[[bytes], str] = bytes.decode
+        self.is_utf8 = codec in ("utf-8", "utf-8-sig")
+        if codec == "cp1252":
+            self._decode = _decoded_windows_1252
+        elif not self.is_utf8:
+            self._decode = partial(bytes.decode, encoding=codec)
+        self._reads_all = self.is_utf8 and errors == "windows-1252"
         self._on_windows_1252 = on_windows_1252
         self._is_transcoded = False
         try:
@@ -85,7 +89,7 @@ class Encoding:
     def text(self, data: bytes) -> str:
         """The text; a ValueError with the reason where it is none."""
         try:
-            return _decoded_windows_1252(data) if self._codec == "cp1252" else data.decode(self._codec)
+            return self._decode(data)
         except UnicodeDecodeError as error:
             if not self._reads_all:
                 raise ValueError(self._fault(error)) from None
@@ -93,19 +97,10 @@ class Encoding:
             self._on_windows_1252()
         return _decoded_windows_1252(data)
 
-    def read(self, parse: Callable[[bytes], _T], record: bytes) -> _T:
-        """What a parser of UTF-8 makes of a record."""
-        if self._is_utf8:
-            try:
-                return parse(record)
-            except UnicodeDecodeError:
-                pass
-        return parse(self.text(record).encode())
-
     def with_lines(self, chunks: Chunks, name: str) -> tuple[Encoding, Chunks]:
         """The same stream in an encoding whose lines can be told before they are decoded."""
         codec = self._codec
-        if self._is_utf8:
+        if self.is_utf8:
             head, chunks = looked_at(chunks, partial(may_begin, marks=tuple(_MARKS)))
             codec = marked_encoding(head) or codec
         if codec == self._codec and self.has_lines:
@@ -117,7 +112,7 @@ class Encoding:
     def _fault(self, error: UnicodeDecodeError) -> str:
         if self._is_transcoded:
             return f"not {self.name} (column {len(error.object[: error.start].decode()) + 1})"
-        name = "UTF-8" if self._is_utf8 else self.name
+        name = "UTF-8" if self.is_utf8 else self.name
         return f"not {name} (byte 0x{error.object[error.start]:02x} at column {error.start + 1})"
 
 

@@ -14,30 +14,32 @@ _ABSENT = object()
 
 def parsed_fields(record: Any, layout: Layout) -> Parsed:
     """Text, label, weight and id; a `RecordError` where text or label is none."""
-    record, id = _checked(record)
+    id = _id(record)
     try:
-        return _text(record, layout.text_field), _label(record, layout), 1.0, id
+        text = record.get(layout.text_field)
+        if type(text) is not str:
+            text = _nested_text(record, layout.text_field)
+        return text, _label(record, layout), 1.0, id
     except ValueError as error:
         raise RecordError(str(error), id) from None
 
 
 def parsed_label(record: Any, layout: Layout) -> Parsed:
     """The same of a record that holds no text but the label of the message with its `id`."""
-    record, id = _checked(record)
-    label = _label(record, layout)
+    id, label = _id(record), _label(record, layout)
     if label is None:
         raise ValueError(f"no field {layout.label_field!r}")
     return "", label, 1.0, id
 
 
-def _checked(record: Any) -> tuple[dict[str, Any], Any]:
-    """The record and its id, where it is one: a string or an integer. Others may not come back as they were from a
-    checkpoint, and an integer beyond 64 bits has become a float, as have its neighbours.
+def _id(record: Any) -> Any:
+    """The id, where it is one: a string or an integer. Others may not come back as they were from a checkpoint, and an
+    integer beyond 64 bits has become a float, as have its neighbours.
     """
     if type(record) is not dict:
         raise ValueError(f"not a JSON object but {_kind(record)}")
     id = record.get("id")
-    return record, id if type(id) is str or type(id) is int else None
+    return id if type(id) is str or type(id) is int else None
 
 
 def _value(record: dict[str, Any], field: str) -> Any:
@@ -49,7 +51,7 @@ def _value(record: dict[str, Any], field: str) -> Any:
     return _value(inner, rest) if type(inner) is dict else _ABSENT
 
 
-def _text(record: dict[str, Any], field: str) -> str:
+def _nested_text(record: dict[str, Any], field: str) -> str:
     text = _value(record, field)
     if type(text) is str:
         return text
@@ -58,7 +60,7 @@ def _text(record: dict[str, Any], field: str) -> str:
 
 def _label(record: dict[str, Any], layout: Layout) -> Truth | None:
     field, labels = layout.label_field, layout.labels
-    label = _value(record, field)
+    label = record[field] if field in record else _value(record, field)
     if type(label) is str:
         return labels.of_text(label)
     if type(label) is list:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import chain
 from typing import Any, NoReturn
 
 import orjson
 
 from stream_pegasos.streams.chunks import Chunks, buffered, looked_at
-from stream_pegasos.streams.encoding import Encoding
 from stream_pegasos.streams.example import Example, Parsed, unreadable
+from stream_pegasos.streams.layout import Layout
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, read_lines
 
 # An array of objects, or an empty one: a line of JSON never begins like this. Before it may stand a byte order mark.
@@ -20,20 +20,27 @@ _begins_array = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[{\]]").match
 _may_begin_array = re.compile(rb"\xef|\xef\xbb|(?:\xef\xbb\xbf)?\s*(?:\[\s*)?").fullmatch
 _LONGEST_BEGINNING = 1 << 16
 
-# A whole string, or what opens or closes something. A quote alone opens a string that ends in a later chunk.
-_mark = re.compile(rb'"(?:[^"\\]++|\\.)*+"|["\[\]{},]', re.DOTALL).search
+# A whole object that holds no other, or a whole string; or what opens or closes one. Where it is not whole in this
+# chunk, the rest comes in the next.
+_STRING = rb'"(?:[^"\\]++|\\.)*+"'
+_mark = re.compile(rb'\{(?:[^"{}\[\]]++|%b)*+\}|%b|["\[\]{},]' % (_STRING, _STRING), re.DOTALL).search
 _in_string = re.compile(rb'["\\]').search
 
 
-def json_object(line: bytes) -> Any:
-    """The value that some JSON stands for; a ValueError with the reason where it is none."""
-    try:
-        return orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        return _lenient_json(line, error)
+def json_parser(layout: Layout, of_record: Callable[[Any, Layout], Parsed]) -> Callable[[bytes], Parsed]:
+    """The parser of some JSON, of whose value a function gives what is in it."""
+
+    def parse(line: bytes) -> Parsed:
+        try:
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            record = _lenient_json(line, error)
+        return of_record(record, layout)
+
+    return parse
 
 
-def read_json(chunks: Chunks, parse: Parser, encoding: Encoding) -> Iterator[Example]:
+def read_json(chunks: Chunks, parse: Parser) -> Iterator[Example]:
     """An object a line; before them may stand arrays of objects, as a rule one and nothing else."""
     line = 1
     while True:
@@ -42,20 +49,18 @@ def read_json(chunks: Chunks, parse: Parser, encoding: Encoding) -> Iterator[Exa
         )
         if not _begins_array(head):
             break
-        line, chunks = yield from _read_array(chunks, line, parse, encoding)
-    yield from read_lines(buffered(chunks), parse, encoding, line)
+        line, chunks = yield from _read_array(chunks, line, parse)
+    yield from read_lines(buffered(chunks), parse, line)
 
 
-def _read_array(
-    chunks: Chunks, line: int, parse: Parser, encoding: Encoding
-) -> Generator[Example, None, tuple[int, Chunks]]:
+def _read_array(chunks: Chunks, line: int, parse: Parser) -> Generator[Example, None, tuple[int, Chunks]]:
     """The examples of an array; then the line on which it ends, and what comes after it."""
     elements = _Elements(chunks, line)
     for number, (line, element) in enumerate(elements, 1):
         try:
             if element is None:
                 raise ValueError(elements.fault)
-            parsed: Parsed | None = encoding.read(parse, element)
+            parsed = parse(element)
             assert parsed is not None
         except ValueError as error:
             example = unreadable(error, line)

@@ -8,10 +8,9 @@ from functools import partial
 from itertools import chain
 from typing import BinaryIO
 
-from stream_pegasos.streams.encoding import Encoding
 from stream_pegasos.streams.example import Example, Parsed, unreadable
 
-# What makes of a record in UTF-8 what is in it, or `None` where it is blank.
+# What makes of a line what is in it, or `None` where it is blank; a ValueError has the reason where it cannot be read.
 Parser = Callable[[bytes], Parsed | None]
 
 # A line that never ends, or a quote left open in CSV, must not swallow an endless stream, yet 100 MB must pass.
@@ -31,14 +30,14 @@ def pass_over(line: bytes, file: BinaryIO) -> None:
         line = file.readline(1 << 20)
 
 
-def read_lines(file: BinaryIO, parse: Parser, encoding: Encoding, first: int = 1) -> Iterator[Example]:
+def read_lines(file: BinaryIO, parse: Parser, first: int = 1) -> Iterator[Example]:
     """An example a line, the lines counted from the number of the first."""
     for number, line in enumerate(lines_of(file), first):
         try:
             if len(line) > LONGEST_LINE:
                 pass_over(line, file)
                 raise ValueError(f"the line is {TOO_LONG}")
-            parsed = encoding.read(parse, line)
+            parsed = parse(line)
         except ValueError as error:
             yield unreadable(error, number)
         else:

@@ -15,7 +15,7 @@ from stream_pegasos.streams.csv_tsv import read_csv
 from stream_pegasos.streams.encoding import Encoding
 from stream_pegasos.streams.example import Example, LabelFormat, Parsed, StreamError, one_line
 from stream_pegasos.streams.fields import parsed_fields, parsed_label
-from stream_pegasos.streams.json_lines import json_object, read_json
+from stream_pegasos.streams.json_lines import json_parser, read_json
 from stream_pegasos.streams.labelled_text import fasttext_parser, labelled_text_parser, parse_text
 from stream_pegasos.streams.layout import Layout
 from stream_pegasos.streams.lines import Parser, read_lines
@@ -193,14 +193,17 @@ def read_layout(
     }.get(layout.format, f"no label in the field {layout.label_field!r}")
     with opened(source) as file:
         for example in _examples(file, name, layout, unlabelled):
-            if example.y is None and not unlabelled and example.fault is None:
-                example = Example("", None, 1.0, example.line, example.id, no_label)
-            if example.fault is not None:
-                if on_bad_line is None:
-                    raise StreamError(f"{name}: line {example.line}: {example.fault}")
-                on_bad_line(example.line, example.fault)
-            if unreadable or example.fault is None:
-                yield example
+            fault = example.fault
+            if fault is None:
+                if unlabelled or example.y is not None:
+                    yield example
+                    continue
+                fault = no_label
+            if on_bad_line is None:
+                raise StreamError(f"{name}: line {example.line}: {fault}")
+            on_bad_line(example.line, fault)
+            if unreadable:
+                yield Example("", None, 1.0, example.line, example.id, fault)
 
 
 def _examples(file: BinaryIO, name: str, layout: Layout, unlabelled: bool) -> Iterator[Example]:
@@ -210,44 +213,47 @@ def _examples(file: BinaryIO, name: str, layout: Layout, unlabelled: bool) -> It
     if layout.format == "parquet" or head.startswith(PARQUET):
         from stream_pegasos.streams.parquet import read_parquet
 
-        yield from read_parquet(None if is_compressed else file, chunks, name, layout, unlabelled)
-        return
+        return read_parquet(None if is_compressed else file, chunks, name, layout, unlabelled)
     encoding, chunks = layout.encoding.with_lines(chunks, name)
+    layout = layout._replace(encoding=encoding)
     if layout.format in ("csv", "tsv"):
-        yield from read_csv(buffered(chunks), layout._replace(encoding=encoding), unlabelled)
-    elif layout.format == "jsonl":
-        yield from read_json(chunks, line_parser(layout), encoding)
-    else:
-        yield from read_lines(buffered(chunks), line_parser(layout), encoding)
+        return read_csv(buffered(chunks), layout, unlabelled)
+    if layout.format == "jsonl":
+        return read_json(chunks, line_parser(layout))
+    return read_lines(buffered(chunks), line_parser(layout))
 
 
 def line_parser(layout: Layout) -> Parser:
-    """The parser of one line in UTF-8, in a format that has a record a line.
-
-    It gives `None` for a line without a record; a bad line raises a ValueError with the reason.
-    """
+    """The parser of one line, in a format that has a record a line."""
     labels = layout.labels
     if layout.format == "jsonl":
-        return _line_parser(lambda line: parsed_fields(json_object(line), layout))
+        return _line_parser(json_parser(layout, parsed_fields), layout.encoding)
     if layout.format == "labelled-text":
-        return _line_parser(labelled_text_parser(labels))
+        return _line_parser(labelled_text_parser(labels), layout.encoding)
     if layout.format == "fasttext":
-        return _line_parser(fasttext_parser(labels))
+        return _line_parser(fasttext_parser(labels), layout.encoding)
     if layout.format == "text":
-        return _line_parser(parse_text)
-    return _line_parser(parse_vw if layout.format == "vw" else parse_svmlight, labels)
+        return _line_parser(parse_text, layout.encoding)
+    return _line_parser(parse_vw if layout.format == "vw" else parse_svmlight, layout.encoding, labels)
 
 
 def label_parser(layout: Layout) -> Parser:
     """The parser of one line of JSON that holds no text but the label of the message with its `id`."""
-    return _line_parser(lambda line: parsed_label(json_object(line), layout))
+    return _line_parser(json_parser(layout, parsed_label), layout.encoding)
 
 
-def _line_parser(parse: Parser, labels: LabelFormat = ONE_LABEL) -> Parser:
+def _line_parser(parse: Parser, encoding: Encoding, labels: LabelFormat = ONE_LABEL) -> Parser:
+    """The parser of a line, of which `parse` takes what is not blank in UTF-8."""
+
     def parse_line(line: bytes) -> Parsed | None:
+        if not encoding.is_utf8:
+            line = encoding.text(line).encode()
         if not line or line.isspace():
             return None
-        parsed = parse(line.rstrip(b"\r\n"))
+        try:
+            parsed = parse(line.rstrip(b"\r\n"))
+        except UnicodeDecodeError:
+            parsed = parse(encoding.text(line).rstrip("\r\n").encode())
         if labels == ONE_LABEL or parsed is None:
             return parsed
         x, y, w, id = parsed

@@ -197,7 +197,7 @@ def record_parser(layout: Layout, labels: bool, what: str) -> RecordParser:
 
     def parse_record(record: bytes, line: int, default_id: Any) -> Example | None:
         try:
-            parsed = layout.encoding.read(parse, record)
+            parsed = parse(record)
         except ValueError as error:
             id = getattr(error, "id", None)
             raise RecordError(str(error), default_id if id is None else id) from None

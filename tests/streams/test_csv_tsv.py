@@ -96,6 +96,49 @@ def test_csv_field_beyond_the_usual_limit():
     assert pairs(f"text,label\n{text},1\n".encode(), "csv") == [(text, 1)]
 
 
+@given(
+    st.lists(st.tuples(*[st.text(st.characters(exclude_categories=["Cs"]), min_size=1)] * 3)),
+    st.sampled_from(";|,\t\x01 é"),
+    st.booleans(),
+)
+def test_other_delimiters_and_columns_without_a_header(rows, delimiter, has_header):
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, delimiter=delimiter)
+    names = ["_", "text", "_"]
+    writer.writerows([names] * has_header + rows)
+    options = {"delimiter": delimiter, "unlabelled": True} | ({} if has_header else {"columns": names})
+    assert pairs(file.getvalue().encode(), "csv", **options) == [(text, None) for _, text, _ in rows]
+
+
+def test_columns():
+    data = b"\xef\xbb\xbfspam;1;win\nham;2\nham;3;a;b\n;4;c\n"
+    found, bad = examples(data, "csv", delimiter=";", columns=["label", "id", "text"])
+    assert found == [Example("win", "spam", 1.0, 1, "1")]
+    assert bad == [
+        (2, "no field 'text'"),
+        (3, "4 fields where there are columns for 3"),
+        (4, "no label in the field 'label'"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("format", "options", "reason"),
+    [
+        ("csv", {"columns": ["a", "label"]}, "the list of columns has no field 'text': a, label"),
+        ("csv", {"columns": ["text", "text", "label"]}, "has twice the field 'text'"),
+        ("csv", {"columns": ["text", "y"]}, "the list of columns has no field 'label'"),
+        ("csv", {"delimiter": ""}, "not one character"),
+        ("csv", {"delimiter": ";;"}, "not one character"),
+        ("csv", {"delimiter": '"'}, "not one character"),
+        ("jsonl", {"delimiter": ";"}, "are for csv and tsv, not for jsonl"),
+        ("text", {"columns": ["text"]}, "are for csv and tsv, not for text"),
+    ],
+)
+def test_columns_and_delimiters_that_cannot_be(format, options, reason):
+    with pytest.raises(StreamError, match=reason):
+        examples(b"x\n", format, **options)
+
+
 def test_csv_header_alone_or_nothing():
     assert pairs(b"", "csv") == []
     assert pairs(b"text,label\n", "csv") == []

@@ -1,7 +1,7 @@
 import pytest
 from reading import bad_lines, examples, pairs
 
-from stream_pegasos.streams import LabelFormat
+from stream_pegasos.streams import LabelFormat, StreamError
 
 
 def test_labelled_text():
@@ -54,3 +54,12 @@ def test_fasttext_has_several_labels_that_hold_together():
 )
 def test_a_separator_makes_several_labels(format, data):
     assert pairs(data, format, unlabelled=True, labels=LabelFormat(";")) == [("x", ("oil", 7)), ("y", None)]
+
+
+def test_lines_of_text():
+    data = "win\tnow\r\n\n 这个 \n1".encode()
+    expected = [("win\tnow", None), (" 这个 ", None), ("1", None)]
+    assert pairs(data, "text", unlabelled=True) == expected
+    assert pairs(b"\xef\xbb\xbf" + data, "text", unlabelled=True) == expected
+    with pytest.raises(StreamError, match="lines of text have no labels"):
+        pairs(data, "text")

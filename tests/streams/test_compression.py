@@ -1,0 +1,129 @@
+import bz2
+import gzip
+import io
+import lzma
+import os
+import subprocess
+import sys
+import threading
+import tracemalloc
+
+import pytest
+from backports import zstd
+from reading import bad_lines, pairs
+
+from stream_pegasos.streams import StreamError, lines, read
+
+good = b'{"text": "a", "label": 1}\n'
+COMPRESSIONS = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress, "Zstandard": zstd.compress}
+
+
+@pytest.fixture(params=COMPRESSIONS)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def compress(kind):
+    return COMPRESSIONS[kind]
+
+
+def test_it_is_seen_from_the_bytes(kind, compress, tmp_path):
+    path = tmp_path / "stream.jsonl"
+    path.write_bytes(compress(good) + compress(b"") + compress(good))
+    assert [example.line for example in read(path)] == [1, 2]
+    assert [example.line for example in read(str(path))] == [1, 2]
+    path = tmp_path / "plain.jsonl.gz"
+    path.write_bytes(good)
+    assert len(list(read(path))) == 1
+    assert pairs(compress(b"\xef\xbb\xbf" + good), "jsonl") == [("a", 1)]
+    assert pairs(compress(b""), "jsonl") == []
+
+
+def test_zeros_between_members_are_padding(compress):
+    data = (compress(good) + bytes(8)) * 2
+    assert len(pairs(data, "jsonl")) == 2
+
+
+def test_what_is_truncated_yields_what_is_there_then_raises(kind, compress):
+    data = compress(b"".join(b'{"text": "%d", "label": 1}\n' % (i * i) for i in range(100_000)))
+    stream = read(io.BytesIO(data[: len(data) * 3 // 4]), format="jsonl")
+    n = 0
+    with pytest.raises(StreamError, match=f"stream: the {kind} data is truncated"):
+        for n, example in enumerate(stream, 1):  # noqa: B007
+            pass
+    assert n > 10_000
+    for end in (len(compress(good)) - 1, 10):
+        with pytest.raises(StreamError, match="truncated"):
+            list(read(io.BytesIO(compress(good)[:end]), format="jsonl"))
+
+
+def test_what_is_damaged(kind, compress):
+    """After a member only another one may come, or what is damaged would be lost without a word."""
+    for rest in (b"garbage that is no member", compress(good)[:6] + b"\xff" * 60):
+        stream = read(io.BytesIO(compress(good) + rest), format="jsonl")
+        assert next(stream).x == "a"
+        with pytest.raises(StreamError, match=f"^stream: the {kind} data is damaged"):
+            next(stream)
+
+
+def test_checksums_are_checked():
+    for name, at in (("gzip", -6), ("bzip2", -2), ("xz", -20)):
+        data = bytearray(COMPRESSIONS[name](good * 1000))
+        data[at] ^= 1
+        with pytest.raises(StreamError, match=f"{name} data is damaged"):
+            list(read(io.BytesIO(data), format="jsonl"))
+
+
+def test_a_pipe_that_delivers_byte_by_byte(compress):
+    out, into = os.pipe()
+
+    def feed():
+        with open(into, "wb", buffering=0) as pipe:
+            for byte in compress(good * 2):
+                pipe.write(bytes([byte]))
+
+    thread = threading.Thread(target=feed)
+    thread.start()
+    with open(out, "rb") as pipe:
+        assert len(list(read(pipe, format="jsonl"))) == 2
+    thread.join()
+
+
+def test_each_example_comes_as_soon_as_it_is_there():
+    """Whoever writes a member a line, or flushes, is answered line by line."""
+    out, into = os.pipe()
+    with open(out, "rb") as reader, open(into, "wb", buffering=0) as writer:
+        stream = read(reader, format="labelled-text")
+        for i in range(3):
+            writer.write(gzip.compress(b"x\t%d\n" % i))
+            assert next(stream).x == str(i)
+
+
+def test_a_line_without_end_takes_no_memory(monkeypatch, compress):
+    monkeypatch.setattr(lines, "LONGEST_LINE", 1 << 20)
+    bomb = compress(bytes(64 << 20))
+    tracemalloc.start()
+    assert bad_lines(bomb, "jsonl") == [(1, "the line is longer than 256 MB")]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 16 << 20  # of which xz takes 8 for itself
+
+
+@pytest.mark.parametrize("library, extra", [("backports.zstd", "zstd"), ("pyarrow", "parquet")])
+def test_a_library_that_is_missing(library, extra, tmp_path):
+    """One line says what to install; nothing else needs it."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(zstd.compress(good) if extra == "zstd" else b"PAR1\x15")
+    code = f"""
+import sys
+sys.modules[{library!r}] = None
+from stream_pegasos.streams import read
+try:
+    list(read({str(path)!r}))
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    (line,) = done.stdout.splitlines()
+    assert f"needs {library.partition('.')[0]}" in line and "pip install" in line

@@ -1,0 +1,127 @@
+import codecs
+import gzip
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reading import examples, pairs, rest, texts
+
+from stream_pegasos.streams import StreamError, chunks
+
+SAMPLES = ["win £100 … now", "plain", "naïve “quotes” €5", "Straße", "ÿ"]
+# As WHATWG reads them: https://encoding.spec.whatwg.org/index-windows-1252.txt
+OPEN = {0x81: 0x81, 0x8D: 0x8D, 0x8F: 0x8F, 0x90: 0x90, 0x9D: 0x9D, 0x80: 0x20AC, 0x9F: 0x178, 0xA3: 0xA3, 0x85: 0x2026}
+
+
+def of_samples(format):
+    line = {
+        "jsonl": lambda text: json.dumps({"text": text, "label": "x"}, ensure_ascii=False),
+        "csv": lambda text: f'"{text}",x',
+        "tsv": lambda text: f"{text}\tx",
+        "labelled-text": lambda text: f"x\t{text}",
+        "fasttext": lambda text: f"__label__x {text}",
+        "vw": lambda text: f"x |{text} b",
+        "svmlight": lambda text: f"{text.replace(' ', '_')} 1:2 ",
+    }[format]
+    head = {"csv": "text,label\n", "tsv": "text\tlabel\n"}.get(format, "")
+    return head + "".join(line(text) + "\n" for text in SAMPLES)
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv", "tsv", "labelled-text", "fasttext", "vw", "svmlight"])
+def test_lines_that_are_not_utf8_are_read_as_windows_1252(format):
+    text, told = of_samples(format), []
+    expected = pairs(text.encode(), format)
+    assert len(expected) == len(SAMPLES)
+    data = text.encode("cp1252")
+    found = pairs(data, format, on_windows_1252=lambda: told.append(1))
+    assert found == expected and len(told) == 4  # all but the plain one
+    assert pairs(data, format, encoding="windows-1252") == expected
+    found, bad = examples(data, format, encoding_errors="strict")
+    assert [example.x for example in found] == [expected[1][0]]
+    assert len(bad) == 4 and all(reason.startswith("not UTF-8 (byte 0x") for _, reason in bad)
+
+
+def test_windows_1252_has_a_character_for_each_byte():
+    for byte, code in OPEN.items():
+        assert pairs(b"x\ta\xff%c\n" % byte, "labelled-text") == [(f"aÿ{chr(code)}", "x")]
+    data = b"x\t" + bytes(i for i in range(32, 256)) + b"\n"
+    assert pairs(data, "labelled-text", encoding="windows-1252") == pairs(data, "labelled-text")
+    defined = bytes(i for i in range(32, 256) if i not in OPEN)
+    assert pairs(b"x\t" + defined, "labelled-text") == [(defined.decode("cp1252"), "x")]
+
+
+CODECS = ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-7", "cp500", "gb18030", "utf-8-sig"]
+NARROW = ["latin-1", "koi8-r", "shift_jis", "shift_jis_2004", "big5", "euc-kr", "iso2022_jp", "hz"]
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"]))),
+    st.sampled_from(CODECS + NARROW),
+    st.integers(1, 9),
+)
+def test_any_codec_of_python(lines, codec, size):
+    lines = [line for text in lines if (line := text.encode(codec, "ignore").decode(codec, "ignore").strip())]
+    data = "".join(f"x\t{line}\n" for line in lines).encode(codec, "ignore")
+    expected = [line.partition("\t")[2] for line in data.decode(codec).split("\n")[:-1]]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chunks, "_SIZE", size)
+        assert [x for x, _ in pairs(data, "labelled-text", encoding=codec)] == expected
+
+
+@pytest.mark.parametrize("codec", ["utf-16", "utf-32"])
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_a_byte_order_mark_tells_utf16(codec, compress):
+    text = of_samples("jsonl")
+    expected = pairs(text.encode(), "jsonl")
+    for mark, of_it in ((codecs.BOM_UTF8, "utf-8"), (b"", codec), ("\ufeff".encode(f"{codec}-be"), f"{codec}-be")):
+        assert pairs(compress(mark + text.encode(of_it)), "jsonl") == expected
+
+
+def test_what_is_not_in_the_encoding_is_a_bad_line():
+    data = (
+        "x\ta\nx\tb\n".encode("utf-16")
+        + b"\x00\xd8x\x00\t\x00c\x00\n\x00x\x00\t\x00\xff\xdf\n\x00"
+        + "x\td".encode("utf-16-le")
+    )
+    found, bad = examples(data, "labelled-text")
+    assert [example.x for example in found] == ["a", "b", "d"]
+    assert bad == [(3, "not UTF-16 (column 1)"), (4, "not UTF-16 (column 3)")]
+    assert examples(data + b"\x00", "labelled-text")[1][-1] == (5, "not UTF-16 (column 4)")
+    data = b"x\ta\nx\t\xff\nx\t\xb0\xa1\n"
+    found, bad = examples(data, "labelled-text", encoding="gb18030")
+    assert [example.x for example in found] == ["a", "啊"]
+    assert bad == [(2, "not gb18030 (byte 0xff at column 3)")]
+
+
+@pytest.mark.parametrize("name", ["nonsense", "rot13", "hex", "a\0b", "", "ünï"])
+def test_encodings_that_there_are_not(name):
+    with pytest.raises(StreamError, match="unknown encoding"):
+        pairs(b"", "jsonl", encoding=name)
+
+
+def test_errors_that_there_are_not():
+    with pytest.raises(StreamError, match="choose one of windows-1252, strict"):
+        pairs(b"", "jsonl", encoding_errors="ignore")
+
+
+def test_utf16_needs_a_mark_or_an_order():
+    with pytest.raises(StreamError, match=r"cannot be read as utf-16: .*BOM"):
+        pairs("x\ta".encode("utf-16-be"), "labelled-text", encoding="utf-16")
+
+
+def test_followed_files(tmp_path):
+    told, path = [], tmp_path / "mail.jsonl"
+    path.write_bytes('{"text": "£5"}\n{"text": "five"}\n'.encode("cp1252"))
+    for options in ({}, {"encoding": "latin-1"}):
+        batches, bad, _ = rest(path, on_windows_1252=lambda: told.append(1), **options)
+        assert texts(batches) == ["£5", "five"] and bad == []
+    assert len(told) == 1
+    path.write_bytes('{"text": "啊"}\n'.encode("gb18030"))
+    assert texts(rest(path, encoding="gb18030")[0]) == ["啊"]
+    with pytest.raises(StreamError, match="a growing file cannot be utf-16"):
+        rest(path, encoding="utf-16")
+    path.write_text('{"text": "a"}\n', encoding="utf-16")
+    with pytest.raises(StreamError, match="is UTF-16 and cannot be followed"):
+        rest(path)

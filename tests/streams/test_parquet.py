@@ -1,0 +1,129 @@
+import gzip
+import io
+import json
+import os
+import threading
+
+import pyarrow
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+from reading import examples, pairs
+
+from stream_pegasos.streams import Example, LabelFormat, StreamError, open_source, read
+
+text = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+def written(columns, **options):
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.table(columns), file, **options)
+    return file.getvalue()
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(text, text, st.integers(-(2**63), 2**63 - 1))), st.integers(1, 5), st.booleans())
+def test_rows_are_read_as_lines_of_json(rows, group, is_dictionary):
+    names = ("text", "label", "id")
+    columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)) if rows else {"text": [], "label": []}
+    data = written(columns, row_group_size=group, use_dictionary=is_dictionary)
+    lines = b"".join(json.dumps(dict(zip(names, row, strict=True))).encode() + b"\n" for row in rows)
+    assert examples(data, "parquet") == tuple(examples(lines, "jsonl"))
+
+
+def test_labels_and_nested_columns():
+    columns = {
+        "a": [{"b": "one", "y": ["p", "q"]}, {"b": None, "y": []}, None, {"b": "two", "y": None}],
+        "number": [1.0, 2.0, 3.0, None],
+        "true": [True, False, None, True],
+        "topics": ["x;y", "x", "", "z"],
+        "a.c": ["literal"] * 4,
+        "day": pyarrow.array([1, 2, 3, 4], pyarrow.date32()),
+    }
+    data = written(columns)
+    found, bad = examples(data, "parquet", text_field="a.b", label_field="a.y", unlabelled=True)
+    assert found == [Example("one", ("p", "q"), 1.0, 1), Example("two", None, 1.0, 4)]
+    assert bad == [(2, "field 'a.b' is null, not a string"), (3, "no field 'a.b'")]
+    assert pairs(data, "parquet", text_field="a.c", label_field="true", unlabelled=True)[2] == ("literal", None)
+    several = LabelFormat(";")
+    assert pairs(data, "parquet", text_field="a.c", label_field="topics", labels=several, unlabelled=True) == [
+        ("literal", y) for y in (("x", "y"), ("x",), None, ("z",))
+    ]
+    found, bad = examples(data, "parquet", text_field="a.c", label_field="number")
+    assert [example.y for example in found] == [1, 2, 3] and bad == [(4, "no label in the field 'number'")]
+    _, bad = examples(data, "parquet", text_field="a.c", label_field="day")
+    assert bad[0] == (1, "field 'day' is of type date, not a label")
+
+
+def test_columns_that_there_are_not():
+    data = written({"body": ["x"], "label": [{"y": 1}]})
+    with pytest.raises(StreamError, match="there is no column 'text', but body, label"):
+        examples(data, "parquet")
+    with pytest.raises(StreamError, match=r"there is no column 'label\.z'"):
+        examples(data, "parquet", text_field="body", label_field="label.z")
+    assert pairs(data, "parquet", text_field="body", label_field="y", unlabelled=True) == [("x", None)]
+
+
+def test_it_is_told_by_name_and_by_content(tmp_path):
+    path = tmp_path / "mail.parquet"
+    path.write_bytes(written({"text": ["win"], "label": ["spam"]}))
+    assert [example.x for example in read(path)] == ["win"]
+    assert pairs(path.read_bytes(), "jsonl") == [("win", "spam")]
+    assert pairs(written({"text": pyarrow.array([], "string"), "label": []}), "jsonl") == []
+    assert pairs(b"PAR1\twin\n", "labelled-text") == [("win", "PAR1")]
+    with pytest.raises(StreamError, match="a growing file cannot be parquet"):
+        open_source(path)
+
+
+def test_it_may_come_from_a_pipe_or_compressed(monkeypatch):
+    data = written({"text": ["win", None, "see you"], "label": ["spam"] * 3})
+    out, into = os.pipe()
+
+    def feed():
+        with open(into, "wb", buffering=0) as pipe:
+            for byte in data:
+                pipe.write(bytes([byte]))
+
+    thread = threading.Thread(target=feed)
+    thread.start()
+    bad = []
+    with open(out, "rb") as pipe:
+        found = list(read(pipe, format="jsonl", on_bad_line=lambda *at: bad.append(at)))
+    thread.join()
+    assert [example.line for example in found] == [1, 3]
+    assert bad == [(2, "field 'text' is null, not a string")]
+    assert len(examples(gzip.compress(data), "parquet")[0]) == 2
+
+
+def test_what_is_truncated_or_damaged():
+    data = written({"text": ["win"] * 100, "label": ["spam"] * 100})
+    for broken in (data[:-10], data[:40], data[:5], b"", b"nonsense" * 5, data[:20] + b"\xff" * 20 + data[40:]):
+        with pytest.raises(StreamError, match=r"^stream: no Parquet, or damaged") as caught:
+            examples(broken, "parquet")
+        assert str(caught.value).isprintable()
+
+
+def test_text_that_is_no_utf8():
+    column = pyarrow.array([b"a", b"\xff", b"b"], "binary")
+    data = written({"text": column.view("string"), "label": [1, 2, 3]})
+    found, bad = examples(data, "parquet")
+    assert [example.x for example in found] == ["a", "b"] and bad == [(2, "not UTF-8")]
+    _, bad = examples(written({"text": column, "label": [1, 2, 3]}), "parquet")
+    assert bad[0] == (1, "field 'text' is of type bytes, not a string")
+
+
+def test_a_large_group_of_rows_takes_no_memory(tmp_path):
+    path = tmp_path / "large.parquet"
+    n = 100_000
+    texts = pyarrow.array([f"{i} " + "word " * 200 for i in range(n)])
+    parquet.write_table(
+        pyarrow.table({"text": texts, "label": ["x"] * n}), path, row_group_size=n, use_dictionary=False
+    )
+    size = texts.nbytes
+    del texts
+    before, peak, count = pyarrow.total_allocated_bytes(), 0, 0
+    for count, _ in enumerate(read(path), 1):
+        if count % 1000 == 0:
+            peak = max(peak, pyarrow.total_allocated_bytes() - before)
+    assert count == n and size > 100_000_000 and peak < 16_000_000
