@@ -83,7 +83,7 @@ def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Examp
         names = ", ".join(map(one_line, header))
         if layout.columns is not None:
             raise StreamError(f"the list of columns {fault} field {field!r}: {names}")
-        raise StreamError(f"the header {fault} field {field!r}; its fields: {names} (if it is none, see --columns)")
+        raise StreamError(f"the header {fault} field {field!r}; its fields: {names} (see --columns, --delimiter)")
 
     text_column = column(layout.text_field)
     label_column = None if unlabelled and layout.label_field not in header else column(layout.label_field)

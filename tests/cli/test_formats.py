@@ -1,16 +1,24 @@
 """Files that the command reads, in each format, and those that it cannot read."""
 
+import bz2
 import gzip
+import json
+import lzma
 import os
 import re
+import shlex
+import subprocess
 
+import pyarrow
 import pytest
-from commands import error_line, metrics, stream
+from backports import zstd
+from commands import command, environment, error_line, metrics, process, stream
+from pyarrow import parquet
 
 from stream_pegasos import AdaptiveClassifier, TextClassifier, load
 
 
-@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, lzma.compress, zstd.compress])
 @pytest.mark.parametrize(
     ("name", "line"),
     [
@@ -29,6 +37,85 @@ def test_every_text_format_gives_the_same(main, name, line, compress):
     code, out, err = main("evaluate", f"{name}.gz")
     assert (code, err) == (0, "")
     assert metrics(out) == metrics(main("evaluate", "mail.jsonl")[1])
+
+
+def test_parquet_and_arrays_give_the_same(main):
+    rows = [{"mail": {"body": text}, "label": label} for text, label in stream]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), "a.parquet")
+    with open("a.json", "w") as file:
+        json.dump(rows, file, indent=2)
+    expected = metrics(main("evaluate", "mail.jsonl")[1])
+    for name in ("a.parquet", "a.json"):
+        code, out, err = main("evaluate", name, "--text-field", "mail.body")
+        assert (code, err) == (0, "") and metrics(out) == expected
+    code, _, err = main("evaluate", "a.parquet")
+    assert code == 1 and error_line(err).endswith("there is no column 'text', but mail, label")
+    code, _, err = main("run", "a.parquet")
+    assert code == 1 and "a growing file cannot be parquet" in error_line(err)
+
+
+def test_lines_of_text(main, here):
+    main("train", "mail.jsonl", "--save", "m")
+    (here / "a").write_text("".join(text + "\n" for text, _ in stream[:50]))
+    expected = main("predict", "m", "mail.jsonl", "--limit", 50)[1]
+    assert main("predict", "m", "a", "--format", "text") == (0, expected, "")
+    assert main("run", "a", "--format", "text", "--load", "m", "--no-follow") == (0, expected, "")
+    for arguments in (["evaluate", "a"], ["train", "a", "--save", "x"]):
+        code, out, err = main(*arguments, "--format", "text")
+        assert (code, out) == (1, "") and "lines of text, which have no labels" in error_line(err)
+
+
+def test_from_a_pipe_as_from_a_file(here):
+    """Whatever it is called: standard input, a named pipe, or what a shell calls <( )."""
+    process("train", "mail.jsonl", "--save", "m")
+    data = (here / "mail.jsonl").read_bytes()
+    parquet.write_table(pyarrow.Table.from_pylist([{"text": text} for text, _ in stream]), "a.parquet")
+    (here / "a.txt").write_bytes(data.decode().encode("utf-16"))
+    expected = process("predict", "m", "mail.jsonl").stdout
+    assert len(expected.splitlines()) == len(stream)
+    os.mkfifo("pipe")
+    predict = f"{shlex.join(command)} predict m"
+    for name in ("mail.jsonl", "a.parquet", "a.txt"):
+        given = (here / name).read_bytes()
+        assert process("predict", "m", "-", input=given).stdout == expected
+        assert process("run", "--load", "m", input=given).stdout.count(b"\n") == len(stream)
+        for script in (f"{predict} <(cat {name})", f"cat {name} > pipe & {predict} pipe", f"{predict} < {name}"):
+            done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, timeout=60)
+            assert (done.stdout, done.stderr) == (expected, b"")
+
+
+def test_a_csv_in_latin_1_without_header(main, here):
+    """No message is lost, which in one of the two labels alone would be a bias."""
+    texts = [f"{text} £{i}" if label == "spam" and i % 3 else text for i, (text, label) in enumerate(stream)]
+    lines = [f'"{text}";{label}\n' for text, (_, label) in zip(texts, stream, strict=True)]
+    n = sum("£" in text for text in texts)
+    assert n > 100
+    for name, encoding in (("u.csv", "utf-8"), ("l.csv", "latin-1")):
+        (here / name).write_bytes("".join(lines).encode(encoding))
+    options = ["--delimiter", ";", "--columns", "text,label"]
+    code, expected, err = main("evaluate", "u.csv", *options, "--save", "u")
+    assert (code, err) == (0, "")
+    told = f"stream-pegasos: {n} lines were not UTF-8 and were read as Windows-1252\n"
+    for learn in ("evaluate", "train"):
+        assert main(learn, "l.csv", *options, "--save", "l")[::2] == (0, told)
+        assert load("l").weights == load("u").weights
+    assert metrics(main("evaluate", "l.csv", *options)[1]) == metrics(expected)
+    assert main("evaluate", "l.csv", *options, "--encoding", "latin-1")[2] == ""
+    assert main("predict", "u", "l.csv", *options)[::2] == (0, told)
+    code, out, err = main("evaluate", "l.csv", *options, "--encoding-errors", "strict")
+    assert f"{n} bad lines" in out and "not UTF-8 (byte 0xa3 at column" in err
+    code, _, err = main("evaluate", "l.csv", *options, "--encoding", "nonsense")
+    assert code == 1 and "unknown encoding 'nonsense'" in error_line(err)
+    (here / "h.csv").write_text("text;label\nwin;spam\n")
+    code, _, err = main("evaluate", "h.csv")
+    assert code == 1 and "its fields: text;label (see --columns, --delimiter)" in error_line(err)
+
+
+def test_run_tells_how_many_lines_were_no_utf8(main, here):
+    (here / "l.jsonl").write_bytes('{"text": "£5", "label": "spam"}\n{"text": "five"}\n'.encode("latin-1"))
+    code, out, err = main("run", "l.jsonl", "--no-follow")
+    assert (code, len(out.splitlines())) == (0, 2)
+    assert err == "stream-pegasos: 1 line was not UTF-8 and was read as Windows-1252\n"
 
 
 def test_dict_formats(main):
