@@ -56,8 +56,8 @@ class Input:
         if self.n_bad > REPORTED_BAD_LINES:
             note(f"{self.n_bad - REPORTED_BAD_LINES:,} more bad lines skipped")
         if self.n_windows_1252:
-            lines = "line was" if self.n_windows_1252 == 1 else "lines were"
-            note(f"{self.n_windows_1252:,} {lines} not UTF-8 and {lines.split()[1]} read as Windows-1252")
+            lines, were = ("line", "was") if self.n_windows_1252 == 1 else ("lines", "were")
+            note(f"{self.n_windows_1252:,} {lines} {were} not UTF-8 and {were} read as Windows-1252")
 
     def nothing(self, done: str) -> Failure:
         """The end of a command that has done nothing."""

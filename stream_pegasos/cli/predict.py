@@ -31,7 +31,7 @@ def predict(
     \b
     Examples:
       stream-pegasos predict mail.safetensors new.jsonl
-      cut -f 2 x.tsv | stream-pegasos predict m.safetensors --format labelled-text
+      cut -f 2 x.tsv | stream-pegasos predict m.safetensors --format text
     """
     from stream_pegasos.evaluation.prequential import chunks
 

@@ -94,7 +94,8 @@ def run(
     probability; an empty label and 0.5 while nothing is learned. Of labels that
     hold together (--multi-label) it is all of them, with commas. A topic or
     stream gets id, label and probability. What cannot be read is reported,
-    and gets no answer. Only standard input may be csv, tsv or compressed.
+    and gets no answer. Only standard input may be csv, tsv, parquet,
+    utf-16 or compressed.
 
     With --checkpoint the model and the position in the source are kept in one
     file, and the run goes on from there when it is started again, whatever

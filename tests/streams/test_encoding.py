@@ -51,6 +51,20 @@ def test_windows_1252_has_a_character_for_each_byte():
     assert pairs(b"x\t" + defined, "labelled-text") == [(defined.decode("cp1252"), "x")]
 
 
+def test_a_latin_1_copy_loses_no_message(data_folder):
+    """Of 747 spam messages 257 are not UTF-8 in Latin-1, as they have a pound sign, and 177 of 4,827 others."""
+    with gzip.open(data_folder / "sms_spam.jsonl.gz", "rt", encoding="utf-8") as lines:
+        rows = [{**json.loads(line), "id": i} for i, line in enumerate(lines)]
+    data = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode("latin-1", "replace")
+    told = []
+    found = pairs(data, "jsonl", on_windows_1252=lambda: told.append(1))
+    assert len(told) == 257 + 177
+    assert found == [(row["text"].encode("latin-1", "replace").decode("cp1252"), row["label"]) for row in rows]
+    strict, bad = examples(data, "jsonl", encoding_errors="strict")
+    lost = {row["id"] for row in rows} - {example.id for example in strict}
+    assert len(bad) == len(lost) and sum(rows[i]["label"] == "spam" for i in lost) == 257
+
+
 CODECS = ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-7", "cp500", "gb18030", "utf-8-sig"]
 NARROW = ["latin-1", "koi8-r", "shift_jis", "shift_jis_2004", "big5", "euc-kr", "iso2022_jp", "hz"]
 
