@@ -58,16 +58,17 @@ def _read_array(chunks: Chunks, line: int, parse: Parser) -> Generator[Example, 
     elements = _Elements(chunks, line)
     for number, (line, element) in enumerate(elements, 1):
         try:
-            if element is None:
+            parsed = None if element is None else parse(element)
+            if parsed is None:
                 raise ValueError(elements.fault)
-            parsed = parse(element)
-            assert parsed is not None
         except ValueError as error:
             example = unreadable(error, line)
             yield example._replace(fault=f"element {number}: {example.fault}")
         else:
             x, y, w, id = parsed
             yield Example(x, y, w, line, id)
+    if elements.is_open:
+        yield unreadable(ValueError("the array is never closed"), elements.line)
     return elements.line, elements.rest
 
 
@@ -78,6 +79,7 @@ class _Elements:
         self.line = line
         self.rest = chunks
         self.fault = ""
+        self.is_open = False  # whether it is never closed
         self._parts: list[bytes] = []  # of the element that has not ended yet
         self._size = 0
         self._first_line = line
@@ -121,9 +123,9 @@ class _Elements:
             if depth:
                 self._add(chunk[begin:])
         self.rest = iter(())
-        self._parts.clear()
-        self.fault = "the array is never closed"
-        yield self._first_line, None
+        self.is_open = True
+        if depth == 1 and self._size:
+            yield self._element()
 
     def _add(self, part: bytes) -> None:
         """Keep a part of an element, unless that is too long by now."""

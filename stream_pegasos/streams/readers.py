@@ -293,10 +293,9 @@ def format_of(name: str) -> str:
 def _is_pipe(name: str) -> bool:
     """Whether it is no file but a named pipe, or one that a shell has made, as /dev/fd/63."""
     try:
-        mode = os.stat(name).st_mode
+        return name.startswith("/dev/") or stat.S_ISFIFO(os.stat(name).st_mode)
     except (OSError, ValueError):
         return False
-    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
 
 
 def _name(source: PathOrFile) -> str:

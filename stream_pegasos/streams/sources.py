@@ -187,10 +187,8 @@ def record_parser(layout: Layout, labels: bool, what: str) -> RecordParser:
 
     It gives `None` for a blank record; a bad one raises a ValueError with the reason.
     """
-    if layout.format in ("csv", "tsv"):
-        raise StreamError(f"{what} cannot be {layout.format}, whose records need a header: {STDIN_HINT}")
-    if layout.format == "parquet":
-        raise StreamError(f"{what} cannot be parquet, which has no lines: {STDIN_HINT}")
+    if layout.format in ("csv", "tsv", "parquet"):
+        raise StreamError(f"{what} cannot be {layout.format}, whose records are no single lines: {STDIN_HINT}")
     if labels and layout.format != "jsonl":
         raise StreamError(f"labels come as jsonl, not as {layout.format}")
     parse = label_parser(layout) if labels else line_parser(layout)
