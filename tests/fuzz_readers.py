@@ -1,13 +1,10 @@
 """A target of the fuzzer: streams in all formats, encodings and compressions, by the readers."""
 
-import bz2
-import gzip
 import io
-import lzma
 import math
 
 import pyarrow
-from backports import zstd
+from compressions import COMPRESSIONS
 from fuzz_shared import FLOATS, INTEGERS, NUMBERS, mutated, one_byte
 from pyarrow import parquet
 
@@ -91,13 +88,7 @@ STREAMS["parquet"] = [
     written(TABLE, compression="none", use_dictionary=False, data_page_version="2.0"),
     written(LISTS, compression="zstd", write_page_index=True),
 ]
-COMPRESSIONS = [
-    lambda data: gzip.compress(data, 1, mtime=0),
-    lambda data: bz2.compress(data, 1),
-    lambda data: lzma.compress(data, preset=0),
-    lambda data: zstd.compress(data, 1),
-]
-COMPRESSED_PIECES = [compress(data[0]) for data in STREAMS.values() for compress in COMPRESSIONS]
+COMPRESSED_PIECES = [compress(data[0]) for data in STREAMS.values() for compress in COMPRESSIONS.values()]
 ENCODINGS = ["utf-8"] * 3 + ["latin-1", "cp1252", "utf-16", "utf-16-be", "gb18030", "shift_jis", "utf-7", "cp500"]
 
 
@@ -111,7 +102,7 @@ def stream(random):
         data = data.decode(errors="replace").encode(encoding if random.random() < 0.8 else "utf-16", "replace")
     data = mutated(random, data, corpus, STREAM_TOKENS, one_byte)
     if random.random() < 0.1:
-        data = random.choice(COMPRESSIONS)(data)
+        data = random.choice([*COMPRESSIONS.values()])(data)
         if random.random() < 0.7:
             data = mutated(random, data, COMPRESSED_PIECES, STREAM_TOKENS, one_byte)
     options = {"encoding": encoding, "unlabelled": format == "text" or random.random() < 0.3}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import lzma
+import sys
 import zlib
 from collections.abc import Callable
 from functools import partial
@@ -49,7 +50,10 @@ def _decompressor(kind: str) -> Callable[[], Any]:
     if kind == "xz":
         return lzma.LZMADecompressor
     try:
-        from backports import zstd
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd
     except ModuleNotFoundError as error:
         raise missing("a stream compressed by Zstandard", "zstd", error) from error
     return zstd.ZstdDecompressor

@@ -148,7 +148,7 @@ def read(
 
     """
     if format is None:
-        format = format_of(_name(source))
+        format = format_of(_path(source))
     encoded = Encoding(encoding, encoding_errors, on_windows_1252)
     layout = checked_layout(format, text_field, label_field, labels, encoded, delimiter, columns)
     if format == "text" and not unlabelled:
@@ -298,8 +298,13 @@ def _is_pipe(name: str) -> bool:
         return False
 
 
-def _name(source: PathOrFile) -> str:
+def _path(source: PathOrFile) -> str:
     if isinstance(source, str | os.PathLike):
-        return "standard input" if source == "-" else os.fspath(source)
+        return os.fspath(source)
     name = getattr(source, "name", "stream")
-    return "standard input" if name == "<stdin>" else str(name)
+    return "-" if name == "<stdin>" else str(name)
+
+
+def _name(source: PathOrFile) -> str:
+    path = _path(source)
+    return "standard input" if path == "-" else path

@@ -1,9 +1,7 @@
 """Files that the command reads, in each format, and those that it cannot read."""
 
-import bz2
 import gzip
 import json
-import lzma
 import os
 import re
 import shlex
@@ -11,14 +9,14 @@ import subprocess
 
 import pyarrow
 import pytest
-from backports import zstd
 from commands import command, environment, error_line, metrics, process, stream
+from compressions import COMPRESSIONS
 from pyarrow import parquet
 
 from stream_pegasos import AdaptiveClassifier, TextClassifier, load
 
 
-@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, lzma.compress, zstd.compress])
+@pytest.mark.parametrize("compress", [bytes, *COMPRESSIONS.values()])
 @pytest.mark.parametrize(
     ("name", "line"),
     [

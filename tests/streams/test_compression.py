@@ -1,7 +1,5 @@
-import bz2
 import gzip
 import io
-import lzma
 import os
 import subprocess
 import sys
@@ -9,13 +7,12 @@ import threading
 import tracemalloc
 
 import pytest
-from backports import zstd
+from compressions import COMPRESSIONS
 from reading import bad_lines, pairs
 
 from stream_pegasos.streams import StreamError, lines, read
 
 good = b'{"text": "a", "label": 1}\n'
-COMPRESSIONS = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress, "Zstandard": zstd.compress}
 
 
 @pytest.fixture(params=COMPRESSIONS)
@@ -110,11 +107,14 @@ def test_a_line_without_end_takes_no_memory(monkeypatch, compress):
     assert peak < 16 << 20  # of which xz takes 8 for itself
 
 
-@pytest.mark.parametrize("library, extra", [("backports.zstd", "zstd"), ("pyarrow", "parquet")])
+ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+
+
+@pytest.mark.parametrize("library, extra", [(ZSTD, "zstd"), ("pyarrow", "parquet")])
 def test_a_library_that_is_missing(library, extra, tmp_path):
     """One line says what to install; nothing else needs it."""
     path = tmp_path / "a.jsonl"
-    path.write_bytes(zstd.compress(good) if extra == "zstd" else b"PAR1\x15")
+    path.write_bytes(COMPRESSIONS["Zstandard"](good) if extra == "zstd" else b"PAR1\x15")
     code = f"""
 import sys
 sys.modules[{library!r}] = None
