@@ -27,7 +27,7 @@ class Example(NamedTuple):
     w
         The weight of the example; only the format vw has one.
     line
-        The physical line, counted from 1, on which the example begins.
+        The physical line, counted from 1, on which the example begins; in Parquet the row.
     id
         The field `id` of the record where there is one; the tag in the format vw.
     fault

@@ -141,6 +141,17 @@ def test_formats(topic):
             open_source(topic.address, format=format)
 
 
+def test_encodings(topic):
+    """Each message is a whole, so that it may be UTF-16, too."""
+    told = []
+    topic.put('{"text": "£5"}'.encode("latin-1"))
+    batches, *_ = rest(topic.address, on_windows_1252=lambda: told.append(1))
+    assert texts(batches) == ["£5"] and told == [1]
+    topic.put('{"text": "啊"}'.encode("utf-16"))
+    batches, *_ = rest(topic.address, encoding="utf-16")
+    assert texts(batches)[-1] == "啊"
+
+
 def test_bad_messages(topic):
     topic.put(b"{", b"\xff", b"", None)
     topic.add("good")

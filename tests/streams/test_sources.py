@@ -1,4 +1,5 @@
 import builtins
+import gzip
 import io
 import sys
 import threading
@@ -43,6 +44,16 @@ def test_standard_input_in_another_format(monkeypatch):
     stdin(monkeypatch, b"text,label\nwin,spam\n")
     [[[example], _]] = open_source("-", format="csv").batches()
     assert (example.x, example.y) == ("win", "spam")
+
+
+def test_standard_input_as_a_file_may_be(monkeypatch):
+    stdin(monkeypatch, "1;win\n".encode("utf-16"))
+    [[[example], _]] = open_source("-", format="csv", delimiter=";", columns=["id", "text"]).batches()
+    assert (example.x, example.id) == ("win", "1")
+    stdin(monkeypatch, gzip.compress('[{"a": {"b": "£5"}}]'.encode("latin-1")))
+    told = []
+    [[[example], _]] = open_source("-", text_field="a.b", on_windows_1252=lambda: told.append(1)).batches()
+    assert example.x == "£5" and told == [1]
 
 
 def test_closing_standard_input(monkeypatch):
