@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any, BinaryIO
 
 from stream_pegasos.common.extras import missing
@@ -29,19 +30,25 @@ def read_parquet(
 ) -> Iterator[Example]:
     """The rows of the file, or else of the chunks, which are copied first: what is in them stands at their end."""
     with _seekable(file, chunks) as whole:
-        rows = _rows(whole, layout, unlabelled)
-        while True:
-            try:
-                row = next(rows, None)
-            except StreamError:
-                raise
-            except Exception as error:  # pyarrow has many
-                if getattr(error, "errno", None) is not None:  # the disk is at fault
-                    raise
-                raise StreamError(f"{name}: no Parquet, or damaged ({one_line(str(error))})") from None
-            if row is None:
+        with _reading(name):
+            # Not mapped, and no column read ahead: memory stays the same however large a group of rows is.
+            table = parquet.ParquetFile(whole, buffer_size=_BUFFER, pre_buffer=False)
+            schema = table.schema_arrow
+        columns = _columns(schema, layout, unlabelled)
+        records = _records(table.iter_batches(_ROWS, columns=columns, use_threads=False))
+        for row in count(1):
+            with _reading(name):
+                record = next(records, None)
+            if record is None:
                 return
-            yield row
+            try:
+                if isinstance(record, ValueError):
+                    raise record
+                x, y, w, id = parsed_fields(record, layout)
+            except ValueError as error:
+                yield unreadable(error, row)
+            else:
+                yield Example(x, y, w, row, id)
 
 
 @contextmanager
@@ -55,40 +62,39 @@ def _seekable(file: BinaryIO | None, chunks: Chunks) -> Iterator[Any]:
         yield copy
 
 
-def _rows(file: Any, layout: Layout, unlabelled: bool) -> Iterator[Example]:
-    # Not mapped, and no column read ahead: memory stays the same however large a group of rows is.
-    table = parquet.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False)
-    schema = table.schema_arrow
-    columns = [field for field in (layout.text_field, layout.label_field) if _has(schema, field)]
-    if layout.text_field not in columns or not (unlabelled or layout.label_field in columns):
-        field = layout.label_field if layout.text_field in columns else layout.text_field
-        raise StreamError(f"there is no column {field!r}, but {', '.join(map(one_line, schema.names))}")
-    if "id" in schema.names:
-        columns.append("id")
-    row = 0
-    for batch in table.iter_batches(_ROWS, columns=columns, use_threads=False):
-        for record in _records(batch):
-            row += 1
-            try:
-                if isinstance(record, ValueError):
-                    raise record
-                x, y, w, id = parsed_fields(record, layout)
-            except ValueError as error:
-                yield unreadable(error, row)
-            else:
-                yield Example(x, y, w, row, id)
-
-
-def _records(batch: Any) -> Iterator[dict[str, Any] | ValueError]:
-    """The rows, one by one where a text among them is not UTF-8."""
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
     try:
-        yield from batch.to_pylist()
-    except UnicodeDecodeError:
-        if batch.num_rows == 1:
-            yield ValueError("not UTF-8")
-        else:
-            for i in range(batch.num_rows):
-                yield from _records(batch.slice(i, 1))
+        yield
+    except Exception as error:  # pyarrow has many
+        if getattr(error, "errno", None) is not None:  # the disk is at fault
+            raise
+        raise StreamError(f"{name}: no Parquet, or damaged ({one_line(str(error))})") from None
+
+
+def _columns(schema: Any, layout: Layout, unlabelled: bool) -> list[str]:
+    """Those to be read; a StreamError where one is missing, or stands there twice."""
+    columns = [layout.text_field]
+    if not unlabelled or _has(schema, layout.label_field):
+        columns.append(layout.label_field)
+    for field in columns:
+        if not _has(schema, field):
+            raise StreamError(f"there is no column {field!r}, but {', '.join(map(one_line, schema.names))}")
+        if schema.names.count(field) > 1:
+            raise StreamError(f"there are several columns {field!r}")
+    return [*columns, "id"] if "id" in schema.names else columns
+
+
+def _records(batches: Iterator[Any]) -> Iterator[dict[str, Any] | ValueError]:
+    """The rows, one by one where a text among them is not UTF-8."""
+    for batch in batches:
+        try:
+            yield from batch.to_pylist()
+        except UnicodeDecodeError:
+            if batch.num_rows == 1:
+                yield ValueError("not UTF-8")
+            else:
+                yield from _records(batch.slice(i, 1) for i in range(batch.num_rows))
 
 
 def _has(fields: Any, name: str) -> bool:

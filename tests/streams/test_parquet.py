@@ -18,7 +18,7 @@ text = st.text(st.characters(exclude_categories=["Cs"]))
 
 def written(columns, **options):
     file = io.BytesIO()
-    parquet.write_table(pyarrow.table(columns), file, **options)
+    parquet.write_table(pyarrow.table(columns) if isinstance(columns, dict) else columns, file, **options)
     return file.getvalue()
 
 
@@ -63,6 +63,8 @@ def test_columns_that_there_are_not():
     with pytest.raises(StreamError, match=r"there is no column 'label\.z'"):
         examples(data, "parquet", text_field="body", label_field="label.z")
     assert pairs(data, "parquet", text_field="body", label_field="y", unlabelled=True) == [("x", None)]
+    with pytest.raises(StreamError, match="there are several columns 'text'"):
+        examples(written(pyarrow.Table.from_arrays([["a"], ["b"], [1]], names=["text", "text", "label"])), "parquet")
 
 
 def test_it_is_told_by_name_and_by_content(tmp_path):
