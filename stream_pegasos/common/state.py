@@ -36,7 +36,12 @@ class Field:
     shape: tuple[str, ...] = ()
     signed: bool = False
     of_type: type = float
-    default: float | None = None  # in states of earlier versions
+    default: float | None = None  # in states of earlier versions; of each number
+    size: int | None = None  # of an array that has one dimension, of its own
+
+    def at_first(self) -> Any:
+        """What an earlier version did not write."""
+        return self.default if self.size is None else np.full(self.size, self.default)
 
     def check(self, state: Mapping[str, Any], sizes: dict[str, int]) -> None:
         low, high = (limit(dict(state)) if callable(limit) else limit for limit in (self.low, self.high))
@@ -49,7 +54,11 @@ class Field:
                 check_number(f"|{self.name}|", abs(value), low, high)
             return
         dtype = np.int64 if self.of_type is int else np.float64
-        shape = tuple(sizes.setdefault(*size) for size in zip(self.shape, np.shape(value), strict=False))
+        known = {} if self.size is None else {self.shape[0]: self.size}
+        shape = tuple(
+            known.get(name, sizes.setdefault(name, size))
+            for name, size in zip(self.shape, np.shape(value), strict=False)
+        )
         if value.dtype != dtype or value.shape != shape or len(shape) != len(self.shape):
             raise ValueError(f"{self.name} are not as they were written")
         numbers = np.abs(value) if self.signed else value
@@ -86,7 +95,7 @@ class Declaration:
 
     def of_now(self, state: Mapping[str, Any]) -> State:
         """A state as it was written by an earlier version: without what has a default, or without columns."""
-        made = {field.name: field.default for field in self.fields if field.default is not None} | dict(state)
+        made = {field.name: field.at_first() for field in self.fields if field.default is not None} | dict(state)
         flat = [
             field for field in self.fields if COLUMNS in field.shape and np.ndim(made[field.name]) < len(field.shape)
         ]

@@ -3,7 +3,7 @@
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.math cimport copysign, exp, fabs, log, sqrt
+from libc.math cimport copysign, exp, fabs, frexp, ldexp, log, sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, qsort, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
@@ -13,7 +13,7 @@ from os import urandom
 
 import numpy as np
 
-from stream_pegasos.engine.pure import Row as PureRow, adaptive, adaptive_columns, characters, driver, encoders, kernel, pegasos, scanner, weights
+from stream_pegasos.engine.pure import Row as PureRow, adaptive, adaptive_columns, characters, driver, encoders, kernel, mistakes, pegasos, scanner, weights
 from stream_pegasos.engine.pure.encoders import check_value, plain_name
 
 cdef extern from "Python.h":

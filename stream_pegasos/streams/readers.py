@@ -67,9 +67,9 @@ def read(
     is copied to a temporary file unless it comes from a file, UTF-16 with a byte order mark, and an
     array of JSON objects where there could be lines of them.
 
-    Empty lines are skipped. Labels that read as integers become `int`, JSON's `true` and `false`
-    stay `bool`, all others are `str`. A JSON list of labels, or several `__label__`, make a tuple of those
-    that hold together; of an empty list none does.
+    Empty lines are skipped, but in the format text, where they are empty texts. Labels that read as integers
+    become `int`, JSON's `true` and `false` stay `bool`, all others are `str`. A JSON list of labels, or several
+    `__label__`, make a tuple of those that hold together; of an empty list none does.
 
     | format | one example | extensions |
     |---|---|---|
@@ -233,7 +233,7 @@ def line_parser(layout: Layout) -> Parser:
     if layout.format == "fasttext":
         return _line_parser(fasttext_parser(labels), layout.encoding)
     if layout.format == "text":
-        return _line_parser(parse_text, layout.encoding)
+        return _line_parser(parse_text, layout.encoding, blank=True)
     return _line_parser(parse_vw if layout.format == "vw" else parse_svmlight, layout.encoding, labels)
 
 
@@ -242,13 +242,13 @@ def label_parser(layout: Layout) -> Parser:
     return _line_parser(json_parser(layout, parsed_label), layout.encoding)
 
 
-def _line_parser(parse: Parser, encoding: Encoding, labels: LabelFormat = ONE_LABEL) -> Parser:
-    """The parser of a line, of which `parse` takes what is not blank in UTF-8."""
+def _line_parser(parse: Parser, encoding: Encoding, labels: LabelFormat = ONE_LABEL, *, blank: bool = False) -> Parser:
+    """The parser of a line, of which `parse` takes what is in UTF-8 and not blank, or blank lines, too."""
 
     def parse_line(line: bytes) -> Parsed | None:
         if not encoding.is_utf8:
             line = encoding.text(line).encode()
-        if not line or line.isspace():
+        if not blank and (not line or line.isspace()):
             return None
         try:
             parsed = parse(line.rstrip(b"\r\n"))

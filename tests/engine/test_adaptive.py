@@ -12,6 +12,7 @@ from pairwise import pairwise
 from scipy import sparse, special
 
 from stream_pegasos import AdaptiveClassifier, engine, load
+from stream_pegasos.engine.pure.mistakes import N_MISTAKES, size_of_place
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 
 KEYS = [0, 1, 7, -3, FIRST_NAME, FIRST_NAME + 1]
@@ -198,8 +199,9 @@ def assert_agree(one, other):
     """That the learners are in the same state, to rounding, whatever the order of their features."""
     states = [one.get_state(), other.get_state()]
     orders = [np.argsort(state["keys"]) for state in states]
+    of_features = {field.name for field in one.declaration.fields if "features" in field.shape}
     for name in states[0]:
-        pair = [np.asarray(s[name])[o] if np.ndim(s[name]) else s[name] for s, o in zip(states, orders, strict=True)]
+        pair = [s[name][o] if name in of_features else s[name] for s, o in zip(states, orders, strict=True)]
         exact = name in ("keys", "n_iterations")
         assert np.array_equal(*pair) if exact else pair[0] == pytest.approx(pair[1], rel=1e-7, abs=1e-9), name
 
@@ -295,7 +297,8 @@ def test_examples_right_by_the_margin_leave_no_feature(engine_in_test, options):
         assert (100 + i in after["keys"]) == (margin < options[1])
         if margin >= options[1]:
             n_skipped += 1
-            for name in before.keys() - {"evidence", "n_iterations", "slope", "calibration_squares"}:
+            of_each = {"evidence", "n_iterations", "slope", "calibration_squares", *learner.mistakes()}
+            for name in before.keys() - of_each:
                 assert np.array_equal(before[name], after[name])
         assert after["n_iterations"] == i + 1
     assert (n_skipped > 0) == (options[1] < math.inf)
@@ -519,3 +522,39 @@ def test_threads_share_a_model(tmp_path, run_threads):
     ]
     run_threads(learners, readers)
     assert model.n_iterations == 2 + 2 * 10 * 2_000 + 3_000
+
+
+@both_engines
+def test_mistakes_are_counted_by_their_size(engine_in_test):
+    """A size is the mean of the two places that it counts at; half of all is forgotten at 32,768 of a class."""
+    learner, vocabulary = engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, 0.0, 0.1), engine_in_test.Vocabulary()
+    generator = np.random.default_rng(5)
+    names = ("n_newest_negatives", "n_newest_positives", "false_positives", "false_negatives")
+    n, sizes = np.zeros(2), [[], []]
+    for _ in range(300):
+        x = {int(i): 1.0 for i in generator.integers(0, 9, 3)}
+        y = float(generator.choice([-1.0, 1.0]))
+        margin = learner.margin(vocabulary, x)
+        learner.learn(vocabulary, x, y, 1.0)
+        n[int(y > 0)] += 1
+        if y * margin < 0:
+            sizes[int(y > 0)].append(abs(margin))
+    state = learner.get_state()
+    places = np.array([size_of_place(i) for i in range(N_MISTAKES)])
+    assert places[:3] == pytest.approx([2.0**-9, 1.125 * 2.0**-9, 1.25 * 2.0**-9])
+    for sign in (0, 1):
+        counts = state[names[2 + sign]]
+        assert state[names[sign]] == n[sign]
+        assert counts @ places == pytest.approx(sum(sizes[sign]))
+        large = [size for size in sizes[sign] if size >= places[0]]
+        assert counts.sum() == pytest.approx(len(large) + sum(s / places[0] for s in sizes[sign] if s < places[0]))
+        assert counts[places > max(sizes[sign]) * 1.13].sum() == 0.0
+    learner.negate()
+    assert np.array_equal(learner.get_state()["false_positives"], state["false_negatives"])
+    full = {**learner.get_state(), "n_newest_positives": 32_767.0}
+    learner.set_state(full)
+    learner.learn(vocabulary, {}, 1.0, 1.0)
+    after = learner.get_state()
+    assert after["n_newest_positives"] == 16_384.0
+    assert after["false_negatives"].sum() == pytest.approx(full["false_negatives"].sum() / 2.0, abs=0.51)
+    assert np.array_equal(after["false_positives"], full["false_positives"])

@@ -71,6 +71,12 @@ cdef inline Py_ssize_t make_record(Table* table, uint64_t h) noexcept nogil:
     return table.words[p + 1].hash
 
 
+cdef enum:
+    N_MISTAKES = 128
+    SMALLEST = -8
+    MOST_NEWEST = 1 << 15
+
+
 @cython.final
 cdef class AdaptiveLearner(Learner):
     """Records stand apart from the entries of their hashes, so that the frequent features stand side by side."""
@@ -81,6 +87,9 @@ cdef class AdaptiveLearner(Learner):
     cdef bint _hinge
     cdef readonly Py_ssize_t n_iterations
     cdef double _margin
+    # Of the newest negative and positive examples: how many, and the sizes of margins on the wrong side; see mistakes.py.
+    cdef double _n_newest[2]
+    cdef double _sizes[2][N_MISTAKES]
     # Of the example in hand: the positions of its features, and the values that the weights meet.
     cdef Py_ssize_t* _positions
     cdef double* _values
@@ -147,9 +156,17 @@ cdef class AdaptiveLearner(Learner):
             if self._positions[i]
         }
 
+    def mistakes(self):
+        wait_for(self._guard, self._guard)
+        sizes = [np.array([self._sizes[sign][i] for i in range(N_MISTAKES)]) for sign in range(2)]
+        return dict(zip(mistakes.COUNTS, (self._n_newest[0], self._n_newest[1], *sizes)))
+
     def negate(self):
         cdef Py_ssize_t i
         wait_for(self._guard, self._guard)
+        self._n_newest[0], self._n_newest[1] = self._n_newest[1], self._n_newest[0]
+        for i in range(N_MISTAKES):
+            self._sizes[0][i], self._sizes[1][i] = self._sizes[1][i], self._sizes[0][i]
         exchange(&self._intercept)
         for i in range(1, self._table.n + 1):
             exchange(&self._features()[i])
@@ -168,7 +185,7 @@ cdef class AdaptiveLearner(Learner):
     def get_state(self):
         wait_for(self._guard, self._guard)
         keys, numbers = records_of(&self._table, self._table.n_numbers)
-        state = {"keys": keys, **dict(zip(adaptive.OF_FEATURE, numbers)), **self._calibration()}
+        state = {"keys": keys, **dict(zip(adaptive.OF_FEATURE, numbers)), **self._calibration(), **self.mistakes()}
         intercept = [(<double*> &self._intercept)[i] for i in range(self._table.n_numbers)]
         state.update(zip(adaptive.OF_INTERCEPT, intercept), evidence=self._evidence, n_iterations=self.n_iterations)
         return state
@@ -181,6 +198,9 @@ cdef class AdaptiveLearner(Learner):
             (<double*> &self._intercept)[i] = state[adaptive.OF_INTERCEPT[i]]
         self._evidence, self.n_iterations = state["evidence"], state["n_iterations"]
         self._set_calibration(state)
+        self._n_newest[0], self._n_newest[1] = state[mistakes.COUNTS[0]], state[mistakes.COUNTS[1]]
+        for i in range(N_MISTAKES):
+            self._sizes[0][i], self._sizes[1][i] = state[mistakes.COUNTS[2]][i], state[mistakes.COUNTS[3]][i]
 
     cdef inline Feature* _features(self) noexcept nogil:
         return <Feature*> self._table.records
@@ -230,8 +250,34 @@ cdef class AdaptiveLearner(Learner):
             values[i] = value
         squares[0], total[0] = sum_of_squares, margin
 
+    cdef void _count_mistake(self, double y) noexcept nogil:
+        """Take note of the size of a margin on the wrong side."""
+        cdef double* sizes = self._sizes[y > 0.0]
+        cdef int exponent = 0
+        cdef double place = 16.0 * frexp(fabs(self._margin), &exponent) - 8.0
+        cdef Py_ssize_t first
+        place += 8.0 * (exponent - SMALLEST)
+        if place < 0.0:
+            sizes[0] += ldexp(fabs(self._margin), 1 - SMALLEST)
+            return
+        first = min(<Py_ssize_t> place, <Py_ssize_t> (N_MISTAKES - 2))
+        place = min(place - first, 1.0)
+        sizes[first] += 1.0 - place
+        sizes[first + 1] += place
+
+    cdef void _halve_newest(self, bint sign) noexcept nogil:
+        cdef Py_ssize_t i
+        self._n_newest[sign] /= 2.0
+        for i in range(N_MISTAKES):
+            self._sizes[sign][i] /= 2.0
+
     cdef int _learn(self, Encoder encoder, Row* e, double probability, double y, double weight) except RAISED nogil:
         self._calibrate(probability, y)
+        if y * self._margin < 0.0:
+            self._count_mistake(y)
+        self._n_newest[y > 0.0] += 1.0
+        if self._n_newest[y > 0.0] >= MOST_NEWEST:
+            self._halve_newest(y > 0.0)
         if y * self._margin < self._largest_margin:
             encoder._keep(e)
             if self._take_step(e, y, weight) < 0:

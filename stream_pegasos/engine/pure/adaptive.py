@@ -14,6 +14,7 @@ from stream_pegasos.common.checks import LARGEST_COUNT, LARGEST_WEIGHT
 from stream_pegasos.common.state import FEATURES, LARGEST_SUM, Declaration, Field, State, count, keys
 from stream_pegasos.engine.pure.driver import CALIBRATION, Learner, Met
 from stream_pegasos.engine.pure.encoders import Encoder, are_unique
+from stream_pegasos.engine.pure.mistakes import MISTAKES, Mistakes
 from stream_pegasos.engine.pure.weights import INTERCEPT, Row
 
 # What every feature is scaled by, however little its presence tells of the label: it may tell more beside others.
@@ -70,6 +71,7 @@ DECLARATION = Declaration(
         *numbers_of(OF_FEATURE, FEATURES),
         count("n_iterations"),
         *CALIBRATION,
+        *MISTAKES,
     ),
     (
         ("a feature has two weights", lambda state: are_unique(state["keys"])),
@@ -104,6 +106,7 @@ class AdaptiveLearner(Learner):
     def __post_init__(self) -> None:
         super().__init__()
         self._n_iterations = 0
+        self._mistakes = Mistakes()
         self._growth = 2.0 ** (1.0 / self.half_life) if self.half_life else 1.0
         self._features: dict[int, Feature] = {}
         self._intercept = Feature()  # which every example has
@@ -135,7 +138,12 @@ class AdaptiveLearner(Learner):
         pairs = zip(met.row.keys, met.values, strict=True)
         return {key: self._features[key].weight * value for key, value in pairs if key in self._features}
 
+    def mistakes(self) -> State:
+        """How the margins of the newest examples on the wrong side are spread, and among how many examples."""
+        return self._mistakes.get_state()
+
     def negate(self) -> None:
+        self._mistakes.negate()
         for feature in (*self._features.values(), self._intercept):
             feature.weight, feature.log_ratio = -feature.weight, -feature.log_ratio
             feature.positives, feature.negatives = feature.negatives, feature.positives
@@ -175,6 +183,7 @@ class AdaptiveLearner(Learner):
         """Whether there was a step."""
         (margin,) = met.margins
         self.calibration.learn(margin, y)
+        self._mistakes.learn(margin, y)
         is_near = y * margin < self.largest_margin
         if is_near:
             slope = (y * margin < 1.0) if self.hinge else 1.0 / (1.0 + math.exp(min(y * margin, 700.0)))
@@ -219,6 +228,7 @@ class AdaptiveLearner(Learner):
             "evidence": self._evidence,
             "n_iterations": self._n_iterations,
             **self.calibration.get_state(),
+            **self._mistakes.get_state(),
         }
 
     def set_state(self, state: State) -> None:
@@ -227,3 +237,4 @@ class AdaptiveLearner(Learner):
         self._intercept = Feature(*(state[name] for name in OF_INTERCEPT))
         self._evidence, self._n_iterations = state["evidence"], state["n_iterations"]
         self.calibration.set_state(state)
+        self._mistakes.set_state(state)

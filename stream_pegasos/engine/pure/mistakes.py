@@ -1,0 +1,67 @@
+"""How far on the wrong side the margins of the newest examples were, before these were learned."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from stream_pegasos.common.state import Field, State
+
+# Sizes of margins, an eighth of a power of 2 apart, from 2^-9 on.
+N_MISTAKES, SMALLEST = 128, -8
+# When there are so many examples of a class all of its counts are halved.
+MOST_NEWEST = 1 << 15
+
+MISTAKES = (
+    Field("n_newest_negatives", 0.0, MOST_NEWEST, default=0.0),
+    Field("n_newest_positives", 0.0, MOST_NEWEST, default=0.0),
+    Field("false_positives", 0.0, 2.0 * MOST_NEWEST, ("sizes",), default=0.0, size=N_MISTAKES),
+    Field("false_negatives", 0.0, 2.0 * MOST_NEWEST, ("sizes",), default=0.0, size=N_MISTAKES),
+)
+COUNTS = tuple(field.name for field in MISTAKES)
+
+
+def size_of_place(place: int) -> float:
+    """The size of the margins that are counted at a place alone."""
+    exponent, eighth = divmod(place, 8)
+    return math.ldexp(1.0 + eighth / 8.0, exponent + SMALLEST - 1)
+
+
+class Mistakes:
+    """Counts of the newest examples of either class, and of the sizes of their margins where these were on the wrong
+    side. A size between two places counts at both, in parts, so that no rounding decides; one below the smallest counts
+    less, in proportion.
+    """
+
+    def __init__(self) -> None:
+        self._n = [0.0, 0.0]  # of negative and of positive examples
+        self._sizes = np.zeros((2, N_MISTAKES))
+
+    def learn(self, margin: float, y: float) -> None:
+        sign = int(y > 0.0)
+        if y * margin < 0.0:
+            mantissa, exponent = math.frexp(abs(margin))
+            place = 8.0 * (exponent - SMALLEST) + (16.0 * mantissa - 8.0)
+            if place < 0.0:
+                self._sizes[sign, 0] += math.ldexp(abs(margin), 1 - SMALLEST)
+            else:
+                first = min(int(place), N_MISTAKES - 2)
+                part = min(place - first, 1.0)
+                self._sizes[sign, first] += 1.0 - part
+                self._sizes[sign, first + 1] += part
+        self._n[sign] += 1.0
+        if self._n[sign] >= MOST_NEWEST:
+            self._n[sign] /= 2.0
+            self._sizes[sign] /= 2.0
+
+    def negate(self) -> None:
+        self._n.reverse()
+        self._sizes = self._sizes[::-1].copy()
+
+    def get_state(self) -> State:
+        return dict(zip(COUNTS, (*self._n, *self._sizes.copy()), strict=True))
+
+    def set_state(self, state: State) -> None:
+        self._n = [state[COUNTS[0]], state[COUNTS[1]]]
+        self._sizes = np.array([state[COUNTS[2]], state[COUNTS[3]]])
