@@ -135,7 +135,7 @@ def open_source(
 
 
 def open_sink(address: str) -> Sink:
-    """Open a topic or stream for answers, each a record of `id`, `label` and `probability`.
+    """Open a topic or stream for answers, each a record with the fields of an `Answer`.
 
     Parameters
     ----------

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -194,8 +195,8 @@ class RedisSource:
 
 
 class RedisSink:
-    """Answers as entries with the fields `id`, `label` and `probability`, `None` being empty; several labels have
-    commas between them.
+    """Answers as entries with the fields of an `Answer`, `None` being empty; several labels have commas between them, and
+    the probabilities of all are JSON.
     """
 
     def __init__(self, address: Address) -> None:
@@ -261,9 +262,11 @@ def _fields(answer: Answer) -> dict[str, bytes]:
 
 
 def _text(value: Any) -> str:
-    """Those of several labels with commas between."""
+    """What stands in a field."""
     if isinstance(value, (tuple, list)):
         return ",".join(map(str, value))
+    if isinstance(value, Mapping):
+        return json.dumps(value)
     return "" if value is None else str(value)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from stream_pegasos.learners.labels import Label
 from stream_pegasos.streams.example import Example, RecordError, StreamError, Truth
 from stream_pegasos.streams.layout import Layout
 from stream_pegasos.streams.readers import label_parser, line_parser
@@ -81,12 +82,24 @@ class Answer(NamedTuple):
         The predicted label, `None` while nothing is learned; a tuple of those that hold together.
     probability
         Of that label, from 0 to 1; of each of several.
+    probabilities
+        That of every label known, by label; `None` where nobody asked for it.
+    margin
+        With two classes that of the positive one. With more, how far that of the predicted label is above the next best
+        one; below 0 where a threshold decided for a label that is not the best. Of labels that hold together that of
+        each. `None` where there is none, or nobody asked for it.
+    error
+        Why the message could not be read, predicted or learned; `None` if all is well. A message that was only refused
+        when it was to be learned has its prediction beside the error.
 
     """
 
     id: Any
     label: Truth | None
     probability: float | tuple[float, ...] | None
+    probabilities: Mapping[Label, float] | None = None
+    margin: float | tuple[float, ...] | None = None
+    error: str | None = None
 
 
 class Sink(Protocol):

@@ -310,7 +310,8 @@ def test_bad_positions(position):
 
 def test_sink(topic):
     sink = open_sink(topic.address)
-    sink.send([Answer(7, "spam", 0.75), Answer(None, None, None), Answer("\udc80", True, 0.5)])
+    said = Answer(7, "spam", 0.75, {"ham": 0.25, "spam": 0.75}, 1.5)
+    sink.send([said, Answer(None, None, None, error="no field 'text'"), Answer("\udc80", True, 0.5)])
     sink.send([])
     sink.close()
     consumer = kafka.Consumer({"bootstrap.servers": topic.server, "group.id": "test", "log_level": 0})
@@ -320,10 +321,11 @@ def test_sink(topic):
         messages += consumer.consume(3, 1)
     consumer.close()
     found = {message.key(): json.loads(message.value()) for message in messages}
+    nothing = dict.fromkeys(Answer._fields)
     assert found == {
-        b"7": {"id": 7, "label": "spam", "probability": 0.75},
-        None: {"id": None, "label": None, "probability": None},
-        b"\xed\xb2\x80": {"id": "\udc80", "label": True, "probability": 0.5},
+        b"7": {**said._asdict(), "error": None},
+        None: {**nothing, "error": "no field 'text'"},
+        b"\xed\xb2\x80": {**nothing, "id": "\udc80", "label": True, "probability": 0.5},
     }
 
 

@@ -276,11 +276,14 @@ def test_bad_arguments():
 
 def test_sink(address, redis_client):
     sink = open_sink(address + "?maxlen=100")
-    sink.send([Answer(7, "spam", 0.75), Answer(None, None, None), Answer("\udc80", True, 0.5)])
+    said = Answer(7, "spam", 0.75, {"ham": 0.25, "spam": 0.75}, 1.5)
+    sink.send([said, Answer(None, None, None, error="no field 'text'"), Answer("\udc80", True, 0.5)])
     sink.send([])
     fields = [fields for _, fields in redis_client.xrange("mail")]
-    assert fields[0] == {b"id": b"7", b"label": b"spam", b"probability": b"0.75"}
-    assert fields[1] == {b"id": b"", b"label": b"", b"probability": b""}
+    probabilities = b'{"ham": 0.25, "spam": 0.75}'
+    names = [name.encode() for name in Answer._fields]
+    assert fields[0] == dict(zip(names, [b"7", b"spam", b"0.75", probabilities, b"1.5", b""], strict=True))
+    assert fields[1] == dict(zip(names, [b"", b"", b"", b"", b"", b"no field 'text'"], strict=True))
     assert fields[2][b"id"] == b"\xed\xb2\x80"
     sink.send([Answer(k, 1, 0.5) for k in range(1000)])
     # Trimming goes by whole nodes, of 100 entries by default.
