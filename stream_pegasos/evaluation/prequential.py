@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stream_pegasos.evaluation.class_scores import ClassOutcomes
+from stream_pegasos.evaluation.class_scores import ClassOutcomes, ClassScore
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
 from stream_pegasos.evaluation.scores import Outcomes, PrequentialScore, kind_of, new_score
 from stream_pegasos.evaluation.tallies import Score
-from stream_pegasos.learners.labels import Label, PositiveLabelError
+from stream_pegasos.learners.labels import Label, PositiveLabelError, check_label
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
 
 __all__ = ["Evaluation", "ExampleError", "PredictedBlock", "Prediction", "evaluate"]
@@ -55,6 +55,7 @@ class PredictedBlock:
     predictions: Predictions
     classes: tuple[Label | None, ...]
     y: list[Any]
+    examples: Sequence[Labelled] = ()  # where `evaluate` or `predict_learn` gave the block
     _each: list[Prediction] | None = field(default=None, init=False)  # once it was asked for
 
     def __len__(self) -> int:
@@ -99,7 +100,7 @@ class PredictedBlock:
         kind = kind_of(model)
         if kind == LabelScore.kind:
             return LabelOutcomes.of(self.y, said.labels, said.classes, said.probabilities)
-        if kind != PrequentialScore.kind or said.scores.ndim > 1:
+        if kind != PrequentialScore.kind or said.scores.ndim > 1 or not set(classes).issuperset(self.y):
             known = set(self.classes) - {None}
             predicted = [label if label in known else None for label in said.labels.tolist()]
             return ClassOutcomes.of(self.y, predicted, said.classes, said.probabilities)
@@ -113,6 +114,10 @@ class PredictedBlock:
             margins, probabilities = -margins, 1.0 - probabilities
         # A prediction that is neither label counts as the wrong one.
         return Outcomes(y, margins, probabilities, np.where(right, y, ~y), classes)
+
+
+# What is told of each block that was predicted.
+OnPredicted = Callable[[PredictedBlock], None]
 
 
 class ExampleError(ValueError):
@@ -164,8 +169,10 @@ def evaluate(
     *,
     delay: int = 0,
     batch: int = 512,
+    learn: bool = True,
     on_row: Callable[[Any], None] | None = None,
     on_refused: OnRefused | None = None,
+    on_predicted: OnPredicted | None = None,
 ) -> Evaluation:
     """Predict every example of a stream, then learn it, and score the predictions.
 
@@ -178,18 +185,23 @@ def evaluate(
     model
         A model; it learns the stream.
     examples
-        The stream: tuples `(x, y)`, `(x, y, w)` or longer.
+        The stream: tuples `(x, y)`, `(x, y, w)` or longer. Weights count in learning alone.
     delay
         The label of an example arrives, is learned and scored only when that many more examples
         have been predicted. At the end of the stream all labels arrive.
     batch
         How many examples are read ahead and passed to the model in one call. The results are the
         same for any value.
+    learn
+        Whether examples are learned. If not, the model stays as it is, and `delay` must be 0: these are the scores of a
+        model on examples held out from it. A label that it does not know counts as one more class.
     on_row
         Called with each new row of the curve.
     on_refused
         Called with each example that the model refuses, such as one with a list for a label, and the reason; it is
         passed over then. Without it such an example raises.
+    on_predicted
+        Called with each block of examples that were predicted and then learned, in their order.
 
     Raises
     ------
@@ -217,8 +229,15 @@ def evaluate(
         raise ValueError(f"delay is {delay}: a label cannot arrive before its example")
     if batch < 1:
         raise ValueError(f"batch is {batch}: it must be at least 1")
-    read = chunks(examples, batch)
-    blocks = _late(model, read, delay, on_refused) if delay else _prompt(model, read, on_refused)
+    if delay and not learn:
+        raise ValueError(f"delay is {delay}: no label arrives late where none is learned")
+    read, tell = chunks(examples, batch), on_predicted or _tell_nobody
+    if not learn:
+        blocks = _held_out(model, read, on_refused, tell)
+    elif delay:
+        blocks = _late(model, read, delay, on_refused, tell)
+    else:
+        blocks = _prompt(model, read, on_refused, tell)
     result = Evaluation(new_score(model))
     score, curve = result.score, result.curve
     step = _FIRST_STEP
@@ -263,15 +282,53 @@ def chunks(examples: Iterable[Labelled], batch: int = 512) -> Iterator[list[Labe
         yield chunk
 
 
-def _prompt(model: Any, chunks: Iterable[list[Labelled]], on_refused: OnRefused | None) -> Iterator[AnyOutcomes]:
+def _tell_nobody(block: PredictedBlock) -> None:
+    pass
+
+
+def _prompt(
+    model: Any, chunks: Iterable[list[Labelled]], on_refused: OnRefused | None, on_predicted: OnPredicted
+) -> Iterator[AnyOutcomes]:
     """Every label arrives before the next example."""
     for chunk in chunks:
         for block in predict_learn(model, chunk, on_refused):
+            on_predicted(block)
             yield block.outcomes(model)
 
 
+def _held_out(
+    model: Any, chunks: Iterable[list[Labelled]], on_refused: OnRefused | None, on_predicted: OnPredicted
+) -> Iterator[AnyOutcomes]:
+    """Nothing is learned."""
+    for chunk in chunks:
+        for block in _predict_labelled(model, chunk, on_refused):
+            on_predicted(block)
+            yield block.outcomes(model)
+
+
+def _predict_labelled(model: Any, chunk: list[Labelled], on_refused: OnRefused | None) -> Iterator[PredictedBlock]:
+    """What is predicted of examples that have labels; in a block, unless one is refused."""
+    try:
+        X, y, _ = _columns(chunk)
+        if kind_of(model) in (PrequentialScore.kind, ClassScore.kind):
+            y = [check_label(label) for label in y]  # any label may be scored, also a third one of two
+        else:
+            model.check_labels(y)
+        yield predict_block(model, X, y, chunk)
+    except REFUSALS as error:
+        if len(chunk) == 1:
+            _pass_over(ExampleError(str(error), chunk[0]), on_refused)
+            return
+        for example in chunk:
+            yield from _predict_labelled(model, [example], on_refused)
+
+
 def _late(
-    model: Any, chunks: Iterable[list[Labelled]], delay: int, on_refused: OnRefused | None
+    model: Any,
+    chunks: Iterable[list[Labelled]],
+    delay: int,
+    on_refused: OnRefused | None,
+    on_predicted: OnPredicted,
 ) -> Iterator[AnyOutcomes]:
     """Every label arrives after `delay` more examples."""
     waiting: deque[tuple[Labelled, PredictedBlock]] = deque()
@@ -285,6 +342,7 @@ def _late(
             _pass_over(error, on_refused)
         else:
             predicted.y = [example[1]]
+            on_predicted(predicted)
             done.append(predicted.outcomes(model))
 
     def take_done() -> Iterator[AnyOutcomes]:
@@ -317,10 +375,10 @@ def predict(model: Any, X: list[Any]) -> list[Prediction]:
     return predict_block(model, X, []).each()
 
 
-def predict_block(model: Any, X: list[Any], y: list[Any]) -> PredictedBlock:
+def predict_block(model: Any, X: list[Any], y: list[Any], examples: Sequence[Labelled] = ()) -> PredictedBlock:
     """What the model says of examples that are not learned now, together with the labels that it knows."""
     with model.lock:
-        return PredictedBlock(model.predictions(X), model.classes, y)
+        return PredictedBlock(model.predictions(X), model.classes, y, examples)
 
 
 def predict_accepted(model: Any, X: list[Any], on_refused: Callable[[int, str], None]) -> list[Prediction | None]:
@@ -377,13 +435,14 @@ def _predict_learn(model: Any, chunk: list[Labelled]) -> Iterator[PredictedBlock
     X, y, w = _columns(chunk[done:])
     try:
         # Classes that came in the middle were predicted from then on.
-        yield PredictedBlock(model.predict_learn_many(X, y, w), model.classes, y)
+        yield PredictedBlock(model.predict_learn_many(X, y, w), model.classes, y, chunk[done:])
     except PartlyLearnedError as error:
         assert error.predictions is not None
-        yield PredictedBlock(error.predictions, model.classes, y[: error.n_learned])
+        n = error.n_learned
+        yield PredictedBlock(error.predictions, model.classes, y[:n], chunk[done : done + n])
         if not isinstance(error.__cause__, REFUSALS):
             raise
-        raise ExampleError(str(error.__cause__), chunk[done + error.n_learned]) from error
+        raise ExampleError(str(error.__cause__), chunk[done + n]) from error
     except REFUSALS:
         # Nothing was learned: one by one, the example that is refused shows itself.
         for example in chunk[done:]:
@@ -398,7 +457,7 @@ def _predict_learn_one(model: Any, example: Labelled) -> PredictedBlock:
 
 def _predict_one(model: Any, example: Labelled) -> PredictedBlock:
     try:
-        return predict_block(model, [example[0]], [example[1]])
+        return predict_block(model, [example[0]], [example[1]], [example])
     except REFUSALS as error:
         raise ExampleError(str(error), example) from error
 
