@@ -2,10 +2,9 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 
 class Failure(Exception):
@@ -40,20 +39,16 @@ def printable(value: object) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def answer_line(label: Any, probability: Any, separator: str = ",") -> str:
-    """What is said of a message: its label or labels, a tab and the probability of each."""
-    if isinstance(label, (tuple, list)):
-        return f"{separator.join(map(printable, label))}\t{separator.join(f'{p:.6f}' for p in probability)}"
-    return "\t0.500000" if label is None or probability is None else f"{printable(label)}\t{probability:.6f}"
-
-
 def rate(n: int, seconds: float) -> str:
     return f" in {seconds:.2f} s, {n / seconds:,.0f} docs/s" if n and seconds else ""
 
 
-def check_outputs(*paths: Path | None) -> None:
-    """Fail before the work rather than after it."""
+def check_outputs(*paths: Path | None, inputs: Iterable[Path | None] = ()) -> None:
+    """Fail before the work rather than after it, and where an output would be written over what is read."""
+    taken = {path.resolve() for path in inputs if path and path.is_file()}
     for path in paths:
+        if path and path.resolve() in taken:
+            raise Failure(f"cannot write {path}: the command reads it")
         if path and not path.absolute().parent.is_dir():
             raise Failure(f"cannot write {path}: {path.parent} is no directory")
         if path and path.is_dir():
@@ -61,7 +56,7 @@ def check_outputs(*paths: Path | None) -> None:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
+def writing(path: Path | str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -175,6 +175,7 @@ class LiveInput(_ChosenInput):
             columns=self._columns,
             **self.how_written,
             follow=follow,
+            unreadable=True,
             on_bad=self.report,
             on_event=note,
         )
@@ -195,13 +196,16 @@ class LiveInput(_ChosenInput):
 
 
 class FileInput(_ChosenInput):
-    """A stream from a file or standard input, read to its end."""
+    """A stream from a file or standard input, read to its end.
 
-    def __init__(self, source: str, options: StreamOptions, unlabelled: bool = False) -> None:
+    With `unreadable` what cannot be read has its place in it, too.
+    """
+
+    def __init__(self, source: str, options: StreamOptions, unlabelled: bool = False, unreadable: bool = False) -> None:
         super().__init__(source, options)
         if self.format == "text" and not unlabelled:
             raise Failure(f"{self.name} is lines of text, which have no labels to learn; they are for predict and run")
-        self._unlabelled = unlabelled
+        self._unlabelled, self._unreadable = unlabelled, unreadable
         self._file: IO[bytes] | None = None
         self._ahead: Iterator[Example] | None = None  # what is read, once some was
         self._is_open = False  # whether the first message is to tell if labels may hold together
@@ -213,8 +217,12 @@ class FileInput(_ChosenInput):
     def look_ahead(self) -> None:
         self._is_open = True
         examples = self._read()
-        first = next(examples, None)
-        self._ahead = examples if first is None else chain([first], examples)
+        first: list[Example] = []
+        for example in examples:
+            first.append(example)
+            if example.fault is None:
+                break
+        self._ahead = chain(first, examples)
 
     def __iter__(self) -> "Iterator[Example]":
         examples, self._ahead = self._ahead or self._read(), None
@@ -235,10 +243,11 @@ class FileInput(_ChosenInput):
                 columns=self._columns,
                 **self.how_written,
                 unlabelled=self._unlabelled,
+                unreadable=self._unreadable,
                 on_bad_line=lambda line, reason: self.report(f"line {line}", reason),
             )
             try:
-                yield from islice(self._with_known_labels(examples), self._options.limit)
+                yield from _first(self._with_known_labels(examples), self._options.limit)
             except StreamError as error:
                 if not self.n_good:
                     raise
@@ -246,8 +255,8 @@ class FileInput(_ChosenInput):
 
     def _with_known_labels(self, examples: "Iterable[Example]") -> "Iterator[Example]":
         for example in examples:
-            self.n_good += 1
-            if self._unlabelled:
+            self.n_good += example.fault is None
+            if self._unlabelled or example.fault is not None:
                 yield example
                 continue
             if self._is_open:
@@ -255,10 +264,11 @@ class FileInput(_ChosenInput):
             if self.several and not isinstance(example.y, tuple) and example.y is not None:
                 example = example._replace(y=(example.y,))  # it was read before that was known
             fault = self.label_fault(example.y)
-            if fault is None:
-                yield example
-            else:
+            if fault is not None:
                 self.report(f"line {example.line}", fault)
+                example = example._replace(fault=fault)
+            if fault is None or self._unreadable:
+                yield example
 
     def done(self) -> float | None:
         """The part that is read, between 0 and 1, where the length is known."""
@@ -267,6 +277,15 @@ class FileInput(_ChosenInput):
         if self._file.closed:
             return 1.0
         return self._file.tell() / max(1, os.fstat(self._file.fileno()).st_size)
+
+
+def _first(examples: "Iterator[Example]", limit: int | None) -> "Iterator[Example]":
+    """The first ones, up to a number of those that could be read."""
+    rest = limit
+    while rest != 0 and (example := next(examples, None)) is not None:
+        yield example
+        if rest is not None:
+            rest -= example.fault is None
 
 
 def bad_lines(source: Input) -> str:

@@ -1,14 +1,20 @@
 """The command `predict`."""
 
+from contextlib import closing
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from stream_pegasos.cli.console import answer_line, note, print_lines
+from stream_pegasos.cli.answers import FormatOption, Output, chosen_format
+from stream_pegasos.cli.console import check_outputs, note
 from stream_pegasos.cli.inputs import FileInput, bad_lines
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import load_model
-from stream_pegasos.cli.options import ModelArgument, StreamOptions
+from stream_pegasos.cli.options import ModelArgument, StreamOptions, result_option
+
+# So many answers wait at most until a message could be read.
+MOST_WAITING = 10_000
 
 
 def predict(
@@ -18,48 +24,76 @@ def predict(
         typer.Argument(metavar="FILE", help="The messages; standard input without it."),
     ] = "-",
     *,
+    output: Annotated[
+        Path | None,
+        result_option("--output", metavar="FILE", help="Write the answers here.", default="standard output"),
+    ] = None,
+    output_format: FormatOption = None,
     stream: StreamOptions,
 ) -> None:
-    """Print a line for each message: the predicted label, a tab and the probability of that label.
+    """Answer each message: the predicted label, a tab and the probability of that label.
 
-    Labels in FILE are not needed and not used. Where labels hold together,
-    commas (or --label-separator) stand between them, and between their
-    probabilities. Lines that cannot be read give no line. A model that has
-    learned nothing yet predicts an empty label with probability 0.5. For an
-    answer to each line as it comes, use run.
+    Line n answers message n of FILE: one that cannot be read has an empty
+    label and an empty probability. Labels in FILE are not needed and not
+    used. Where labels hold together, commas (or --label-separator) stand
+    between them, and between their probabilities. A model that has learned
+    nothing yet predicts an empty label with probability 0.5.
+
+    With --output-format an answer has the id of its message, the probability
+    of every label as a JSON object, the margin (with two classes that of the
+    positive one, with more how far the label is above the next best), and the
+    error where there is one; tsv and csv have a header, and labels that hold
+    together are a JSON list. For an answer to each line as it comes, use run.
 
     \b
     Examples:
       stream-pegasos predict mail.safetensors new.jsonl
+      stream-pegasos predict mail.safetensors new.csv --output answers.csv
       cut -f 2 x.tsv | stream-pegasos predict m.safetensors --format text
     """
     from stream_pegasos.evaluation.prequential import chunks
 
-    source = FileInput(file, stream, unlabelled=True)
+    check_outputs(output, inputs=[model, Path(file)])
+    source = FileInput(file, stream, unlabelled=True, unreadable=True)
+    format = chosen_format(output_format, output, source.separator)
     learner = load_model(model, source)
-    n = 0
-    with Interrupt() as interrupt:
+    with Interrupt() as interrupt, closing(Output(format, output)) as out:
+        answers = _Answers(learner, source, out)
         try:
             for chunk in chunks(interrupt.until_signal(source)):
-                n += interrupt.wait(_print_answers, learner, chunk, source)
+                interrupt.wait(answers.give, chunk)
+            source.report_rest()
+            if source.n_bad and not answers.n:
+                raise source.nothing("read")
+            interrupt.wait(answers.write)
         except KeyboardInterrupt:
-            note(f"interrupted after {n:,} messages, {bad_lines(source)}")
-    source.report_rest()
-    if source.n_bad and not n:
-        raise source.nothing("read")
+            note(f"interrupted after {answers.n:,} messages, {bad_lines(source)}")
+            source.report_rest()
     exit_with_code(source, interrupt)
 
 
-def _print_answers(model: Any, chunk: list[Any], source: FileInput) -> int:
-    """How many there were."""
-    from stream_pegasos.evaluation.prequential import predict_accepted
+class _Answers:
+    """Answers as they are written. Up to the first message that can be read they wait: should none be, as where an
+    option is wrong, nothing is written, and a file that is there is left as it is.
+    """
 
-    def refuse(number: int, reason: str) -> None:
-        source.refuse(chunk[number], reason)
+    def __init__(self, model: Any, source: FileInput, output: Output) -> None:
+        self.n = 0  # of messages that could be read
+        self._model, self._source, self._output = model, source, output
+        self._waiting: list[Any] = []
 
-    predictions = predict_accepted(model, [example.x for example in chunk], refuse)
-    separator = source.separator or ","
-    lines = [answer_line(said.label, said.probability, separator) for said in predictions if said is not None]
-    if lines:
-        print_lines("\n".join(lines))
-    return len(lines)
+    def give(self, chunk: list[Any]) -> None:
+        from stream_pegasos.operation.answers import answer
+
+        answers = answer(self._model, chunk, self._source.refuse, self._output.in_full)
+        self._waiting += answers
+        n = sum(said.error is None for said in answers)
+        if self.n or n or len(self._waiting) > MOST_WAITING:
+            self.write()
+        self.n += n
+
+    def write(self) -> None:
+        """Write those that wait."""
+        waiting, self._waiting = self._waiting, []
+        self._output.open()
+        self._output.write(waiting)

@@ -1,13 +1,14 @@
 """The command `run`."""
 
-import sys
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stream_pegasos.cli.console import Failure, answer_line, check_outputs, note, printable
+from stream_pegasos.cli.answers import AnswerFormat, FormatOption, Output, chosen_format
+from stream_pegasos.cli.console import Failure, check_outputs, note, printable
 from stream_pegasos.cli.inputs import LiveInput, bad_lines
 from stream_pegasos.cli.interrupts import exit_with_code, stopping
 from stream_pegasos.cli.models import resuming, save_model
@@ -48,15 +49,17 @@ def run(
             default="nowhere",
         ),
     ] = None,
-    predictions: Annotated[
-        str,
+    output: Annotated[
+        str | None,
         result_option(
-            "--predictions",
+            "--output",
             metavar="SINK",
-            help="Where answers go: - for standard output, none, kafka://… or redis://….",
+            help="Where answers go: a file, kafka://…, redis://…, - for standard output, or none.",
             default="-",
         ),
-    ] = "-",
+    ] = None,
+    predictions: Annotated[str | None, typer.Option(hidden=True)] = None,  # what --output was called
+    output_format: FormatOption = None,
     label_topic: Annotated[
         str | None,
         stream_option(
@@ -89,12 +92,13 @@ def run(
 ) -> None:
     """Answer each message of a live source as it comes; learn from those labelled.
 
-    The prediction is made before the label is learned. On standard output an
-    answer is what predict prints: the predicted label, a tab and its
-    probability; an empty label and 0.5 while nothing is learned. Of labels that
-    hold together (--multi-label) it is all of them, with commas. A topic or
-    stream gets id, label and probability. What cannot be read is reported,
-    and gets no answer. Only standard input may be csv, tsv, parquet,
+    The prediction is made before the label is learned. An answer is what
+    predict prints: the predicted label, a tab and its probability; an empty
+    label and 0.5 while nothing is learned; both empty for what cannot be read,
+    which is reported, too. --output-format is that of predict; a topic or
+    stream gets the same fields. A file is written anew, or gone on with where
+    the run goes on from its checkpoint: answers since the newest checkpoint
+    then stand there twice. Only standard input may be csv, tsv, parquet,
     utf-16 or compressed.
 
     With --checkpoint the model and the position in the source are kept in one
@@ -114,7 +118,12 @@ def run(
     from stream_pegasos.operation.live import Live
     from stream_pegasos.streams import StreamError, of_any_server, open_sink
 
+    if predictions is not None and output is not None:
+        raise typer.BadParameter("it is the older name of --output", param_hint="--predictions")
+    sink = predictions or output or "-"
+    path = Path(sink) if sink not in ("-", "none") and "://" not in sink else None
     check_outputs(checkpoint, save)
+    check_outputs(path, inputs=[Path(address), *filter(None, [checkpoint, save, load])])
     if stream.limit is not None and checkpoint is not None:
         raise typer.BadParameter("it does not go with --checkpoint", param_hint="--limit")
     if moved and checkpoint is None:
@@ -123,18 +132,21 @@ def run(
         # Without the position in it, the whole stream would be learned once more.
         raise typer.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")
     source = LiveInput(address, stream)
+    format = _format(sink, path, output_format, source.separator)
     with ExitStack() as end:
         checkpoints, learner, progress = end.enter_context(resuming(checkpoint, every, seconds, load, model, source))
         kept = progress or {}
         if "monitor" in kept:
             raise Failure(f"{checkpoint} is what serve keeps; --load takes the model alone")
-        send = _StandardOutput(source.separator or ",").send
-        if predictions == "none":
-            send = _discard
-        elif predictions != "-":
-            sink = open_sink(predictions)
-            end.callback(sink.close)
-            send = sink.send
+        written: Output | None = None
+        if sink == "none":
+            send: Callable[[list[Answer]], None] = _discard
+        elif format is not None:
+            written = end.enter_context(closing(Output(format, path)))
+            send = written.send
+        else:
+            server = end.enter_context(closing(open_sink(sink)))
+            send = server.send
         positions = [kept.get("position"), kept.get("label_position")]
         if moved:
             positions = [of_any_server(position) for position in positions]
@@ -147,10 +159,13 @@ def run(
         except StreamError as error:
             about = kept["sources"][number] if "sources" in kept else None
             raise Failure(f"{checkpoint} is about {about}: {error}" if about else str(error)) from None
+        if written is not None:
+            written.open(append=progress is not None)
         live = Live(
             learner,
             messages,
             send,
+            in_full=sink != "none" and (format is None or format.in_full),
             labels=labels,
             window=label_window,
             limit=stream.limit,
@@ -165,6 +180,8 @@ def run(
         if save:
             end.callback(save_model, learner, save)  # before another signal may end the process
         live.run()
+        if written is not None and not stopped:
+            written.end()
         source.n_good, n_learned = live.n_read - kept.get("n_read", 0), live.n_learned - kept.get("n_learned", 0)
         if stopped:
             note(f"read {source.n_good:,} messages, learned {n_learned:,}, {bad_lines(source)}")
@@ -178,26 +195,13 @@ def _place(example: "Example") -> str:
     return f"line {example.line}" if example.id is None else f"message {printable(example.id)}"
 
 
-class _StandardOutput:
-    """Where a disk was full in the middle of a line, it goes on there."""
-
-    def __init__(self, separator: str) -> None:
-        self._separator = separator
-        self._rest = b""  # of answers that come again until all of them are written
-
-    def send(self, answers: "list[Answer]") -> None:
-        if sys.stdout is None:  # it is closed
-            return
-        if not self._rest:
-            each = (answer_line(answer.label, answer.probability, self._separator) for answer in answers)
-            lines = "".join(f"{line}\n" for line in each)
-            self._rest = lines.encode(sys.stdout.encoding, sys.stdout.errors or "strict")
-        raw = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)
-        while self._rest:
-            n = raw.write(self._rest)
-            if n is None:
-                raise BlockingIOError("standard output takes no more for now")
-            self._rest = self._rest[n:]
+def _format(sink: str, path: Path | None, name: str | None, separator: str | None) -> AnswerFormat | None:
+    """How answers are written; `None` for those that are not, as in a topic or stream."""
+    if path is not None or sink == "-":
+        return chosen_format(name, path, separator)
+    if name is not None:
+        raise typer.BadParameter("it is for files and standard output", param_hint="--output-format")
+    return None
 
 
 def _discard(answers: "list[Answer]") -> None:

@@ -381,21 +381,6 @@ def predict_block(model: Any, X: list[Any], y: list[Any], examples: Sequence[Lab
         return PredictedBlock(model.predictions(X), model.classes, y, examples)
 
 
-def predict_accepted(model: Any, X: list[Any], on_refused: Callable[[int, str], None]) -> list[Prediction | None]:
-    """A prediction for each example, `None` for those that the model refuses, which are told by their numbers."""
-    try:
-        return list(predict(model, X))
-    except REFUSALS:
-        predictions: list[Prediction | None] = []
-        for number, x in enumerate(X):
-            try:
-                predictions += predict(model, [x])
-            except REFUSALS as error:
-                on_refused(number, str(error))
-                predictions.append(None)
-        return predictions
-
-
 def predict_learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None) -> Iterator[PredictedBlock]:
     """Predict each example, then learn it; what was predicted comes in blocks, as soon as a block is learned.
 

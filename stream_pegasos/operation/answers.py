@@ -1,8 +1,11 @@
-"""What a model says of texts, as values for JSON, of any kind of model; labels are strangers' and may be anything."""
+"""What a model says of messages, for files, sinks and JSON, of any kind of model; labels are strangers' and may be
+anything.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +13,23 @@ from numpy.typing import NDArray
 
 from stream_pegasos.evaluation.class_scores import ClassScore, OrderedScore
 from stream_pegasos.evaluation.label_scores import LabelScore
-from stream_pegasos.evaluation.prequential import PredictedBlock
+from stream_pegasos.evaluation.prequential import REFUSALS, PredictedBlock, predict_block
 from stream_pegasos.evaluation.scores import PrequentialScore
 from stream_pegasos.learners.labels import Label
+from stream_pegasos.streams import Answer, Example
 
-__all__ = ["LABELS", "ORDERED", "SEVERAL", "TWO", "answers_of", "label_named", "most_probable", "shown"]
+__all__ = [
+    "LABELS",
+    "ORDERED",
+    "SEVERAL",
+    "TWO",
+    "answer",
+    "answers_of",
+    "answers_to",
+    "label_named",
+    "most_probable",
+    "shown",
+]
 
 # The kinds of scores, and so of models.
 TWO, SEVERAL, ORDERED, LABELS = PrequentialScore.kind, ClassScore.kind, OrderedScore.kind, LabelScore.kind
@@ -23,6 +38,98 @@ TWO, SEVERAL, ORDERED, LABELS = PrequentialScore.kind, ClassScore.kind, OrderedS
 MOST_PROBABLE = 10
 LONGEST_LABEL = 200  # characters shown of a label
 LARGEST_OF_BROWSERS = (1 << 53) - 1
+
+
+def answer(
+    model: Any,
+    examples: Sequence[Example],
+    on_refused: Callable[[Example, str], None] = lambda example, reason: None,
+    in_full: bool = True,
+) -> list[Answer]:
+    """The answer to each example, in order, also to those that could not be read.
+
+    Parameters
+    ----------
+    model
+        The model; it learns nothing.
+    examples
+        The examples, those that could not be read among them.
+    on_refused
+        Called with each example that the model refuses, and the reason.
+    in_full
+        Whether answers have the probability of every label, and margins.
+    """
+    readable = [example for example in examples if example.fault is None]
+    said = iter(_accepted(model, readable, on_refused, in_full) if readable else ())
+    return [_nothing(example, example.fault) if example.fault is not None else next(said) for example in examples]
+
+
+def _accepted(
+    model: Any, examples: Sequence[Example], on_refused: Callable[[Example, str], None], in_full: bool
+) -> list[Answer]:
+    try:
+        return answers_to(examples, predict_block(model, [example.x for example in examples], []), in_full)
+    except REFUSALS as error:
+        if len(examples) == 1:
+            on_refused(examples[0], str(error))
+            return [_nothing(examples[0], str(error))]
+        return [said for example in examples for said in _accepted(model, [example], on_refused, in_full)]
+
+
+def _nothing(example: Example, fault: str | None) -> Answer:
+    return Answer(example.id, None, None, error=fault)
+
+
+def answers_to(examples: Sequence[Example], block: PredictedBlock, in_full: bool = True) -> list[Answer]:
+    """The answers that a block says to its examples."""
+    each = block.each()
+    if not in_full:
+        pairs = zip(examples, each, strict=True)
+        return [Answer(example.id, said.label, said.probability) for example, said in pairs]
+    rows = zip(examples, each, _by_label(block), _margins(block), strict=True)
+    return [
+        Answer(example.id, said.label, said.probability, probabilities, margin)
+        for example, said, probabilities, margin in rows
+    ]
+
+
+def _by_label(block: PredictedBlock) -> list[dict[Label, float]]:
+    """The probability of every label that was known when an example was predicted, by label."""
+    said, before = block.predictions, set(block.classes) - {None}
+    known = [(column, label) for column, label in enumerate(said.classes) if label is not None and label in before]
+    if said.scores.ndim == 2 and said.scores.shape[1] == len(said.classes):
+        there = np.isfinite(said.scores)  # not where a label came later in the block
+    else:
+        there = said.probabilities > 0.0
+    return [
+        {label: row[column] for column, label in known if is_there[column]}
+        for row, is_there in zip(said.probabilities.tolist(), there.tolist(), strict=True)
+    ]
+
+
+def _margins(block: PredictedBlock) -> list[Any]:
+    """The margin of each answer, as `Answer` has it."""
+    said, each = block.predictions, block.each()
+    if said.scores.ndim == 1:
+        return [None if one.label is None else _finite(one.margin) for one in each]
+    if said.scores.shape[1] != len(said.classes):
+        return [None] * len(each)
+    if each and isinstance(each[0].label, tuple):
+        return [tuple(map(_finite, one.margin)) for one in each]
+    columns = {label: column for column, label in enumerate(said.classes)}
+    place = np.array([columns.get(one.label, -1) for one in each], np.intp)
+    rivals, rows = said.scores.copy(), np.arange(len(each))
+    if len(columns):
+        rivals[rows, place] = -np.inf
+    best = rivals.max(axis=1, initial=-np.inf).tolist()
+    return [
+        None if one.label is None or not math.isfinite(rival) else _finite(one.margin - rival)
+        for one, rival in zip(each, best, strict=True)
+    ]
+
+
+def _finite(margin: float) -> float | None:
+    return margin if math.isfinite(margin) else None
 
 
 def answers_of(block: PredictedBlock, kind: str) -> list[dict[str, Any]]:

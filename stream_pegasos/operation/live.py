@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import sleep
-from typing import Any
+from typing import Any, cast
 
 from stream_pegasos.common.checks import LARGEST_COUNT, check_integer
-from stream_pegasos.evaluation.prequential import predict_accepted, predict_learn
+from stream_pegasos.evaluation.prequential import predict_learn
 from stream_pegasos.learners.persistence import Snapshot
+from stream_pegasos.operation.answers import answer, answers_to
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Source, StreamError, Truth, of_any_server
 
@@ -34,15 +35,19 @@ class Live:
     model
         A model, of any number of classes.
     source
-        The messages; a message without a label is only answered.
+        The messages; a message without a label is only answered. One that cannot be read is answered by its fault, if
+        it stands among them.
     send
         Takes the answers of a batch. If it raises an OSError, the same answers are sent again until they are taken.
+    in_full
+        Whether answers have the probability of every label, and margins.
     labels
         Labels that come later, under the ids of their messages.
     window
         How many messages wait for their labels, and labels for their messages.
     limit
-        How many messages to read, if not all; not together with checkpoints, as positions are those of whole batches.
+        How many messages to read, if not all, those that cannot be read not counted; not together with checkpoints, as
+        positions are those of whole batches.
     checkpoints
         Where model and progress are kept; `None` for nowhere.
     progress
@@ -64,7 +69,7 @@ class Live:
     Attributes
     ----------
     n_read
-        The number of messages answered.
+        The number of messages answered, but for those that could not be read.
     n_learned
         The number of messages learned.
     sending
@@ -78,6 +83,7 @@ class Live:
         source: Source,
         send: Callable[[list[Answer]], None],
         *,
+        in_full: bool = False,
         labels: Source | None = None,
         window: int = 10_000,
         limit: int | None = None,
@@ -113,7 +119,7 @@ class Live:
                 self._join.set_state(progress["join"])
             except ValueError as error:
                 raise StreamError(f"the checkpoint cannot be gone on from: {error}") from None
-        self._send = send
+        self._send, self._in_full = send, in_full
         self._checkpoints = checkpoints
         self._label_fault = label_fault
         self._on_bad = on_bad
@@ -214,19 +220,21 @@ class Live:
     def _take(self, batch: Batch) -> None:
         answers: list[Answer] = []
         if self._rest is not None:
-            batch = Batch(batch.examples[: self._rest], None)
-            self._rest -= len(batch.examples)
+            batch = Batch(first(batch.examples, self._rest), None)
+        n = sum(example.fault is None for example in batch.examples)
+        if self._rest is not None:
+            self._rest -= n
         with self._lock:
             self._torn = True
             for labelled, group in itertools.groupby(batch.examples, lambda example: example.y is not None):
                 examples = list(group)
                 answers += self._learn(examples) if labelled else self._answer(examples)
-            self.n_read += len(batch.examples)
+            self.n_read += n
             self._positions[0] = batch.position
             self._torn = False
             self._unsent = [*self._unsent, *answers]
         self._deliver()
-        self._count(len(batch.examples))
+        self._count(n)
 
     def _take_labels(self, batch: Batch) -> None:
         assert self._join is not None
@@ -254,25 +262,16 @@ class Live:
         return answers
 
     def _predict(self, examples: list[Example], told: bool) -> list[Answer]:
-        """The answer to each; an empty one where the model refuses it, which is told unless it has been."""
-
-        def refuse(number: int, reason: str) -> None:
-            if told:
-                self._on_bad(examples[number], reason)
-
-        predictions = predict_accepted(self.model, [example.x for example in examples], refuse)
-        pairs = zip(examples, predictions, strict=True)
-        return [
-            Answer(each.id, None, None) if said is None else Answer(each.id, said.label, said.probability)
-            for each, said in pairs
-        ]
+        """The answer to each; that the model refuses one is told unless it has been."""
+        return answer(self.model, examples, self._on_bad if told else _untold, self._in_full)
 
     def _learn(self, examples: list[Example]) -> list[Answer]:
         """Predict each example, then learn it; one that the model refuses is passed over."""
         answers: list[Answer] = []
 
         def refuse(example: Any, reason: str) -> None:
-            answers.extend(self._predict([example], told=False))
+            (said,) = self._predict([example], told=False)
+            answers.append(said._replace(error=reason))
             self._on_bad(example, reason)
 
         for fault, group in itertools.groupby(examples, lambda example: self._label_fault(example.y)):
@@ -282,8 +281,7 @@ class Live:
                 continue
             for block in predict_learn(self.model, list(group), refuse):
                 self.n_learned += len(block)
-                for label, probability, _ in block.each():
-                    answers.append(Answer(examples[len(answers)].id, label, probability))
+                answers += answers_to(cast(Sequence[Example], block.examples), block, self._in_full)
         return answers
 
     def _deliver(self) -> None:
@@ -323,6 +321,16 @@ class Live:
             positions = before.get("position"), before.get("label_position")
             for source, position in zip(self._sources, positions, strict=False):
                 source.done(position)
+
+
+def first(examples: list[Example], n: int) -> list[Example]:
+    """The first `n` that could be read, and what stands among them."""
+    readable = [place for place, example in enumerate(examples, 1) if example.fault is None]
+    return examples[: [0, *readable][n]] if n <= len(readable) else examples
+
+
+def _untold(example: Example, reason: str) -> None:
+    pass
 
 
 def _checked(progress: Any) -> dict[str, Any]:

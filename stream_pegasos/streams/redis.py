@@ -195,7 +195,7 @@ class RedisSource:
 
 
 class RedisSink:
-    """Answers as entries with the fields of an `Answer`, `None` being empty; several labels have commas between them, and
+    """Answers as entries with the fields of an `Answer`: `None` is empty, several labels have commas between them, and
     the probabilities of all are JSON.
     """
 

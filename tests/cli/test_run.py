@@ -29,7 +29,7 @@ def test_run_answers_each_line_before_it_learns_it(here):
                 model.learn_one(text, known)
         run.stdin.write(b"nonsense\n")
         rest, err = run.communicate()
-    assert (run.returncode, rest) == (0, b"")
+    assert (run.returncode, rest) == (0, b"\t\n")  # neither a label nor a probability
     assert err.startswith(b"stream-pegasos: line 41 skipped: not JSON")
     assert load("m").weights == model.weights
 
@@ -75,14 +75,14 @@ def test_run_reads_no_more_than_its_limit(main):
 
 
 def test_run_without_predictions(main):
-    code, out, err = main("run", "mail.jsonl", "--no-follow", "--predictions", "none", "--save", "m")
+    code, out, err = main("run", "mail.jsonl", "--no-follow", "--output", "none", "--save", "m")
     assert (code, out, err) == (0, "", "")
     assert load("m").weights == reference_of(stream).weights
 
 
 def test_a_run_that_does_not_begin_saves_nothing(here, main):
     assert main("train", "mail.jsonl", "--save", "m")[0] == 0
-    code, _, err = main("run", "mail.jsonl", "--save", "m", "--predictions", "foo")
+    code, _, err = main("run", "mail.jsonl", "--save", "m", "--output", "foo://bar")
     assert (code, "give kafka://host/topic or redis://host/stream" in err) == (1, True)
     assert load("m").n_iterations == len(stream)
 

@@ -1,0 +1,275 @@
+"""Answers as they are written: as lines of a format, to standard output or to a file."""
+
+import csv
+import io
+import json
+import os
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stream_pegasos.cli.console import printable, writing
+from stream_pegasos.cli.options import result_option
+
+if TYPE_CHECKING:
+    from stream_pegasos.evaluation.prequential import PredictedBlock
+    from stream_pegasos.streams import Answer, Example
+
+FORMATS = ("tsv", "csv", "jsonl")
+COLUMNS = ("id", "label", "probability", "probabilities", "margin", "error")
+TRUTH = "truth"
+
+FormatOption = Annotated[
+    str | None,
+    result_option(
+        "--output-format",
+        metavar="NAME",
+        help="tsv, csv or jsonl: id, label, probability, probabilities of all labels, margin, error.",
+        default="what the extension of the file says",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class AnswerFormat:
+    """How answers are written.
+
+    Parameters
+    ----------
+    name
+        One of `FORMATS`, or `None` for the label, a tab and its probability.
+    separator
+        What then stands between labels that hold together.
+    has_truth
+        Whether the true label stands beside each answer; not without a name.
+    """
+
+    name: str | None = None
+    separator: str = ","
+    has_truth: bool = False
+
+    @property
+    def in_full(self) -> bool:
+        return self.name is not None
+
+    @property
+    def head(self) -> str:
+        """The line before the first answer, if there is one."""
+        return "" if self.name in (None, "jsonl") else self._rows([self._columns])
+
+    def lines(self, answers: "Sequence[Answer]", truths: Iterable[Any] = ()) -> str:
+        """A line for each answer; in tsv and csv it goes on behind a line break in quotes."""
+        if self.name is None:
+            return "".join(f"{answer_line(answer, self.separator)}\n" for answer in answers)
+        records: Iterable[tuple[Any, ...]] = answers
+        if self.has_truth:
+            records = ((*answer, truth) for answer, truth in zip(answers, truths, strict=True))
+        if self.name == "jsonl":
+            return "".join(f"{_json(dict(zip(self._columns, record, strict=True)))}\n" for record in records)
+        return self._rows([*map(_cell, record)] for record in records)
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        return (*COLUMNS, TRUTH) if self.has_truth else COLUMNS
+
+    def _rows(self, rows: Iterable[Iterable[str]]) -> str:
+        text = io.StringIO()
+        # Its own line ends make it quote both "\r" and "\n".
+        writer = csv.writer(text, delimiter="\t" if self.name == "tsv" else ",", lineterminator="\r\n")
+        lines = []
+        for row in rows:
+            writer.writerow(row)
+            lines.append(text.getvalue().removesuffix("\r\n"))
+            text.seek(0)
+            text.truncate()
+        return "".join(f"{line}\n" for line in lines)
+
+
+def _json(value: Any) -> str:
+    # Not those of ASCII alone; what is no Unicode is escaped when it is encoded.
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _cell(value: Any) -> str:
+    """What stands in a column: texts as they are, several labels and probabilities as JSON, nothing for `None`."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return _json(value)
+
+
+def answer_line(answer: "Answer", separator: str = ",") -> str:
+    """The label or labels, a tab and the probability of each; both are empty where there is an error instead."""
+    label, probability = answer.label, answer.probability
+    if isinstance(label, (tuple, list)) and isinstance(probability, (tuple, list)):
+        return f"{separator.join(map(printable, label))}\t{separator.join(f'{p:.6f}' for p in probability)}"
+    if label is None or probability is None:
+        return "\t" if answer.error is not None else "\t0.500000"
+    return f"{printable(label)}\t{probability:.6f}"
+
+
+def chosen_format(
+    name: str | None, path: Path | None, separator: str | None = None, has_truth: bool = False
+) -> AnswerFormat:
+    """The format that an option names, or the extension of the file; by default the two columns."""
+    if name is not None and name not in FORMATS:
+        raise typer.BadParameter(f"{name!r} is none of {', '.join(FORMATS)}", param_hint="--output-format")
+    extension = path.suffix.lower().removeprefix(".") if path is not None else ""
+    if name is None and extension in FORMATS:
+        name = extension
+    if name is None and has_truth:
+        raise typer.BadParameter(f"{path} is none of .tsv, .csv and .jsonl; see --output-format")
+    if name is None and extension in ("gz", "bz2", "xz", "zst"):
+        raise typer.BadParameter(f"{path}: answers are written uncompressed")
+    return AnswerFormat(name, separator or ",", has_truth)
+
+
+class Output:
+    """Where answers are written: a file, or standard output without a path.
+
+    Where a disk was full in the middle of a line, it goes on there when the same answers come again.
+
+    Parameters
+    ----------
+    format
+        How they are written.
+    path
+        The file, which is there after `open`.
+    """
+
+    def __init__(self, format: AnswerFormat, path: Path | None = None) -> None:
+        self.format, self.path = format, path
+        self._head = format.head
+        self._rest = b""  # of answers that come again until all of them are written
+        self._file: IO[bytes] | None = None
+
+    @property
+    def in_full(self) -> bool:
+        return self.format.in_full
+
+    def open(self, append: bool = False) -> None:
+        """Open the file, and empty it unless what comes is to stand behind what is there."""
+        if self.path is None or self._file is not None:
+            return
+        with writing(self.path):
+            if append and self.path.is_file() and _cut(self.path):
+                self._head = ""
+            self._file = self.path.open("ab" if append else "wb", buffering=0)
+
+    def send(self, answers: "Sequence[Answer]", truths: Iterable[Any] = ()) -> None:
+        """Write answers.
+
+        Raises
+        ------
+        OSError
+            If not all of them could be written.
+        """
+        if not self._rest:
+            self._rest = self._encoded(self._head + self.format.lines(answers, truths))
+            self._head = ""
+        self._write()
+
+    def write(self, answers: "Sequence[Answer]", truths: Iterable[Any] = ()) -> None:
+        """Write answers, or end the command."""
+        try:
+            self.send(answers, truths)
+        except BrokenPipeError:
+            raise
+        except OSError:
+            with writing(self.path or "standard output"):
+                raise
+
+    def end(self) -> None:
+        """Where there were no answers, write the line before the first one alone."""
+        self.write([])
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def _encoded(self, text: str) -> bytes:
+        if self.path is None and sys.stdout is not None:
+            return text.encode(sys.stdout.encoding, sys.stdout.errors or "strict")
+        return text.encode("utf-8", "backslashreplace")
+
+    def _write(self) -> None:
+        raw: Any = self._file
+        if self.path is None:
+            if sys.stdout is None:  # it is closed
+                self._rest = b""
+                return
+            raw = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)
+        while self._rest:
+            n = raw.write(self._rest)
+            if n is None:
+                raise BlockingIOError("standard output takes no more for now")
+            self._rest = self._rest[n:]
+
+
+def _cut(path: Path) -> int:
+    """Cut off a line that was begun and never ended, as by a kill; the size of what is left."""
+    with open(path, "r+b") as file:
+        size = end = file.seek(0, os.SEEK_END)
+        while end:
+            begin = max(0, end - (1 << 16))
+            file.seek(begin)
+            newline = file.read(end - begin).rfind(b"\n")
+            if newline >= 0:
+                end = begin + newline + 1
+                break
+            end = begin
+        if end < size:
+            file.truncate(end)
+        return end
+
+
+class EvaluatedAnswers:
+    """The answer to each record that an evaluation reads, in the order of the records, whenever it is known.
+
+    Parameters
+    ----------
+    output
+        Where they go, beside the true labels.
+    """
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._waiting: deque[Example] = deque()
+        self._said: dict[int, Answer] = {}  # by identity of examples that wait
+
+    def readable(self, examples: "Iterable[Example]") -> "Iterator[Example]":
+        """Those that can be read; all of them are answered."""
+        for example in examples:
+            self._waiting.append(example)
+            if example.fault is None:
+                yield example
+            else:
+                self.refused(example, example.fault)
+
+    def refused(self, example: "Example", reason: str) -> None:
+        from stream_pegasos.streams import Answer
+
+        self._said[id(example)] = Answer(example.id, None, None, error=reason)
+
+    def predicted(self, block: "PredictedBlock") -> None:
+        """Write what can be written, once some were predicted."""
+        from stream_pegasos.operation.answers import answers_to
+
+        examples: Any = block.examples
+        for example, answer in zip(examples, answers_to(examples, block), strict=True):
+            self._said[id(example)] = answer
+        self.write()
+
+    def write(self) -> None:
+        """Write those up to the first one that is not known yet."""
+        answers, truths = [], []
+        while self._waiting and id(self._waiting[0]) in self._said:
+            example = self._waiting.popleft()
+            answers.append(self._said.pop(id(example)))
+            truths.append(example.y)
+        self._output.open()
+        self._output.write(answers, truths)
