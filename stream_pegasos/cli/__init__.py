@@ -17,6 +17,7 @@ from stream_pegasos.cli.options import Command, with_options
 from stream_pegasos.cli.predict import predict
 from stream_pegasos.cli.run import run
 from stream_pegasos.cli.serve import serve
+from stream_pegasos.cli.test import test
 from stream_pegasos.cli.train import train
 
 app = typer.Typer(
@@ -50,12 +51,13 @@ def _main(
     stream-pegasos evaluate mail.jsonl.gz
     stream-pegasos evaluate stars.csv --ordered
     stream-pegasos train mail.csv --save m.safetensors
+    stream-pegasos test m.safetensors held_out.csv
     stream-pegasos predict m.safetensors new.csv
     tail -f mail.jsonl | stream-pegasos run --save m.safetensors
     """
 
 
-for _command in (evaluate, train, predict, run, serve, explain):
+for _command in (evaluate, train, test, predict, run, serve, explain):
     app.command(cls=Command)(with_options(_command))
 
 

@@ -4,11 +4,13 @@ import csv
 import math
 import os
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stream_pegasos.cli.answers import EvaluatedAnswers, FormatOption, Output, chosen_format
 from stream_pegasos.cli.console import check_outputs, print_lines, writing
 from stream_pegasos.cli.inputs import FileInput, SyntheticInput, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
@@ -18,6 +20,51 @@ from stream_pegasos.cli.summary import summary
 
 if TYPE_CHECKING:
     from stream_pegasos.evaluation.prequential import Evaluation
+
+
+@dataclass(frozen=True)
+class ResultOptions:
+    """What is written of an evaluation, beside the summary."""
+
+    curve: Annotated[
+        Path | None,
+        result_option("--curve", metavar="CSV", help="Write the curve of the figures here.", default="nowhere"),
+    ] = None
+    plot: Annotated[
+        Path | None,
+        result_option(
+            "--plot",
+            metavar="FILE",
+            help="Draw the curve here, a .png, .svg or .pdf; needs matplotlib.",
+            default="nowhere",
+        ),
+    ] = None
+    predictions: Annotated[
+        Path | None,
+        result_option(
+            "--predictions",
+            metavar="FILE",
+            help="Write the prediction of each message here, beside its true label: a .tsv, .csv or .jsonl.",
+            default="nowhere",
+        ),
+    ] = None
+    output_format: FormatOption = None
+
+    def check(self, *inputs: Path | None) -> None:
+        """Fail before the work rather than after it."""
+        check_outputs(self.curve, self.plot, self.predictions, inputs=inputs)
+        if self.output_format is not None and self.predictions is None:
+            raise typer.BadParameter("it is about --predictions", param_hint="--output-format")
+        if self.plot:
+            from stream_pegasos.evaluation.plot import FILE_TYPES  # which fails if matplotlib is missing
+
+            if self.plot.suffix and self.plot.suffix.lower() not in FILE_TYPES:
+                raise typer.BadParameter(f"{self.plot} is none of {', '.join(FILE_TYPES)}", param_hint="--plot")
+
+    def predictions_output(self) -> Output | None:
+        if self.predictions is None:
+            return None
+        return Output(chosen_format(self.output_format, self.predictions, has_truth=True), self.predictions)
 
 
 def evaluate(
@@ -36,19 +83,7 @@ def evaluate(
         int,
         stream_option("--delay", min=0, metavar="N", help="Each label arrives N messages late.", default="0"),
     ] = 0,
-    curve: Annotated[
-        Path | None,
-        result_option("--curve", metavar="CSV", help="Write the prequential curve here.", default="nowhere"),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        result_option(
-            "--plot",
-            metavar="FILE",
-            help="Draw the curve here, a .png, .svg or .pdf; needs matplotlib.",
-            default="nowhere",
-        ),
-    ] = None,
+    results: ResultOptions,
     save: SaveOption = None,
 ) -> None:
     """Predict every message of a stream, then learn it, and print how good the predictions were.
@@ -56,7 +91,8 @@ def evaluate(
     Every prediction is made before its label is learned: the figures are
     those of live use. Classes come as the stream brings them. Where the first
     message has a list of labels, they may hold together. Lines that cannot be
-    read or learned are reported and skipped.
+    read or learned are reported and skipped; in the file of --predictions,
+    which is as what predict --output-format writes, they have an error.
     Exit codes: 0; 1 it failed; 2 usage; 130 Ctrl-C, after the summary.
 
     \b
@@ -68,39 +104,60 @@ def evaluate(
       stream-pegasos evaluate tweets.csv --text-field tweet --ngrams 1,2
       zcat mail.vw.gz | stream-pegasos evaluate - --format vw --delay 100
     """
-    check_outputs(curve, plot, save)
-    if plot:
-        from stream_pegasos.evaluation.plot import FILE_TYPES  # fail before the work if matplotlib is missing
+    results.check(Path(file) if file else None)
+    check_outputs(save)
+    source = SyntheticInput(stream) if file is None else FileInput(file, stream, unreadable=bool(results.predictions))
+    learner = new_model(model, source)
+    with Interrupt() as interrupt, closing(source):
+        learner = model_for_first_message(learner, model, source, interrupt)
+        report(learner, source, interrupt, results, save, delay=delay)
+    exit_with_code(source, interrupt)
 
-        if plot.suffix and plot.suffix.lower() not in FILE_TYPES:
-            raise typer.BadParameter(f"{plot} is none of {', '.join(FILE_TYPES)}", param_hint="--plot")
 
+def report(
+    model: Any,
+    source: FileInput | SyntheticInput,
+    interrupt: Interrupt,
+    results: ResultOptions,
+    save: Path | None = None,
+    **options: Any,
+) -> None:
+    """Evaluate a model, print the summary and write what is asked for; `options` are those of an evaluation."""
     from stream_pegasos.evaluation.prequential import evaluate as evaluate_model
 
-    source = SyntheticInput(stream) if file is None else FileInput(file, stream)
-    learner = new_model(model, source)
-    with Interrupt() as interrupt, closing(source), ExitStack() as end:
-        learner = model_for_first_message(learner, model, source, interrupt)
+    output = results.predictions_output()
+    examples, refuse = interrupt.until_signal(source), source.refuse
+    with ExitStack() as end:
+        if output is not None:
+            answers = EvaluatedAnswers(end.enter_context(closing(output)))
+            options["on_predicted"] = answers.predicted
+            examples = answers.readable(examples)
+
+            def refuse(example: Any, reason: str) -> None:
+                answers.refused(example, reason)
+                source.refuse(example, reason)
+
         with progress_bar(source) as progress:
             evaluation = evaluate_model(
-                learner,
-                interrupt.until_signal(source),
-                delay=delay,
+                model,
+                examples,
                 on_row=lambda row: progress(row.n, _headline(row)),
-                on_refused=source.refuse,
+                on_refused=refuse,
+                **options,
             )
         source.report_rest()
         if not evaluation.score.n and interrupt.signal is None:
-            raise source.nothing("learned")
+            raise source.nothing("learned" if options.get("learn", True) else "scored")
         # Each is written even where another fails; the last one put in comes first.
         if save:
-            end.callback(save_model, learner, save)
-        if plot:
-            end.callback(_save_plot, evaluation, plot, source.name)
-        if curve:
-            end.callback(_save_curve, evaluation, curve)
-        end.callback(print_lines, summary(source, evaluation, learner.classes))
-    exit_with_code(source, interrupt)
+            end.callback(save_model, model, save)
+        if results.plot:
+            end.callback(_save_plot, evaluation, results.plot, source.name)
+        if results.curve:
+            end.callback(_save_curve, evaluation, results.curve)
+        if output is not None:
+            end.callback(answers.write)
+        end.callback(print_lines, summary(source, evaluation, model.classes))
 
 
 def _headline(row: Any) -> str:

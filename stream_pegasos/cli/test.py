@@ -1,0 +1,43 @@
+"""The command `test`."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stream_pegasos.cli.evaluate import ResultOptions, report
+from stream_pegasos.cli.inputs import FileInput
+from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
+from stream_pegasos.cli.models import load_model
+from stream_pegasos.cli.options import ModelArgument, StreamOptions
+
+
+def test(
+    model: ModelArgument,
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="The messages with their labels; standard input without it."),
+    ] = "-",
+    *,
+    stream: StreamOptions,
+    results: ResultOptions,
+) -> None:
+    """Print how well a saved model predicts the messages of a file, and learn none of them.
+
+    The figures are those of evaluate, of a model that stays as it is: for
+    messages held out from what it learned. A label that the model does not
+    know counts as one more class, of which no message is found. Lines that
+    cannot be read are reported and skipped.
+
+    \b
+    Examples:
+      stream-pegasos test mail.safetensors held_out.jsonl
+      stream-pegasos test m.safetensors new.csv --predictions answers.csv
+    """
+    results.check(model, Path(file))
+    source = FileInput(file, stream, unreadable=bool(results.predictions))
+    learner = load_model(model, source)
+    with Interrupt() as interrupt, closing(source):
+        report(learner, source, interrupt, results, learn=False)
+    exit_with_code(source, interrupt)
