@@ -11,7 +11,7 @@ import typer
 from stream_pegasos.cli.console import Failure, note, writing
 from stream_pegasos.cli.inputs import DICT_FORMATS, Input
 from stream_pegasos.cli.interrupts import Interrupt
-from stream_pegasos.cli.options import ModelOptions
+from stream_pegasos.cli.options import DecisionOptions, ModelOptions
 
 # Classifiers by the names that they have here, and what is put around them for labels of another kind.
 KINDS = {"adaptive": "AdaptiveClassifier", "pegasos": "PegasosClassifier"}
@@ -151,6 +151,17 @@ def load_model(path: Path, source: Input | None) -> Any:
         text = str(error)
         raise Failure(text if str(path) in text else f"{path}: {text}") from None
     _check_model(model, path, source)
+    return model
+
+
+def model_to_use(path: Path, source: Input, decision: DecisionOptions) -> Any:
+    """A loaded model that learns no more, with the decision that is asked for."""
+    model, given = load_model(path, source), decision.given()
+    if given:
+        try:
+            model.set_decision(**given)
+        except (TypeError, ValueError) as error:
+            raise Failure(f"{path}: {error}") from None
     return model
 
 

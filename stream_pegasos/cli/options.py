@@ -291,6 +291,40 @@ def _ngram_range(text: str) -> tuple[int, int]:
         raise typer.BadParameter(f"{text!r} is neither a length nor two, as in 1,2", param_hint="--ngrams") from None
 
 
+@dataclass(frozen=True)
+class DecisionOptions:
+    """What is changed of the decision of a loaded model; named as the parameters of `set_decision`."""
+
+    threshold: Annotated[
+        float | None,
+        model_option(
+            "--threshold", metavar="P", help="Positive only above this probability.", default="that of the model"
+        ),
+    ] = None
+    max_false_positive_rate: Annotated[
+        float | None,
+        model_option(
+            "--max-false-positive-rate",
+            metavar="R",
+            help="Share of negatives that may be flagged; 1 for no limit. The model must have learned with a limit, of "
+            "any size.",
+            default="that of the model",
+        ),
+    ] = None
+    pos_label: Annotated[
+        str | None,
+        model_option(
+            "--pos-label", metavar="LABEL", help="The label that these two are about.", default="that of the model"
+        ),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        from stream_pegasos.streams import label_of
+
+        given = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
+        return given | ({"pos_label": label_of(given["pos_label"])} if "pos_label" in given else {})
+
+
 SaveOption = Annotated[
     Path | None,
     result_option("--save", metavar="MODEL", help="Write the model here, as safetensors.", default="nowhere"),

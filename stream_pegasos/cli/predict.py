@@ -10,8 +10,8 @@ from stream_pegasos.cli.answers import FormatOption, Output, chosen_format
 from stream_pegasos.cli.console import check_outputs, note
 from stream_pegasos.cli.inputs import FileInput, bad_lines
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
-from stream_pegasos.cli.models import load_model
-from stream_pegasos.cli.options import ModelArgument, StreamOptions, result_option
+from stream_pegasos.cli.models import model_to_use
+from stream_pegasos.cli.options import DecisionOptions, ModelArgument, StreamOptions, result_option
 
 # So many answers wait at most until a message could be read.
 MOST_WAITING = 10_000
@@ -30,6 +30,7 @@ def predict(
     ] = None,
     output_format: FormatOption = None,
     stream: StreamOptions,
+    decision: DecisionOptions,
 ) -> None:
     """Answer each message: the predicted label, a tab and the probability of that label.
 
@@ -49,6 +50,7 @@ def predict(
     Examples:
       stream-pegasos predict mail.safetensors new.jsonl
       stream-pegasos predict mail.safetensors new.csv --output answers.csv
+      stream-pegasos predict m.safetensors new.csv --pos-label spam --threshold 0.9
       cut -f 2 x.tsv | stream-pegasos predict m.safetensors --format text
     """
     from stream_pegasos.evaluation.prequential import chunks
@@ -56,7 +58,7 @@ def predict(
     check_outputs(output, inputs=[model, Path(file)])
     source = FileInput(file, stream, unlabelled=True, unreadable=True)
     format = chosen_format(output_format, output, source.separator)
-    learner = load_model(model, source)
+    learner = model_to_use(model, source, decision)
     with Interrupt() as interrupt, closing(Output(format, output)) as out:
         answers = _Answers(learner, source, out)
         try:

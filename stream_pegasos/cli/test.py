@@ -9,8 +9,8 @@ import typer
 from stream_pegasos.cli.evaluate import ResultOptions, report
 from stream_pegasos.cli.inputs import FileInput
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
-from stream_pegasos.cli.models import load_model
-from stream_pegasos.cli.options import ModelArgument, StreamOptions
+from stream_pegasos.cli.models import model_to_use
+from stream_pegasos.cli.options import DecisionOptions, ModelArgument, StreamOptions
 
 
 def test(
@@ -21,6 +21,7 @@ def test(
     ] = "-",
     *,
     stream: StreamOptions,
+    decision: DecisionOptions,
     results: ResultOptions,
 ) -> None:
     """Print how well a saved model predicts the messages of a file, and learn none of them.
@@ -34,10 +35,11 @@ def test(
     Examples:
       stream-pegasos test mail.safetensors held_out.jsonl
       stream-pegasos test m.safetensors new.csv --predictions answers.csv
+      stream-pegasos test m.safetensors new.csv --pos-label spam --threshold 0.9
     """
     results.check(model, Path(file))
     source = FileInput(file, stream, unreadable=bool(results.predictions))
-    learner = load_model(model, source)
+    learner = model_to_use(model, source, decision)
     with Interrupt() as interrupt, closing(source):
         report(learner, source, interrupt, results, learn=False)
     exit_with_code(source, interrupt)

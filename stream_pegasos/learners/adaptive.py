@@ -17,10 +17,17 @@ from stream_pegasos.engine.pure.adaptive_columns import from_two_classes
 from stream_pegasos.features.frames import some_rows
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.decisions import ClassDecisions, Decision, decisions_by_label
+from stream_pegasos.learners.decisions import (
+    ClassDecisions,
+    Decision,
+    Given,
+    changed_by_label,
+    decisions_by_label,
+    parameters_of_decisions,
+)
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.growing import GrowingClassifier
-from stream_pegasos.learners.labels import Classes, Label, TwoClasses
+from stream_pegasos.learners.labels import Classes, Label, ThirdLabelError, TwoClasses, check_label, unknown_label
 from stream_pegasos.learners.persistence import unpack
 from stream_pegasos.learners.predictions import Found, PartlyLearnedError, joined_found
 from stream_pegasos.learners.probabilities import Floats, of_classes
@@ -326,6 +333,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):
         check_bool("fit_intercept", fit_intercept)
         check_number("intercept_scaling", intercept_scaling, 1e-30, 1e30)
         by_label = decisions_by_label(threshold, max_false_positive_rate)
+        self._decisions = ClassDecisions(by_label)
         self._decision = Decision() if by_label else Decision(threshold, max_false_positive_rate)  # type: ignore[arg-type]
         self._drift = DriftWatch(drift_detector)
         self.learning_rate = learning_rate
@@ -344,7 +352,6 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):
         self.max_features = check_max_features(max_features)
         watched = drift_detector is not None
         if by_label:
-            self._decisions = ClassDecisions(by_label)
             self._set_up(self.learner_of("ovr"), Classes(), class_weight, watched=True, by_margin=False)
         else:
             limited = self._decision.control is not None
@@ -368,6 +375,104 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):
     def learner_of(self, reduction: str) -> AdaptiveColumnsLearner:
         """A learner with these parameters, of any number of classes."""
         return in_use(AdaptiveColumnsLearner)(*self.learner_arguments, reduction)
+
+    def set_decision(
+        self,
+        threshold: float | Mapping[Label, float] | None = None,
+        max_false_positive_rate: float | Mapping[Label, float] | None = None,
+        pos_label: Label | None = None,
+    ) -> None:
+        """Change which label is predicted, and nothing else of what was learned. A saved model keeps it.
+
+        Parameters
+        ----------
+        threshold, max_false_positive_rate
+            As the parameters of those names; what is `None` stays as it is. A rate of 1 is no limit. The cut of another
+            rate is chosen from the margins of the newest 16,384 to 32,768 negative examples, as they were before these
+            were learned: the lowest one that would have kept to the rate. So it can be set only where there has been a
+            limit, of any size, while the model learned. As long as the model only predicts, the cut stays, and the rate
+            holds about as well as messages are like those that were learned.
+        pos_label
+            The label that these are about. With two classes it becomes the positive one, so that margins change their
+            sign if it was the other; with more it keeps to that label alone. `None` for the one that it is already.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a number is not between 0 and 1, a label is none of `classes`, nothing says which label is meant, or too
+            little is known to choose a cut. The model is then as it was before.
+
+        Examples
+        --------
+
+        >>> from stream_pegasos import AdaptiveClassifier
+
+        >>> model = AdaptiveClassifier()
+        >>> model.learn_many([{"pills": 1}] * 30, ["ham", "spam", "spam"] * 10)
+        >>> model.predict_one({"pills": 1}), round(model.predict_proba_one({"pills": 1})["spam"], 2)
+        ('spam', 0.57)
+        >>> model.set_decision(threshold=0.9, pos_label="spam")
+        >>> model.predict_one({"pills": 1})
+        'ham'
+
+        """
+        if pos_label is not None:
+            pos_label = check_label(pos_label)
+        with self.lock:
+            if isinstance(self._labels, TwoClasses):
+                self._decide_of_two(self._labels, threshold, max_false_positive_rate, pos_label)
+            else:
+                self._decide_of_several(threshold, max_false_positive_rate, pos_label)
+            limits = [decision.control is not None for decision in (self._decision, *self._decisions.of_label.values())]
+            self._set_ways(any(limits) or self.drift_detector is not None, self._by_margin)
+
+    def _decide_of_two(self, known: TwoClasses, threshold: Given, rate: Given, pos_label: Label | None) -> None:
+        of_label = [label for given in (threshold, rate) if isinstance(given, Mapping) for label in given]
+        if len({*of_label, *([] if pos_label is None else [pos_label])}) > 1:
+            raise ValueError("only the thresholds and limits of one label can be set in a model of two classes")
+        if of_label:
+            pos_label = check_label(of_label[0])
+        threshold, rate = (value[of_label[0]] if isinstance(value, Mapping) else value for value in (threshold, rate))
+        pos_label = self.pos_label if pos_label is None else pos_label
+        there = [label for label in known.classes if label is not None] if known.met else []
+        decision = self._decision.changed(threshold, rate, is_new=not self.n_iterations)
+        limited = decision.control is not None
+        labels = TwoClasses(pos_label, limited or decision.threshold != 0.5, limited=limited)
+        try:
+            labels, _ = labels.with_labels(there)
+        except ThirdLabelError:
+            raise ValueError(unknown_label(pos_label, known.classes)) from None
+        if there and labels.positive == known.negative and known.negative is not None:
+            if limited and self.n_iterations:
+                raise ValueError(
+                    f"a limit of false positives can be set for {known.positive!r} alone, the positive label while the "
+                    "model learned"
+                )
+            self._learner.negate()
+        self._labels, self._decision, self._by_margin = labels, decision, decision.is_by_margin
+        self.pos_label, self.threshold = pos_label, decision.threshold
+        self.max_false_positive_rate = None if decision.control is None else decision.control.rate
+
+    def _decide_of_several(self, threshold: Given, rate: Given, pos_label: Label | None) -> None:
+        now = {} if self._by_margin else self._decisions.of_label
+        if pos_label is None:
+            pos_label = next(iter(now)) if len(now) == 1 else self.pos_label
+        if pos_label is None and not all(value is None or isinstance(value, Mapping) for value in (threshold, rate)):
+            raise ValueError("which class is it about? Name it by pos_label, on the command line --pos-label")
+        decisions = changed_by_label(now, threshold, rate, [] if pos_label is None else [pos_label])
+        for label in decisions:
+            if self.classes and label not in self.classes:
+                raise ValueError(unknown_label(label, self.classes))
+        is_one = pos_label in decisions and not isinstance(threshold, Mapping) and not isinstance(rate, Mapping)
+        # One number of one half stands for no decision of its own; a file without any has three classes at least.
+        if is_one and decisions[pos_label].is_by_margin and len(self.classes) > 2:  # type: ignore[index]
+            del decisions[pos_label]  # type: ignore[arg-type]
+        self._decisions, self._by_margin = ClassDecisions(decisions), not decisions
+        parameters = parameters_of_decisions(decisions) if decisions else {"threshold": 0.5}
+        self.threshold, self.max_false_positive_rate = (
+            parameters["threshold"],
+            parameters.get("max_false_positive_rate"),
+        )
 
     def label_of(self, margin: Any) -> Any:
         if self._by_margin:

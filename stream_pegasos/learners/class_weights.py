@@ -37,6 +37,11 @@ class ClassWeights:
         self.counts: Counts = {}
 
     @property
+    def is_given(self) -> bool:
+        """Whether labels count otherwise than 1."""
+        return self._of_label is not None
+
+    @property
     def is_fixed(self) -> bool:
         """Whether the weight of a label does not depend on what was learned."""
         return self._of_label != BALANCED

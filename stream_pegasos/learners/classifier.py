@@ -100,8 +100,12 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         """
         self._learner, self._labels, self._class_weights = learner, labels, ClassWeights(class_weight)
         self._vocabulary = Vocabulary()
+        self._set_ways(watched, by_margin)
+
+    def _set_ways(self, watched: bool, by_margin: bool) -> None:
+        """Set what is left out where it is not needed, as `_set_up` says."""
         # Whether an example may go straight to the learner, and with a weight of its own.
-        self._straight = class_weight is None and self.max_features is None and not watched
+        self._straight = not self._class_weights.is_given and self.max_features is None and not watched
         self._straight_with_weight = self._class_weights.is_fixed and not watched
         self._by_margin = by_margin
 
@@ -280,6 +284,29 @@ class Classifier(Saveable, base.MiniBatchClassifier):
     def snapshot(self, progress: Any = None) -> Snapshot:
         with self.lock:
             return super().snapshot(progress)
+
+    def set_decision(
+        self,
+        threshold: float | Mapping[Label, float] | None = None,
+        max_false_positive_rate: float | Mapping[Label, float] | None = None,
+        pos_label: Label | None = None,
+    ) -> None:
+        """Change which label is predicted, and nothing else of what was learned; where the model has thresholds.
+
+        Parameters
+        ----------
+        threshold, max_false_positive_rate, pos_label
+            As those of `AdaptiveClassifier`; what is `None` stays as it is.
+
+        Raises
+        ------
+        TypeError
+            If the model has no thresholds.
+        """
+        raise TypeError(
+            f"{type(self).__name__} has no threshold and no limit of false positives; AdaptiveClassifier and "
+            "MultiLabelClassifier have"
+        )
 
     def check_labels(self, y: Iterable[Any]) -> None:
         """Whether all these labels could be learned, in that order.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from stream_pegasos.learners.labels import Label, check_label
 from stream_pegasos.learners.persistence import pack, unpack
 from stream_pegasos.learners.probabilities import Floats
 
-__all__ = ["ClassDecisions", "Decision", "decisions_by_label"]
+__all__ = ["ClassDecisions", "Decision", "Given", "changed_by_label", "decisions_by_label", "parameters_of_decisions"]
 
 # A margin, and whatever else is kept of margins, may be this large.
 LARGEST_MARGIN = 1e307
@@ -21,6 +23,14 @@ LARGEST_MARGIN = 1e307
 AIM = 0.9
 # The cut follows about as many negatives as were flagged this often at the rate.
 MEMORY = 10.0
+
+
+# Of fewer margins NumPy is slower than Python.
+FEW = 8
+NOTHING_KEPT = (
+    "the model has learned without a limit of false positives, and kept nothing to choose a cut from; learn with a "
+    "max_false_positive_rate, of any size, which can be changed afterwards"
+)
 
 
 class Decision:
@@ -37,10 +47,31 @@ class Decision:
         check_share("threshold", threshold)
         if max_false_positive_rate is not None:
             check_share("max_false_positive_rate", max_false_positive_rate)
-        # As the probability is above one half exactly where the margin is above 0.
-        self.is_by_margin = threshold == 0.5 and max_false_positive_rate is None
         self.threshold = threshold
         self.control = None if max_false_positive_rate is None else FalsePositiveControl(float(max_false_positive_rate))
+
+    @property
+    def is_by_margin(self) -> bool:
+        """Whether the margin alone decides, as the probability is above one half exactly where it is above 0."""
+        return self.threshold == 0.5 and self.control is None
+
+    def changed(self, threshold: float | None, rate: float | None, is_new: bool = False) -> Decision:
+        """The decision with another threshold, or another limit, whose cut is chosen from what is known of negatives
+        unless the model is new; a rate of 1 is no limit.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter is out of its range, or too little is known of negatives.
+        """
+        decision = Decision(self.threshold if threshold is None else threshold, None if rate == 1.0 else rate)
+        if rate is None or (self.control is not None and self.control.rate == rate):
+            decision.control = self.control
+        elif decision.control is not None and not is_new:
+            if self.control is None:
+                raise ValueError(NOTHING_KEPT)
+            decision.control = self.control.at(decision.control.rate)
+        return decision
 
     def allows(self, margins: Any, probabilities: Any) -> Any:
         """Whether the positive label is predicted, of one example or of each of several."""
@@ -51,17 +82,25 @@ class Decision:
         """Take note of what was predicted of an example with that sign."""
         if self.control is not None and sign < 0.0:
             self.control.learn(margin, flagged)
+            if self.control.tail is not None:
+                self.control.tail.learn(margin)
 
     def in_turn(self, margins: Any, probabilities: Any, signs: Any, n_undecided: int) -> NDArray[np.bool_]:
         """Decide and learn one after the other; the first ones, for which nothing is decided yet, count nothing."""
         if self.control is None:
             return self.allows(margins, probabilities)  # type: ignore[no-any-return]
         positive = np.zeros(len(signs), bool)
+        tail, at_once = self.control.tail, len(signs) >= FEW
         rows = zip(margins.tolist(), probabilities.tolist(), signs.tolist(), strict=True)
         for i, (margin, probability, sign) in enumerate(rows):
             if i >= n_undecided:
                 positive[i] = self.allows(margin, probability)
-                self.learn(margin, bool(positive[i]), sign)
+                if sign < 0.0:
+                    self.control.learn(margin, bool(positive[i]))
+                    if tail is not None and not at_once:
+                        tail.learn(margin)
+        if tail is not None and at_once:
+            tail.learn_many(margins[n_undecided:][signs[n_undecided:] < 0.0])
         return positive
 
 
@@ -166,11 +205,124 @@ def decisions_by_label(
     return {label: Decision(threshold.get(label, 0.5), rate.get(label)) for label in labels}
 
 
+Given = float | Mapping[Label, float] | None
+
+
+def changed_by_label(
+    decisions: Mapping[Label, Decision], threshold: Given, rate: Given, labels: Iterable[Label]
+) -> dict[Label, Decision]:
+    """The decisions with those changed that are given by label or, as one number, for these labels."""
+
+    def of_label(value: Given) -> Mapping[Label, float]:
+        if isinstance(value, Mapping):
+            return value
+        return {} if value is None else dict.fromkeys(labels, value)
+
+    thresholds, rates = of_label(threshold), of_label(rate)
+    changed = dict(decisions)
+    for label in dict.fromkeys(map(check_label, [*thresholds, *rates])):
+        changed[label] = changed.get(label, Decision()).changed(thresholds.get(label), rates.get(label))
+    return changed
+
+
+def parameters_of_decisions(decisions: Mapping[Label, Decision]) -> dict[str, Any]:
+    """What a classifier is made with that has these decisions by label."""
+    return {
+        "threshold": {label: decision.threshold for label, decision in decisions.items()},
+        "max_false_positive_rate": {
+            label: decision.control.rate for label, decision in decisions.items() if decision.control is not None
+        }
+        or None,
+    }
+
+
 def lead(margins: Floats, number: int) -> float:
     """Half of how far a margin is above the largest other one; with two that are opposite the margin itself."""
     others = np.delete(margins, number)
     best = float(others.max(initial=-np.inf))
     return (float(margins[number]) - best) / 2.0 if np.isfinite(best) else float(margins[number])
+
+
+class Tail:
+    """How the margins of negative examples are spread, in bins an eighth as wide as their power of 2; the newest 16,384
+    to 32,768 count, as all counts are halved when there are that many.
+    """
+
+    MOST = 1 << 15
+    OF_SIGN = 256  # bins of margins of one sign
+    SMALLEST = 16  # sizes below 2^−16 share a bin, as do those above 2^15
+
+    def __init__(self) -> None:
+        self.n = 0.0
+        self.counts = [0.0] * (2 * self.OF_SIGN)  # from the lowest to the highest margins
+
+    def learn(self, margin: float) -> None:
+        mantissa, exponent = math.frexp(margin)
+        place = 8 * (exponent + self.SMALLEST) + int(16.0 * abs(mantissa) - 8.0)
+        place = min(max(place, 0), self.OF_SIGN - 1) if mantissa else 0
+        self.counts[self.OF_SIGN + place if mantissa > 0.0 else self.OF_SIGN - 1 - place] += 1.0
+        self.n += 1.0
+        if self.n >= self.MOST:
+            self.n /= 2.0
+            self.counts = [count / 2.0 for count in self.counts]
+
+    def learn_many(self, margins: Floats) -> None:
+        """The same of each in turn, only faster where they are many."""
+        if len(margins) < FEW:
+            for margin in margins.tolist():
+                self.learn(margin)
+            return
+        room = math.ceil(self.MOST - self.n) - 1
+        if len(margins) > room:  # they are halved on the way
+            self.learn_many(margins[:room])
+            self.learn(float(margins[room]))
+            self.learn_many(margins[room + 1 :])
+            return
+        mantissas, exponents = np.frexp(margins)
+        places = 8 * (exponents + self.SMALLEST) + (16.0 * np.abs(mantissas) - 8.0).astype(int)
+        places = np.where(mantissas == 0.0, 0, np.clip(places, 0, self.OF_SIGN - 1))
+        numbers = np.where(mantissas > 0.0, self.OF_SIGN + places, self.OF_SIGN - 1 - places)
+        for number, count in zip(*np.unique(numbers, return_counts=True), strict=True):
+            self.counts[number] += float(count)
+        self.n += len(margins)
+
+    def cut(self, n: float) -> tuple[float, float]:
+        """The lowest edge of a bin above which at most `n` lie, and how many do."""
+        above = np.cumsum(self.counts[::-1])
+        bins = int(np.searchsorted(above, n, side="right"))  # of the highest ones
+        return self._edge(2 * self.OF_SIGN - bins), float(above[bins - 1]) if bins else 0.0
+
+    def _edge(self, number: int) -> float:
+        """The lower end of a bin."""
+        if number in (0, 2 * self.OF_SIGN):
+            return LARGEST_MARGIN if number else -LARGEST_MARGIN
+        if number == self.OF_SIGN:
+            return 0.0
+        place = number - self.OF_SIGN if number > self.OF_SIGN else self.OF_SIGN - number
+        exponent, eighth = divmod(place, 8)
+        return math.copysign(math.ldexp(1.0 + eighth / 8.0, exponent - self.SMALLEST - 1), number - self.OF_SIGN)
+
+    def get_state(self) -> dict[str, Any]:
+        there = {place: count for place, count in enumerate(self.counts) if count}
+        return {"n": self.n, "places": [*there], "counts": [*there.values()]}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take over a state.
+
+        Raises
+        ------
+        LookupError, TypeError, ValueError
+            If it cannot have been reached.
+        """
+        check_number("n", state["n"], 0.0, self.MOST)
+        counts = [0.0] * len(self.counts)
+        for place, count in zip(state["places"], state["counts"], strict=True):
+            check_integer("place", place, 0, len(counts) - 1)
+            check_number("count", count, 0.0, self.MOST)
+            counts[place] = float(count)
+        if not math.isclose(sum(counts), state["n"], abs_tol=1e-6):
+            raise ValueError(f"{state['n']} margins are not those counted")
+        self.n, self.counts = float(state["n"]), counts
 
 
 class FalsePositiveControl:
@@ -189,6 +341,30 @@ class FalsePositiveControl:
         self.n_flagged = 0  # of the negatives
         self.cut = 0.0
         self.scale = 0.0
+        self.tail: Tail | None = Tail()  # `None` where it was learned without, by an older release
+
+    def at(self, rate: float) -> FalsePositiveControl:
+        """A control of another rate: its cut is the lowest one that would have kept to it, as margins were spread.
+
+        Raises
+        ------
+        ValueError
+            If fewer than 1/rate negative examples were learned.
+        """
+        if self.tail is None:
+            raise ValueError(NOTHING_KEPT)
+        if rate * self.tail.n < 1.0:
+            raise ValueError(
+                f"max_false_positive_rate is {rate:g}, and the model knows {self.tail.n:,.0f} negative examples; it "
+                f"takes {math.ceil(1.0 / rate):,} to choose a cut"
+            )
+        control = FalsePositiveControl(rate)
+        control.tail, control.scale = copy.deepcopy(self.tail), self.scale
+        n = math.floor(self.tail.n)
+        # One more may be flagged then.
+        control.cut, above = self.tail.cut(min(AIM * rate * n, rate * (n + 1) - 1.0))
+        control.n_negatives, control.n_flagged = n, math.floor(above)
+        return control
 
     def allows(self, margins: Any) -> Any:
         """Whether an example with this margin may be flagged, or each of several."""
@@ -202,8 +378,10 @@ class FalsePositiveControl:
         step = self.scale / min(max(1.0, self.rate * self.n_negatives), MEMORY)
         self.cut += step * ((margin > self.cut) - AIM * self.rate)
 
-    def get_state(self) -> dict[str, float]:
+    def get_state(self) -> dict[str, Any]:
+        tail = {} if self.tail is None else {"tail": self.tail.get_state()}
         return {
+            **tail,
             "n_negatives": self.n_negatives,
             "n_flagged": self.n_flagged,
             "cut": self.cut,
@@ -222,5 +400,8 @@ class FalsePositiveControl:
         check_integer("n_flagged", state["n_flagged"], 0, int(self.rate * state["n_negatives"]))
         check_number("cut", state["cut"], -LARGEST_MARGIN, LARGEST_MARGIN)
         check_number("scale", state["scale"], 0.0, LARGEST_MARGIN)
+        self.tail = Tail() if "tail" in state else None
+        if self.tail is not None:
+            self.tail.set_state(state["tail"])
         self.n_negatives, self.n_flagged = state["n_negatives"], state["n_flagged"]
         self.cut, self.scale = float(state["cut"]), float(state["scale"])

@@ -194,6 +194,12 @@ class PositiveLabelError(ValueError):
     """A decision rests on which label is the positive one, and nothing says which it is."""
 
 
+def unknown_label(label: Label | None, classes: Iterable[Label | None]) -> str:
+    """What is said where a label is to be decided on that the model does not know."""
+    known = ", ".join(repr(each) for each in classes if each is not None)
+    return f"{label!r} is none of the model's classes, which are {known}"
+
+
 def are_clear(labels: Iterable[Label | None]) -> bool:
     """Whether the labels themselves say which is the positive one."""
     there = set(labels)

@@ -15,11 +15,11 @@ from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveColumnsLearner
 from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_rows
 from stream_pegasos.learners.adaptive import AdaptiveClassifier, WatchedClassifier
-from stream_pegasos.learners.decisions import Decision
+from stream_pegasos.learners.decisions import Decision, changed_by_label, parameters_of_decisions
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
-from stream_pegasos.learners.labels import Classes, Label, TwoClasses, check_label
-from stream_pegasos.learners.persistence import Arrays, pack, pack_parameters, unpack, unpack_parameters
+from stream_pegasos.learners.labels import Classes, Label, TwoClasses, check_label, unknown_label
+from stream_pegasos.learners.persistence import Arrays, pack, pack_parameters, parameters_of, unpack, unpack_parameters
 from stream_pegasos.learners.predictions import Found
 from stream_pegasos.learners.probabilities import Floats, of_each
 
@@ -133,6 +133,51 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         self._set_up(self.classifier.learner_of("multilabel"), LabelSets(), watched=True)  # as y is no single label
         threshold, rate = self.classifier.threshold, self.classifier.max_false_positive_rate
         self._by_margin = threshold == 0.5 and rate is None
+
+    def set_decision(
+        self,
+        threshold: float | Mapping[Label, float] | None = None,
+        max_false_positive_rate: float | Mapping[Label, float] | None = None,
+        pos_label: Label | None = None,
+    ) -> None:
+        """Change which labels are predicted, and nothing else of what was learned. A saved model keeps it.
+
+        Parameters
+        ----------
+        threshold, max_false_positive_rate
+            As those of the `AdaptiveClassifier`: one number for all labels, or a dict of those of some; what is `None`
+            stays as it is. A rate of 1 is no limit. The cut of another rate is chosen as `set_decision` of that one
+            does.
+        pos_label
+            The only label that numbers are about; `None` for all.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a number is not between 0 and 1, a label is none of `classes`, or too little is known to choose a cut.
+            The model is then as it was before.
+        """
+        if pos_label is not None:
+            pos_label = check_label(pos_label)
+        with self.lock:
+            now = {label: self._decision(label) for label in self.classes if label is not None}
+            model, given = self.classifier, (threshold, max_false_positive_rate)
+            before = model.threshold, model.max_false_positive_rate
+            if pos_label is None and not any(isinstance(value, Mapping) for value in (*given, *before)):
+                decisions = {label: decision.changed(*given) for label, decision in now.items()}  # type: ignore[arg-type]
+                value, rate = (old if new is None else new for old, new in zip(before, given, strict=True))
+                parameters = {"threshold": value, "max_false_positive_rate": None if rate == 1.0 else rate}
+            else:
+                every = [*now] if pos_label is None else [pos_label]
+                decisions = changed_by_label(now, threshold, max_false_positive_rate, every)
+                for label in decisions:
+                    if label not in now:
+                        raise ValueError(unknown_label(label, self.classes))
+                parameters = parameters_of_decisions(decisions)
+            self.classifier = AdaptiveClassifier(**{**parameters_of(self.classifier), **parameters})
+            self._decisions = decisions
+            threshold, rate = self.classifier.threshold, self.classifier.max_false_positive_rate
+            self._set_ways(True, threshold == 0.5 and rate is None)
 
     @property
     def max_features(self) -> int | None:  # type: ignore[override]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from stream_pegasos.features.hashing import HashedBagOfWords
 from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.labels import Label
 from stream_pegasos.learners.persistence import Arrays, pack_parameters, unpack_parameters
 
 __all__ = ["TextClassifier"]
@@ -234,6 +235,21 @@ class TextClassifier(Classifier):
 
     def encode_many(self, X: Any) -> tuple[Encoder, Any]:
         return self.features.scanner, self.features.prepare_many(X)
+
+    def set_decision(
+        self,
+        threshold: float | Mapping[Label, float] | None = None,
+        max_false_positive_rate: float | Mapping[Label, float] | None = None,
+        pos_label: Label | None = None,
+    ) -> None:
+        """Change which label is predicted, as the classifier does.
+
+        Parameters
+        ----------
+        threshold, max_false_positive_rate, pos_label
+            As for the classifier's `set_decision`, and raising as it does.
+        """
+        self.classifier.set_decision(threshold, max_false_positive_rate, pos_label)
 
     def check_labels(self, y: Iterable[Any]) -> None:
         self.classifier.check_labels(y)

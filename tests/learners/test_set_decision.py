@@ -1,0 +1,279 @@
+"""The decision of a model that has learned, changed where it is used."""
+
+import copy
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from noisy import columns, noisy_stream, prequential
+
+from stream_pegasos import (
+    AdaptiveClassifier,
+    MultiLabelClassifier,
+    OrdinalClassifier,
+    PegasosClassifier,
+    TextClassifier,
+    load,
+)
+from stream_pegasos.learners.decisions import Tail
+
+
+def same(a, b):
+    """Whether two models are the same to the last bit."""
+    (arrays, *rest), (others, *other_rest) = a.to_state(), b.to_state()
+    return {name: each.tobytes() for name, each in arrays.items()} == {
+        name: each.tobytes() for name, each in others.items()
+    } and rest == other_rest
+
+
+def three_classes(n=600, seed=4):
+    rng = random.Random(seed)
+    for _ in range(n):
+        label = rng.choice(["card", "cash", "fee"])
+        yield {rng.choice([label, "my", "lost"]): 1.0, f"word{rng.randrange(9)}": 1.0}, label
+
+
+def labels_together(n=600, seed=5):
+    rng = random.Random(seed)
+    for _ in range(n):
+        labels = [label for label in ("oil", "gas", "tea") if rng.random() < 0.4]
+        told = [label for label in ("oil", "gas", "tea") if (label in labels) != (rng.random() < 0.15)]
+        yield dict.fromkeys([*told, f"word{rng.randrange(9)}"], 1.0), labels
+
+
+def learned(model, stream):
+    model.learn_many(*columns(stream))
+    return model
+
+
+@pytest.mark.parametrize("threshold", [0.01, 0.3, 0.5, 0.9])
+def test_a_threshold_set_after_learning_is_one_that_was_there(threshold, tmp_path):
+    stream = list(noisy_stream(300))
+    expected = learned(AdaptiveClassifier(pos_label="spam", threshold=threshold), stream)
+    for made_with in (0.5, 0.7):
+        model = learned(AdaptiveClassifier(pos_label="spam", threshold=made_with), stream)
+        model.set_decision(threshold=threshold)
+        assert same(model, expected)
+    model = learned(AdaptiveClassifier(), stream)  # of which spam, met second, is the positive one anyway
+    model.set_decision(threshold, pos_label="spam")
+    assert same(model, expected)
+    model.save(tmp_path / "m")
+    X, y = columns(noisy_stream(100, seed=1))
+    assert load(tmp_path / "m").predict_many(X).tolist() == expected.predict_many(X).tolist()
+    assert prequential(model, X, y) == prequential(expected, X, y)
+
+
+def test_the_other_label_becomes_the_positive_one():
+    X, y = columns(noisy_stream(300))
+    model = learned(AdaptiveClassifier(), zip(X, y, strict=True))
+    before, scores = copy.deepcopy(model), model.decision_function_many(X)
+    model.set_decision({"ham": 0.9})
+    assert model.classes == ("spam", "ham") and model.threshold == 0.9
+    assert model.decision_function_many(X).tolist() == (-scores).tolist()
+    expected = ["ham" if before.predict_proba_one(x)["ham"] > 0.9 else "spam" for x in X]
+    assert [model.predict_one(x) for x in X] == model.predict_many(X).tolist() == expected
+    model.set_decision(0.5, pos_label="spam")
+    assert model.predict_many(X).tolist() == before.predict_many(X).tolist()
+    assert model.weights == before.weights
+
+
+def rule(p, thresholds):
+    """The likeliest of those that are above their own threshold, or else of all that have none."""
+    own = [label for label in thresholds if p[label] > thresholds[label]]
+    return max(own or [label for label in p if label not in thresholds], key=p.get, default=None)
+
+
+@pytest.mark.parametrize("by_label", [False, True])
+def test_thresholds_of_several_classes(by_label, tmp_path):
+    X, y = columns(three_classes())
+    model = learned(AdaptiveClassifier(threshold={"card": 0.4} if by_label else 0.5), zip(X, y, strict=True))
+    weights = model.weights
+    for change, thresholds in [
+        ({"threshold": 0.9, "pos_label": "fee"}, {"fee": 0.9}),
+        ({"threshold": 0.2}, {"fee": 0.2}),
+        ({"threshold": {"cash": 0.35, "fee": 0.7}}, {"cash": 0.35, "fee": 0.7}),
+    ]:
+        if by_label:
+            thresholds = {"card": 0.4, **thresholds}
+            change.setdefault("pos_label", "fee")
+        model.set_decision(**change)
+        model.save(tmp_path / "m")
+        expected = [rule(p, thresholds) for p in map(model.predict_proba_one, X)]
+        for one in (model, load(tmp_path / "m")):
+            assert [one.predict_one(x) for x in X] == one.predict_many(X).tolist() == expected
+    assert model.weights == weights
+
+
+def test_at_one_half_the_likeliest_is_predicted_again():
+    stream = list(three_classes())
+    model, other = (learned(AdaptiveClassifier(), stream) for _ in range(2))
+    model.set_decision(0.9, pos_label="fee")
+    model.set_decision(0.5)
+    assert model.predict_many(columns(stream)[0]).tolist() == other.predict_many(columns(stream)[0]).tolist()
+    assert model.threshold == 0.5
+
+
+def test_thresholds_of_labels_that_hold_together(tmp_path):
+    X, y = columns(labels_together())
+    model = learned(MultiLabelClassifier(), zip(X, y, strict=True))
+    for change, thresholds in [
+        ({"threshold": 0.7}, dict.fromkeys(["oil", "gas", "tea"], 0.7)),
+        ({"threshold": 0.3, "pos_label": "tea"}, {"oil": 0.7, "gas": 0.7, "tea": 0.3}),
+        ({"threshold": {"oil": 0.1}}, {"oil": 0.1, "gas": 0.7, "tea": 0.3}),
+        ({"threshold": 0.6}, dict.fromkeys(["oil", "gas", "tea"], 0.6)),
+    ]:
+        model.set_decision(**change)
+        model.save(tmp_path / "m")
+        for one in (model, load(tmp_path / "m")):
+            p = [one.predict_proba_one(x) for x in X]
+            assert one.predict_many(X).tolist() == [
+                tuple(label for label in one.classes if each[label][True] > thresholds[label]) for each in p
+            ]
+
+
+numbers = st.one_of(st.floats(-3e4, 3e4), st.sampled_from([0.0, 1.0, -1.0, 0.5, 1.125]))
+
+
+@given(margins=st.lists(numbers, min_size=1, max_size=300), n=st.integers(0, 300))
+def test_the_cut_is_the_lowest_above_which_few_lie(margins, n):
+    tail = Tail()
+    for margin in margins:
+        tail.learn(margin)
+    cut, above = tail.cut(float(n))
+    assert sum(margin > cut for margin in margins) <= above <= n
+    if n < len(margins):
+        # A bin lower it would be more: it is an eighth of its power of 2 wide, so at most an eighth of its size.
+        assert sum(margin >= cut - max(abs(cut) / 7.0, 2.0**-16) for margin in margins) > n
+    again, at_once = Tail(), Tail()
+    again.set_state(tail.get_state())
+    assert again.cut(float(n)) == (cut, above)
+    at_once.learn_many(np.array(margins))
+    assert at_once.get_state() == tail.get_state()
+
+
+def test_old_margins_count_less():
+    tail, at_once = Tail(), Tail()
+    margins = [5.0] * 40_000 + [1.0] * 200_000
+    for margin in margins:
+        tail.learn(margin)
+    at_once.learn_many(np.array(margins))
+    assert at_once.get_state() == tail.get_state()
+    assert tail.n < 1 << 15 and tail.cut(0.01 * tail.n)[0] < 2.0
+
+
+@pytest.mark.parametrize("made_with", [0.5, 0.01])
+def test_another_limit_is_kept_to_on_messages_like_those_learned(made_with, tmp_path):
+    X, y = columns(noisy_stream(6_000))
+    model = AdaptiveClassifier(pos_label="spam", max_false_positive_rate=made_with, threshold=0.01)
+    said = model.predict_learn_many(X, y)
+    margins = said.scores[np.array(y) == "ham"]
+    new, truths = columns(noisy_stream(6_000, seed=1))
+    ham = np.array(truths) == "ham"
+    for rate in (0.2, 0.05, 0.01):
+        model.set_decision(max_false_positive_rate=rate)
+        cut = float(model.to_state()[2]["false_positive_control"]["cut"])
+        assert 0.5 * rate < (margins > cut).mean() <= rate
+        model.save(tmp_path / "m")
+        assert load(tmp_path / "m").predict_many(new).tolist() == model.predict_many(new).tolist()
+        assert (model.predict_many(new)[ham] == "spam").mean() < 1.5 * rate
+    model.set_decision(max_false_positive_rate=1)
+    model.set_decision(0.5)
+    assert (
+        model.predict_many(new).tolist()
+        == learned(AdaptiveClassifier(), zip(X, y, strict=True)).predict_many(new).tolist()
+    )
+
+
+def test_a_limit_goes_on_when_the_model_learns_on():
+    X, y = columns(noisy_stream(4_000))
+    model = learned(
+        AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.2, threshold=0.01), zip(X, y, strict=True)
+    )
+    model.set_decision(max_false_positive_rate=0.05)
+    X, y = columns(noisy_stream(4_000, seed=1))
+    flagged = np.array(prequential(model, X, y))[np.array(y) == "ham"] == "spam"
+    assert 0.02 < flagged.mean() <= 0.06
+
+
+def test_limits_of_a_class_and_of_labels_that_hold_together():
+    X, y = columns(three_classes(4_000))
+    model = learned(AdaptiveClassifier(max_false_positive_rate={"fee": 0.5}), zip(X, y, strict=True))
+    model.set_decision(max_false_positive_rate=0.02)
+    others = np.array(y) != "fee"
+    assert (model.predict_many(X)[others] == "fee").mean() < 0.04
+    X, y = columns(labels_together(4_000))
+    model = learned(MultiLabelClassifier(AdaptiveClassifier(max_false_positive_rate=0.5)), zip(X, y, strict=True))
+    model.set_decision(max_false_positive_rate={"tea": 0.02})
+    wrong = [["tea" in said for said, truth in zip(model.predict_many(X), y, strict=True) if "tea" not in truth]]
+    assert np.mean(wrong) < 0.04
+
+
+STREAM = list(noisy_stream(50))
+
+
+@pytest.mark.parametrize(
+    "model, change, message",
+    [
+        (AdaptiveClassifier(), {"threshold": 0.9}, "pos_label"),
+        (AdaptiveClassifier(), {"threshold": 1.5, "pos_label": "spam"}, "threshold"),
+        (AdaptiveClassifier(), {"threshold": 0.9, "pos_label": "eggs"}, "none of the model's classes, which are 'ham'"),
+        (AdaptiveClassifier(), {"threshold": {"ham": 0.9, "spam": 0.9}}, "one label"),
+        (
+            AdaptiveClassifier(),
+            {"max_false_positive_rate": 0.1, "pos_label": "spam"},
+            "max_false_positive_rate, of any",
+        ),
+        (
+            AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.5),
+            {"max_false_positive_rate": 0.001},
+            "it takes 1,000",
+        ),
+        (
+            AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.5),
+            {"pos_label": "ham"},
+            "for 'spam' alone",
+        ),
+        (AdaptiveClassifier(threshold={"spam": 0.6}), {"threshold": {"eggs": 0.5}}, "none of the model's classes"),
+        (PegasosClassifier(), {"threshold": 0.9}, "PegasosClassifier has no threshold"),
+        (TextClassifier(classifier=PegasosClassifier()), {"threshold": 0.9}, "PegasosClassifier has no threshold"),
+        (OrdinalClassifier(), {"threshold": 0.9}, "OrdinalClassifier has no threshold"),
+    ],
+)
+def test_what_cannot_be_decided_changes_nothing(model, change, message):
+    model = model.clone()
+    if isinstance(model, TextClassifier):
+        model.learn_many([" ".join(x) for x, _ in STREAM], [label for _, label in STREAM])
+    else:
+        labels = {"ham": 1, "spam": 2} if isinstance(model, OrdinalClassifier) else {"ham": "ham", "spam": "spam"}
+        model.learn_many([x for x, _ in STREAM], [labels[label] for _, label in STREAM])
+    before = copy.deepcopy(model)
+    with pytest.raises((TypeError, ValueError), match=message):
+        model.set_decision(**change)
+    assert same(model, before)
+
+
+def test_several_classes_need_a_name():
+    model = learned(AdaptiveClassifier(), three_classes(60))
+    with pytest.raises(ValueError, match="which class"):
+        model.set_decision(0.9)
+
+
+def test_a_model_that_has_learned_nothing():
+    model = AdaptiveClassifier()
+    model.set_decision(0.9, 0.2, "spam")
+    stream = list(noisy_stream(300))
+    made = AdaptiveClassifier(threshold=0.9, max_false_positive_rate=0.2, pos_label="spam")
+    assert same(learned(model, stream), learned(made, stream))
+
+
+def test_a_limit_of_an_older_release_stays_as_it_is():
+    X, y = columns(noisy_stream(300))
+    model = learned(AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.1), zip(X, y, strict=True))
+    arrays, names, values = model.to_state()
+    del values["false_positive_control"]["tail"]
+    old = AdaptiveClassifier.from_state(arrays, names, values)
+    assert old.predict_many(X).tolist() == model.predict_many(X).tolist()
+    with pytest.raises(ValueError, match="kept nothing"):
+        old.set_decision(max_false_positive_rate=0.2)
