@@ -122,10 +122,16 @@ def _margins(block: PredictedBlock) -> list[Any]:
     if len(columns):
         rivals[rows, place] = -np.inf
     best = rivals.max(axis=1, initial=-np.inf).tolist()
-    return [
+    margins = [
         None if one.label is None or not math.isfinite(rival) else _finite(one.margin - rival)
         for one, rival in zip(each, best, strict=True)
     ]
+    # Before a third class came in the middle of a block there was one margin, which stands in two columns.
+    for row in np.flatnonzero(np.isfinite(said.scores).sum(axis=1) == 2).tolist():
+        negative, positive = said.scores[row][np.isfinite(said.scores[row])].tolist()
+        if margins[row] is not None and negative == -positive:
+            margins[row] = positive
+    return margins
 
 
 def _finite(margin: float) -> float | None:

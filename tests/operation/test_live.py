@@ -143,6 +143,41 @@ def test_a_label_that_is_refused_is_answered_and_passed_over():
     assert (run.live.n_read, run.live.n_learned) == (22, 20)
 
 
+def test_what_cannot_be_read_is_answered_in_its_place():
+    """It is neither counted nor learned, nor does it wait for a label."""
+    good = [message(i, labelled=i % 3 != 1) for i in range(12)]
+    examples = list(good)
+    for place in (11, 5, 5, 0):
+        examples.insert(place, Example("", None, 1.0, 99, f"bad {place}", "no JSON"))
+    for limit in (None, 4):
+        run = Run(Script(examples, [5]), limit=limit, in_full=True).run()
+        expected = Run(Script(good, [5]), limit=limit, in_full=True).run()
+        readable = [answer for answer in run.answers if answer.error is None]
+        assert readable == expected.answers
+        assert bits(run.model) == bits(expected.model) and run.live.n_read == expected.live.n_read
+        assert [answer.id for answer in run.answers] == [each.id for each in examples][: len(run.answers)]
+        assert {answer[1:] for answer in run.answers if answer.error} == {(None, None, None, None, "no JSON")}
+        assert not run.bad  # it was told when it was read
+    assert len(run.answers) == 5
+
+
+def test_answers_in_full_have_the_probabilities_of_then():
+    """Also of classes that come in the middle, however messages come in batches."""
+    make, labels = OF_SEVERAL["classes"]
+    examples = [Example(f"{WORDS[i % 4]} {WORDS[i % 7]}", labels[min(i // 9, 3)], 1.0, i, i) for i in range(40)]
+    runs = [Run(Script(examples, [size]), make(), in_full=True).run() for size in (1, 40)]
+    assert runs[0].answers == runs[1].answers
+    model = make()
+    for example, answer in zip(examples, runs[0].answers, strict=True):
+        p = {label: each for label, each in model.predict_proba_one(example.x).items() if label is not None}
+        known = set(model.classes) - {None}
+        assert answer.probabilities == pytest.approx({label: each for label, each in p.items() if label in known})
+        if len(known) > 2:
+            first, second = sorted(model.decision_function_one(example.x).values())[:-3:-1]
+            assert answer.margin == pytest.approx(first - second, abs=1e-9)
+        model.learn_one(example.x, example.y)
+
+
 @pytest.mark.parametrize("limit", [0, 1, 5, 6, 100])
 def test_limit(limit):
     examples = [message(i) for i in range(20)]
