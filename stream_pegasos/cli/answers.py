@@ -1,7 +1,6 @@
 """Answers as they are written: as lines of a format, to standard output or to a file."""
 
 import csv
-import io
 import json
 import os
 import sys
@@ -9,6 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 FORMATS = ("tsv", "csv", "jsonl")
 COLUMNS = ("id", "label", "probability", "probabilities", "margin", "error")
 TRUTH = "truth"
+# Not in ASCII alone; what is no Unicode is escaped when it is encoded.
+to_json = json.JSONEncoder(ensure_ascii=False).encode
 
 FormatOption = Annotated[
     str | None,
@@ -70,7 +72,7 @@ class AnswerFormat:
         if self.has_truth:
             records = ((*answer, truth) for answer, truth in zip(answers, truths, strict=True))
         if self.name == "jsonl":
-            return "".join(f"{_json(dict(zip(self._columns, record, strict=True)))}\n" for record in records)
+            return "".join(f"{to_json(dict(zip(self._columns, record, strict=True)))}\n" for record in records)
         return self._rows([*map(_cell, record)] for record in records)
 
     @property
@@ -78,28 +80,20 @@ class AnswerFormat:
         return (*COLUMNS, TRUTH) if self.has_truth else COLUMNS
 
     def _rows(self, rows: Iterable[Iterable[str]]) -> str:
-        text = io.StringIO()
-        # Its own line ends make it quote both "\r" and "\n".
-        writer = csv.writer(text, delimiter="\t" if self.name == "tsv" else ",", lineterminator="\r\n")
-        lines = []
-        for row in rows:
-            writer.writerow(row)
-            lines.append(text.getvalue().removesuffix("\r\n"))
-            text.seek(0)
-            text.truncate()
-        return "".join(f"{line}\n" for line in lines)
-
-
-def _json(value: Any) -> str:
-    # Not those of ASCII alone; what is no Unicode is escaped when it is encoded.
-    return json.dumps(value, ensure_ascii=False)
+        lines: list[str] = []
+        # Its own line ends make it quote both "\r" and "\n"; it writes each row at once.
+        writer = csv.writer(
+            SimpleNamespace(write=lines.append), delimiter="\t" if self.name == "tsv" else ",", lineterminator="\r\n"
+        )
+        writer.writerows(rows)
+        return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
 
 
 def _cell(value: Any) -> str:
     """What stands in a column: texts as they are, several labels and probabilities as JSON, nothing for `None`."""
     if value is None or isinstance(value, str):
         return value or ""
-    return _json(value)
+    return to_json(value)
 
 
 def answer_line(answer: "Answer", separator: str = ",") -> str:
