@@ -66,7 +66,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         labels = Path(folder, "labels.jsonl")
         labels.touch()
-        command = [sys.executable, "-m", "stream_pegasos", "run", "--predictions", "none"]
+        command = [sys.executable, "-m", "stream_pegasos", "run", "--output", "none"]
         command += ["--checkpoint", str(Path(folder, "model")), "--checkpoint-seconds", "1"]
         command += ["--label-topic", str(labels), "--label-window", "1000"]
         command += ["--max-features", str(options.max_features)]

@@ -278,3 +278,10 @@ def test_the_decision_is_changed_where_a_model_is_used(main):
         for command in ("predict", "test"):
             code, out, err = main(command, "plain", "rest.jsonl", *options)
             assert (code, out) == (1, "") and reason in error_line(err)
+
+
+def test_a_file_on_a_full_disk(main, mixed):
+    for command in (["predict", "m", "mixed.jsonl"], ["test", "m", "mail.jsonl"]):
+        option = ["--output", "/dev/full"] if command[0] == "predict" else ["--predictions", "/dev/full"]
+        code, _, err = main(*command, *option, "--output-format", "csv")
+        assert code == 1 and "error: cannot write /dev/full: No space left on device" in err

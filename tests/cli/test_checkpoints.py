@@ -40,7 +40,7 @@ def test_run_goes_on_from_its_checkpoint_over_a_growing_file(here, number, code)
 
 
 def test_run_refuses_other_options_than_the_checkpoint_was_begun_with(main):
-    options = ["run", "mail.jsonl", "--no-follow", "--predictions", "none", "--checkpoint", "m", "--half-life", "500"]
+    options = ["run", "mail.jsonl", "--no-follow", "--output", "none", "--checkpoint", "m", "--half-life", "500"]
     assert main(*options)[:2] == (0, "")
     assert load("m").classifier.half_life == 500
     for others in (["--half-life", "500.001"], ["--half-life", "500", "--ngrams", "1"], ["--classifier", "pegasos"]):
@@ -56,7 +56,7 @@ def test_run_refuses_other_options_than_the_checkpoint_was_begun_with(main):
 
 
 def test_run_takes_a_damaged_checkpoint_for_none(main, here):
-    arguments = ["run", "mail.jsonl", "--no-follow", "--predictions", "none", "--checkpoint", "m"]
+    arguments = ["run", "mail.jsonl", "--no-follow", "--output", "none", "--checkpoint", "m"]
     assert main(*arguments)[0] == main(*arguments)[0] == 0  # so that there are two
     with open("m", "r+b") as file:
         file.truncate(1_000)
@@ -76,7 +76,7 @@ def test_run_takes_a_damaged_checkpoint_for_none(main, here):
 
 def test_serve_and_run_keep_checkpoints_apart(here, main):
     pytest.importorskip("fastapi", reason="the extra 'service' is not installed")
-    assert main("run", "mail.jsonl", "--no-follow", "--predictions", "none", "--checkpoint", "m")[0] == 0
+    assert main("run", "mail.jsonl", "--no-follow", "--output", "none", "--checkpoint", "m")[0] == 0
     code, _, err = main("serve", "--port", "0", "--checkpoint", "m")
     assert code == 1
     assert f"m is about {here / 'mail.jsonl'}, which run reads; --load takes the model alone" in err
@@ -90,7 +90,7 @@ def test_serve_and_run_keep_checkpoints_apart(here, main):
 
 
 def test_a_checkpoint_knows_its_file_from_every_folder(here, main, monkeypatch):
-    arguments = ["--no-follow", "--predictions", "none", "--checkpoint", here / "m"]
+    arguments = ["--no-follow", "--output", "none", "--checkpoint", here / "m"]
     assert main("run", "mail.jsonl", *arguments)[0] == 0
     (here / "other").mkdir()
     monkeypatch.chdir(here / "other")
