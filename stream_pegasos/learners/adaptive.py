@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from stream_pegasos.learners.decisions import (
     ClassDecisions,
     Decision,
     Given,
+    Tail,
     changed_by_label,
     decisions_by_label,
     parameters_of_decisions,
@@ -389,9 +390,9 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):
         threshold, max_false_positive_rate
             As the parameters of those names; what is `None` stays as it is. A rate of 1 is no limit. The cut of another
             rate is chosen from the margins of the newest 16,384 to 32,768 negative examples, as they were before these
-            were learned: the lowest one that would have kept to the rate. So it can be set only where there has been a
-            limit, of any size, while the model learned. As long as the model only predicts, the cut stays, and the rate
-            holds about as well as messages are like those that were learned.
+            were learned: the lowest one that would have kept to the rate; with more than two classes only where there
+            has been a limit, of any size, while the model learned. As long as the model only predicts, the cut stays,
+            and the rate holds about as well as messages are like those that were learned.
         pos_label
             The label that these are about. With two classes it becomes the positive one, so that margins change their
             sign if it was the other; with more it keeps to that label alone. `None` for the one that it is already.
@@ -435,7 +436,9 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):
         threshold, rate = (value[of_label[0]] if isinstance(value, Mapping) else value for value in (threshold, rate))
         pos_label = self.pos_label if pos_label is None else pos_label
         there = [label for label in known.classes if label is not None] if known.met else []
-        decision = self._decision.changed(threshold, rate, is_new=not self.n_iterations)
+        is_exchanged = pos_label is not None and pos_label == known.negative
+        before = Decision(self._decision.threshold) if is_exchanged and rate is not None else self._decision
+        decision = before.changed(threshold, rate, self._negatives(is_exchanged), not self.n_iterations)
         limited = decision.control is not None
         labels = TwoClasses(pos_label, limited or decision.threshold != 0.5, limited=limited)
         try:
@@ -443,15 +446,21 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):
         except ThirdLabelError:
             raise ValueError(unknown_label(pos_label, known.classes)) from None
         if there and labels.positive == known.negative and known.negative is not None:
-            if limited and self.n_iterations:
-                raise ValueError(
-                    f"a limit of false positives can be set for {known.positive!r} alone, the positive label while the "
-                    "model learned"
-                )
+            if limited and rate is None:
+                raise ValueError(f"the limit of false positives is about {known.positive!r}; set one for {pos_label!r}")
             self._learner.negate()
         self._labels, self._decision, self._by_margin = labels, decision, decision.is_by_margin
         self.pos_label, self.threshold = pos_label, decision.threshold
         self.max_false_positive_rate = None if decision.control is None else decision.control.rate
+
+    def _negatives(self, is_exchanged: bool) -> Tail:
+        """What is known of the margins of the newest negatives, or of those that are negatives once labels are
+        exchanged.
+        """
+        mistakes = cast(AdaptiveLearner, self._learner).mistakes()
+        if is_exchanged:
+            return Tail.of_mistakes(mistakes["n_newest_positives"], mistakes["false_negatives"])
+        return Tail.of_mistakes(mistakes["n_newest_negatives"], mistakes["false_positives"])
 
     def _decide_of_several(self, threshold: Given, rate: Given, pos_label: Label | None) -> None:
         now = {} if self._by_margin else self._decisions.of_label

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import check_integer, check_number, check_share
+from stream_pegasos.engine.pure.mistakes import SMALLEST
 from stream_pegasos.learners.labels import Label, check_label
 from stream_pegasos.learners.persistence import pack, unpack
 from stream_pegasos.learners.probabilities import Floats
@@ -28,8 +29,8 @@ MEMORY = 10.0
 # Of fewer margins NumPy is slower than Python.
 FEW = 8
 NOTHING_KEPT = (
-    "the model has learned without a limit of false positives, and kept nothing to choose a cut from; learn with a "
-    "max_false_positive_rate, of any size, which can be changed afterwards"
+    "the model has learned several classes, or labels that hold together, without a limit of false positives, and kept "
+    "nothing to choose a cut from; learn with a max_false_positive_rate, of any size, which can be changed afterwards"
 )
 
 
@@ -55,9 +56,11 @@ class Decision:
         """Whether the margin alone decides, as the probability is above one half exactly where it is above 0."""
         return self.threshold == 0.5 and self.control is None
 
-    def changed(self, threshold: float | None, rate: float | None, is_new: bool = False) -> Decision:
-        """The decision with another threshold, or another limit, whose cut is chosen from what is known of negatives
-        unless the model is new; a rate of 1 is no limit.
+    def changed(
+        self, threshold: float | None, rate: float | None, negatives: Tail | None = None, is_new: bool = False
+    ) -> Decision:
+        """The decision with another threshold, or another limit, whose cut is chosen from what is known of negatives,
+        by the limit that there was or else as it is given, unless the model is new; a rate of 1 is no limit.
 
         Raises
         ------
@@ -68,9 +71,13 @@ class Decision:
         if rate is None or (self.control is not None and self.control.rate == rate):
             decision.control = self.control
         elif decision.control is not None and not is_new:
-            if self.control is None:
-                raise ValueError(NOTHING_KEPT)
-            decision.control = self.control.at(decision.control.rate)
+            before = self.control
+            if before is None:
+                if negatives is None:
+                    raise ValueError(NOTHING_KEPT)
+                before = decision.control
+                before.tail, before.scale = negatives, negatives.scale()
+            decision.control = before.at(decision.control.rate)
         return decision
 
     def allows(self, margins: Any, probabilities: Any) -> Any:
@@ -255,6 +262,24 @@ class Tail:
     def __init__(self) -> None:
         self.n = 0.0
         self.counts = [0.0] * (2 * self.OF_SIGN)  # from the lowest to the highest margins
+
+    @classmethod
+    def of_mistakes(cls, n: float, sizes: NDArray[np.float64]) -> Tail:
+        """Of `n` margins all that is known of those above 0: how many have each of the sizes that mistakes are counted
+        by. The others are taken for just below 0.
+        """
+        tail = cls()
+        first = tail.OF_SIGN + 8 * (tail.SMALLEST + SMALLEST)
+        tail.counts[first : first + len(sizes)] = sizes.tolist()
+        tail.counts[tail.OF_SIGN - 1] = max(n - float(sizes.sum()), 0.0)
+        tail.n = sum(tail.counts)
+        return tail
+
+    def scale(self) -> float:
+        """The mean of those above 0; 1 if there are none."""
+        above = self.counts[self.OF_SIGN :]
+        total = sum(count * self._edge(self.OF_SIGN + place) for place, count in enumerate(above) if count)
+        return total / sum(above) if total else 1.0
 
     def learn(self, margin: float) -> None:
         mantissa, exponent = math.frexp(margin)

@@ -186,6 +186,29 @@ def test_another_limit_is_kept_to_on_messages_like_those_learned(made_with, tmp_
     )
 
 
+@pytest.mark.parametrize("positive", ["spam", "ham"])
+def test_a_limit_can_be_set_where_there_was_none(positive, tmp_path):
+    """Of two classes, of either label: the cut is the lowest place that few of the margins of before are above."""
+    X, y = columns(noisy_stream(6_000))
+    model = AdaptiveClassifier()
+    said = model.predict_learn_many(X, y)
+    margins = (said.scores if positive == "spam" else -said.scores)[np.array(y) != positive]
+    new, truths = columns(noisy_stream(6_000, seed=1))
+    others = np.array(truths) != positive
+    for rate in (0.02, 0.005):
+        one = copy.deepcopy(model)
+        one.set_decision(max_false_positive_rate=rate, pos_label=positive)
+        cut = float(one.to_state()[2]["false_positive_control"]["cut"])
+        assert (margins > cut).mean() <= rate < (margins > 0.75 * cut).mean() / 0.9 + 1.0 / len(margins)
+        one.save(tmp_path / "m")
+        flagged = load(tmp_path / "m").predict_many(new) == positive
+        assert flagged.tolist() == [one.predict_one(x) == positive for x in new]
+        assert flagged.tolist() == (one.decision_function_many(new) > cut).tolist()
+        assert flagged[others].mean() < 1.6 * rate
+        again = np.array(prequential(one, new, truths))[others] == positive  # it goes on to learn
+        assert again.mean() <= 1.1 * rate
+
+
 def test_a_limit_goes_on_when_the_model_learns_on():
     X, y = columns(noisy_stream(4_000))
     model = learned(
@@ -222,6 +245,11 @@ STREAM = list(noisy_stream(50))
         (AdaptiveClassifier(), {"threshold": {"ham": 0.9, "spam": 0.9}}, "one label"),
         (
             AdaptiveClassifier(),
+            {"max_false_positive_rate": 0.001, "pos_label": "spam"},
+            "it takes 1,000",
+        ),
+        (
+            AdaptiveClassifier(threshold={"spam": 0.6}),
             {"max_false_positive_rate": 0.1, "pos_label": "spam"},
             "max_false_positive_rate, of any",
         ),
@@ -233,7 +261,7 @@ STREAM = list(noisy_stream(50))
         (
             AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.5),
             {"pos_label": "ham"},
-            "for 'spam' alone",
+            "is about 'spam'",
         ),
         (AdaptiveClassifier(threshold={"spam": 0.6}), {"threshold": {"eggs": 0.5}}, "none of the model's classes"),
         (PegasosClassifier(), {"threshold": 0.9}, "PegasosClassifier has no threshold"),
