@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import several
 import split
-from peers import late_vowpal_wabbit, write_vowpal_wabbit
+from peers import CHARACTERS, is_chinese, late_vowpal_wabbit, words_by_jieba, write_vowpal_wabbit
 from river import evaluate, feature_extraction, linear_model, metrics, naive_bayes
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import SGDClassifier
@@ -143,6 +143,32 @@ def test_vowpal_wabbit_gets_words_only(tmp_path):
     path = tmp_path / "messages.vw"
     write_vowpal_wabbit(path, ["Win a|b PRIZE:10\nnow", "", "É \ud800cole", "see"], [1, -1, 2, ""])
     assert path.read_text(encoding="utf-8") == "1 | win prize 10 now\n-1 | \n2 | cole\n | see\n"
+
+
+def test_vowpal_wabbit_gets_chinese_by_its_characters(tmp_path):
+    path = tmp_path / "messages.vw"
+    write_vowpal_wabbit(path, ["好吃。WiFi很快,3个|a:b", "Win a prize"], [1, -1], CHARACTERS)
+    assert path.read_text(encoding="utf-8") == "1 | 好 吃 wifi 很 快 3 个 a b\n-1 | win a prize\n"
+
+
+def test_chinese_is_given_to_peers_by_jieba_too(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("jieba")
+    begin = {"spam": "太难吃了。", "ham": "我们很喜欢。"}
+    texts = [begin[label] + text for text, label in STREAM]
+    assert is_chinese(texts) and not is_chinese(TEXTS)
+    path = tmp_path / "stream.jsonl"
+    path.write_text("\n".join(json.dumps({"text": t, "label": y}) for t, (_, y) in zip(texts, STREAM, strict=True)))
+
+    table = rows(monkeypatch, capsys, "--stream", f"{path}:spam", "--only", "river,sklearn")
+    assert len(table) == 1 + 2 * (len(accuracy.RIVER) + len(accuracy.SCIKIT_LEARN))
+    assert words_by_jieba("我们很喜欢。Win a PRIZE") == ["我们", "很", "喜欢", "。", "win", "a", "prize"]
+    vectorizer = HashingVectorizer(tokenizer=words_by_jieba, token_pattern=None)
+    margins = accuracy.in_batches(SGDClassifier(random_state=0), vectorizer, texts, IS_SPAM)
+    share = np.mean((margins > 0.0) == IS_SPAM)
+    assert float(table["scikit-learn: SGDClassifier, hinge, words by jieba"][0]) == pytest.approx(share, abs=1e-4)
+
+    table = rows(monkeypatch, capsys, "--split", "--stream", path)
+    assert {*split.OF_CHINESE} < table.keys()
 
 
 @pytest.mark.parametrize("part", ["vw", "bogofilter"])

@@ -3,7 +3,8 @@
 Each model takes one pass and predicts every message before it learns it; with --split it learns the first 80 % and
 predicts the rest, beside models that see the first part many times. Streams of two classes, of several, of ordered ones
 and of labels that hold together come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/data, or are
-yours; what is missing of them or of the peers is left out and named.
+yours; what is missing of them or of the peers is left out and named. In Chinese peers find words as they do by
+themselves, and also get its characters, or the words that jieba cuts.
 
     python tests/benchmarks/accuracy.py [--stream FILE[:POSITIVE]] [--ordered] [--split]
                                         [--only ours,vw,river,sklearn,bogofilter] [--limit N] [--markdown]
@@ -19,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,12 +29,17 @@ import several
 import split
 from numpy.typing import NDArray
 from peers import (
+    CHARACTERS,
+    WORDS,
     expected_calibration_error,
     has_vowpal_wabbit,
+    is_chinese,
+    is_installed,
     print_head,
     print_row,
     read_records,
     run_vowpal_wabbit,
+    words_by_jieba,
     write_vowpal_wabbit,
 )
 from river import feature_extraction, linear_model, naive_bayes
@@ -61,6 +67,7 @@ VARIANTS: dict[str, Callable[[], TextClassifier]] = {
         for name, features, classifier in [
             ("without pairs", {"ngram_range": (1, 1)}, {}),
             ("with triples", {"ngram_range": (1, 3)}, {}),
+            (r"words by \w+, not of any language", {"token_pattern": r"\w+|[^\w\s]"}, {}),
             ("without punctuation marks", {"token_pattern": r"\w+"}, {}),
             ("... nor words of one character", {"token_pattern": r"\b\w\w+\b"}, {}),
             ("with upper case", {"lowercase": False}, {}),
@@ -87,6 +94,11 @@ VOWPAL_WABBIT = {
     "logistic": ["--loss_function", "logistic", "-b", "18"],
     "hinge, --ngram 2": ["--loss_function", "hinge", "--ngram", "2", "-b", "22"],
     "logistic, --ngram 2": ["--loss_function", "logistic", "--ngram", "2", "-b", "22"],
+}
+VOWPAL_WABBIT_OF_CHINESE = {
+    f"characters, {loss}, --ngram {n}": ["--loss_function", loss, "--ngram", str(n), "-b", "22"]
+    for n in (2, 3)
+    for loss in ("hinge", "logistic")
 }
 RIVER = {
     "LogisticRegression": linear_model.LogisticRegression,
@@ -190,13 +202,19 @@ def figures(answers: Answers, labels: Bools) -> list[str]:
 
 
 def known_streams() -> Iterator[Stream]:
-    for name, positive in (("sms_spam", "spam"), ("enron_1to3", "spam"), ("rt_polarity", "pos")):
-        if records := read_records(name):
-            labels = np.array([record["label"] == positive for record in records])
-            yield Stream(name, [record["text"] for record in records], labels)
+    yield from labelled({"sms_spam": "spam", "enron_1to3": "spam", "rt_polarity": "pos"})
     if records := [record for record in read_records("reuters21578") if record["topics"]]:
         labels = np.array(["acq" in record["topics"] for record in records])
         yield Stream("reuters_acq", [record["text"] for record in records], labels)
+    yield from labelled({"waimai_zh": "pos", "hotels_zh": "pos"})
+
+
+def labelled(positives: dict[str, str]) -> Iterator[Stream]:
+    """The streams of these names, each with its label that is positive."""
+    for name, positive in positives.items():
+        if records := read_records(name):
+            labels = np.array([record["label"] == positive for record in records])
+            yield Stream(name, [record["text"] for record in records], labels)
 
 
 def read_stream(given: str, ordered: bool = False) -> Stream | several.Stream:
@@ -234,11 +252,18 @@ def ours(texts: list[str], labels: Bools) -> Iterator[tuple[str, Answers]]:
 
 
 def river(texts: list[str], labels: Bools) -> Iterator[tuple[str, Answers]]:
-    for name, make in RIVER.items():
+    for (name, make), (by, tokenizer) in product(RIVER.items(), tokenizers(texts).items()):
         start = time.perf_counter()
-        probabilities = one_by_one(feature_extraction.BagOfWords() | make(), texts, labels)
+        bag = feature_extraction.BagOfWords(tokenizer=tokenizer)
+        probabilities = one_by_one(bag | make(), texts, labels)
         seconds = time.perf_counter() - start
-        yield f"River: {name}", Answers(log_odds(probabilities), probabilities[:, 1], seconds)
+        yield f"River: {name}{by}", Answers(log_odds(probabilities), probabilities[:, 1], seconds)
+
+
+def tokenizers(texts: list[str]) -> dict[str, Callable[[str], list[str]] | None]:
+    """How River's and scikit-learn's models find words, by what their names say of it: as they do, or by jieba."""
+    chinese = is_chinese(texts) and is_installed("jieba", "jieba")
+    return {"": None, ", words by jieba": words_by_jieba} if chinese else {"": None}
 
 
 def one_by_one(model: Any, texts: list[str], labels: Bools) -> Floats:
@@ -262,27 +287,31 @@ def vowpal_wabbit(texts: list[str], labels: Bools) -> Iterator[tuple[str, Answer
         return
     with tempfile.TemporaryDirectory() as folder:
         messages, raw = Path(folder) / "messages.vw", Path(folder) / "raw.txt"
-        write_vowpal_wabbit(messages, texts, np.where(labels, 1, -1))
-        for name, options in VOWPAL_WABBIT.items():
-            start = time.perf_counter()
-            run_vowpal_wabbit(messages, [*options, "-r", str(raw)])  # -p would cut margins of the hinge loss at ±1
-            seconds = time.perf_counter() - start
-            margins = np.loadtxt(raw, ndmin=1)
-            yield f"Vowpal Wabbit: {name}", Answers(margins, expit(margins) if "logistic" in options else None, seconds)
+        given = [(WORDS, VOWPAL_WABBIT), (CHARACTERS, VOWPAL_WABBIT_OF_CHINESE)]
+        for tokens, models in given if is_chinese(texts) else given[:1]:
+            write_vowpal_wabbit(messages, texts, np.where(labels, 1, -1), tokens)
+            for name, options in models.items():
+                start = time.perf_counter()
+                run_vowpal_wabbit(messages, [*options, "-r", str(raw)])  # -p would cut margins of the hinge loss at ±1
+                seconds = time.perf_counter() - start
+                margins = np.loadtxt(raw, ndmin=1)
+                probabilities = expit(margins) if "logistic" in options else None
+                yield f"Vowpal Wabbit: {name}", Answers(margins, probabilities, seconds)
 
 
 def scikit_learn(texts: list[str], labels: Bools) -> Iterator[tuple[str, Answers]]:
-    for name, make in SCIKIT_LEARN.items():
+    for (name, make), (by, tokenizer) in product(SCIKIT_LEARN.items(), tokenizers(texts).items()):
         model = make()
         is_bayes = isinstance(model, MultinomialNB | ComplementNB)
-        vectorizer = HashingVectorizer(alternate_sign=False, norm=None) if is_bayes else HashingVectorizer()
+        as_counts: dict[str, Any] = {"alternate_sign": False, "norm": None} if is_bayes else {}
+        vectorizer = HashingVectorizer(analyzer=tokenizer or "word", **as_counts)
         start = time.perf_counter()
         answers = in_batches(model, vectorizer, texts, labels)
         seconds = time.perf_counter() - start
         if answers.ndim == 2:
-            yield f"scikit-learn: {name}", Answers(log_odds(answers), answers[:, 1], seconds)
+            yield f"scikit-learn: {name}{by}", Answers(log_odds(answers), answers[:, 1], seconds)
         else:
-            yield f"scikit-learn: {name}", Answers(answers, None, seconds)
+            yield f"scikit-learn: {name}{by}", Answers(answers, None, seconds)
 
 
 def in_batches(model: Any, vectorizer: Any, texts: list[str], labels: Bools) -> Floats:

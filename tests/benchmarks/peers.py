@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import logging
 import os
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ DATA = Path(os.environ.get("STREAM_PEGASOS_DATA", Path(__file__).parents[3] / "s
 
 WORDS = r"\w\w+"
 WORDS_AND_MARKS = r"\w+|[^\w\s|:]"  # but for the two marks that mean something to Vowpal Wabbit
+HAN = "\u3400-\u4dbf\u4e00-\u9fff"
+CHARACTERS = rf"[{HAN}]|[^\W{HAN}]+"  # Chinese by its characters, and the words of other scripts between them
 
 
 def read_records(name: str) -> list[dict[str, Any]]:
@@ -46,12 +50,36 @@ def streams_of_several_classes() -> Iterator[tuple[str, list[str], list[str]]]:
 
 def has_vowpal_wabbit() -> bool:
     """Whether it is installed; by importing it, so that no timing has to."""
+    return is_installed("vowpalwabbit", "Vowpal Wabbit")
+
+
+def is_installed(module: str, name: str) -> bool:
     try:
-        import_module("vowpalwabbit")
+        import_module(module)
     except ImportError:
-        print("Vowpal Wabbit: left out, it is not installed")
+        print(f"{name}: left out, it is not installed")
         return False
     return True
+
+
+def is_chinese(texts: Sequence[str]) -> bool:
+    """Whether most of the texts have a Chinese character."""
+    has_one = re.compile(f"[{HAN}]").search
+    return sum(has_one(text) is not None for text in texts) > len(texts) / 2
+
+
+@cache
+def cutter() -> Callable[[str], list[str]]:
+    """jieba, with its dictionary read."""
+    jieba = import_module("jieba")
+    jieba.setLogLevel(logging.WARNING)
+    jieba.initialize()
+    return jieba.lcut
+
+
+def words_by_jieba(text: str) -> list[str]:
+    """The words and marks that jieba cuts a text into."""
+    return [word for word in cutter()(text.lower()) if not word.isspace()]
 
 
 def write_vowpal_wabbit(path: Path, texts: Iterable[str], labels: Iterable[int | str], tokens: str = WORDS) -> None:
@@ -93,7 +121,7 @@ def print_row(cells: list[str], markdown: bool) -> None:
     if markdown:
         print(f"| {' | '.join(cells)} |", flush=True)
     else:
-        print(f"{cells[0]:54}" + "".join(f"{cell:>19}" for cell in cells[1:]), flush=True)
+        print(f"{cells[0]:66}" + "".join(f"{cell:>19}" for cell in cells[1:]), flush=True)
 
 
 def print_head(cells: list[str], markdown: bool) -> None:

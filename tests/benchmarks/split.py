@@ -5,13 +5,14 @@ Beside it stand models that see the first part as often as they like.
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from peers import print_head, print_row
+from peers import HAN, is_chinese, print_head, print_row, words_by_jieba
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
@@ -19,7 +20,9 @@ from sklearn.svm import LinearSVC
 from stream_pegasos import TextClassifier
 
 LEARNED = 0.8
-WORDS_AND_MARKS = r"\w+|[^\w\s]"  # what all get; sklearn's own words of two characters and more are worse
+# What all get; sklearn's own words of two characters and more are worse. Of Chinese each character is a word.
+WORDS_AND_MARKS = rf"[{HAN}]|[^\W{HAN}]+|[^\w\s]"
+find_words_and_marks: Callable[[str], list[str]] = re.compile(WORDS_AND_MARKS).findall
 
 # What a model answers to later texts, given texts and their labels.
 Model = Callable[[list[str], list[Any], list[str]], Sequence[Any]]
@@ -31,9 +34,9 @@ def ours(texts: list[str], labels: list[Any], later: list[str]) -> Sequence[Any]
     return model.predict_many(later).tolist()
 
 
-def tfidf(make: Callable[[], Any]) -> Model:
+def tfidf(make: Callable[[], Any], tokens: Callable[[str], list[str]] = find_words_and_marks) -> Model:
     def answer(texts: list[str], labels: list[Any], later: list[str]) -> Sequence[Any]:
-        vectorizer = TfidfVectorizer(ngram_range=(1, 2), token_pattern=WORDS_AND_MARKS)
+        vectorizer = TfidfVectorizer(ngram_range=(1, 2), tokenizer=tokens, token_pattern=None)
         model = make().fit(vectorizer.fit_transform(texts), labels)
         return model.predict(vectorizer.transform(later)).tolist()
 
@@ -91,6 +94,13 @@ MODELS: dict[str, Model] = {
     "NBSVM, β = 1": nbsvm(1.0),
     "fastText, word pairs, 25 epochs": fasttext,
 }
+OF_CHINESE: dict[str, Model] = {
+    f"{name}, words by jieba": tfidf(make, words_by_jieba)
+    for name, make in [
+        ("scikit-learn: LinearSVC, tf-idf", lambda: LinearSVC(random_state=0)),
+        ("scikit-learn: LogisticRegression, tf-idf", lambda: LogisticRegression(max_iter=1_000)),
+    ]
+}
 
 
 def print_table(streams: list[tuple[str, list[str], list[Any]]], markdown: bool) -> None:
@@ -99,9 +109,15 @@ def print_table(streams: list[tuple[str, list[str], list[Any]]], markdown: bool)
         return
     print(f"\nThe first {LEARNED:.0%} learned, accuracy on the rest\n")
     print_head(["", *(name for name, _, _ in streams)], markdown)
-    for name, answer in MODELS.items():
+    chinese = [is_chinese(texts) for _, texts, _ in streams]
+    models = MODELS | OF_CHINESE if any(chinese) else MODELS
+    for name, answer in models.items():
         try:
-            print_row([name, *(f"{accuracy(answer, texts, labels):.4f}" for _, texts, labels in streams)], markdown)
+            cells = [
+                f"{accuracy(answer, texts, labels):.4f}" if name in MODELS or of_chinese else "-"
+                for (_, texts, labels), of_chinese in zip(streams, chinese, strict=True)
+            ]
+            print_row([name, *cells], markdown)
         except ImportError as error:
             print(f"{name}: left out, {error.name} is not installed")
 
