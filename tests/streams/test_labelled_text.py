@@ -58,7 +58,7 @@ def test_a_separator_makes_several_labels(format, data):
 
 def test_lines_of_text():
     data = "win\tnow\r\n\n 这个 \n1".encode()
-    expected = [("win\tnow", None), (" 这个 ", None), ("1", None)]
+    expected = [("win\tnow", None), ("", None), (" 这个 ", None), ("1", None)]  # line n is message n
     assert pairs(data, "text", unlabelled=True) == expected
     assert pairs(b"\xef\xbb\xbf" + data, "text", unlabelled=True) == expected
     with pytest.raises(StreamError, match="lines of text have no labels"):
