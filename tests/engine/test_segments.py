@@ -65,12 +65,13 @@ def test_texts(text, expected):
     assert [token for token in features.tokens(text) if token in words][: len(words)] == words
 
 
-# Characters of all scripts that Unicode's rules break words between as we do: none of those inside words that are left
-# out (MidLetter, MidNum), of those that are not seen, of emoji and of Hangul.
+# Characters of all scripts, but for those that Unicode's rules treat otherwise than we do: what may stand inside words
+# (MidLetter, MidNum), what nobody sees, emoji, Hangul, and the few symbols that it takes for letters and digits.
 LETTERS = regex.compile(
-    r"[\p{L}\p{M}\p{Nd}\p{P}\p{S}\p{Zs}--\p{WB=MidLetter}--\p{WB=MidNum}--\p{WB=MidNumLet}--\p{WB=Single_Quote}"
+    r"[\p{L}\p{M}\p{Nd}\p{P}\p{S}--\p{WB=MidLetter}--\p{WB=MidNum}--\p{WB=MidNumLet}--\p{WB=Single_Quote}"
     r"--\p{WB=Double_Quote}--\p{Default_Ignorable_Code_Point}--\p{Emoji}--\p{WB=Regional_Indicator}--\p{Hangul}"
-    r"--[\u2e80-\u30ff\uff65-\uffdf]--\p{WB=Katakana}]",
+    r"--[\u0e33\u0eb3\u2e80-\u30ff\uff65-\uffdf\U00016fe0-\U00016fff]--\p{WB=Katakana}"
+    r"--[\p{P}\p{S}&&[\p{WB=ALetter}\p{WB=Numeric}\p{WB=ExtendNumLet}]]]",
     regex.V1,
 )
 known = [chr(c) for c in range(0x20000) if unicodedata.category(chr(c)) not in ("Cn", "Cs", "Co")]
@@ -79,7 +80,7 @@ LETTERS_OF_BLOCKS = [
 ]
 some_blocks = st.lists(st.sampled_from([block for block in LETTERS_OF_BLOCKS if block]), min_size=1, max_size=3)
 letters = some_blocks.flatmap(lambda blocks: st.text(st.sampled_from([*chain(*blocks), *" a1手ม"])))
-without_spaces = regex.compile(r"[\p{Lb=SA}\p{Han}\p{Nushu}\p{Tangut}\p{Khitan_Small_Script}]")
+without_spaces = regex.compile(r"[\p{Lb=SA}\p{Han}\p{Hiragana}\p{Katakana}\p{Nushu}\p{Tangut}\p{Khitan_Small_Script}]")
 
 
 def oracle(text):
