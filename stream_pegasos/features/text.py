@@ -21,8 +21,9 @@ class TextFeatures(HashedBagOfWords):
 
     Where a script sets no spaces (Han, kana, Thai, Lao, Khmer, Myanmar and others), what stands between two marks or
     spaces is a run. It counts by its characters and their n-grams up to three, with a space for each of its ends; by
-    its first and its last `prefix_length` characters, if it is longer; and as a whole, if it has 2 to 16. Words of
-    Hangul count by the n-grams of their syllables, too. No dictionary and no guess at the language is needed.
+    its first and its last `prefix_length` characters, if it is longer; and, up to 16 characters, as a word, too, with
+    its neighbours. Words of Hangul count by the n-grams of their syllables, too. No dictionary and no guess at the
+    language is needed.
 
     The options are those of `HashedBagOfWords`, with the defaults of the recipe: what is not named stays as it is.
 
@@ -80,7 +81,7 @@ class TextFeatures(HashedBagOfWords):
     >>> TextFeatures().tokens("Answer 24 now!")
     ['answer', '00', 'now', '!', '<s> answer', 'answer 00', '00 now', 'now !', '! </s>', ' answ']
     >>> TextFeatures().tokens("好吃!")
-    ['!', '! </s>', '<s> 好', '好', '吃', ' 好', '好吃', '吃 ', ' 好吃', '好吃 ', ' 好吃 ']
+    ['!', '<s> 好吃', '好吃 !', '! </s>', '<s> 好', '好', '吃', ' 好', '好吃', '吃 ', ' 好吃', '好吃 ', ' 好吃 ']
     >>> TextFeatures(on="body", prefix_length=0).tokens({"body": "मुझे पसंद"})
     ['मुझे', 'पसंद', '<s> मुझे', 'मुझे पसंद', 'पसंद </s>']
 

@@ -5,7 +5,7 @@ cdef const char* END = "</s>            "
 cdef enum:
     PADDING = 64     # bytes that may be read after the end of a buffer
     FIRST_OF_RUNS = 0xE0  # runs and Hangul begin with this byte or a later one
-    LONGEST_RUN = 16  # characters, of one that counts as a whole
+    LONGEST_RUN = 16  # characters, of one that counts as a whole and is a word to its neighbours
 
 
 cdef class Ngrams(Bag):
@@ -24,7 +24,7 @@ cdef class Ngrams(Bag):
     cdef Py_ssize_t _joined_capacity, _joined_length
     cdef uint32_t* _recent  # where in _joined the newest max_n tokens begin, the last of them at _newest
     cdef Py_ssize_t _n_tokens, _newest
-    cdef Py_ssize_t _n_in_line  # tokens since the last run
+    cdef Py_ssize_t _n_in_line  # tokens since the last run that is longer than words are
     cdef uint32_t _last_character  # of a run that is the last token, where it begins; 0 if it is none
 
     # N-grams waiting to be hashed, as ranges of `_source`.
@@ -52,6 +52,7 @@ cdef class Ngrams(Bag):
         cdef const uint8_t* token
         cdef uint8_t* joined
         cdef uint32_t n, begin, end = self._joined_length, prefix
+        cdef Py_ssize_t n_characters
         cdef int kind
         # Every token comes with a space, and so takes at most twice its own length.
         n = end + (2 * (edges.ends[n_ends - 1] - edges.starts[0]) if n_ends else 0) + PADDING
@@ -86,20 +87,27 @@ cdef class Ngrams(Bag):
                 memcpy(joined + begin, token, n)
             joined[end] = c' '
             n_tokens += 1
-            if may_be_runs and (token[0] >= FIRST_OF_RUNS or i == n_ends):
-                kind = WORD if i == n_ends else class_of(read_utf8(token))
+            if may_be_runs:
+                kind = class_of(read_utf8(token)) if token[0] >= FIRST_OF_RUNS else WORD
                 self._n_ranges = n_ranges
-                if (kind == SYLLABLE or kind == CHARACTER) and self._add_run(begin, end, kind == CHARACTER, n_tokens) < 0:
-                    return -1
-                if i == n_ends and n_in_line == 0 and max_n > 1:
+                if i == n_ends and self._last_character and max_n > 1:
                     self._add_range(self._last_character, end)
+                n_characters = 0
+                if kind == SYLLABLE or kind == CHARACTER:
+                    n_characters = self._add_run(begin, end, kind == CHARACTER, n_tokens)
+                    if n_characters < 0:
+                        return -1
                 if self._n_ranges + max_n >= BATCH and self._count_ranges() < 0:
                     return -1
                 n_ranges = self._n_ranges
                 if kind == CHARACTER:
-                    n_in_line = 0
-                    end += 1
-                    continue
+                    if n_characters > LONGEST_RUN:
+                        n_in_line = 0
+                        end += 1
+                        continue
+                    prefix, least = 0, max(min_n, 2)
+                else:
+                    self._last_character = 0
             newest = newest + 1 if newest + 1 < max_n else 0
             recent[newest] = begin
             n_in_line += 1
@@ -121,10 +129,10 @@ cdef class Ngrams(Bag):
         self._n_in_line = n_in_line
         return self._count_ranges() if at_end else 0
 
-    cdef int _add_run(self, uint32_t begin, uint32_t end, bint alone, Py_ssize_t n_tokens) noexcept nogil:
-        """The n-grams of the characters of a run, or of a word of Hangul, which is not alone: its pairs are those of words."""
+    cdef Py_ssize_t _add_run(self, uint32_t begin, uint32_t end, bint alone, Py_ssize_t n_tokens) noexcept nogil:
+        """The n-grams of the characters of a run, or of a word of Hangul, which is not alone; how many characters it has."""
         cdef const uint8_t* joined = self._joined
-        cdef Py_ssize_t n = 0, prefix_length = self._prefix_length
+        cdef Py_ssize_t n = 0, rest, prefix_length = self._prefix_length
         cdef uint32_t before = begin - 1, last = begin - 1, at = begin, after, first_end = 0, prefix_end = 0
         while at < end:
             after = end_of_character(joined, at, end)
@@ -141,20 +149,20 @@ cdef class Ngrams(Bag):
         if self._add_range(last, end + 1) < 0 or self._add_range(before, end + 1) < 0:
             return -1
         if not alone:
-            return 0
+            return n
         self._last_character = last
         if self._boundaries and n_tokens == 2 and self._max_n > 1 and self._add_range(1, first_end) < 0:
             return -1
         if 1 < n <= LONGEST_RUN and self._add_range(begin - 1, end + 1) < 0:
             return -1
         if 0 < prefix_length < n:
-            at = begin
-            while n > prefix_length:
+            at, rest = begin, n
+            while rest > prefix_length:
                 at = end_of_character(joined, at, end)
-                n -= 1
+                rest -= 1
             if self._add_range(begin - 1, prefix_end) < 0 or self._add_range(at, end + 1) < 0:
                 return -1
-        return 0
+        return n
 
     cdef inline int _add_range(self, uint32_t start, uint32_t end) noexcept nogil:
         self._range_starts[self._n_ranges] = start

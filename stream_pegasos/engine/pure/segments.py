@@ -22,7 +22,7 @@ from stream_pegasos.engine.pure.characters import (
 
 # What stands before the first and after the last token of a text.
 BEGIN, END = "<s>", "</s>"
-# A run counts by its n-grams up to this length, and as a whole up to that one.
+# A run counts by its n-grams up to this length, and up to that one also as a whole.
 LONGEST_OF_RUN, LONGEST_RUN = 3, 16
 
 
@@ -84,16 +84,19 @@ def ngrams_of_segments(
     prefix_length: int,
     boundaries: bool,
 ) -> Iterator[str]:
-    """The n-grams of words and marks, which do not reach over a run; the beginnings of words; the n-grams of runs."""
+    """The words and marks; their n-grams, short runs being words there, over which no longer run lets them reach; the
+    beginnings of words; the n-grams of runs.
+    """
     kept = [segment for segment in found if segment.text not in stop_words]
     if not kept:
         return
-    line: list[str | None] = [None if segment.kind == CHARACTER else segment.text for segment in kept]
+    if ngram_range[0] == 1:
+        yield from (segment.text for segment in kept if segment.kind != CHARACTER)
+    line = [None if segment.kind == CHARACTER and not is_short(segment) else segment.text for segment in kept]
     bounded = [BEGIN, *line, END] if boundaries else line
-    for n in range(ngram_range[0], ngram_range[1] + 1):
-        source = line if n == 1 else bounded
-        for i in range(len(source) - n + 1):
-            words = [word for word in source[i : i + n] if word is not None]
+    for n in range(max(ngram_range[0], 2), ngram_range[1] + 1):
+        for i in range(len(bounded) - n + 1):
+            words = [word for word in bounded[i : i + n] if word is not None]
             if len(words) == n:
                 yield " ".join(words)
     if boundaries and ngram_range[1] > 1:
@@ -105,7 +108,7 @@ def ngrams_of_segments(
         if segment.kind in (SYLLABLE, CHARACTER):
             yield from ngrams_of_run(segment.characters)
         if segment.kind == CHARACTER:
-            yield from parts_of_run(segment.characters, prefix_length)
+            yield from parts_of_run(segment, prefix_length)
         elif 0 < prefix_length < len(segment.text):
             yield " " + segment.text[:prefix_length]  # which no token is
 
@@ -119,10 +122,15 @@ def ngrams_of_run(characters: list[str]) -> Iterator[str]:
             yield "".join(padded[i : i + n])
 
 
-def parts_of_run(characters: list[str], prefix_length: int) -> Iterator[str]:
-    """A short run as a whole, and the beginning and the end of a longer one."""
-    if 1 < len(characters) <= LONGEST_RUN:
-        yield f" {''.join(characters)} "
-    if 0 < prefix_length < len(characters):
-        yield " " + "".join(characters[:prefix_length])
-        yield "".join(characters[-prefix_length:]) + " "
+def is_short(run: Segment) -> bool:
+    return len(run.characters) <= LONGEST_RUN
+
+
+def parts_of_run(run: Segment, prefix_length: int) -> Iterator[str]:
+    """A short run as a whole; the beginning and the end of one that is longer than these."""
+    n = len(run.characters)
+    if n > 1 and is_short(run):
+        yield f" {run.text} "
+    if 0 < prefix_length < n:
+        yield " " + "".join(run.characters[:prefix_length])
+        yield "".join(run.characters[-prefix_length:]) + " "
