@@ -133,6 +133,13 @@ def test_ngrams_of_a_run(engine_in_test, run):
     assert set(scanner.transform_one(run)) == {scanner.index(ngram)[0] for ngram in expected}
 
 
+def test_a_short_run_is_a_word_to_its_neighbours():
+    pairs = {"<s> 好吃", "好吃 ,", ", 很快", "很快 iphone", "iphone </s>"}
+    assert pairs <= set(TextFeatures().tokens("好吃,很快iPhone"))
+    assert {", " + "很" * 16} <= set(TextFeatures().tokens("a," + "很" * 16))
+    assert not {t for t in TextFeatures().tokens("a," + "很" * 17) if t.startswith((", ", "很" * 17))}
+
+
 def test_hangul_counts_as_words_and_as_syllables():
     found = TextFeatures(boundaries=False).tokens("좋은 영화를")
     assert {"좋은", "영화를", "좋은 영화를"} <= set(found)

@@ -84,8 +84,8 @@ def ngrams_of_segments(
     prefix_length: int,
     boundaries: bool,
 ) -> Iterator[str]:
-    """The words and marks; their n-grams, short runs being words there, over which no longer run lets them reach; the
-    beginnings of words; the n-grams of runs.
+    """The words and marks; their n-grams, where a short run is a word, and which a longer one ends; the beginnings of
+    words; the n-grams of runs.
     """
     kept = [segment for segment in found if segment.text not in stop_words]
     if not kept:
