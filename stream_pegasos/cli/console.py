@@ -45,14 +45,17 @@ def rate(n: int, seconds: float) -> str:
 
 def check_outputs(*paths: Path | None, inputs: Iterable[Path | None] = ()) -> None:
     """Fail before the work rather than after it, and where an output would be written over what is read."""
-    taken = {path.resolve() for path in inputs if path and path.is_file()}
+    read = (Path("/dev/stdin") if path == Path("-") else path for path in inputs if path)
+    taken = {path.resolve() for path in read if path.is_file()}
     for path in paths:
         if path and path.resolve() in taken:
-            raise Failure(f"cannot write {path}: the command reads it")
+            raise Failure(f"cannot write {path}: the command reads it, or writes something else there")
         if path and not path.absolute().parent.is_dir():
             raise Failure(f"cannot write {path}: {path.parent} is no directory")
         if path and path.is_dir():
             raise Failure(f"cannot write {path}: it is a directory")
+        if path:
+            taken.add(path.resolve())
 
 
 @contextmanager

@@ -61,7 +61,7 @@ class Input:
 
     def nothing(self, done: str) -> Failure:
         """The end of a command that has done nothing."""
-        hint = "; see --format, --text-field and --label-field" if self.n_bad and not self.n_good else ""
+        hint = "; see --format, --encoding, --text-field and --label-field" if self.n_bad and not self.n_good else ""
         return Failure(f"no message of {self.name} was {done}{hint}")
 
 

@@ -129,10 +129,21 @@ def _resumed(
         return model_for(source, load, options), None
     model, progress = resumed
     _check_model(model, checkpoint, source)
-    if options != ModelOptions() and _made_with(new_model(options, source)) != _made_with(model):
+    if options != ModelOptions() and _made_with(_as_begun(new_model(options, source), model)) != _made_with(model):
         raise Failure(f"{checkpoint} was begun with other options of the model; keep to them, or name another file")
     note(f"resuming with {model.n_learned:,} messages learned")
     return model, progress
+
+
+def _as_begun(new: Any, model: Any) -> Any:
+    """The new model with the features that these options had when a model of an earlier release was begun."""
+    from stream_pegasos import HashedBagOfWords, TextClassifier, TextFeatures
+
+    if not takes_text(new) or type(new.features) is not TextFeatures or type(model.features) is not HashedBagOfWords:
+        return new
+    parameters = new.features.clone()._get_params()
+    parameters["token_pattern"] = parameters["token_pattern"] or r"\w+|[^\w\s]"
+    return TextClassifier(HashedBagOfWords(**parameters), new.classifier)
 
 
 def _made_with(model: Any) -> list[tuple[str, dict[str, Any]]]:

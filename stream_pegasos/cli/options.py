@@ -306,8 +306,8 @@ class DecisionOptions:
         model_option(
             "--max-false-positive-rate",
             metavar="R",
-            help="Share of negatives that may be flagged; 1 for no limit. The model must have learned with a limit, of "
-            "any size.",
+            help="Share of negatives that may be flagged; 1 for no limit. With more than two classes the model must "
+            "have learned with a limit, of any size.",
             default="that of the model",
         ),
     ] = None

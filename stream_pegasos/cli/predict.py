@@ -55,6 +55,7 @@ def predict(
     """
     from stream_pegasos.evaluation.prequential import chunks
 
+    output = None if output == Path("-") else output
     check_outputs(output, inputs=[model, Path(file)])
     source = FileInput(file, stream, unlabelled=True, unreadable=True)
     format = chosen_format(output_format, output, source.separator)
@@ -75,8 +76,8 @@ def predict(
 
 
 class _Answers:
-    """Answers as they are written. Up to the first message that can be read they wait: should none be, as where an
-    option is wrong, nothing is written, and a file that is there is left as it is.
+    """Answers as they are written. Up to the first message that can be read, or 10,000, they wait: should none be, as
+    where an option is wrong, nothing is written, and a file that is there is left as it is.
     """
 
     def __init__(self, model: Any, source: FileInput, output: Output) -> None:

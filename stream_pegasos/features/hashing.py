@@ -140,7 +140,9 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         check_integer("prefix_length", prefix_length, 0, 1000)
         check_one_of("analyzer", analyzer, ("word", "char", "char_wb"))
         if analyzer != "word" and (prefix_length or boundaries):
-            raise ValueError(f"prefix_length and boundaries are for analyzer='word', not {analyzer!r}")
+            raise ValueError(
+                f"prefix_length and boundaries are for analyzer='word'; for {analyzer!r} set them to 0 and False"
+            )
         check_one_of("norm", norm, ("l1", "l2", None))
         if not callable(strip_accents):
             check_one_of("strip_accents", strip_accents, ("ascii", "unicode", None))

@@ -29,8 +29,8 @@ MEMORY = 10.0
 # Of fewer margins NumPy is slower than Python.
 FEW = 8
 NOTHING_KEPT = (
-    "the model has learned several classes, or labels that hold together, without a limit of false positives, and kept "
-    "nothing to choose a cut from; learn with a max_false_positive_rate, of any size, which can be changed afterwards"
+    "nothing is kept to choose a cut from: the model was saved by an earlier release, or it has learned several "
+    "classes, or labels that hold together, without a limit; learn with a max_false_positive_rate, of any size, first"
 )
 
 

@@ -16,11 +16,12 @@ def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Examp
     delimiter = layout.delimiter or ("," if layout.format == "csv" else "\t")
     lines = lines_of(file)
     n_lines = size = 0
+    is_blank = False  # whether the newest line is
     no_text: list[str] = []
 
     def decoded() -> str | None:
         """The next line of a record, `None` after the last."""
-        nonlocal n_lines, size
+        nonlocal n_lines, size, is_blank
         line = next(lines, b"")
         if not line:
             return None
@@ -31,10 +32,12 @@ def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Examp
                 pass_over(line, file)
             raise ValueError(f"the record is {TOO_LONG}")
         try:
-            return layout.encoding.text(line)
+            text = layout.encoding.text(line)
         except ValueError as error:
             no_text.append(str(error))
-            return line.decode(errors="replace")
+            text = line.decode(errors="replace")
+        is_blank = not text.strip(" \t\r\n")  # as pandas has it; a field in quotes is none
+        return text
 
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
     # Strict: a stray quote is reported, not guessed at.
@@ -62,7 +65,7 @@ def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Examp
                 continue
             if no_text:
                 yield line, ValueError(no_text[0])
-            elif len(record) > 1 or (record and record[0].strip()):
+            elif len(record) > 1 or not is_blank:
                 yield line, record
 
     rows = records()
@@ -89,7 +92,7 @@ def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Examp
     label_column = None if unlabelled and layout.label_field not in header else column(layout.label_field)
     id_column = header.index("id") if "id" in header else None
     under = "under a header of" if layout.columns is None else "where there are columns for"
-    needed = max(text_column, label_column or 0)
+    needed = text_column if unlabelled else max(text_column, label_column or 0)
     for line, record in rows:
         if isinstance(record, ValueError):
             yield unreadable(record, line)
@@ -101,5 +104,6 @@ def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Examp
             missing = layout.text_field if len(record) <= text_column else layout.label_field
             yield unreadable(ValueError(f"no field {missing!r}"), line, id)
         else:
-            y = None if label_column is None else layout.labels.of_text(record[label_column])
+            has_label = label_column is not None and label_column < len(record)
+            y = layout.labels.of_text(record[label_column]) if has_label else None  # type: ignore[index]
             yield Example(record[text_column], y, 1.0, line, id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 
 from stream_pegasos.streams.chunks import Chunks, looked_at, may_begin
 from stream_pegasos.streams.example import StreamError
@@ -97,17 +97,29 @@ class Encoding:
             self._on_windows_1252()
         return _decoded_windows_1252(data)
 
-    def with_lines(self, chunks: Chunks, name: str) -> tuple[Encoding, Chunks]:
-        """The same stream in an encoding whose lines can be told before they are decoded."""
+    def with_lines(self, chunks: Chunks, name: str, *, brackets: bool = False) -> tuple[Encoding, Chunks]:
+        """The same stream in an encoding whose lines, and brackets if asked for, can be told before it is decoded."""
         codec = self._codec
         if self.is_utf8:
             head, chunks = looked_at(chunks, partial(may_begin, marks=tuple(_MARKS)))
             codec = marked_encoding(head) or codec
-        if codec == self._codec and self.has_lines:
+        if codec == self._codec and self.has_lines and not (brackets and self._hides_brackets()):
             return self, chunks
         other = Encoding("utf-8", "strict")
         other.name, other._is_transcoded = (self.name if codec == self._codec else codec), True
         return other, _transcoded(chunks, codec, name)
+
+    def _hides_brackets(self) -> bool:
+        """Whether bytes of brackets, quotes and backslashes may be parts of other characters, as in Shift JIS."""
+        if self._codec.startswith(("iso2022", "hz", "utf-7")):
+            return True
+        for pair in product(range(0x80, 0x100), b'"[\\]{}'):
+            try:
+                if len(self._decode(bytes(pair))) == 1:
+                    return True
+            except UnicodeDecodeError:
+                pass
+        return False
 
     def _fault(self, error: UnicodeDecodeError) -> str:
         if self._is_transcoded:

@@ -214,7 +214,7 @@ def _examples(file: BinaryIO, name: str, layout: Layout, unlabelled: bool) -> It
         from stream_pegasos.streams.parquet import read_parquet
 
         return read_parquet(None if is_compressed else file, chunks, name, layout, unlabelled)
-    encoding, chunks = layout.encoding.with_lines(chunks, name)
+    encoding, chunks = layout.encoding.with_lines(chunks, name, brackets=layout.format == "jsonl")
     layout = layout._replace(encoding=encoding)
     if layout.format in ("csv", "tsv"):
         return read_csv(buffered(chunks), layout, unlabelled)

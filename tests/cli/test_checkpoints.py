@@ -5,7 +5,8 @@ import signal
 import pytest
 from commands import line_of, process, reference_of, started, stream, write_jsonl
 
-from stream_pegasos import TextClassifier, load
+from stream_pegasos import HashedBagOfWords, TextClassifier, load
+from stream_pegasos.learners.persistence import load_with_progress, parameters_of
 
 
 def append(path, examples):
@@ -53,6 +54,19 @@ def test_run_refuses_other_options_than_the_checkpoint_was_begun_with(main):
     code, _, err = main("run", "mail.jsonl", "--checkpoint", "m", "--limit", "5")
     assert code == 2
     assert "--limit" in err
+
+
+@pytest.mark.parametrize("options", [["--half-life", "500"], ["--ngrams", "1", "--multi-label"]])
+def test_a_run_of_an_earlier_release_goes_on_with_the_same_options(main, options):
+    """When the features of the recipe were words by a pattern."""
+    arguments = ["run", "mail.jsonl", "--no-follow", "--output", "none", "--checkpoint", "m", *options]
+    assert main(*arguments)[0] == 0
+    model, progress = load_with_progress("m")
+    parameters = {**parameters_of(model.features), "token_pattern": r"\w+|[^\w\s]"}
+    TextClassifier(HashedBagOfWords(**parameters), model.classifier).snapshot(progress).write("m")
+    assert main(*arguments)[0] == 0
+    code, _, err = main(*arguments, "--prefix-length", "3")
+    assert code == 1 and "other options" in err
 
 
 def test_run_takes_a_damaged_checkpoint_for_none(main, here):

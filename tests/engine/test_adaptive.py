@@ -12,7 +12,7 @@ from pairwise import pairwise
 from scipy import sparse, special
 
 from stream_pegasos import AdaptiveClassifier, engine, load
-from stream_pegasos.engine.pure.mistakes import N_MISTAKES, size_of_place
+from stream_pegasos.engine.pure.mistakes import N_MISTAKES
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 
 KEYS = [0, 1, 7, -3, FIRST_NAME, FIRST_NAME + 1]
@@ -540,8 +540,7 @@ def test_mistakes_are_counted_by_their_size(engine_in_test):
         if y * margin < 0:
             sizes[int(y > 0)].append(abs(margin))
     state = learner.get_state()
-    places = np.array([size_of_place(i) for i in range(N_MISTAKES)])
-    assert places[:3] == pytest.approx([2.0**-9, 1.125 * 2.0**-9, 1.25 * 2.0**-9])
+    places = np.array([(1.0 + i % 8 / 8.0) * 2.0 ** (i // 8 - 9) for i in range(N_MISTAKES)])
     for sign in (0, 1):
         counts = state[names[2 + sign]]
         assert state[names[sign]] == n[sign]
@@ -558,3 +557,13 @@ def test_mistakes_are_counted_by_their_size(engine_in_test):
     assert after["n_newest_positives"] == 16_384.0
     assert after["false_negatives"].sum() == pytest.approx(full["false_negatives"].sum() / 2.0, abs=0.51)
     assert np.array_equal(after["false_positives"], full["false_positives"])
+
+
+@both_engines
+def test_a_state_of_before_mistakes_were_counted(engine_in_test):
+    learner, vocabulary = engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, 0.0, 0.1), engine_in_test.Vocabulary()
+    learner.learn(vocabulary, {1: 1.0}, 1.0, 1.0)
+    state = {name: value for name, value in learner.get_state().items() if name not in learner.mistakes()}
+    again = engine.restore("AdaptiveLearner", learner.arguments, state)
+    assert np.array_equal(again.weights_of(np.array([1])), learner.weights_of(np.array([1])))
+    assert again.mistakes()["n_newest_positives"] == 0.0

@@ -160,6 +160,20 @@ def test_a_letter_is_the_same_in_one_and_in_parts(text):
     assert features.transform_one(text) == expected
 
 
+def test_every_letter_is_the_same_in_one_and_in_parts():
+    features = TextFeatures()
+    for c in map(chr, range(0x30000)):
+        if unicodedata.normalize("NFD", c) != c:
+            in_parts = unicodedata.normalize("NFD", f"a{c}b {c}")
+            assert features.transform_one(f"a{c}b {c}") == features.transform_one(in_parts), c
+
+
+@given(st.text(st.sampled_from("あgが好き e\u0301ग\u093cफ\u095e각ab")), st.sampled_from([1, 255, 65_530]))
+def test_letters_are_composed_wherever_a_piece_ends(text, n):
+    text = "あ" * n + text
+    assert composed(unicodedata.normalize("NFD", text)) == unicodedata.normalize("NFC", text)
+
+
 def test_accents_without_end_are_composed_by_the_piece():
     text = "e" + "\u0301\u0323" * 50_000
     assert len(composed(text)) in range(99_000, 100_001)  # and not in a time that is square

@@ -1,10 +1,11 @@
 import csv
 import io
 
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reading import examples, pairs
+from reading import bad_lines, examples, pairs
 
 from stream_pegasos.streams import Example, StreamError, csv_tsv, label_of
 
@@ -154,3 +155,19 @@ def test_csv_records_that_are_too_long(monkeypatch):
     found, bad = examples(b"text,label\n" + b'"x\n",' * 1000, "csv")
     assert found == []
     assert bad[0] == (2, "the record is longer than 256 MB")
+
+
+@pytest.mark.parametrize("texts", [["a", "", "b"], ["a", " ", "\u3000", "b\n", "\n"]])
+def test_a_column_alone_has_as_many_texts_as_pandas_finds(texts):
+    """A field in quotes is a text though it is empty; a line of spaces is no record."""
+    file = io.StringIO()
+    csv.writer(file, quoting=csv.QUOTE_ALL).writerows([["text"], *([text] for text in texts)])
+    data = file.getvalue() + "\n \t\n\u3000\n"
+    expected = pandas.read_csv(io.StringIO(data), keep_default_na=False)["text"].tolist()
+    assert [x for x, _ in pairs(data.encode(), "csv", unlabelled=True)] == expected == [*texts, "\u3000"]
+
+
+def test_a_label_that_is_not_needed_may_be_missing():
+    data = b"text,label\nwin\nb,c\n"
+    assert pairs(data, "csv", unlabelled=True) == [("win", None), ("b", "c")]
+    assert bad_lines(data, "csv") == [(2, "no field 'label'")]

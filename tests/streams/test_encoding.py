@@ -139,3 +139,14 @@ def test_followed_files(tmp_path):
     path.write_text('{"text": "a"}\n', encoding="utf-16")
     with pytest.raises(StreamError, match="is UTF-16 and cannot be followed"):
         rest(path)
+
+
+@pytest.mark.parametrize(
+    ("codec", "text"),
+    [("shift_jis", "予定表ソ"), ("big5", "成功許"), ("gb18030", "乕乗"), ("euc-jp", "予定"), ("iso2022_jp", "予定")],
+)
+def test_brackets_inside_other_characters_end_no_array(codec, text):
+    """The second byte of a character may be that of a bracket or a backslash."""
+    rows = [{"text": text, "label": "a"}, {"text": "]", "label": "b"}]
+    data = json.dumps(rows, ensure_ascii=False).encode(codec)
+    assert pairs(data, "jsonl", encoding=codec) == [(text, "a"), ("]", "b")]

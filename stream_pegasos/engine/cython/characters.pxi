@@ -50,6 +50,7 @@ cdef enum:  # as in characters.py, which says what they are
     JOINER = 8
     BREAK = 9
     REGIONAL = 10
+    PART = 0x10
     END_OF_TABLE = 0x20000
 
 
@@ -79,9 +80,7 @@ cdef bint needs_python(text):
         return False
     for i in range(PyUnicode_GET_LENGTH(text)):
         c = PyUnicode_READ(kind, data, i)
-        if c >= 0x300 and (
-            c < 0x370 or 0x653 <= c <= 0x655 or 0x1161 <= c <= 0x1175 or 0x11A8 <= c <= 0x11C2 or c == 0x3099 or c == 0x309A
-        ):
+        if CLASSES[c] & PART if c < END_OF_TABLE else 0x2F800 <= c < 0x2FA20:
             return True
     return False
 
@@ -100,7 +99,7 @@ cdef composed(text):
 
 cdef inline int class_of(uint32_t c) noexcept nogil:
     if c < END_OF_TABLE:
-        return CLASSES[c]
+        return CLASSES[c] & ~PART
     return CHARACTER if Py_UNICODE_ISALNUM(c) else IGNORED if 0xE0000 <= c < 0xE1000 else MARK
 
 

@@ -65,12 +65,14 @@ BY_RANGE: tuple[tuple[int, Ranges], ...] = (
     (JOINER, ((0x200D, 0x200D),)),
     (REGIONAL, REGIONAL_LETTERS),
 )
+# Added to the class of a character that is one of `letter_parts`.
+PART = 0x10
 # The table of classes goes up to here; beyond, the code point alone tells.
 END_OF_TABLE = 0x20000
 
 
 def classes_of(begin: int, end: int) -> bytes:
-    """The class of each character of the table from `begin` to before `end`."""
+    """The class of each character of the table from `begin` to before `end`, and whether it is part of a letter."""
     categories = map(unicodedata.category, map(chr, range(begin, end)))
     table = bytearray(BY_CATEGORY.get(category, BY_CATEGORY[category[0]]) for category in categories)
     for kind, ranges in ((CHARACTER, WITHOUT_SPACES), (SYLLABLE, HANGUL)):
@@ -83,6 +85,9 @@ def classes_of(begin: int, end: int) -> bytes:
     for kind, ranges in BY_RANGE:
         for part in parts(ranges, begin, end):
             table[part] = bytes([kind]) * len(table[part])
+    for c in letter_parts():
+        if begin <= c < end:
+            table[c - begin] += PART
     return bytes(table)
 
 
@@ -102,18 +107,53 @@ def class_of(character: str) -> int:
     """What a character is, one of the above."""
     c = ord(character)
     if c < END_OF_TABLE:
-        return table()[c]
+        return table()[c] % PART
     return CHARACTER if character.isalnum() else IGNORED if 0xE0000 <= c < 0xE1000 else MARK
 
 
-# Accents, voice marks and letters of Hangul that become one with the letter before, where they are written apart.
-has_parts = re.compile("[\u0300-\u036f\u0653-\u0655\u1161-\u1175\u11a8-\u11c2\u3099\u309a]").search
-# By the word, and of an endless one by the piece: accents without end take Unicode's algorithm a time that is square.
-find_pieces = re.compile(r"\S{1,256}|\s+").findall
+# Where characters stand that are composed of others, outside of Hangul.
+COMPOSITIONS: Ranges = ((0xC0, 0x33FF), (0xF900, 0x11FFF), (0x1D100, 0x1D1FF), (0x2F800, 0x2FA1F))
+HANGUL_PARTS: Ranges = ((0x1161, 0x1175), (0x11A8, 0x11C2))
+# A letter and what belongs to it are composed at once, up to so many characters: accents without end would take
+# Unicode's algorithm a time that is square.
+MOST_PARTS = 64
+AT_ONCE = 1 << 16  # characters, lest a long text become as many small ones
+
+
+@cache
+def letter_parts() -> frozenset[int]:
+    """Characters that may become one with the letter before, or that another one stands for in form C."""
+    found = {c for first, last in HANGUL_PARTS for c in range(first, last + 1)}
+    for first, last in COMPOSITIONS:
+        for c in range(first, last + 1):
+            decomposition = unicodedata.decomposition(chr(c)).split()
+            if decomposition and decomposition[0][0] != "<":
+                is_composed = unicodedata.normalize("NFC", chr(c)) == chr(c)
+                found.add(int(decomposition[-1], 16) if is_composed else c)
+    return frozenset(found)
+
+
+@cache
+def patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """For some letters with their parts, and for a character that may stand behind a letter and belong to it."""
+    combining = (c for c in range(0x10000) if unicodedata.combining(chr(c)))
+    behind = "".join(chr(c) for c in sorted({*letter_parts(), *combining}) if c < 0x10000)
+    behind += "\U00010000-\U0001ffff\U0002f800-\U0002fa1f"  # few ranges, as each takes its time
+    parts = f"[{behind}]{{1,{MOST_PARTS}}}"
+    letters = f"[^{behind}]{{0,9}}{parts}(?:[^{behind}]{{1,9}}{parts}){{0,99}}"  # many at once, which is faster
+    return re.compile(letters), re.compile(f"[{behind}]")
 
 
 def composed(text: str) -> str:
-    """The text with letters that are written in parts as one (Unicode's normalization form C)."""
-    if not has_parts(text):
+    """The text in Unicode's normalization form C: letters that are written in parts are one."""
+    if letter_parts().isdisjoint(map(ord, set(text))):
         return text
-    return "".join(unicodedata.normalize("NFC", piece) for piece in find_pieces(text))
+    letters, behind = patterns()
+    pieces, begin = [], 0
+    while begin < len(text):
+        end = begin + AT_ONCE
+        while end < min(len(text), begin + AT_ONCE + MOST_PARTS) and behind.match(text, end):
+            end += 1
+        pieces.append(letters.sub(lambda found: unicodedata.normalize("NFC", found[0]), text[begin:end]))
+        begin = end
+    return "".join(pieces)

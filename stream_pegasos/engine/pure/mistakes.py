@@ -22,12 +22,6 @@ MISTAKES = (
 COUNTS = tuple(field.name for field in MISTAKES)
 
 
-def size_of_place(place: int) -> float:
-    """The size of the margins that are counted at a place alone."""
-    exponent, eighth = divmod(place, 8)
-    return math.ldexp(1.0 + eighth / 8.0, exponent + SMALLEST - 1)
-
-
 class Mistakes:
     """Counts of the newest examples of either class, and of the sizes of their margins where these were on the wrong
     side. A size between two places counts at both, in parts, so that no rounding decides; one below the smallest counts
