@@ -205,7 +205,8 @@ def _named(weights: dict[Any, float], names: Names | None) -> list[tuple[float, 
 
 
 def _shown(feature: Any) -> str:
-    """A feature on one line; the beginning of a word, which comes with a space before, as such."""
-    if isinstance(feature, str) and feature.startswith(" "):
-        feature = f"{feature[1:]}…"
+    """A feature on one line; where there is a space before or behind, as the beginning or the end of a word."""
+    if isinstance(feature, str) and feature.strip(" "):
+        is_begin, is_end = feature.startswith(" "), feature.endswith(" ")
+        feature = "…" * (is_end and not is_begin) + feature.strip(" ") + "…" * (is_begin and not is_end)
     return printable(feature)

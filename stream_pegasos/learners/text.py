@@ -195,8 +195,8 @@ class TextClassifier(Classifier):
         With two classes that is the margin of the positive one; with more, how far the margin of the predicted class is
         above the next best; of ordered ones, how high the text stands among them. The values add up to the margin; that
         of the intercept, if any, stands as `"(intercept)"`, to which an n-gram of that very name is added. An n-gram
-        that begins with a space is the beginning of a word. N-grams that share a column share what it adds; those that
-        add nothing are left out.
+        that begins or ends with a space is the beginning or the end of a word or run. N-grams that share a column share
+        what it adds; those that add nothing are left out.
 
         Parameters
         ----------

@@ -44,6 +44,8 @@ def read_parquet(
             try:
                 if isinstance(record, ValueError):
                     raise record
+                if type(record.get("id")) is float and record["id"].is_integer():
+                    record["id"] = int(record["id"])  # as pandas writes integers some of which are missing
                 x, y, w, id = parsed_fields(record, layout)
             except ValueError as error:
                 yield unreadable(error, row)

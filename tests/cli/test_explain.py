@@ -68,6 +68,15 @@ def test_explain_without_a_stream_shows_indices_and_a_hint(main):
     assert err.startswith("stream-pegasos: these are hashed features; for their names: ")
 
 
+def test_explain_marks_what_is_cut(main):
+    model = TextClassifier()
+    model.learn_many(["很好吃", "太难吃了"] * 9, [1, 0] * 9)
+    model.save("m")
+    out = main("explain", "m", "--text", "很好吃 lunches")[1]
+    shown = [line.split()[1] for line in out.splitlines() if line.startswith("  ")]
+    assert {"很", "很…", "很好…", "好吃", "…吃", "很好吃"} <= set(shown)
+
+
 def test_explain_where_words_collide(main):
     assert main("train", "mail.jsonl", "--save", "m", "--n-features", 8)[0] == 0
     out = main("explain", "m", "mail.jsonl")[1]

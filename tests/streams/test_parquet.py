@@ -56,6 +56,12 @@ def test_labels_and_nested_columns():
     assert bad[0] == (1, "field 'day' is of type date, not a label")
 
 
+def test_ids_some_of_which_are_missing():
+    """pandas writes them as floats."""
+    found, _ = examples(written({"text": ["a", "b", "c"], "id": [7.0, None, 1.5]}), "parquet", unlabelled=True)
+    assert [example.id for example in found] == [7, None, None]
+
+
 def test_columns_that_there_are_not():
     data = written({"body": ["x"], "label": [{"y": 1}]})
     with pytest.raises(StreamError, match="there is no column 'text', but body, label"):

@@ -21,7 +21,8 @@ const count = (value) => (known(value) ? whole.format(value) : "–");
 const plural = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
 const signed = (value) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(2);
 const name = (label) => (!known(label) ? "?" : label === "" ? "(empty)" : String(label));
-const word = (ngram) => (ngram.startsWith(" ") ? `${ngram.slice(1)}…` : ngram);
+const word = (ngram) =>
+  (/^\S.* $/s.test(ngram) ? "…" : "") + ngram.replace(/^ | $/g, "") + (/^ .*\S$/s.test(ngram) ? "…" : "");
 
 function duration(seconds) {
   if (seconds < 60) return `${Math.floor(seconds)} s`;
