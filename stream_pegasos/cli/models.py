@@ -138,12 +138,13 @@ def _resumed(
 def _as_begun(new: Any, model: Any) -> Any:
     """The new model with the features that these options had when a model of an earlier release was begun."""
     from stream_pegasos import HashedBagOfWords, TextClassifier, TextFeatures
+    from stream_pegasos.learners.persistence import parameters_of
 
     if not takes_text(new) or type(new.features) is not TextFeatures or type(model.features) is not HashedBagOfWords:
         return new
-    parameters = new.features.clone()._get_params()
-    parameters["token_pattern"] = parameters["token_pattern"] or r"\w+|[^\w\s]"
-    return TextClassifier(HashedBagOfWords(**parameters), new.classifier)
+    parameters = parameters_of(new.features)
+    pattern = parameters["token_pattern"] or r"\w+|[^\w\s]"
+    return TextClassifier(HashedBagOfWords(**{**parameters, "token_pattern": pattern}), new.classifier)
 
 
 def _made_with(model: Any) -> list[tuple[str, dict[str, Any]]]:

@@ -74,7 +74,7 @@ def test_without_a_callback_a_bad_line_raises():
         (
             "csv",
             b'id,text,label\n1,a\n"2"3,b,\n4\n5,e,f,g\n6,g,\n',
-            [("", "1"), ("", None), ("", "4"), ("", "5"), ("g", "6")],
+            [("a", "1"), ("", None), ("", "4"), ("", "5"), ("g", "6")],
         ),
         ("vw", b"'1 | a\nb\n'2 | c\n", [({"a": 1.0}, "1"), ("", None), ({"c": 1.0}, "2")]),
     ],
