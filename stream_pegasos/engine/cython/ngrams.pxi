@@ -90,8 +90,8 @@ cdef class Ngrams(Bag):
             if may_be_runs:
                 kind = class_of(read_utf8(token)) if token[0] >= FIRST_OF_RUNS else WORD
                 self._n_ranges = n_ranges
-                if i == n_ends and self._last_character and max_n > 1:
-                    self._add_range(self._last_character, end)
+                if i == n_ends and self._last_character and max_n > 1 and self._add_range(self._last_character, end) < 0:
+                    return -1
                 n_characters = 0
                 if kind == SYLLABLE or kind == CHARACTER:
                     n_characters = self._add_run(begin, end, kind == CHARACTER, n_tokens)
