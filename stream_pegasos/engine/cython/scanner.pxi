@@ -82,11 +82,7 @@ cdef class Scanner(Ngrams):
         wait_for(self._guard, self._guard)
         if text is self._last and self._last_features is not None:
             return self._last_features.copy()
-        if not self._load(text, False):
-            plain = self._plain(text)  # which may let other threads in
-            wait_for(self._guard, self._guard)
-            self._load(plain, False)
-        hand.copy(&self._example)
+        load_one(self, self._guard, hand, text, False)
         length = self._length
         features = {<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER): e.values[i] / length for i in range(e.n)}
         if text is self._last:  # and not one that another thread has brought meanwhile
