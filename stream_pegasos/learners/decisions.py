@@ -97,17 +97,14 @@ class Decision:
         if self.control is None:
             return self.allows(margins, probabilities)  # type: ignore[no-any-return]
         positive = np.zeros(len(signs), bool)
-        tail, at_once = self.control.tail, len(signs) >= FEW
         rows = zip(margins.tolist(), probabilities.tolist(), signs.tolist(), strict=True)
         for i, (margin, probability, sign) in enumerate(rows):
             if i >= n_undecided:
                 positive[i] = self.allows(margin, probability)
                 if sign < 0.0:
                     self.control.learn(margin, bool(positive[i]))
-                    if tail is not None and not at_once:
-                        tail.learn(margin)
-        if tail is not None and at_once:
-            tail.learn_many(margins[n_undecided:][signs[n_undecided:] < 0.0])
+        if self.control.tail is not None:
+            self.control.tail.learn_many(margins[n_undecided:][signs[n_undecided:] < 0.0])
         return positive
 
 
