@@ -54,11 +54,9 @@ class Field:
                 check_number(f"|{self.name}|", abs(value), low, high)
             return
         dtype = np.int64 if self.of_type is int else np.float64
-        known = {} if self.size is None else {self.shape[0]: self.size}
-        shape = tuple(
-            known.get(name, sizes.setdefault(name, size))
-            for name, size in zip(self.shape, np.shape(value), strict=False)
-        )
+        shape = tuple(sizes.setdefault(*size) for size in zip(self.shape, np.shape(value), strict=False))
+        if self.size is not None:
+            shape = (self.size,)
         if value.dtype != dtype or value.shape != shape or len(shape) != len(self.shape):
             raise ValueError(f"{self.name} are not as they were written")
         numbers = np.abs(value) if self.signed else value
