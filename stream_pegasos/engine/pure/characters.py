@@ -73,15 +73,15 @@ END_OF_TABLE = 0x20000
 
 def classes_of(begin: int, end: int) -> bytes:
     """The class of each character of the table from `begin` to before `end`, and whether it is part of a letter."""
-    categories = map(unicodedata.category, map(chr, range(begin, end)))
+    categories = [*map(unicodedata.category, map(chr, range(begin, end)))]
     table = bytearray(BY_CATEGORY.get(category, BY_CATEGORY[category[0]]) for category in categories)
     for kind, ranges in ((CHARACTER, WITHOUT_SPACES), (SYLLABLE, HANGUL)):
         from_words = bytes.maketrans(bytes([WORD]), bytes([kind]))
         for part in parts(ranges, begin, end):
             table[part] = table[part].translate(from_words)
-    for c in range(begin, end):
-        if chr(c).isdecimal():
-            table[c - begin] = WORD
+    for place, category in enumerate(categories):
+        if category == "Nd":
+            table[place] = WORD
     for kind, ranges in BY_RANGE:
         for part in parts(ranges, begin, end):
             table[part] = bytes([kind]) * len(table[part])
