@@ -113,8 +113,7 @@ cdef class AdaptiveLearner(Learner):
             raise MemoryError
 
     def __dealloc__(self):
-        free(self._table.words)
-        free(self._table.records)
+        free_table(&self._table)
         free(self._positions)
         free(self._values)
 

@@ -63,8 +63,7 @@ cdef class AdaptiveColumnsLearner(Learner):
             raise MemoryError
 
     def __dealloc__(self):
-        free(self._table.words)
-        free(self._table.records)
+        free_table(&self._table)
         free(self._columns.taught)
         free(self._lines)
         free(self._positions)

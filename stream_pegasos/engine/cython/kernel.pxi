@@ -75,7 +75,7 @@ cdef class KernelLearner(Learner):
 
     def __dealloc__(self):
         self._clear()
-        free(self._table.words)
+        free_table(&self._table)
         free(self._vectors)
         free(self._betas)
         free(self._squares)
@@ -87,7 +87,7 @@ cdef class KernelLearner(Learner):
         cdef Py_ssize_t i, n = 0
         for i in range(self._n):
             n += self._vectors[i].n
-        return object.__sizeof__(self) + end(&self._table) * sizeof(Word) + n * 32
+        return object.__sizeof__(self) + size_of(&self._table) + n * 32
 
     def negate(self):
         cdef Py_ssize_t i

@@ -53,6 +53,60 @@ SP_INLINE void *sp_allocate(size_t size) {
     return malloc(size);
 }
 
+/* Memory for `size` bytes, 0 for none, in the place of that for `before` bytes, which stay as they are, and aligned to the
+   lines of the cache; NULL, and nothing done, if there is none. Where the system can, much of it is moved by name alone. */
+static void *sp_resize(void *memory, size_t before, size_t size) {
+    void *moved = NULL;
+#if defined(__linux__)
+    const size_t page = (size_t)1 << 21;
+    const size_t mapped_before = before >= 2 * page ? (before + page - 1) & ~(page - 1) : 0;
+    const size_t mapped = size >= 2 * page ? (size + page - 1) & ~(page - 1) : 0;
+    if (mapped && mapped == mapped_before) return memory;
+    if (mapped) { /* at a large page's beginning, or the system takes small ones */
+        char *all = (char *)mmap(NULL, mapped + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (all == (char *)MAP_FAILED) return NULL;
+        char *begin = (char *)(((uintptr_t)all + page - 1) & ~(uintptr_t)(page - 1));
+        if (begin > all) munmap(all, (size_t)(begin - all));
+        munmap(begin + mapped, page - (size_t)(begin - all));
+        moved = begin;
+        if (mapped_before) {
+            const size_t kept = mapped < mapped_before ? mapped : mapped_before;
+            if (mremap(memory, kept, kept, MREMAP_MAYMOVE | MREMAP_FIXED, moved) == MAP_FAILED) {
+                munmap(moved, mapped);
+                return NULL;
+            }
+            if (kept < mapped_before) munmap((char *)memory + kept, mapped_before - kept);
+            memory = NULL;
+        }
+        madvise(moved, mapped, MADV_HUGEPAGE); /* a wish: it may be refused */
+        if (!memory) return moved;
+    }
+#else
+    const size_t mapped_before = 0;
+#endif
+    if (!moved && size) {
+#if defined(_WIN32)
+        moved = _aligned_malloc(size, 64);
+#else
+        if (posix_memalign(&moved, 64, size)) moved = NULL;
+#endif
+        if (!moved) return NULL;
+    }
+    if (!memory) return moved;
+    if (moved) memcpy(moved, memory, before < size ? before : size);
+#if defined(__linux__)
+    if (mapped_before) munmap(memory, mapped_before);
+    else
+#endif
+#if defined(_WIN32)
+        _aligned_free(memory);
+#else
+        free(memory);
+#endif
+    (void)mapped_before;
+    return moved;
+}
+
 enum { SP_BLOCK = 64, SP_SEGMENT = 4096, SP_WORDS_IN_SEGMENT = SP_SEGMENT / SP_BLOCK };
 
 /* What counts as a token; see TOKEN_PATTERNS in _pure.py. Long words have two bytes or more. */

@@ -7,8 +7,8 @@ cdef union Word:
 cdef struct Table:
     # Entries of `stride` words, a hash and what is kept for it, sorted by hash, with gaps: an entry stands at its home,
     # hash · n_homes / 2⁶⁴, or as soon after it as the order allows. So a search ends, found or not, at the first entry that
-    # is not smaller; growing is one sequential pass; and the order of the entries, hence every sum over them, depends on
-    # the keys alone. Positions are counted in words.
+    # is not smaller; and the order of the entries, hence every sum over them, depends on the keys alone. Positions are
+    # counted in words.
     Word* words
     Py_ssize_t stride
     # What is kept for a hash: the numbers that follow it or, where records stand apart, a position among them. There they
@@ -17,6 +17,11 @@ cdef struct Table:
     double* records
     Py_ssize_t n_numbers, room  # of a record that stands apart, and for how many of them
     Py_ssize_t n, n_homes, n_slots  # the slots after the last home take what is pushed over the end
+    # A large table grows where it stands, a few entries with each that is new: those from the hash `moved_from` on stand
+    # where they belong among n_homes, those below where they did among n_homes_before, and the slots from unused_begin to
+    # unused_end are not in use. At other times moved_from is 0, and both of these n_slots.
+    uint64_t moved_from
+    Py_ssize_t n_homes_before, unused_begin, unused_end
     # Whether keys were chosen to crowd: from then on homes depend on a secret, and an entry stands in the first slot from
     # its home on that was free.
     bint scattered
@@ -30,7 +35,9 @@ cdef struct Place:
 cdef enum:
     SPARE_SLOTS = 16
     FEWEST_HOMES = 16
-    CROWD = 1024  # slots from home: more than chance ever makes of a table that is seven tenths full
+    CROWD = 1024  # slots from home: more than chance ever makes of a table that is three quarters full
+    LARGE = 1 << 14  # homes from which on a table grows where it stands
+    AT_ONCE = 48  # entries that move at a time when it does
 
 
 cdef inline uint64_t scatter(uint64_t h) noexcept nogil:
@@ -41,9 +48,10 @@ cdef inline uint64_t scatter(uint64_t h) noexcept nogil:
 
 
 cdef inline Py_ssize_t home(const Table* table, uint64_t h) noexcept nogil:
+    cdef Py_ssize_t n_homes = table.n_homes_before if h < table.moved_from else table.n_homes
     if table.scattered:
         h = scatter(h)
-    return <Py_ssize_t> sp_high_product(h, <uint64_t> table.n_homes) * table.stride
+    return <Py_ssize_t> sp_high_product(h, <uint64_t> n_homes) * table.stride
 
 
 cdef inline Py_ssize_t seek(const Table* table, uint64_t h) noexcept nogil:
@@ -102,8 +110,17 @@ cdef inline Py_ssize_t end(const Table* table) noexcept nogil:
     return table.n_slots * table.stride
 
 
+cdef inline Py_ssize_t n_in_use(const Table* table) noexcept nogil:
+    return table.n_slots - (table.unused_end - table.unused_begin)
+
+
 cdef inline size_t size_of(const Table* table) noexcept nogil:
-    return end(table) * sizeof(Word) + table.room * table.n_numbers * sizeof(double)
+    return n_in_use(table) * table.stride * sizeof(Word) + table.room * table.n_numbers * sizeof(double)
+
+
+cdef void free_table(Table* table) noexcept nogil:
+    sp_resize(table.words, end(table) * sizeof(Word), 0)
+    free(table.records)
 
 
 cdef inline double* record_at(const Table* table, Py_ssize_t p) noexcept nogil:
@@ -111,13 +128,12 @@ cdef inline double* record_at(const Table* table, Py_ssize_t p) noexcept nogil:
     return &table.words[p + 1].v if table.records == NULL else table.records + table.words[p + 1].hash * table.n_numbers
 
 
-cdef inline Py_ssize_t capacity_of(Py_ssize_t n_homes) noexcept nogil:
-    return n_homes * 7 // 10
+cdef inline Py_ssize_t capacity_of(Py_ssize_t n_slots) noexcept nogil:
+    return n_slots * 18 // 25
 
 
 cdef inline Py_ssize_t grown(Py_ssize_t n_homes) noexcept nogil:
-    # At 16 bytes a slot and between 7/10 and 3/4 · 7/10 of them taken, an entry costs at most 31 bytes.
-    return n_homes + n_homes // 3
+    return n_homes + n_homes * 3 // 16
 
 
 cdef inline void copy_entry(Word* to, const Word* source, Py_ssize_t stride) noexcept nogil:
@@ -126,28 +142,44 @@ cdef inline void copy_entry(Word* to, const Word* source, Py_ssize_t stride) noe
         memcpy(to + 2, source + 2, (stride - 2) * sizeof(Word))
 
 
-cdef void make_empty(Word* words, Py_ssize_t n_slots, Py_ssize_t stride) noexcept nogil:
-    cdef Py_ssize_t slot
-    memset(words, 0, n_slots * stride * sizeof(Word))
-    for slot in range(n_slots):
-        words[slot * stride].hash = EMPTY
+cdef inline bint is_empty(const Table* table, Py_ssize_t slot) noexcept nogil:
+    return table.words[slot * table.stride].hash == EMPTY
+
+
+cdef inline void make_empty(Table* table, Py_ssize_t slot, Py_ssize_t last) noexcept nogil:
+    """Make empty the slots up to the last, which is left as it is."""
+    while slot < last:
+        table.words[slot * table.stride].hash = EMPTY
+        slot += 1
+
+
+cdef inline void clear(Table* table) noexcept nogil:
+    make_empty(table, 0, table.unused_begin)
+    make_empty(table, table.unused_end, table.n_slots)
+    table.n = 0
+
+
+cdef inline void use_all(Table* table) noexcept nogil:
+    table.moved_from, table.unused_begin, table.unused_end = 0, table.n_slots, table.n_slots
 
 
 cdef int rebuild(Table* table, Py_ssize_t n_homes, Py_ssize_t spare, Py_ssize_t stride) noexcept nogil:
     """Spread the entries over `n_homes` homes and at least `spare` slots behind; -1 if there is no memory."""
     cdef Table old = table[0]
-    cdef Py_ssize_t slot, p, q, taken
+    cdef Py_ssize_t i, p, q, taken
     table.n_homes, table.stride = n_homes, stride
     while True:
         table.n_slots = n_homes + spare
-        table.words = <Word*> sp_allocate(end(table) * sizeof(Word))
+        table.words = <Word*> sp_resize(NULL, 0, end(table) * sizeof(Word))
         if table.words == NULL:
             table[0] = old
             return -1
-        make_empty(table.words, table.n_slots, stride)
+        use_all(table)
+        memset(table.words, 0, end(table) * sizeof(Word))
+        make_empty(table, 0, table.n_slots)
         taken = 0
-        for slot in range(old.n_slots if old.n else 0):
-            p = slot * old.stride
+        for i in range(n_in_use(&old) if old.n else 0):
+            p = place(&old, NULL, i)
             if old.words[p].hash != EMPTY:
                 q = home(table, old.words[p].hash)
                 if not table.scattered:
@@ -161,10 +193,126 @@ cdef int rebuild(Table* table, Py_ssize_t n_homes, Py_ssize_t spare, Py_ssize_t 
                 taken = q + stride
         else:
             break
-        free(table.words)
+        sp_resize(table.words, end(table) * sizeof(Word), 0)
         spare *= 2
-    free(old.words)
+    sp_resize(old.words, end(&old) * sizeof(Word), 0)
     return 0
+
+
+cdef int stretch(Table* table, Py_ssize_t n_slots) noexcept nogil:
+    """Have memory for that many slots; -1 if there is none."""
+    cdef size_t slot = table.stride * sizeof(Word)
+    cdef void* words = sp_resize(table.words, table.n_slots * slot, n_slots * slot)
+    if words == NULL:
+        return -1
+    table.words, table.n_slots = <Word*> words, n_slots
+    return 0
+
+
+cdef int add_spare(Table* table) noexcept nogil:
+    """More slots after the last home; -1 if there is no memory."""
+    cdef Py_ssize_t before = table.n_slots
+    cdef bint growing = table.moved_from != 0
+    if stretch(table, before + 2 * AT_ONCE) < 0:
+        return -1
+    make_empty(table, before, table.n_slots)
+    if not growing:
+        use_all(table)
+    return 0
+
+
+cdef int begin_growth(Table* table) noexcept nogil:
+    """From now on there are more homes, though no entry has moved yet; -1 if there is no memory."""
+    cdef Py_ssize_t before = table.n_slots, n_homes = grown(table.n_homes)
+    if stretch(table, n_homes + max(before - table.n_homes, <Py_ssize_t> (2 * AT_ONCE))) < 0:
+        return -1
+    table.moved_from, table.n_homes_before, table.n_homes = EMPTY, table.n_homes, n_homes
+    table.unused_begin, table.unused_end = before, n_homes
+    make_empty(table, n_homes, table.n_slots)
+    return 0
+
+
+cdef int move_some(Table* table) noexcept nogil:
+    """Move the last entries that have not moved yet; -1, and nothing done, if there is no memory."""
+    cdef Py_ssize_t stride = table.stride, first = table.unused_begin, last = first, end = table.unused_end, n = 0, i
+    cdef Word* moved
+    cdef uint64_t h
+    while first > 0 and n < AT_ONCE:
+        first -= 1
+        n += not is_empty(table, first)
+    h = table.words[first * stride].hash
+    if first == 0 or first + SPARE_SLOTS >= <Py_ssize_t> sp_high_product(h, <uint64_t> table.n_homes):
+        # So near the beginning all move at once, and with them those that already stand where some of them will.
+        n, first = 0, 0
+        while not is_empty(table, end):
+            end += 1
+        for i in range(end):
+            n += not table.unused_begin <= i < table.unused_end and not is_empty(table, i)
+    elif not is_empty(table, table.n_slots - 2 - n) and add_spare(table) < 0:
+        return -1
+    moved = <Word*> malloc(max(n, 1) * stride * sizeof(Word))
+    if moved == NULL:
+        return -1
+    n = 0
+    for i in range(first, end):
+        if not table.unused_begin <= i < table.unused_end and not is_empty(table, i):
+            memcpy(moved + n * stride, table.words + i * stride, stride * sizeof(Word))
+            n += 1
+    if first == 0:
+        make_empty(table, 0, end)
+        use_all(table)
+    else:
+        end = min(end, <Py_ssize_t> sp_high_product(h, <uint64_t> table.n_homes))
+        make_empty(table, first, max(last, <Py_ssize_t> (first + SPARE_SLOTS)))
+        make_empty(table, end, table.unused_end)
+        table.moved_from, table.unused_begin, table.unused_end = h, first + SPARE_SLOTS, end
+    for i in range(n - 1, -1, -1):
+        put(table, moved + i * stride)
+    free(moved)
+    return 0
+
+
+cdef inline void put(Table* table, const Word* entry) noexcept nogil:
+    """Put in an entry that is not there, where there is a slot for it."""
+    cdef Py_ssize_t p = seek(table, entry.hash), gap = p
+    while table.words[gap].hash != EMPTY:
+        gap += table.stride
+    memmove(table.words + p + table.stride, table.words + p, (gap - p) * sizeof(Word))
+    memcpy(table.words + p, entry, table.stride * sizeof(Word))
+
+
+cdef int settle(Table* table) noexcept nogil:
+    """Move all that is left to move; -1 if there is no memory."""
+    while table.moved_from:
+        if move_some(table) < 0:
+            return -1
+    return 0
+
+
+cdef int make_room(Table* table) noexcept nogil:
+    """For one entry more; -1 if there is no memory."""
+    while table.n >= capacity_of(n_in_use(table)):
+        if table.scattered or table.n_homes < LARGE:
+            return rebuild(table, grown(table.n_homes), SPARE_SLOTS, table.stride)
+        if table.moved_from == 0 and begin_growth(table) < 0:
+            return -1
+        if move_some(table) < 0:
+            return -1
+    return 0
+
+
+cdef int make_slots(Table* table, Py_ssize_t p) noexcept nogil:
+    """More empty slots after those of p, which are full to the last but one; -1 if there is no memory."""
+    cdef Py_ssize_t spare = table.n_slots - table.n_homes
+    if p < table.unused_begin * table.stride and table.moved_from:
+        if table.unused_begin + SPARE_SLOTS > table.unused_end:
+            return settle(table)
+        make_empty(table, table.unused_begin, table.unused_begin + SPARE_SLOTS)
+        table.unused_begin += SPARE_SLOTS
+        return 0
+    if table.scattered or table.n_homes < LARGE:
+        return rebuild(table, table.n_homes, 2 * spare, table.stride)
+    return add_spare(table)
 
 
 cdef int make_room_apart(Table* table, Py_ssize_t n) noexcept nogil:
@@ -183,34 +331,34 @@ cdef int make_room_apart(Table* table, Py_ssize_t n) noexcept nogil:
 
 cdef Py_ssize_t insert(Table* table, Py_ssize_t p, uint64_t h) noexcept nogil:
     """Put in an `h` that is not there, and belongs at p; where it is then, or -1 if there is no memory."""
-    cdef Py_ssize_t gap
+    cdef Py_ssize_t gap, last
     if table.records != NULL and table.n + 1 == table.room:
         if make_room_apart(table, table.n + 1 + (table.n + 1) // 2) < 0:
             return -1
-    if table.n >= capacity_of(table.n_homes):
-        if rebuild(table, grown(table.n_homes), SPARE_SLOTS, table.stride) < 0:
+    if table.n >= capacity_of(n_in_use(table)):
+        if make_room(table) < 0:
             return -1
         p = seek(table, h)
     while True:
         gap = p
         while table.words[gap].hash != EMPTY:
             gap += table.stride
+        last = (table.unused_begin if p < table.unused_begin * table.stride else table.n_slots) - 1
         if not table.scattered and gap - home(table, h) > CROWD * table.stride:
+            if settle(table) < 0:
+                return -1
             table.scattered = True
             if rebuild(table, table.n_homes, SPARE_SLOTS, table.stride) < 0:
                 table.scattered = False
                 return -1
-        elif gap < end(table) - table.stride:
+        elif gap < last * table.stride:
             break
-        elif rebuild(table, table.n_homes, 2 * (table.n_slots - table.n_homes), table.stride) < 0:
+        elif make_slots(table, p) < 0:
             return -1
         p = seek(table, h)
-    while gap > p:
-        copy_entry(&table.words[gap], &table.words[gap - table.stride], table.stride)
-        gap -= table.stride
-    table.words[p].hash, table.words[p + 1].hash = h, 0
-    if table.stride > 2:
-        memset(&table.words[p + 2], 0, (table.stride - 2) * sizeof(Word))
+    memmove(table.words + p + table.stride, table.words + p, (gap - p) * sizeof(Word))
+    memset(&table.words[p], 0, table.stride * sizeof(Word))
+    table.words[p].hash = h
     table.n += 1
     if table.records != NULL:
         table.words[p + 1].hash = <uint64_t> table.n  # where all is still 0
@@ -246,13 +394,10 @@ cdef void erase(Table* table, Py_ssize_t p) noexcept nogil:
 
 cdef int make_for(Table* table, Py_ssize_t n, Py_ssize_t stride) noexcept nogil:
     """Make the table an empty one with room for n entries; -1 if there is no memory."""
-    cdef Py_ssize_t n_homes = FEWEST_HOMES
-    while n > capacity_of(n_homes):
-        n_homes = grown(n_homes)
     table.n, table.scattered = 0, False
     if table.records != NULL:
         memset(table.records, 0, table.room * table.n_numbers * sizeof(double))
-    return rebuild(table, n_homes, SPARE_SLOTS, stride)
+    return rebuild(table, max(n * 25 // 18 + 1, <Py_ssize_t> FEWEST_HOMES), SPARE_SLOTS, stride)
 
 
 cdef int compare_places(const void* one, const void* other) noexcept nogil:
@@ -279,12 +424,16 @@ cdef Place* places_in_order(const Table* table) noexcept nogil:
 
 
 cdef inline Py_ssize_t n_places(const Table* table, const Place* places) noexcept nogil:
-    return table.n_slots if places == NULL else table.n
+    return n_in_use(table) if places == NULL else table.n
 
 
 cdef inline Py_ssize_t place(const Table* table, const Place* places, Py_ssize_t i) noexcept nogil:
     """Where the i-th entry or, in slots that are in order, gap is."""
-    return (i if places == NULL else places[i].slot) * table.stride
+    if places != NULL:
+        i = places[i].slot
+    elif i >= table.unused_begin:
+        i += table.unused_end - table.unused_begin
+    return i * table.stride
 
 
 cdef enum:

@@ -52,7 +52,7 @@ cdef class WeightDict:
             self.add_column()
 
     def __dealloc__(self):
-        free(self._table.words)
+        free_table(&self._table)
         free(self._columns)
         free(self._spread)
         free(self._spread_sums)
@@ -132,11 +132,11 @@ cdef class WeightDict:
             raise MemoryError
 
     def clear_column(self, Py_ssize_t column):
-        cdef Py_ssize_t slot
+        cdef Py_ssize_t i
         cdef double* record
         wait_for(self._guard, self._guard)
-        for slot in range(self._table.n_slots):
-            record = record_at(&self._table, slot * self._table.stride)
+        for i in range(n_places(&self._table, NULL)):
+            record = record_at(&self._table, place(&self._table, NULL, i))
             record[column] = 0.0
             if self.average:
                 record[self._width + column] = 0.0
@@ -186,7 +186,7 @@ cdef class WeightDict:
 
     cdef int _widen(self, Py_ssize_t width) noexcept nogil:
         """Make room for `width` columns."""
-        cdef Py_ssize_t slot, stride = 1 + (2 * width if self.average else width)
+        cdef Py_ssize_t i, stride = 1 + (2 * width if self.average else width)
         cdef Column* columns = <Column*> realloc(self._columns, width * sizeof(Column))
         cdef void* nothing = calloc(width, sizeof(double))
         cdef double* record
@@ -202,8 +202,8 @@ cdef class WeightDict:
             return make_for(&self._table, 0, stride)
         if rebuild(&self._table, self._table.n_homes, SPARE_SLOTS, stride) < 0:
             return -1
-        for slot in range(self._table.n_slots if self.average else 0):  # u stands further behind
-            record = record_at(&self._table, slot * stride)
+        for i in range(n_places(&self._table, NULL) if self.average else 0):  # u stands further behind
+            record = record_at(&self._table, place(&self._table, NULL, i))
             memmove(record + width, record + self._width, self._width * sizeof(double))
             memset(record + self._width, 0, (width - self._width) * sizeof(double))
         self._width = width
@@ -344,7 +344,7 @@ cdef class WeightDict:
     # The weights by column of a matrix
 
     cdef int _spread_out(self, Py_ssize_t n_columns) noexcept nogil:
-        cdef Py_ssize_t slot, p, column
+        cdef Py_ssize_t i, p, column
         cdef int64_t key
         self._spread = <double*> calloc(n_columns + 1, sizeof(double))
         self._spread_sums = <double*> calloc(n_columns + 1 if self.average else 1, sizeof(double))
@@ -352,8 +352,8 @@ cdef class WeightDict:
             self._drop_spread()
             return -1
         self._n_spread = n_columns
-        for slot in range(self._table.n_slots):
-            p = slot * self._table.stride
+        for i in range(n_places(&self._table, NULL)):
+            p = place(&self._table, NULL, i)
             if self._is_spread(self._table.words[p].hash):
                 key = <int64_t> (self._table.words[p].hash * INVERSE_MULTIPLIER)
                 column = n_columns if key < 0 else key
@@ -404,8 +404,7 @@ cdef class WeightDict:
         cdef double a = its.scale
         its.scale, its.squares = 1.0, 0.0
         if a == 0.0 and its.sums_weight == 0.0 and self._width == 1:
-            make_empty(self._table.words, self._table.n_slots, self._table.stride)
-            self._table.n = 0
+            clear(&self._table)
         if self._spread != NULL:
             for p in range(self._n_spread + 1):
                 if self.average:
@@ -430,14 +429,14 @@ cdef class WeightDict:
         self._columns[c].sums_weight += weight
 
     cdef void _negate(self) noexcept nogil:
-        cdef Py_ssize_t c, i, slot
+        cdef Py_ssize_t c, i, j
         cdef double* record
         for c in range(self.n_columns):
             self._columns[c].scale, self._columns[c].sums_scale = -self._columns[c].scale, -self._columns[c].sums_scale
-        for slot in range(self._table.n_slots if self.average else 0):
-            record = record_at(&self._table, slot * self._table.stride) + self._width
-            for i in range(self.n_columns):
-                record[i] = -record[i]
+        for i in range(n_places(&self._table, NULL) if self.average else 0):
+            record = record_at(&self._table, place(&self._table, NULL, i)) + self._width
+            for j in range(self.n_columns):
+                record[j] = -record[j]
 
 
 OF_COLUMN = ("scale", "squares", "sums_scale", "sums_weight")
