@@ -1,99 +1,62 @@
-cdef struct Feature:
+cdef extern from "cython/steps.h" nogil:
+    ctypedef struct sp_feature:
+        uint64_t hash
+        float weight, log_ratio, squares, positives, negatives
+        uint32_t age
+    ctypedef struct sp_step:
+        double gradient, rate, evidence, smoothing, positive, negative
+        uint32_t age
+    float sp_single(double)
+    double sp_log_of_ratio(double, double)
+    void sp_weaken(sp_feature*, uint32_t)
+    void sp_weigh(const sp_feature**, const double*, double*, size_t, bint, double, double, double*, double*)
+    void sp_learn(sp_feature**, const double*, size_t, const sp_step*)
+    void sp_choose_steps()
+
+sp_choose_steps()
+
+
+cdef struct Intercept:
     double weight, log_ratio, squares, positives, negatives
-
-
-cdef struct Shared:  # what the features of an example have in common
-    double rate, evidence, positive, negative, smoothing
-
-
-cdef inline void set_ratio(Feature* feature, double smoothing) noexcept nogil:
-    if smoothing != 0.0:
-        feature.log_ratio = log(feature.positives + smoothing) - log(feature.negatives + smoothing)
-
-
-cdef inline void learn_feature(Feature* feature, double gradient, const Shared* step) noexcept nogil:
-    cdef double square = gradient * gradient
-    if square > 0.0:
-        feature.squares += step.evidence * square
-        feature.weight -= step.rate * gradient / sqrt(feature.squares / step.evidence)
-    feature.positives += step.positive
-    feature.negatives += step.negative
-    set_ratio(feature, step.smoothing)
-
-
-cdef inline void exchange(Feature* feature) noexcept nogil:
-    feature.weight, feature.log_ratio = -feature.weight, -feature.log_ratio
-    feature.positives, feature.negatives = feature.negatives, feature.positives
-
-
-cdef inline void weaken(Feature* feature, double factor) noexcept nogil:
-    feature.squares /= factor
-    feature.positives /= factor
-    feature.negatives /= factor
 
 
 cdef enum:
     AT_A_TIME = 64  # features
-
-
-cdef inline void fetch_entries(const Table* given, const Row* e, Py_ssize_t begin, Py_ssize_t* positions) noexcept nogil:
-    """Find where some features are at home, and have the processor fetch the entries there."""
-    cdef Table table = given[0]  # a copy, or it would be read anew after each write
-    cdef Py_ssize_t i
-    for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
-        positions[i] = home(&table, e.hashes[i])
-        SP_PREFETCH(&table.words[positions[i]])
-
-
-cdef inline void find_records(
-    const Table* table, const Row* e, Py_ssize_t begin, Py_ssize_t* positions, Py_ssize_t n_numbers
-) noexcept nogil:
-    """Find where the records of some features stand, 0 for those that are not known, and have them fetched."""
-    cdef const Word* words = table.words
-    cdef Py_ssize_t i, p
-    cdef bint scattered = table.scattered
-    for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
-        if scattered:
-            p = seek(table, e.hashes[i])
-        else:
-            p = entry_from(2, words, positions[i], e.hashes[i])
-        positions[i] = words[p + 1].hash & (0 - <uint64_t> (words[p].hash == e.hashes[i]))
-        SP_PREFETCH(table.records + positions[i] * n_numbers)
-
-
-cdef inline Py_ssize_t make_record(Table* table, uint64_t h) noexcept nogil:
-    """Where the record of `h` stands, which is made if there is none; -1 if there is no memory."""
-    cdef Py_ssize_t p = seek(table, h)
-    if table.words[p].hash != h:
-        p = insert(table, p, h)
-        if p < 0:
-            return -1
-    return table.words[p + 1].hash
-
-
-cdef enum:
+    WORDS_OF_FEATURE = 4  # its hash is the first
     N_MISTAKES = 128
     SMALLEST = -8
     MOST_NEWEST = 1 << 15
 
 
+cdef inline void weaken(Intercept* intercept, double factor) noexcept nogil:
+    intercept.squares /= factor
+    intercept.positives /= factor
+    intercept.negatives /= factor
+
+
+cdef sp_feature UNKNOWN  # of which nothing is known
+
+
 @cython.final
 cdef class AdaptiveLearner(Learner):
-    """Records stand apart from the entries of their hashes, so that the frequent features stand side by side."""
+    """A feature is an entry of the table: its hash, and what is known of it in single precision."""
 
     cdef Table _table
-    cdef Feature _intercept
+    cdef Intercept _intercept
     cdef double _evidence, _growth, _learning_rate, _largest_margin, _smoothing, _intercept_scaling
+    cdef uint32_t _age  # how often the evidence has begun anew
     cdef bint _hinge
     cdef readonly Py_ssize_t n_iterations
     cdef double _margin
     # Of the newest negative and positive examples: how many, and the sizes of margins on the wrong side; see mistakes.py.
     cdef double _n_newest[2]
     cdef double _sizes[2][N_MISTAKES]
-    # Of the example in hand: the positions of its features, and the values that the weights meet.
-    cdef Py_ssize_t* _positions
+    # Of the example in hand: its features in the table, their scaled values, and what these are divided by.
+    cdef sp_feature** _found
     cdef double* _values
-    cdef Py_ssize_t _positions_capacity, _values_capacity
+    cdef double _inverse_norm
+    cdef sp_feature* _new  # features that are not in the table yet
+    cdef Py_ssize_t _found_capacity, _values_capacity, _new_capacity
 
     def __init__(
         self, double learning_rate, bint hinge, double largest_margin, double smoothing, double half_life,
@@ -108,14 +71,14 @@ cdef class AdaptiveLearner(Learner):
         self._growth = 2.0 ** (1.0 / half_life) if half_life else 1.0
         self._intercept_scaling, self._max_features = intercept_scaling, max_features
         self._evidence, self._meets_unknown, self._margins = 1.0, True, &self._margin
-        self._table.n_numbers = sizeof(Feature) // sizeof(double)
-        if make_for(&self._table, 0, 2) < 0 or make_room_apart(&self._table, FEWEST_HOMES) < 0:
+        if make_for(&self._table, 0, WORDS_OF_FEATURE) < 0:
             raise MemoryError
 
     def __dealloc__(self):
         free_table(&self._table)
-        free(self._positions)
+        free(self._found)
         free(self._values)
+        free(self._new)
 
     def __sizeof__(self):
         return object.__sizeof__(self) + size_of(&self._table)
@@ -131,15 +94,14 @@ cdef class AdaptiveLearner(Learner):
         return keys, self.weights_of(keys)
 
     def weights_of(self, const int64_t[::1] keys):
-        cdef Py_ssize_t i, p
-        cdef const Feature* feature
+        cdef Py_ssize_t i
+        cdef const sp_feature* feature
         weights = np.zeros((keys.shape[0], 1))
         cdef double[:, ::1] out = weights
         wait_for(self._guard, self._guard)
         for i in range(keys.shape[0]):
-            p = seek(&self._table, hash_key(keys[i]))
-            if self._table.words[p].hash == hash_key(keys[i]):
-                feature = <const Feature*> record_at(&self._table, p)
+            feature = self._feature_at(seek(&self._table, hash_key(keys[i])))
+            if feature.hash == hash_key(keys[i]):
                 out[i, 0] = feature.weight
                 if self._smoothing != 0.0:
                     out[i, 0] *= LEAST_SCALE + fabs(feature.log_ratio - self._intercept.log_ratio)
@@ -150,9 +112,9 @@ cdef class AdaptiveLearner(Learner):
         cdef Py_ssize_t i
         self.margin(encoder, x)
         return {
-            <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER): self._features()[self._positions[i]].weight * self._values[i]
+            <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER): self._found[i].weight * (self._inverse_norm * self._values[i])
             for i in range(e.n)
-            if self._positions[i]
+            if self._found[i] != &UNKNOWN
         }
 
     def mistakes(self):
@@ -162,38 +124,85 @@ cdef class AdaptiveLearner(Learner):
 
     def negate(self):
         cdef Py_ssize_t i
+        cdef sp_feature* feature
         wait_for(self._guard, self._guard)
         self._n_newest[0], self._n_newest[1] = self._n_newest[1], self._n_newest[0]
         for i in range(N_MISTAKES):
             self._sizes[0][i], self._sizes[1][i] = self._sizes[1][i], self._sizes[0][i]
-        exchange(&self._intercept)
-        for i in range(1, self._table.n + 1):
-            exchange(&self._features()[i])
+        self._intercept.weight, self._intercept.log_ratio = -self._intercept.weight, -self._intercept.log_ratio
+        self._intercept.positives, self._intercept.negatives = self._intercept.negatives, self._intercept.positives
+        for i in range(n_in_use(&self._table)):
+            feature = self._feature_at(place(&self._table, NULL, i))
+            feature.weight, feature.log_ratio = -feature.weight, -feature.log_ratio
+            feature.positives, feature.negatives = feature.negatives, feature.positives
 
     def forget(self, double share):
         cdef Py_ssize_t i
+        cdef sp_feature* feature
+        cdef double evidence
         wait_for(self._guard, self._guard)
-        self._evidence /= share
-        self._weigh_anew()
-        set_ratio(&self._intercept, self._smoothing)
+        evidence = self._evidence / share
+        self._evidence = 1.0
+        weaken(&self._intercept, evidence)
+        self._intercept.log_ratio = self._log_ratio(self._intercept.positives, self._intercept.negatives)
         self._intercept.weight *= sqrt(share)
-        for i in range(1, self._table.n + 1):
-            set_ratio(&self._features()[i], self._smoothing)
-            self._features()[i].weight *= sqrt(share)
+        for i in range(n_in_use(&self._table)):
+            feature = self._feature_at(place(&self._table, NULL, i))
+            if feature.hash != EMPTY:
+                sp_weaken(feature, self._age)
+                feature.squares = sp_single(feature.squares / evidence)
+                feature.positives = sp_single(feature.positives / evidence)
+                feature.negatives = sp_single(feature.negatives / evidence)
+                feature.log_ratio = sp_single(self._log_ratio(feature.positives, feature.negatives))
+                feature.weight = sp_single(feature.weight * sqrt(share))
 
     def get_state(self):
         wait_for(self._guard, self._guard)
-        keys, numbers = records_of(&self._table, self._table.n_numbers)
+        keys, numbers = self._numbers()
         state = {"keys": keys, **dict(zip(adaptive.OF_FEATURE, numbers)), **self._calibration(), **self.mistakes()}
-        intercept = [(<double*> &self._intercept)[i] for i in range(self._table.n_numbers)]
+        intercept = [(<double*> &self._intercept)[i] for i in range(len(adaptive.OF_INTERCEPT))]
         state.update(zip(adaptive.OF_INTERCEPT, intercept), evidence=self._evidence, n_iterations=self.n_iterations)
         return state
 
+    cdef tuple _numbers(self):
+        """Keys, in the order of their hashes, and what is known of each, with a row a number."""
+        cdef Py_ssize_t i, j, n = 0
+        cdef sp_feature feature
+        keys, numbers = np.empty(self._table.n, np.int64), np.empty((len(adaptive.OF_FEATURE), self._table.n))
+        cdef int64_t[::1] k = keys
+        cdef double[:, ::1] out = numbers
+        cdef Place* places = places_in_order(&self._table)
+        for i in range(n_places(&self._table, places)):
+            feature = self._feature_at(place(&self._table, places, i))[0]
+            if feature.hash != EMPTY:
+                sp_weaken(&feature, self._age)
+                k[n] = <int64_t> (feature.hash * INVERSE_MULTIPLIER)
+                out[0, n], out[1, n], out[2, n] = feature.weight, feature.log_ratio, feature.squares
+                out[3, n], out[4, n] = feature.positives, feature.negatives
+                n += 1
+        free(places)
+        return keys, numbers
+
     def set_state(self, state):
         cdef Py_ssize_t i
+        cdef const int64_t[::1] keys
+        cdef const double[::1] weights, log_ratios, squares, positives, negatives
+        cdef sp_feature* feature
         wait_for(self._guard, self._guard)
-        fill(&self._table, state["keys"], [state[name] for name in adaptive.OF_FEATURE])
-        for i in range(self._table.n_numbers):
+        state = adaptive.of_this_age(state)
+        order = np.argsort(state["keys"].view(np.uint64) * np.uint64(MULTIPLIER), kind="stable")  # quick where in order
+        keys = state["keys"][order]
+        weights, log_ratios, squares, positives, negatives = [state[name][order] for name in adaptive.OF_FEATURE]
+        if make_for(&self._table, keys.shape[0], WORDS_OF_FEATURE) < 0:
+            raise MemoryError
+        for i in range(keys.shape[0]):
+            feature = <sp_feature*> entry_for(&self._table, hash_key(keys[i]))
+            if feature == NULL:
+                raise MemoryError
+            feature.weight, feature.log_ratio = sp_single(weights[i]), sp_single(log_ratios[i])
+            feature.squares, feature.age = sp_single(squares[i]), self._age
+            feature.positives, feature.negatives = sp_single(positives[i]), sp_single(negatives[i])
+        for i in range(len(adaptive.OF_INTERCEPT)):
             (<double*> &self._intercept)[i] = state[adaptive.OF_INTERCEPT[i]]
         self._evidence, self.n_iterations = state["evidence"], state["n_iterations"]
         self._set_calibration(state)
@@ -201,53 +210,77 @@ cdef class AdaptiveLearner(Learner):
         for i in range(N_MISTAKES):
             self._sizes[0][i], self._sizes[1][i] = state[mistakes.COUNTS[2]][i], state[mistakes.COUNTS[3]][i]
 
-    cdef inline Feature* _features(self) noexcept nogil:
-        return <Feature*> self._table.records
+    cdef inline sp_feature* _feature_at(self, Py_ssize_t p) noexcept nogil:
+        return <sp_feature*> &self._table.words[p]
+
+    cdef inline double _log_ratio(self, double positives, double negatives) noexcept nogil:
+        cdef double smoothing = self._smoothing * self._evidence
+        return sp_log_of_ratio(positives + smoothing, negatives + smoothing) if smoothing != 0.0 else 0.0
 
     cdef Py_ssize_t _n_features(self) noexcept nogil:
         return self._table.n
 
     cdef int _meet(self, Row* e) noexcept nogil:
-        """`_positions` tells from then on where the features are, `_values` what the weights have met."""
-        cdef Py_ssize_t begin = 0, i
-        cdef double squares = 0.0, total = 0.0
-        if reserve(<void**> &self._positions, &self._positions_capacity, e.n, sizeof(Py_ssize_t)) < 0:
+        """`_found` tells from then on where the features are, `_values` what their scaled values are."""
+        cdef Py_ssize_t begin, n
+        cdef double squares[4]
+        cdef double margins[4]
+        cdef double total
+        if reserve(<void**> &self._found, &self._found_capacity, e.n, sizeof(sp_feature*)) < 0:
             return NO_MEMORY
         if reserve(<void**> &self._values, &self._values_capacity, e.n, sizeof(double)) < 0:
             return NO_MEMORY
-        # A few features at a time: while the processor fetches the entries of some, and what is known of those before, it
-        # works on those before these; and nothing is out of its nearest cache before its turn comes.
-        fetch_entries(&self._table, e, 0, self._positions)
+        for n in range(4):
+            squares[n] = margins[n] = 0.0
+        # A few features at a time: while the processor fetches the entries of some, it works on those before.
+        self._fetch_entries(e, 0)
+        begin = 0
         while begin < e.n:
-            fetch_entries(&self._table, e, begin + AT_A_TIME, self._positions)
-            find_records(&self._table, e, begin, self._positions, sizeof(Feature) // sizeof(double))
-            if begin:
-                self._weigh(e, begin - AT_A_TIME, &squares, &total)
+            self._fetch_entries(e, begin + AT_A_TIME)
+            self._find_entries(e, begin)
+            sp_weigh(
+                <const sp_feature**> self._found + begin, e.values + begin, self._values + begin,
+                min(<Py_ssize_t> AT_A_TIME, e.n - begin), self._smoothing != 0.0, LEAST_SCALE, self._intercept.log_ratio,
+                squares, margins,
+            )
             begin += AT_A_TIME
-        if begin:
-            self._weigh(e, begin - AT_A_TIME, &squares, &total)
-        squares = 1.0 / sqrt(squares) if squares > 0.0 else 0.0
-        for i in range(e.n):
-            self._values[i] *= squares
-        self._margin = squares * total + self._intercept_scaling * self._intercept.weight
+        total = (squares[0] + squares[1]) + (squares[2] + squares[3])
+        self._inverse_norm = 1.0 / sqrt(total) if total > 0.0 else 0.0
+        self._margin = self._inverse_norm * ((margins[0] + margins[1]) + (margins[2] + margins[3]))
+        self._margin += self._intercept_scaling * self._intercept.weight
         return 0
 
-    cdef inline void _weigh(self, const Row* e, Py_ssize_t begin, double* squares, double* total) noexcept nogil:
-        """Scale the values, and add up their squares and what the weights make of them."""
-        cdef double prior = self._intercept.log_ratio, value, sum_of_squares = squares[0], margin = total[0]
-        cdef bint scaling = self._smoothing != 0.0
-        cdef const Feature* features = self._features()
-        cdef const Py_ssize_t* positions = self._positions
-        cdef double* values = self._values
+    cdef inline void _fetch_entries(self, const Row* e, Py_ssize_t begin) noexcept nogil:
+        """Find where some features are at home, and have the processor fetch the entries there."""
+        cdef Table table = self._table  # a copy, or it would be read anew after each write
+        cdef sp_feature** found = self._found
         cdef Py_ssize_t i
         for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
-            value = e.values[i]
-            if scaling:
-                value *= LEAST_SCALE + fabs(features[positions[i]].log_ratio - prior)
-            sum_of_squares += value * value
-            margin += features[positions[i]].weight * value
-            values[i] = value
-        squares[0], total[0] = sum_of_squares, margin
+            found[i] = <sp_feature*> &table.words[home(&table, e.hashes[i])]
+            SP_PREFETCH(found[i])
+
+    cdef inline void _find_entries(self, const Row* e, Py_ssize_t begin) noexcept nogil:
+        """Find some features from their homes on."""
+        cdef sp_feature** found = self._found
+        cdef sp_feature* at
+        cdef uint64_t h
+        cdef size_t is_known
+        cdef bint scattered = self._table.scattered
+        cdef Py_ssize_t i
+        for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
+            h = e.hashes[i]
+            if scattered:
+                at = self._feature_at(seek(&self._table, h))
+            else:
+                at = found[i]
+                # Most are at most three from home: how many is hard to predict, so nothing branches on it.
+                at += at.hash < h
+                at += at.hash < h
+                at += at.hash < h
+                while at.hash < h:
+                    at += 1
+            is_known = 0 - <size_t> (at.hash == h)  # a mask, since whether it is known is hard to predict, too
+            found[i] = <sp_feature*> (<size_t> at & is_known | <size_t> &UNKNOWN & ~is_known)
 
     cdef void _count_mistake(self, double y) noexcept nogil:
         """Take note of the size of a margin on the wrong side."""
@@ -272,6 +305,7 @@ cdef class AdaptiveLearner(Learner):
 
     cdef int _learn(self, Encoder encoder, Row* e, double probability, double y, double weight) except RAISED nogil:
         self._calibrate(probability, y)
+        weight = min(weight, LARGEST_EXAMPLE)
         if y * self._margin < 0.0:
             self._count_mistake(y)
         self._n_newest[y > 0.0] += 1.0
@@ -283,41 +317,50 @@ cdef class AdaptiveLearner(Learner):
                 return NO_MEMORY
         self.n_iterations += 1
         self._evidence *= self._growth
-        if self._evidence > LARGEST_EVIDENCE:
-            self._weigh_anew()
+        if self._evidence >= YEAR:
+            self._evidence /= YEAR
+            self._age += 1
+            weaken(&self._intercept, YEAR)
         return 0
 
     cdef int _take_step(self, Row* e, double y, double weight) noexcept nogil:
-        cdef Py_ssize_t* positions = self._positions
-        cdef Feature* features = self._features()
-        cdef Py_ssize_t i, p
-        cdef double margin = self._margin
-        cdef Shared step
+        cdef sp_feature** found = self._found
+        cdef Py_ssize_t i, n_new = 0
+        cdef sp_step step
+        cdef sp_feature* entry
         cdef double gradient
         if self._hinge:
-            gradient = -y * weight if y * margin < 1.0 else 0.0
+            gradient = -y * weight if y * self._margin < 1.0 else 0.0
         else:
-            gradient = -y * weight * (1.0 / (1.0 + exp(min(y * margin, 700.0))))
-        step.rate, step.evidence = self._learning_rate, self._evidence
+            gradient = -y * weight * (1.0 / (1.0 + exp(min(y * self._margin, 700.0))))
+        step.rate, step.evidence, step.age = self._learning_rate * sqrt(self._evidence), self._evidence, self._age
         step.positive = weight * self._evidence if y > 0.0 else 0.0
         step.negative = 0.0 if y > 0.0 else weight * self._evidence
         step.smoothing = self._smoothing * self._evidence
-        learn_feature(&self._intercept, gradient * self._intercept_scaling, &step)
+        self._learn_intercept(gradient * self._intercept_scaling, &step)
+        step.gradient = gradient * self._inverse_norm
+        if reserve(<void**> &self._new, &self._new_capacity, e.n + 1, sizeof(sp_feature)) < 0:
+            return NO_MEMORY
         for i in range(e.n):
-            if e.values[i] != 0.0:
-                if positions[i] == 0:
-                    p = make_record(&self._table, e.hashes[i])  # which it has if it stands in the example twice
-                    if p < 0:
-                        return NO_MEMORY
-                    positions[i] = p
-                    features = self._features()
-                learn_feature(&features[positions[i]], gradient * self._values[i], &step)
+            if found[i] == &UNKNOWN or e.values[i] == 0.0:  # the last of the new ones takes what is not to be learned
+                found[i] = &self._new[n_new] if e.values[i] != 0.0 else &self._new[e.n]
+                memset(found[i], 0, sizeof(sp_feature))
+                found[i].hash, found[i].age = e.hashes[i], self._age
+                n_new += e.values[i] != 0.0
+        sp_learn(found, self._values, e.n, &step)
+        for i in range(n_new):  # last, since an insertion moves other entries
+            entry = <sp_feature*> entry_for(&self._table, self._new[i].hash)
+            if entry == NULL:
+                return NO_MEMORY
+            entry[0] = self._new[i]
         return 0
 
-    cdef void _weigh_anew(self) noexcept nogil:
-        """Write all evidence down as what it counts now."""
-        cdef Py_ssize_t i
-        weaken(&self._intercept, self._evidence)
-        for i in range(1, self._table.n + 1):
-            weaken(&self._features()[i], self._evidence)
-        self._evidence = 1.0
+    cdef void _learn_intercept(self, double gradient, const sp_step* step) noexcept nogil:
+        cdef Intercept* its = &self._intercept
+        cdef double square = gradient * gradient
+        if square > 0.0:
+            its.squares += step.evidence * square
+            its.weight -= step.rate * gradient / sqrt(its.squares)
+        its.positives += step.positive
+        its.negatives += step.negative
+        its.log_ratio = self._log_ratio(its.positives, its.negatives)

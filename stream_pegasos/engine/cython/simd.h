@@ -563,10 +563,16 @@ static uint32_t (*sp_largest)(const uint32_t *, size_t) = sp_largest_portable;
 static SP_TARGET_AVX2 uint32_t sp_largest_avx2(const uint32_t *x, size_t n) { return sp_largest_by(x, n); }
 #endif
 
+#if defined(SP_AVX2)
+static int sp_has_avx2(void) {
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
+}
+#endif
+
 static void sp_choose_instructions(void) {
 #if defined(SP_AVX2)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt")) {
+    if (sp_has_avx2()) {
         sp_classify = sp_classify_avx2;
         sp_find_edges = sp_find_edges_avx2;
         sp_hash = sp_hash_avx2;

@@ -133,13 +133,16 @@ cdef inline Py_ssize_t capacity_of(Py_ssize_t n_slots) noexcept nogil:
 
 
 cdef inline Py_ssize_t grown(Py_ssize_t n_homes) noexcept nogil:
-    return n_homes + n_homes * 3 // 16
+    return 2 * n_homes if n_homes < LARGE // 2 else n_homes + n_homes // 4
 
 
 cdef inline void copy_entry(Word* to, const Word* source, Py_ssize_t stride) noexcept nogil:
-    to[0], to[1] = source[0], source[1]
-    if stride > 2:  # a call costs more than what most entries hold
-        memcpy(to + 2, source + 2, (stride - 2) * sizeof(Word))
+    if stride == 4:  # a call costs more than what most entries hold
+        memcpy(to, source, 4 * sizeof(Word))
+    elif stride == 2:
+        memcpy(to, source, 2 * sizeof(Word))
+    else:
+        memcpy(to, source, stride * sizeof(Word))
 
 
 cdef inline bint is_empty(const Table* table, Py_ssize_t slot) noexcept nogil:
@@ -234,51 +237,66 @@ cdef int begin_growth(Table* table) noexcept nogil:
 
 cdef int move_some(Table* table) noexcept nogil:
     """Move the last entries that have not moved yet; -1, and nothing done, if there is no memory."""
-    cdef Py_ssize_t stride = table.stride, first = table.unused_begin, last = first, end = table.unused_end, n = 0, i
-    cdef Word* moved
+    cdef Py_ssize_t stride = table.stride, first = table.unused_begin, last = first, n = 0, begin
     cdef uint64_t h
     while first > 0 and n < AT_ONCE:
         first -= 1
         n += not is_empty(table, first)
     h = table.words[first * stride].hash
-    if first == 0 or first + SPARE_SLOTS >= <Py_ssize_t> sp_high_product(h, <uint64_t> table.n_homes):
-        # So near the beginning all move at once, and with them those that already stand where some of them will.
-        n, first = 0, 0
-        while not is_empty(table, end):
-            end += 1
-        for i in range(end):
-            n += not table.unused_begin <= i < table.unused_end and not is_empty(table, i)
-    elif not is_empty(table, table.n_slots - 2 - n) and add_spare(table) < 0:
+    begin = min(<Py_ssize_t> sp_high_product(h, <uint64_t> table.n_homes), table.unused_end)
+    if first == 0 or last + SPARE_SLOTS >= begin:
+        return move_rest(table)
+    if not is_empty(table, table.n_slots - 2 - n) and add_spare(table) < 0:
         return -1
-    moved = <Word*> malloc(max(n, 1) * stride * sizeof(Word))
-    if moved == NULL:
-        return -1
-    n = 0
-    for i in range(first, end):
-        if not table.unused_begin <= i < table.unused_end and not is_empty(table, i):
-            memcpy(moved + n * stride, table.words + i * stride, stride * sizeof(Word))
-            n += 1
-    if first == 0:
-        make_empty(table, 0, end)
-        use_all(table)
-    else:
-        end = min(end, <Py_ssize_t> sp_high_product(h, <uint64_t> table.n_homes))
-        make_empty(table, first, max(last, <Py_ssize_t> (first + SPARE_SLOTS)))
-        make_empty(table, end, table.unused_end)
-        table.moved_from, table.unused_begin, table.unused_end = h, first + SPARE_SLOTS, end
-    for i in range(n - 1, -1, -1):
-        put(table, moved + i * stride)
-    free(moved)
+    make_empty(table, begin, table.unused_end)
+    table.moved_from, table.unused_begin, table.unused_end = h, first + SPARE_SLOTS, begin
+    put_all(table, table.words + first * stride, last - first)
+    make_empty(table, first, first + SPARE_SLOTS)
     return 0
 
 
-cdef inline void put(Table* table, const Word* entry) noexcept nogil:
-    """Put in an entry that is not there, where there is a slot for it."""
-    cdef Py_ssize_t p = seek(table, entry.hash), gap = p
+cdef int move_rest(Table* table) noexcept nogil:
+    """Move all that is left to move, and with it what stands already where some of it will; -1, and nothing done, if there
+    is no memory.
+    """
+    cdef Py_ssize_t stride = table.stride, n_before = table.unused_begin, begin = table.unused_end, last = begin
+    cdef Table rest
+    while not is_empty(table, last):
+        last += 1
+    rest.stride, rest.n_slots = stride, n_before + last - begin
+    rest.words = <Word*> malloc(end(&rest) * sizeof(Word))
+    if rest.words == NULL:
+        return -1
+    memcpy(rest.words, table.words, n_before * stride * sizeof(Word))
+    memcpy(rest.words + n_before * stride, table.words + begin * stride, (last - begin) * stride * sizeof(Word))
+    make_empty(table, 0, last)
+    use_all(table)
+    put_all(table, rest.words, rest.n_slots)
+    free(rest.words)
+    return 0
+
+
+cdef inline void put_all(Table* table, const Word* entries, Py_ssize_t n_slots) noexcept nogil:
+    """Put in what stands in some slots elsewhere, in order."""
+    cdef Py_ssize_t stride = table.stride, slot, p, taken = 0
+    for slot in range(n_slots):
+        if entries[slot * stride].hash != EMPTY:
+            p = max(home(table, entries[slot * stride].hash), taken)
+            if table.words[p].hash != EMPTY:  # others stood here before
+                p = open_slot(table, seek(table, entries[slot * stride].hash))
+            copy_entry(table.words + p, entries + slot * stride, stride)
+            taken = p + stride
+
+
+cdef inline Py_ssize_t open_slot(Table* table, Py_ssize_t p) noexcept nogil:
+    """Make room for an entry that belongs at p, where a slot is free behind."""
+    cdef Py_ssize_t gap = p
     while table.words[gap].hash != EMPTY:
         gap += table.stride
-    memmove(table.words + p + table.stride, table.words + p, (gap - p) * sizeof(Word))
-    memcpy(table.words + p, entry, table.stride * sizeof(Word))
+    while gap > p:
+        copy_entry(table.words + gap, table.words + gap - table.stride, table.stride)
+        gap -= table.stride
+    return p
 
 
 cdef int settle(Table* table) noexcept nogil:
@@ -356,21 +374,28 @@ cdef Py_ssize_t insert(Table* table, Py_ssize_t p, uint64_t h) noexcept nogil:
         elif make_slots(table, p) < 0:
             return -1
         p = seek(table, h)
-    memmove(table.words + p + table.stride, table.words + p, (gap - p) * sizeof(Word))
-    memset(&table.words[p], 0, table.stride * sizeof(Word))
-    table.words[p].hash = h
+    open_slot(table, p)
+    table.words[p].hash, table.words[p + 1].hash = h, 0
+    if table.stride > 2:
+        memset(&table.words[p + 2], 0, (table.stride - 2) * sizeof(Word))
     table.n += 1
     if table.records != NULL:
         table.words[p + 1].hash = <uint64_t> table.n  # where all is still 0
     return p
 
 
-cdef double* insert_record(Table* table, uint64_t h) noexcept nogil:
-    """The record of `h`, which is put in where it is not there; NULL if there is no memory."""
+cdef inline Word* entry_for(Table* table, uint64_t h) noexcept nogil:
+    """The entry of `h`, which is put in where it is not there; NULL if there is no memory."""
     cdef Py_ssize_t p = seek(table, h)
     if table.words[p].hash != h:
         p = insert(table, p, h)
-    return NULL if p < 0 else record_at(table, p)
+    return NULL if p < 0 else &table.words[p]
+
+
+cdef inline double* insert_record(Table* table, uint64_t h) noexcept nogil:
+    """The record of `h`, which is put in where it is not there; NULL if there is no memory."""
+    cdef Word* entry = entry_for(table, h)
+    return NULL if entry == NULL else record_at(table, entry - table.words)
 
 
 cdef void erase(Table* table, Py_ssize_t p) noexcept nogil:

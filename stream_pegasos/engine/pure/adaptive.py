@@ -19,14 +19,29 @@ from stream_pegasos.engine.pure.weights import INTERCEPT, Row
 
 # What every feature is scaled by, however little its presence tells of the label: it may tell more beside others.
 LEAST_SCALE = 0.3
-# The newest evidence may weigh this much more than the oldest before all is written down anew, at its weight of now.
+# The newest evidence may weigh this much more than the oldest before all is written down anew, at its weight of now. A
+# power of two, so that this rounds nothing.
+YEAR = 2.0**16
+# The same in states of earlier versions, and where a feature has a column a class.
 LARGEST_EVIDENCE = 2.0**400
+# No example counts more than this, so that all that is known of features remains in the range of single precision.
+LARGEST_EXAMPLE = 1e15
+SMALLEST_SINGLE, LARGEST_SINGLE = 2.0**-126, 2.0**127
+
+
+def single(x: float) -> float:
+    """A number as single precision keeps it: with 24 bits, 0 for those that are tiny, and with a largest one."""
+    if abs(x) < SMALLEST_SINGLE:
+        return 0.0
+    high = 536870913.0 * x  # (2²⁹ + 1) x: the split of Veltkamp
+    return min(max(high - (high - x), -LARGEST_SINGLE), LARGEST_SINGLE)
 
 
 @dataclass(slots=True)
 class Feature:
     """What is known of a feature: its weight, the logarithm of its count ratio, and as evidence the sum of its squared
-    gradients and the number of positive and of negative examples that had it.
+    gradients and the number of positive and of negative examples that had it. Of all but the intercept these are kept
+    in single precision, so that a feature and all that is known of it take half a line of the processor's cache.
     """
 
     weight: float = 0.0
@@ -78,6 +93,15 @@ DECLARATION = Declaration(
         ("the intercept stands among the features", lambda state: not (state["keys"] == INTERCEPT).any()),
     ),
 )
+
+
+def of_this_age(state: State) -> State:
+    """A state as it is with little evidence, which earlier versions let grow further."""
+    if state["evidence"] < YEAR:
+        return state
+    factor = YEAR ** ((math.frexp(state["evidence"])[1] - 1) // 16)
+    evidence = ("evidence", *OF_INTERCEPT[2:], *OF_FEATURE[2:])
+    return {**state, **{name: state[name] / factor for name in evidence}}
 
 
 @dataclass(eq=False, repr=False)
@@ -152,11 +176,12 @@ class AdaptiveLearner(Learner):
         """Keep that share of all evidence so far and, as weights grow with its root, that of the weights; from then on
         both move faster.
         """
-        self._evidence /= share
-        self._weigh_anew()
+        evidence, self._evidence = self._evidence / share, 1.0
+        self._weaken(evidence)
         for feature in (*self._features.values(), self._intercept):
-            feature.weight *= math.sqrt(share)
-            feature.log_ratio = self._log_ratio(feature)
+            kept = self._kept(feature)
+            feature.weight = kept(feature.weight * math.sqrt(share))
+            feature.log_ratio = kept(self._log_ratio(feature))
 
     def _scale(self, feature: Feature) -> float:
         if not self.smoothing:
@@ -182,6 +207,7 @@ class AdaptiveLearner(Learner):
     def _learn(self, encoder: Encoder, met: Met, y: float, weight: float) -> bool:
         """Whether there was a step."""
         (margin,) = met.margins
+        weight = min(weight, LARGEST_EXAMPLE)
         self.calibration.learn(margin, y)
         self._mistakes.learn(margin, y)
         is_near = y * margin < self.largest_margin
@@ -195,28 +221,45 @@ class AdaptiveLearner(Learner):
                     self._learn_feature(feature, gradient * value, y, weight)
         self._n_iterations += 1
         self._evidence *= self._growth
-        if self._evidence > LARGEST_EVIDENCE:
-            self._weigh_anew()
+        if self._evidence >= YEAR:
+            self._evidence /= YEAR
+            self._weaken(YEAR)
         return is_near
 
-    def _learn_feature(self, feature: Feature, gradient: float, y: float, weight: float) -> None:
-        square = gradient * gradient
-        if square > 0.0:
-            feature.squares += self._evidence * square
-            feature.weight -= self.learning_rate * gradient / math.sqrt(feature.squares / self._evidence)
-        if y > 0.0:
-            feature.positives += weight * self._evidence
-        else:
-            feature.negatives += weight * self._evidence
-        feature.log_ratio = self._log_ratio(feature)
+    def _kept(self, feature: Feature) -> Callable[[float], float]:
+        """How numbers of a feature are kept."""
+        return float if feature is self._intercept else single
 
-    def _weigh_anew(self) -> None:
+    def _learn_feature(self, feature: Feature, gradient: float, y: float, weight: float) -> None:
+        kept = self._kept(feature)
+        squares = kept(feature.squares + self._evidence * (gradient * gradient))
+        if gradient != 0.0 and squares > 0.0:
+            feature.squares = squares
+            rate = self.learning_rate * math.sqrt(self._evidence)
+            feature.weight = kept(feature.weight - rate * gradient / math.sqrt(squares))
+        self._count(feature, y, weight)
+        feature.log_ratio = kept(self._log_ratio(feature))
+
+    def _count(self, feature: Feature, y: float, weight: float) -> None:
+        kept, counted = self._kept(feature), weight * self._evidence
+        before = feature.positives if y > 0.0 else feature.negatives
+        count = kept(before + counted)
+        if weight >= 1.0 and count == before:
+            # So much that one more does not show any longer: half of it says the same of the ratio.
+            feature.positives, feature.negatives = kept(feature.positives / 2.0), kept(feature.negatives / 2.0)
+            count = kept(before / 2.0 + counted)
+        if y > 0.0:
+            feature.positives = count
+        else:
+            feature.negatives = count
+
+    def _weaken(self, factor: float) -> None:
         """Write all evidence down as what it counts now."""
-        evidence, self._evidence = self._evidence, 1.0
         for feature in (*self._features.values(), self._intercept):
-            feature.squares /= evidence
-            feature.positives /= evidence
-            feature.negatives /= evidence
+            kept = self._kept(feature)
+            feature.squares = kept(feature.squares / factor)
+            feature.positives = kept(feature.positives / factor)
+            feature.negatives = kept(feature.negatives / factor)
 
     def get_state(self) -> State:
         n = len(self._features)
@@ -232,7 +275,8 @@ class AdaptiveLearner(Learner):
         }
 
     def set_state(self, state: State) -> None:
-        entries = zip(*(state[name].tolist() for name in OF_FEATURE), strict=True)
+        state = of_this_age(state)
+        entries = zip(*(map(single, state[name].tolist()) for name in OF_FEATURE), strict=True)
         self._features = {key: Feature(*entry) for key, entry in zip(state["keys"].tolist(), entries, strict=True)}
         self._intercept = Feature(*(state[name] for name in OF_INTERCEPT))
         self._evidence, self._n_iterations = state["evidence"], state["n_iterations"]

@@ -1,0 +1,225 @@
+/* The adaptive rule over the features of an example, four at a time where the processor can. All ways do the same operations
+   in the same order, so that they agree to the last bit. */
+
+#ifndef STREAM_PEGASOS_STEPS_H
+#define STREAM_PEGASOS_STEPS_H
+
+#include <math.h>
+#include "simd.h"
+
+/* An entry of the table: half a line of the cache. `age` tells at which evidence the squares and the counts were written. */
+typedef struct {
+    uint64_t hash;
+    float weight, log_ratio, squares, positives, negatives;
+    uint32_t age;
+} sp_feature;
+
+/* What the features of an example have in common: see `AdaptiveLearner._learn_feature`. */
+typedef struct {
+    double gradient, rate, evidence, smoothing, positive, negative;
+    uint32_t age;
+} sp_step;
+
+#define SP_LARGEST_SINGLE 1.7014118346046923e38  /* 2^127 */
+#define SP_SMALLEST_SINGLE 1.1754943508222875e-38 /* 2^-126 */
+#define SP_LN2 6.931471805599453094e-01
+#define SP_SQRT2 1.4142135623730951
+#define SP_AGE_BITS 16 /* a year of age takes so many bits of evidence */
+
+SP_INLINE float sp_single(double x) {
+    const double size = fabs(x);
+    if (size < SP_SMALLEST_SINGLE) return 0.0f;
+    return (float)(size > SP_LARGEST_SINGLE ? copysign(SP_LARGEST_SINGLE, x) : x);
+}
+
+/* log(a / b) of two positive numbers, to the last bits, with its sign changed exactly where a and b are exchanged: of each
+   the power of two, and 2 atanh((a - b) / (a + b)) of what is left of both, by its series. */
+#define SP_ATANH(z)                                                                                                   \
+    (1.0 + z * (1.0 / 3 + z * (1.0 / 5 + z * (1.0 / 7 + z * (1.0 / 9 + z * (1.0 / 11 + z * (1.0 / 13 + z * (1.0 / 15 + \
+    z * (1.0 / 17 + z * (1.0 / 19))))))))))
+
+static double sp_log_of_ratio(double a, double b) {
+    uint64_t bits_a, bits_b;
+    double k, s, z;
+    memcpy(&bits_a, &a, 8);
+    memcpy(&bits_b, &b, 8);
+    k = (double)(int64_t)((bits_a >> 52) - (bits_b >> 52));
+    bits_a = (bits_a & 0xFFFFFFFFFFFFFULL) | 0x3FF0000000000000ULL;
+    bits_b = (bits_b & 0xFFFFFFFFFFFFFULL) | 0x3FF0000000000000ULL;
+    memcpy(&a, &bits_a, 8);
+    memcpy(&b, &bits_b, 8);
+    if (a > SP_SQRT2 * b) b += b, k += 1.0;
+    else if (b > SP_SQRT2 * a) a += a, k -= 1.0;
+    s = (a - b) / (a + b);
+    z = s * s;
+    return k * SP_LN2 + (s + s) * SP_ATANH(z);
+}
+
+/* Write squares and counts down as what they count now. */
+static void sp_weaken(sp_feature *f, uint32_t age) {
+    const uint32_t years = age - f->age;
+    const double factor = years < 16 ? ldexp(1.0, -SP_AGE_BITS * (int)years) : 0.0;
+    f->squares = sp_single(f->squares * factor);
+    f->positives = sp_single(f->positives * factor);
+    f->negatives = sp_single(f->negatives * factor);
+    f->age = age;
+}
+
+static void sp_learn_feature(sp_feature *f, double value, const sp_step *step) {
+    const double gradient = step->gradient * value, counted = step->positive + step->negative;
+    float squares, positives, negatives;
+    if (f->age != step->age) sp_weaken(f, step->age);
+    squares = sp_single(f->squares + step->evidence * (gradient * gradient));
+    if (gradient != 0.0 && squares > 0.0f) {
+        f->squares = squares;
+        f->weight = sp_single(f->weight - step->rate * gradient / sqrt((double)squares));
+    }
+    positives = sp_single(f->positives + step->positive);
+    negatives = sp_single(f->negatives + step->negative);
+    if (counted >= step->evidence && positives == f->positives && negatives == f->negatives) {
+        positives = sp_single(f->positives * 0.5 + step->positive);
+        negatives = sp_single(f->negatives * 0.5 + step->negative);
+    }
+    f->positives = positives;
+    f->negatives = negatives;
+    if (step->smoothing != 0.0)
+        f->log_ratio = sp_single(sp_log_of_ratio(positives + step->smoothing, negatives + step->smoothing));
+}
+
+/* Scale n values, and add to four sums each their squares, and what the weights make of them. */
+SP_INLINE void sp_weigh_from(const sp_feature *const *features, const double *x, double *values, size_t i, size_t n,
+                             int scaling, double least, double prior, double *squares, double *margins) {
+    for (; i < n; i++) {
+        const double value = scaling ? x[i] * (least + fabs(features[i]->log_ratio - prior)) : x[i];
+        values[i] = value;
+        squares[i & 3] += value * value;
+        margins[i & 3] += features[i]->weight * value;
+    }
+}
+
+static void sp_weigh_portable(const sp_feature *const *features, const double *x, double *values, size_t n, int scaling,
+                              double least, double prior, double *squares, double *margins) {
+    sp_weigh_from(features, x, values, 0, n, scaling, least, prior, squares, margins);
+}
+
+static void sp_learn_portable(sp_feature *const *features, const double *values, size_t n, const sp_step *step) {
+    for (size_t i = 0; i < n; i++) sp_learn_feature(features[i], values[i], step);
+}
+
+#if defined(SP_AVX2)
+SP_TARGET_AVX2 static void sp_weigh_avx2(const sp_feature *const *features, const double *x, double *values, size_t n,
+                                         int scaling, double least, double prior, double *squares, double *margins) {
+    const __m256d sign = _mm256_set1_pd(-0.0), least4 = _mm256_set1_pd(least), prior4 = _mm256_set1_pd(prior);
+    __m256d s = _mm256_loadu_pd(squares), m = _mm256_loadu_pd(margins);
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+#define PAIR(k) _mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)&features[i + (k)]->weight))
+        const __m128 low = _mm_unpacklo_ps(PAIR(0), PAIR(1)), high = _mm_unpacklo_ps(PAIR(2), PAIR(3));
+#undef PAIR
+        const __m256d weights = _mm256_cvtps_pd(_mm_movelh_ps(low, high));
+        const __m256d ratios = _mm256_cvtps_pd(_mm_movehl_ps(high, low));
+        __m256d value = _mm256_loadu_pd(x + i);
+        if (scaling)
+            value = _mm256_mul_pd(value, _mm256_add_pd(least4, _mm256_andnot_pd(sign, _mm256_sub_pd(ratios, prior4))));
+        _mm256_storeu_pd(values + i, value);
+        s = _mm256_add_pd(s, _mm256_mul_pd(value, value));
+        m = _mm256_add_pd(m, _mm256_mul_pd(weights, value));
+    }
+    _mm256_storeu_pd(squares, s);
+    _mm256_storeu_pd(margins, m);
+    sp_weigh_from(features, x, values, i, n, scaling, least, prior, squares, margins);
+}
+
+SP_INLINE SP_TARGET_AVX2 __m128 sp_single4(__m256d x) {
+    const __m256d sign = _mm256_set1_pd(-0.0), most = _mm256_set1_pd(SP_LARGEST_SINGLE);
+    const __m256d size = _mm256_andnot_pd(sign, x);
+    const __m256d kept = _mm256_cmp_pd(size, _mm256_set1_pd(SP_SMALLEST_SINGLE), _CMP_GE_OQ);
+    const __m256d within = _mm256_or_pd(_mm256_min_pd(size, most), _mm256_and_pd(sign, x));
+    return _mm256_cvtpd_ps(_mm256_and_pd(within, kept));
+}
+
+SP_INLINE SP_TARGET_AVX2 __m256d sp_log_of_ratio4(__m256d a, __m256d b) {
+    const __m256i mantissa = _mm256_set1_epi64x(0xFFFFFFFFFFFFFLL), one = _mm256_set1_epi64x(0x3FF0000000000000LL);
+    const __m256d sqrt2 = _mm256_set1_pd(SP_SQRT2), unit = _mm256_set1_pd(1.0), shift = _mm256_set1_pd(SP_EXP_SHIFT);
+    const __m256i bits_a = _mm256_castpd_si256(a), bits_b = _mm256_castpd_si256(b);
+    const __m256i powers = _mm256_sub_epi64(_mm256_srli_epi64(bits_a, 52), _mm256_srli_epi64(bits_b, 52));
+    __m256d k = _mm256_sub_pd(_mm256_castsi256_pd(_mm256_add_epi64(powers, _mm256_castpd_si256(shift))), shift);
+    a = _mm256_castsi256_pd(_mm256_or_si256(_mm256_and_si256(bits_a, mantissa), one));
+    b = _mm256_castsi256_pd(_mm256_or_si256(_mm256_and_si256(bits_b, mantissa), one));
+    const __m256d more = _mm256_cmp_pd(a, _mm256_mul_pd(sqrt2, b), _CMP_GT_OQ);
+    const __m256d less = _mm256_cmp_pd(b, _mm256_mul_pd(sqrt2, a), _CMP_GT_OQ);
+    k = _mm256_sub_pd(_mm256_add_pd(k, _mm256_and_pd(more, unit)), _mm256_and_pd(less, unit));
+    b = _mm256_add_pd(b, _mm256_and_pd(more, b));
+    a = _mm256_add_pd(a, _mm256_and_pd(less, a));
+    const __m256d s = _mm256_div_pd(_mm256_sub_pd(a, b), _mm256_add_pd(a, b)), z = _mm256_mul_pd(s, s);
+    __m256d p = _mm256_set1_pd(1.0 / 19);
+#define TERM(n) p = _mm256_add_pd(_mm256_set1_pd(1.0 / (n)), _mm256_mul_pd(z, p))
+    TERM(17); TERM(15); TERM(13); TERM(11); TERM(9); TERM(7); TERM(5); TERM(3); TERM(1);
+#undef TERM
+    return _mm256_add_pd(_mm256_mul_pd(k, _mm256_set1_pd(SP_LN2)), _mm256_mul_pd(_mm256_add_pd(s, s), p));
+}
+
+SP_TARGET_AVX2 static void sp_learn_avx2(sp_feature *const *features, const double *values, size_t n, const sp_step *step) {
+    const __m256d rate = _mm256_set1_pd(step->rate), evidence = _mm256_set1_pd(step->evidence);
+    const __m256d smoothing = _mm256_set1_pd(step->smoothing), gradient_of_all = _mm256_set1_pd(step->gradient);
+    const __m256d positive = _mm256_set1_pd(step->positive), negative = _mm256_set1_pd(step->negative);
+    const int counts = step->positive + step->negative >= step->evidence;
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        sp_feature *const *f = features + i;
+        if ((f[0]->age ^ step->age) | (f[1]->age ^ step->age) | (f[2]->age ^ step->age) | (f[3]->age ^ step->age))
+            for (int j = 0; j < 4; j++)
+                if (f[j]->age != step->age) sp_weaken(f[j], step->age);
+        __m128 weights = _mm_loadu_ps(&f[0]->weight), ratios = _mm_loadu_ps(&f[1]->weight);
+        __m128 squares = _mm_loadu_ps(&f[2]->weight), positives = _mm_loadu_ps(&f[3]->weight);
+        _MM_TRANSPOSE4_PS(weights, ratios, squares, positives);
+        const __m128 negatives = _mm_set_ps(f[3]->negatives, f[2]->negatives, f[1]->negatives, f[0]->negatives);
+        const __m128 new_positives = sp_single4(_mm256_add_pd(_mm256_cvtps_pd(positives), positive));
+        const __m128 new_negatives = sp_single4(_mm256_add_pd(_mm256_cvtps_pd(negatives), negative));
+        if (counts && _mm_movemask_ps(_mm_and_ps(_mm_cmpeq_ps(positives, new_positives), _mm_cmpeq_ps(negatives, new_negatives)))) {
+            for (int j = 0; j < 4; j++) sp_learn_feature(f[j], values[i + j], step);
+            continue;
+        }
+        const __m256d gradient = _mm256_mul_pd(gradient_of_all, _mm256_loadu_pd(values + i));
+        const __m256d square = _mm256_mul_pd(evidence, _mm256_mul_pd(gradient, gradient));
+        const __m128 new_squares = sp_single4(_mm256_add_pd(_mm256_cvtps_pd(squares), square));
+        const __m256d sum = _mm256_cvtps_pd(new_squares);
+        const __m256d taken = _mm256_and_pd(_mm256_cmp_pd(gradient, _mm256_setzero_pd(), _CMP_NEQ_OQ),
+                                            _mm256_cmp_pd(sum, _mm256_setzero_pd(), _CMP_GT_OQ));
+        const __m256d change = _mm256_div_pd(_mm256_mul_pd(rate, gradient), _mm256_sqrt_pd(sum));
+        const __m128 new_weights = sp_single4(_mm256_sub_pd(_mm256_cvtps_pd(weights), change));
+        const __m256i order = _mm256_setr_epi32(0, 2, 4, 6, 0, 0, 0, 0);
+        const __m128 mask = _mm256_castps256_ps128(_mm256_permutevar8x32_ps(_mm256_castpd_ps(taken), order));
+        weights = _mm_blendv_ps(weights, new_weights, mask);
+        squares = _mm_blendv_ps(squares, new_squares, mask);
+        positives = new_positives;
+        if (step->smoothing != 0.0)
+            ratios = sp_single4(sp_log_of_ratio4(_mm256_add_pd(_mm256_cvtps_pd(new_positives), smoothing),
+                                                 _mm256_add_pd(_mm256_cvtps_pd(new_negatives), smoothing)));
+        _MM_TRANSPOSE4_PS(weights, ratios, squares, positives);
+        _mm_storeu_ps(&f[0]->weight, weights);
+        _mm_storeu_ps(&f[1]->weight, ratios);
+        _mm_storeu_ps(&f[2]->weight, squares);
+        _mm_storeu_ps(&f[3]->weight, positives);
+        float last[4];
+        _mm_storeu_ps(last, new_negatives);
+        for (int j = 0; j < 4; j++) f[j]->negatives = last[j];
+    }
+    for (; i < n; i++) sp_learn_feature(features[i], values[i], step);
+}
+#endif
+
+static void (*sp_weigh)(const sp_feature *const *, const double *, double *, size_t, int, double, double, double *,
+                        double *) = sp_weigh_portable;
+static void (*sp_learn)(sp_feature *const *, const double *, size_t, const sp_step *) = sp_learn_portable;
+
+static void sp_choose_steps(void) {
+#if defined(SP_AVX2)
+    if (sp_has_avx2()) {
+        sp_weigh = sp_weigh_avx2;
+        sp_learn = sp_learn_avx2;
+    }
+#endif
+}
+
+#endif
