@@ -63,8 +63,6 @@ cdef extern from "cython/simd.h" nogil:
     void sp_choose_instructions()
     void sp_classify(const uint8_t*, uint8_t*, size_t, int, sp_classes*)
     void sp_find_edges(const sp_classes*, uint32_t, uint32_t, int, int, sp_edges*)
-    void sp_hash(const uint8_t*, const uint32_t*, const uint32_t*, size_t, uint32_t*)
-    uint32_t sp_murmur3(const uint8_t*, uint32_t)
     double sp_take(double, uint64_t)
     bint sp_all_within(const double*, size_t, double)
     uint32_t sp_largest(const uint32_t*, size_t)
@@ -72,7 +70,22 @@ cdef extern from "cython/simd.h" nogil:
     void sp_add_scaled(double*, const double* const*, const double*, size_t, size_t)
     void sp_exp(double*, size_t)
 
+cdef extern from "cython/hashes.h" nogil:
+    void sp_choose_hashes()
+    void sp_hash(const uint8_t*, const uint32_t*, const uint32_t*, size_t, uint32_t*)
+    uint32_t sp_murmur3(const uint8_t*, uint32_t)
+    uint64_t SP_OF_NEXT
+    uint64_t sp_hash_word(const uint8_t*, uint32_t)
+    uint32_t sp_hash_words(const uint8_t*, uint32_t)
+    size_t sp_hash_pairs(
+        const uint8_t*, const uint32_t*, const uint32_t*, size_t, uint32_t, unsigned, uint64_t*, uint32_t**
+    )
+    uint32_t sp_add_distinct(
+        const uint32_t*, size_t, uint32_t, uint32_t*, uint32_t, uint32_t*, uint32_t, size_t*
+    )
+
 sp_choose_instructions()
+sp_choose_hashes()
 
 cdef int64_t DIRECT_LIMIT = weights.DIRECT_LIMIT
 cdef int64_t FIRST_NAME = weights.FIRST_NAME
@@ -211,6 +224,7 @@ include "cython/encoders.pxi"
 include "cython/characters.pxi"
 include "cython/bag.pxi"
 include "cython/ngrams.pxi"
+include "cython/hashed_ngrams.pxi"
 include "cython/scanner.pxi"
 include "cython/driver.pxi"
 include "cython/pegasos.pxi"

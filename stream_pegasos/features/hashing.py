@@ -109,6 +109,8 @@ class HashedBagOfWords(base.MiniBatchTransformer):
 
     """
 
+    hash_function: str = "murmur3"
+
     def __init__(
         self,
         n_features: int = 2**20,
@@ -195,6 +197,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
             bool(mask_digits) and not self._in_python,
             0 if self._ready_made else int(prefix_length),
             bool(boundaries) and not self._ready_made,
+            self.hash_function,
         )
 
     @staticmethod

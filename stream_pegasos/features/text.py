@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE
+from stream_pegasos.common.checks import check_one_of
+from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE, HASH_FUNCTIONS
 from stream_pegasos.features.hashing import HashedBagOfWords
 
 __all__ = ["TextFeatures"]
@@ -61,6 +62,9 @@ class TextFeatures(HashedBagOfWords):
         Words that are longer count also by that many first characters; 0 for none.
     boundaries
         Whether n-grams reach over the ends of the text, where `<s>` and `</s>` stand for what is beyond.
+    hash_function
+        `"words"`, which makes the hash of an n-gram of those of its words and is several times as fast, or
+        `"murmur3"`, that of scikit-learn, which models of version 0.2 have.
 
     Raises
     ------
@@ -105,7 +109,10 @@ class TextFeatures(HashedBagOfWords):
         mask_digits: bool = True,
         prefix_length: int = 4,
         boundaries: bool = True,
+        hash_function: Literal["words", "murmur3"] = "words",
     ) -> None:
+        check_one_of("hash_function", hash_function, tuple(HASH_FUNCTIONS))
+        self.hash_function = hash_function
         super().__init__(
             n_features,
             ngram_range,

@@ -265,7 +265,10 @@ class TextClassifier(Classifier):
 
     @classmethod
     def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
-        features = FEATURES[values.get("features_kind", "HashedBagOfWords")](**unpack_parameters(values["features"]))
+        kind, options = values.get("features_kind", "HashedBagOfWords"), unpack_parameters(values["features"])
+        if kind == "TextFeatures":
+            options.setdefault("hash_function", "murmur3")  # in files of version 0.2, which do not name it
+        features = FEATURES[kind](**options)
         classifier = cls.kind_of(values.get("kind", "PegasosClassifier")).from_state(
             arrays, names, values["classifier"]
         )

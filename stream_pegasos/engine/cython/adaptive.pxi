@@ -273,10 +273,8 @@ cdef class AdaptiveLearner(Learner):
                 at = self._feature_at(seek(&self._table, h))
             else:
                 at = found[i]
-                # Most are at most three from home: how many is hard to predict, so nothing branches on it.
-                at += at.hash < h
-                at += at.hash < h
-                at += at.hash < h
+                # Most are at most four from home: how many is hard to predict, so nothing branches on it.
+                at += (at[0].hash < h) + (at[1].hash < h) + (at[2].hash < h) + (at[3].hash < h)
                 while at.hash < h:
                     at += 1
             is_known = 0 - <size_t> (at.hash == h)  # a mask, since whether it is known is hard to predict, too

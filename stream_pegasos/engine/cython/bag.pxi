@@ -19,6 +19,7 @@ cdef class Bag(Encoder):
     """The n-grams of a text, counted by the column that they are hashed to."""
 
     cdef bint _alternate_sign, _binary
+    cdef bint _by_words  # whether an n-gram is hashed by its words
     cdef uint32_t _n_features, _index_mask
     cdef const uint8_t* _source  # what the n-grams are ranges of
     # The distinct indices of this text, with their counts, and a table from index to position among them.
@@ -54,44 +55,54 @@ cdef class Bag(Encoder):
         """Hash ranges of _source and count their indices."""
         cdef uint32_t hashes[BATCH]
         cdef Py_ssize_t begin = 0, i, size
+        while begin < n:
+            size = min(n - begin, <Py_ssize_t> BATCH)
+            if self._by_words:
+                for i in range(size):
+                    hashes[i] = sp_hash_words(self._source + starts[begin + i], ends[begin + i] - starts[begin + i])
+            else:
+                sp_hash(self._source, starts + begin, ends + begin, size, hashes)
+            if self._count_hashes(hashes, size) < 0:
+                return -1
+            begin += size
+        return 0
+
+    @cython.final
+    cdef int _count_hashes(self, const uint32_t* hashes, Py_ssize_t n) noexcept nogil:
+        """Count the indices of at most BATCH hashes."""
+        cdef Py_ssize_t i, n_steps = 0
         cdef uint32_t index, slot, position, tag, mask, n_distinct, alternate = self._alternate_sign
         cdef uint32_t n_features = self._n_features, index_mask = self._index_mask
         cdef uint32_t* indices
         cdef int32_t* counts
         cdef uint64_t* positions
         cdef uint64_t entry
-        cdef Py_ssize_t n_steps
-        cdef bint scattered
-        while begin < n:
-            size = min(n - begin, <Py_ssize_t> BATCH)
-            sp_hash(self._source, starts + begin, ends + begin, size, hashes)
-            if self._reserve_positions(size) < 0:
-                return -1
-            if self._binary:
-                self._mark(hashes, size)
-                begin += size
-                continue
-            indices, counts, positions, mask = self._indices, self._counts, self._positions, self._positions_mask
-            n_distinct, scattered, n_steps = self._n, self._scattered, 0
-            for i in range(size):
-                index = index_of(hashes[i], n_features, index_mask)
-                tag = index + 1
-                slot = bits_of(index, scattered) & mask
+        cdef bint scattered = self._scattered
+        if self._reserve_positions(n) < 0:
+            return -1
+        if self._binary:
+            self._mark(hashes, n)
+            return 0
+        indices, counts, positions, mask = self._indices, self._counts, self._positions, self._positions_mask
+        n_distinct = self._n
+        for i in range(n):
+            index = index_of(hashes[i], n_features, index_mask)
+            tag = index + 1
+            slot = bits_of(index, scattered) & mask
+            entry = positions[slot]
+            while (entry != 0) & (entry >> 32 != tag):
+                n_steps += 1
+                slot = (slot + 1) & mask
                 entry = positions[slot]
-                while (entry != 0) & (entry >> 32 != tag):
-                    n_steps += 1
-                    slot = (slot + 1) & mask
-                    entry = positions[slot]
-                # Whether the index is new is hard to predict, so nothing branches on it.
-                position = <uint32_t> entry | (n_distinct & (0 - <uint32_t> (entry == 0)))
-                positions[slot] = <uint64_t> tag << 32 | position
-                indices[position] = index
-                counts[position] += 1 - 2 * <int32_t> (alternate & (hashes[i] >> 31))
-                n_distinct += entry == 0
-            self._n = n_distinct
-            begin += size
-            if n_steps > CROWDED * BATCH and not scattered:
-                self._scatter()
+            # Whether the index is new is hard to predict, so nothing branches on it.
+            position = <uint32_t> entry | (n_distinct & (0 - <uint32_t> (entry == 0)))
+            positions[slot] = <uint64_t> tag << 32 | position
+            indices[position] = index
+            counts[position] += 1 - 2 * <int32_t> (alternate & (hashes[i] >> 31))
+            n_distinct += entry == 0
+        self._n = n_distinct
+        if n_steps > CROWDED * BATCH and not scattered:
+            self._scatter()
         return 0
 
     @cython.final
@@ -101,8 +112,12 @@ cdef class Bag(Encoder):
         cdef uint32_t* taken = <uint32_t*> self._positions
         cdef uint32_t mask = self._positions_mask, n_distinct = self._n, index, slot
         cdef uint32_t n_features = self._n_features, index_mask = self._index_mask
-        cdef Py_ssize_t n_steps = 0, i
+        cdef size_t n_steps = 0
+        cdef Py_ssize_t i
         cdef bint scattered = self._scattered
+        if index_mask and not scattered:
+            n_distinct = sp_add_distinct(hashes, n, index_mask, taken, mask, indices, n_distinct, &n_steps)
+            n = 0
         for i in range(n):
             index = index_of(hashes[i], n_features, index_mask)
             slot = bits_of(index, scattered) & mask

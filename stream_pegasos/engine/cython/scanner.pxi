@@ -27,7 +27,7 @@ cdef enum:
 
 
 @cython.final
-cdef class Scanner(Ngrams):
+cdef class Scanner(HashedNgrams):
     cdef readonly tuple arguments
     cdef bint _l1, _l2, _two_characters, _plain_words
     cdef int _kind_of_token, _fold
@@ -45,11 +45,12 @@ cdef class Scanner(Ngrams):
 
     def __init__(
         self, analyzer, token_pattern, lowercase, stop_words, ngram_range, n_features, alternate_sign, binary, norm,
-        mask_digits=False, prefix_length=0, boundaries=False,
+        mask_digits=False, prefix_length=0, boundaries=False, hash_function="murmur3",
     ):
         texts = (analyzer, token_pattern, lowercase, stop_words, ngram_range)
         columns = (n_features, alternate_sign, binary, norm)
-        self.arguments = (*texts, *columns, mask_digits, prefix_length, boundaries)
+        self.arguments = (*texts, *columns, mask_digits, prefix_length, boundaries, hash_function)
+        self._by_words = hash_function == "words"
         pattern = scanner.TOKEN_PATTERNS.index(token_pattern)
         self._two_characters = pattern == 0
         self._kind_of_token = (SP_WORDS, SP_WORDS, SP_WORDS_AND_MARKS, SP_NONSPACE, SP_WORDS_AND_MARKS)[pattern]
@@ -61,13 +62,15 @@ cdef class Scanner(Ngrams):
         self._min_n, self._max_n = ngram_range
         self._plain_words = (
             self._max_n == 1 and self._stop_words is None and prefix_length == 0 and not self._any_language
+            and not self._by_words
         )
         self._n_features = n_features
         self._index_mask = n_features - 1 if n_features & (n_features - 1) == 0 else 0
         self._alternate_sign, self._binary = alternate_sign, binary
         self._l1, self._l2 = norm == "l1", norm == "l2"
         self._recent = <uint32_t*> malloc(self._max_n * sizeof(uint32_t))
-        if self._recent == NULL:
+        self._hashes_of_size = <uint64_t*> malloc(self._max_n * sizeof(uint64_t))
+        if self._recent == NULL or self._hashes_of_size == NULL:
             raise MemoryError
 
     def __dealloc__(self):
@@ -126,8 +129,8 @@ cdef class Scanner(Ngrams):
     def index(self, str ngram):
         cdef bytes encoded = ngram.encode("utf-8", "surrogatepass")
         cdef uint32_t n = len(encoded), h
-        encoded += b"\0" * 16
-        h = sp_murmur3(<const uint8_t*> PyBytes_AS_STRING(encoded), n)
+        encoded += b"\0" * PADDING
+        h = (sp_hash_words if self._by_words else sp_murmur3)(<const uint8_t*> PyBytes_AS_STRING(encoded), n)
         return index_of(h, self._n_features, self._index_mask), -1.0 if self._alternate_sign and <int32_t> h < 0 else 1.0
 
     cdef int _load(self, x, bint learning) except -1:
@@ -230,7 +233,7 @@ cdef class Scanner(Ngrams):
 
     cdef void _reset(self) noexcept nogil:
         self._n = 0
-        self._n_ranges = 0
+        self._n_ranges = self._n_hashes = 0
         self._joined_length = 0
         self._n_tokens = self._newest = self._n_in_line = 0
         self._last_character = 0
@@ -408,6 +411,9 @@ cdef class Scanner(Ngrams):
             self._source = self._buffer
             if self._count(edges.starts, edges.ends, edges.n_ends) < 0:
                 return -1
+        elif self._by_words:
+            if self._hash_tokens(at_end, two_characters, ascii) < 0:
+                return -1
         elif self._join_tokens(at_end, two_characters, ascii) < 0:
             return -1
         if edges.n_starts > edges.n_ends:
@@ -502,12 +508,16 @@ cdef class Scanner(Ngrams):
         if self._reserve(n) < 0:
             return -1
         for i in range(n):
-            count = 1.0 if self._binary else self._counts[i]
-            squares += count * count
-            sizes += fabs(count)
             e.hashes[i] = hash_key(self._indices[i])
-            e.values[i] = count
-        if n:
+        if self._binary:
+            for i in range(n):
+                e.values[i] = 1.0
+            squares = sizes = n
+        else:
+            for i in range(n):
+                count = e.values[i] = self._counts[i]
+                squares += count * count
+                sizes += fabs(count)
             memset(self._counts, 0, n * sizeof(int32_t))
         self._clear_positions()
         self._positions_mask, self._scattered = FEWEST_POSITIONS - 1, False

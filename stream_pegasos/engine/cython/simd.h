@@ -1,4 +1,4 @@
-/* Finding tokens in UTF-8 text, 64 bytes at a time, and hashing them.
+/* Finding tokens in UTF-8 text, 64 bytes at a time; and loops over numbers.
 
    A block of 64 bytes becomes one bit a byte (word character? white space?); token edges are where those bits change.
    x86-64 has SSE2 everywhere and takes AVX2 where the processor has it; ARM64 has NEON; anything else takes a table. */
@@ -311,120 +311,6 @@ static SP_TARGET_AVX2 void sp_find_edges_avx2(const sp_classes *classes, uint32_
 }
 #endif
 
-/* --- MurmurHash3_x86_32 with seed 0 (Appleby, 2011, public domain) ------------------------------------------------ */
-
-SP_INLINE uint32_t sp_rotate(uint32_t x, int r) { return x << r | x >> (32 - r); }
-SP_INLINE uint32_t sp_load32(const uint8_t *p) {
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-#else
-    uint32_t x;
-    memcpy(&x, p, 4);
-    return x;
-#endif
-}
-SP_INLINE uint32_t sp_mix_block(uint32_t k) { return sp_rotate(k * 0xcc9e2d51u, 15) * 0x1b873593u; }
-SP_INLINE uint32_t sp_mix_hash(uint32_t h) { return sp_rotate(h, 13) * 5 + 0xe6546b64u; }
-
-/* Up to 12 bytes without a branch on the length, which would be mispredicted at every other word. For each length: which
-   bits of the three blocks belong to the text, and which blocks are whole. */
-typedef struct { uint32_t text[3], whole[3]; } sp_short;
-#define B0 0u
-#define B1 0xffu
-#define B2 0xffffu
-#define B3 0xffffffu
-#define B4 0xffffffffu
-static const sp_short sp_shorts[13] = {
-    {{B0, B0, B0}, {B0, B0, B0}}, {{B1, B0, B0}, {B0, B0, B0}}, {{B2, B0, B0}, {B0, B0, B0}}, {{B3, B0, B0}, {B0, B0, B0}},
-    {{B4, B0, B0}, {B4, B0, B0}}, {{B4, B1, B0}, {B4, B0, B0}}, {{B4, B2, B0}, {B4, B0, B0}}, {{B4, B3, B0}, {B4, B0, B0}},
-    {{B4, B4, B0}, {B4, B4, B0}}, {{B4, B4, B1}, {B4, B4, B0}}, {{B4, B4, B2}, {B4, B4, B0}}, {{B4, B4, B3}, {B4, B4, B0}},
-    {{B4, B4, B4}, {B4, B4, B4}},
-};
-#undef B0
-#undef B1
-#undef B2
-#undef B3
-#undef B4
-SP_INLINE uint32_t sp_murmur3_short(const uint8_t *p, uint32_t n) {
-    const sp_short *s = &sp_shorts[n];
-    uint32_t h = 0;
-    for (int i = 0; i < 3; i++) {
-        h ^= sp_mix_block(sp_load32(p + 4 * i) & s->text[i]);
-        h ^= (h ^ sp_mix_hash(h)) & s->whole[i];
-    }
-    return h;
-}
-
-/* `p` can be read for SP_BLOCK bytes after its end. */
-SP_INLINE uint32_t sp_murmur3(const uint8_t *p, uint32_t n) {
-    uint32_t h;
-    if (n <= 12) {
-        h = sp_murmur3_short(p, n);
-    } else {
-        uint32_t i = 0;
-        for (h = 0; i + 4 <= n; i += 4) h = sp_mix_hash(h ^ sp_mix_block(sp_load32(p + i)));
-        h ^= sp_mix_block(sp_load32(p + i) & sp_shorts[n - i].text[0]);
-    }
-    h ^= n;
-    h = (h ^ h >> 16) * 0x85ebca6bu;
-    h = (h ^ h >> 13) * 0xc2b2ae35u;
-    return h ^ h >> 16;
-}
-
-/* The hashes of n ranges of `source`; there is room for n to be rounded up to eight hashes. */
-static void sp_hash_portable(const uint8_t *source, const uint32_t *starts, const uint32_t *ends, size_t n, uint32_t *hashes) {
-    for (size_t i = 0; i < n; i++) hashes[i] = sp_murmur3(source + starts[i], ends[i] - starts[i]);
-}
-
-#if defined(SP_AVX2)
-/* Eight ranges at a time, each in a lane of its own, the first 16 bytes of each; longer ones again, one by one. */
-static SP_TARGET_AVX2 void sp_hash_eight(const uint8_t *source, const uint32_t *starts, const uint32_t *ends, uint32_t *hashes) {
-#define LOAD(i) _mm_loadu_si128((const __m128i *)(source + starts[i]))
-#define PAIR(i) _mm256_inserti128_si256(_mm256_castsi128_si256(LOAD(i)), LOAD((i) + 4), 1)
-#define ROTATE(x, r) _mm256_or_si256(_mm256_slli_epi32(x, r), _mm256_srli_epi32(x, 32 - (r)))
-#define TIMES(x, c) _mm256_mullo_epi32(x, _mm256_set1_epi32((int)(c)))
-    const __m256i length = _mm256_sub_epi32(_mm256_loadu_si256((const __m256i *)ends), _mm256_loadu_si256((const __m256i *)starts));
-    const __m256i bits = _mm256_slli_epi32(length, 3);
-    const __m256i a = PAIR(0), b = PAIR(1), c = PAIR(2), d = PAIR(3);
-    const __m256i ab = _mm256_unpacklo_epi32(a, b), cd = _mm256_unpacklo_epi32(c, d);
-    const __m256i ab2 = _mm256_unpackhi_epi32(a, b), cd2 = _mm256_unpackhi_epi32(c, d);
-    const __m256i blocks[4] = {_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd),
-                               _mm256_unpacklo_epi64(ab2, cd2), _mm256_unpackhi_epi64(ab2, cd2)};
-    __m256i h = _mm256_setzero_si256();
-    for (int j = 0; j < 4; j++) {
-        /* Shifting ones right by 32 bits and more leaves none: past the end of a range everything is masked. */
-        const __m256i spare = _mm256_max_epi32(_mm256_sub_epi32(_mm256_set1_epi32(32 * (j + 1)), bits), _mm256_setzero_si256());
-        const __m256i block = _mm256_and_si256(blocks[j], _mm256_srlv_epi32(_mm256_set1_epi32(-1), spare));
-        h = _mm256_xor_si256(h, TIMES(ROTATE(TIMES(block, 0xcc9e2d51u), 15), 0x1b873593u));
-        const __m256i turned = ROTATE(h, 13);
-        const __m256i mixed = _mm256_add_epi32(_mm256_add_epi32(_mm256_slli_epi32(turned, 2), turned), _mm256_set1_epi32((int)0xe6546b64u));
-        h = _mm256_blendv_epi8(h, mixed, _mm256_cmpgt_epi32(length, _mm256_set1_epi32(4 * j + 3)));
-    }
-    h = _mm256_xor_si256(h, length);
-    h = TIMES(_mm256_xor_si256(h, _mm256_srli_epi32(h, 16)), 0x85ebca6bu);
-    h = TIMES(_mm256_xor_si256(h, _mm256_srli_epi32(h, 13)), 0xc2b2ae35u);
-    _mm256_storeu_si256((__m256i *)hashes, _mm256_xor_si256(h, _mm256_srli_epi32(h, 16)));
-    unsigned beyond = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(length, _mm256_set1_epi32(16))));
-    for (; beyond; beyond &= beyond - 1) {
-        const unsigned k = sp_lowest_bit(beyond);
-        hashes[k] = sp_murmur3(source + starts[k], ends[k] - starts[k]);
-    }
-#undef LOAD
-#undef PAIR
-#undef ROTATE
-#undef TIMES
-}
-static SP_TARGET_AVX2 void sp_hash_avx2(const uint8_t *source, const uint32_t *starts, const uint32_t *ends, size_t n, uint32_t *hashes) {
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) sp_hash_eight(source, starts + i, ends + i, hashes + i);
-    if (i < n) {
-        uint32_t last_starts[8] = {0}, last_ends[8] = {0};
-        for (size_t j = i; j < n; j++) last_starts[j - i] = starts[j], last_ends[j - i] = ends[j];
-        sp_hash_eight(source, last_starts, last_ends, hashes + i);
-    }
-}
-#endif
-
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
 
 /* `x` where `take` is 1 and 0.0 where it is 0, without a branch. */
@@ -546,7 +432,6 @@ SP_TARGET_AVX2 static void sp_exp_avx2(double *x, size_t n) {
 
 static void (*sp_classify)(const uint8_t *, uint8_t *, size_t, int, sp_classes *) = sp_classify_portable;
 static void (*sp_find_edges)(const sp_classes *, uint32_t, uint32_t, int, int, sp_edges *) = sp_find_edges_portable;
-static void (*sp_hash)(const uint8_t *, const uint32_t *, const uint32_t *, size_t, uint32_t *) = sp_hash_portable;
 static void (*sp_add_scaled)(double *, const double *const *, const double *, size_t, size_t) = sp_add_scaled_portable;
 static void (*sp_exp)(double *, size_t) = sp_exp_portable;
 
@@ -575,7 +460,6 @@ static void sp_choose_instructions(void) {
     if (sp_has_avx2()) {
         sp_classify = sp_classify_avx2;
         sp_find_edges = sp_find_edges_avx2;
-        sp_hash = sp_hash_avx2;
         sp_add_scaled = sp_add_scaled_avx2;
         sp_exp = sp_exp_avx2;
         sp_largest = sp_largest_avx2;

@@ -23,7 +23,8 @@ class Scanner(Encoder):
     `analyzer` is "word", "char", "char_wb", or "ngrams" where each text comes as the list of its n-grams;
     `token_pattern` is one of `TOKEN_PATTERNS`. With "word", words longer than `prefix_length`, if that is not 0, count
     also by that many first characters, and with `boundaries` n-grams of two or more reach over the ends of the text.
-    Words of `ANY_LANGUAGE` are described where they are found, in segments.py.
+    Words of `ANY_LANGUAGE` are described where they are found, in segments.py. `hash_function` is one of
+    `HASH_FUNCTIONS`.
     """
 
     analyzer: str
@@ -38,6 +39,7 @@ class Scanner(Encoder):
     mask_digits: bool = False
     prefix_length: int = 0
     boundaries: bool = False
+    hash_function: str = "murmur3"
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -60,7 +62,7 @@ class Scanner(Encoder):
 
     def index(self, ngram: str) -> tuple[int, float]:
         """The column of an n-gram and its sign there."""
-        h = murmur3_32(ngram.encode("utf-8", "surrogatepass"))
+        h = HASH_FUNCTIONS[self.hash_function](ngram.encode("utf-8", "surrogatepass"))
         signed = h - (1 << 32) if h >> 31 else h
         sign = -1.0 if self.alternate_sign and signed < 0 else 1.0
         return abs(signed) % self.n_features, sign
@@ -184,3 +186,32 @@ def murmur3_32(data: bytes) -> int:
     h = (h ^ h >> 16) * 0x85EBCA6B & mask
     h = (h ^ h >> 13) * 0xC2B2AE35 & mask
     return h ^ h >> 16
+
+
+# Constants of the hash of words: the first digits of π in hexadecimal, made odd where they multiply.
+SEED, OF_LENGTH, OF_WORD, OF_NEXT = 0x243F6A8885A308D3, 0x13198A2E03707345, 0xA4093822299F31D1, 0x082EFA98EC4E6C89
+ALL_BITS = (1 << 64) - 1
+
+
+def words_32(data: bytes) -> int:
+    """The highest bits of Σ hash(word) · OF_NEXTⁱ, over the words between spaces, the last of which has i = 0; so that
+    the hash of a pair is made of those of its words.
+    """
+    h = 0
+    for word in data.split(b" "):
+        h = (h * OF_NEXT + word_64(word)) & ALL_BITS
+    return h >> 32
+
+
+def word_64(word: bytes) -> int:
+    """Eight bytes are multiplied by the next eight, and the halves of the product joined (Wang Yi's wyhash, 2019)."""
+    h = SEED + len(word) * OF_LENGTH & ALL_BITS
+    for i in range(0, max(len(word), 1), 16):
+        first, second = (int.from_bytes(word[j : j + 8], "little") for j in (i, i + 8))
+        product = (first ^ OF_WORD) * (second ^ h)
+        h = (product ^ product >> 64) & ALL_BITS
+    return h
+
+
+# How an n-gram becomes a number of 32 bits: as scikit-learn does it, and as it is quickest.
+HASH_FUNCTIONS: dict[str, Callable[[bytes], int]] = {"murmur3": murmur3_32, "words": words_32}
