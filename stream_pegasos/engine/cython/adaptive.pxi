@@ -1,16 +1,18 @@
 cdef extern from "cython/steps.h" nogil:
     ctypedef struct sp_feature:
         uint64_t hash
-        float weight, log_ratio, squares, positives, negatives
+        float weight, log_ratio
+    ctypedef struct sp_evidence:
+        float squares, positives, negatives
         uint32_t age
     ctypedef struct sp_step:
         double gradient, rate, evidence, smoothing, positive, negative
         uint32_t age
     float sp_single(double)
     double sp_log_of_ratio(double, double)
-    void sp_weaken(sp_feature*, uint32_t)
+    void sp_weaken(sp_evidence*, uint32_t)
     void sp_weigh(const sp_feature**, const double*, double*, size_t, bint, double, double, double*, double*)
-    void sp_learn(sp_feature**, const double*, size_t, const sp_step*)
+    void sp_learn(sp_feature**, sp_evidence**, const double*, size_t, const sp_step*)
     void sp_choose_steps()
 
 sp_choose_steps()
@@ -22,7 +24,7 @@ cdef struct Intercept:
 
 cdef enum:
     AT_A_TIME = 64  # features
-    WORDS_OF_FEATURE = 4  # its hash is the first
+    WORDS_OF_FEATURE = 2  # its hash is the first; those of its evidence are as many
     N_MISTAKES = 128
     SMALLEST = -8
     MOST_NEWEST = 1 << 15
@@ -39,7 +41,7 @@ cdef sp_feature UNKNOWN  # of which nothing is known
 
 @cython.final
 cdef class AdaptiveLearner(Learner):
-    """A feature is an entry of the table: its hash, and what is known of it in single precision."""
+    """A feature is an entry of the table: its hash and what predicts; what is needed to learn stands with the others."""
 
     cdef Table _table
     cdef Intercept _intercept
@@ -55,8 +57,10 @@ cdef class AdaptiveLearner(Learner):
     cdef sp_feature** _found
     cdef double* _values
     cdef double _inverse_norm
+    cdef sp_evidence** _known  # of these features
     cdef sp_feature* _new  # features that are not in the table yet
-    cdef Py_ssize_t _found_capacity, _values_capacity, _new_capacity
+    cdef sp_evidence* _known_of_new
+    cdef Py_ssize_t _found_capacity, _values_capacity, _known_capacity, _new_capacity, _known_of_new_capacity
 
     def __init__(
         self, double learning_rate, bint hinge, double largest_margin, double smoothing, double half_life,
@@ -71,6 +75,7 @@ cdef class AdaptiveLearner(Learner):
         self._growth = 2.0 ** (1.0 / half_life) if half_life else 1.0
         self._intercept_scaling, self._max_features = intercept_scaling, max_features
         self._evidence, self._meets_unknown, self._margins = 1.0, True, &self._margin
+        self._table.has_others = True
         if make_for(&self._table, 0, WORDS_OF_FEATURE) < 0:
             raise MemoryError
 
@@ -78,7 +83,9 @@ cdef class AdaptiveLearner(Learner):
         free_table(&self._table)
         free(self._found)
         free(self._values)
+        free(self._known)
         free(self._new)
+        free(self._known_of_new)
 
     def __sizeof__(self):
         return object.__sizeof__(self) + size_of(&self._table)
@@ -125,6 +132,7 @@ cdef class AdaptiveLearner(Learner):
     def negate(self):
         cdef Py_ssize_t i
         cdef sp_feature* feature
+        cdef sp_evidence* known
         wait_for(self._guard, self._guard)
         self._n_newest[0], self._n_newest[1] = self._n_newest[1], self._n_newest[0]
         for i in range(N_MISTAKES):
@@ -132,13 +140,14 @@ cdef class AdaptiveLearner(Learner):
         self._intercept.weight, self._intercept.log_ratio = -self._intercept.weight, -self._intercept.log_ratio
         self._intercept.positives, self._intercept.negatives = self._intercept.negatives, self._intercept.positives
         for i in range(n_in_use(&self._table)):
-            feature = self._feature_at(place(&self._table, NULL, i))
+            feature, known = self._feature_at(place(&self._table, NULL, i)), self._known_at(place(&self._table, NULL, i))
             feature.weight, feature.log_ratio = -feature.weight, -feature.log_ratio
-            feature.positives, feature.negatives = feature.negatives, feature.positives
+            known.positives, known.negatives = known.negatives, known.positives
 
     def forget(self, double share):
         cdef Py_ssize_t i
         cdef sp_feature* feature
+        cdef sp_evidence* known
         cdef double evidence
         wait_for(self._guard, self._guard)
         evidence = self._evidence / share
@@ -147,13 +156,13 @@ cdef class AdaptiveLearner(Learner):
         self._intercept.log_ratio = self._log_ratio(self._intercept.positives, self._intercept.negatives)
         self._intercept.weight *= sqrt(share)
         for i in range(n_in_use(&self._table)):
-            feature = self._feature_at(place(&self._table, NULL, i))
+            feature, known = self._feature_at(place(&self._table, NULL, i)), self._known_at(place(&self._table, NULL, i))
             if feature.hash != EMPTY:
-                sp_weaken(feature, self._age)
-                feature.squares = sp_single(feature.squares / evidence)
-                feature.positives = sp_single(feature.positives / evidence)
-                feature.negatives = sp_single(feature.negatives / evidence)
-                feature.log_ratio = sp_single(self._log_ratio(feature.positives, feature.negatives))
+                sp_weaken(known, self._age)
+                known.squares = sp_single(known.squares / evidence)
+                known.positives = sp_single(known.positives / evidence)
+                known.negatives = sp_single(known.negatives / evidence)
+                feature.log_ratio = sp_single(self._log_ratio(known.positives, known.negatives))
                 feature.weight = sp_single(feature.weight * sqrt(share))
 
     def get_state(self):
@@ -167,27 +176,30 @@ cdef class AdaptiveLearner(Learner):
     cdef tuple _numbers(self):
         """Keys, in the order of their hashes, and what is known of each, with a row a number."""
         cdef Py_ssize_t i, j, n = 0
-        cdef sp_feature feature
+        cdef sp_feature* feature
+        cdef sp_evidence known
         keys, numbers = np.empty(self._table.n, np.int64), np.empty((len(adaptive.OF_FEATURE), self._table.n))
         cdef int64_t[::1] k = keys
         cdef double[:, ::1] out = numbers
         cdef Place* places = places_in_order(&self._table)
         for i in range(n_places(&self._table, places)):
-            feature = self._feature_at(place(&self._table, places, i))[0]
+            feature = self._feature_at(place(&self._table, places, i))
             if feature.hash != EMPTY:
-                sp_weaken(&feature, self._age)
+                known = self._known_at(place(&self._table, places, i))[0]
+                sp_weaken(&known, self._age)
                 k[n] = <int64_t> (feature.hash * INVERSE_MULTIPLIER)
-                out[0, n], out[1, n], out[2, n] = feature.weight, feature.log_ratio, feature.squares
-                out[3, n], out[4, n] = feature.positives, feature.negatives
+                out[0, n], out[1, n], out[2, n] = feature.weight, feature.log_ratio, known.squares
+                out[3, n], out[4, n] = known.positives, known.negatives
                 n += 1
         free(places)
         return keys, numbers
 
     def set_state(self, state):
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, p
         cdef const int64_t[::1] keys
         cdef const double[::1] weights, log_ratios, squares, positives, negatives
         cdef sp_feature* feature
+        cdef sp_evidence* known
         wait_for(self._guard, self._guard)
         state = adaptive.of_this_age(state)
         order = np.argsort(state["keys"].view(np.uint64) * np.uint64(MULTIPLIER), kind="stable")  # quick where in order
@@ -196,12 +208,13 @@ cdef class AdaptiveLearner(Learner):
         if make_for(&self._table, keys.shape[0], WORDS_OF_FEATURE) < 0:
             raise MemoryError
         for i in range(keys.shape[0]):
-            feature = <sp_feature*> entry_for(&self._table, hash_key(keys[i]))
-            if feature == NULL:
+            p = place_for(&self._table, hash_key(keys[i]))
+            if p < 0:
                 raise MemoryError
+            feature, known = self._feature_at(p), self._known_at(p)
             feature.weight, feature.log_ratio = sp_single(weights[i]), sp_single(log_ratios[i])
-            feature.squares, feature.age = sp_single(squares[i]), self._age
-            feature.positives, feature.negatives = sp_single(positives[i]), sp_single(negatives[i])
+            known.squares, known.age = sp_single(squares[i]), self._age
+            known.positives, known.negatives = sp_single(positives[i]), sp_single(negatives[i])
         for i in range(len(adaptive.OF_INTERCEPT)):
             (<double*> &self._intercept)[i] = state[adaptive.OF_INTERCEPT[i]]
         self._evidence, self.n_iterations = state["evidence"], state["n_iterations"]
@@ -212,6 +225,9 @@ cdef class AdaptiveLearner(Learner):
 
     cdef inline sp_feature* _feature_at(self, Py_ssize_t p) noexcept nogil:
         return <sp_feature*> &self._table.words[p]
+
+    cdef inline sp_evidence* _known_at(self, Py_ssize_t p) noexcept nogil:
+        return <sp_evidence*> &self._table.others[p]
 
     cdef inline double _log_ratio(self, double positives, double negatives) noexcept nogil:
         cdef double smoothing = self._smoothing * self._evidence
@@ -323,9 +339,11 @@ cdef class AdaptiveLearner(Learner):
 
     cdef int _take_step(self, Row* e, double y, double weight) noexcept nogil:
         cdef sp_feature** found = self._found
-        cdef Py_ssize_t i, n_new = 0
+        cdef sp_evidence** known
+        cdef Word* words
+        cdef Word* others
+        cdef Py_ssize_t i, p, n_new = 0
         cdef sp_step step
-        cdef sp_feature* entry
         cdef double gradient
         if self._hinge:
             gradient = -y * weight if y * self._margin < 1.0 else 0.0
@@ -337,20 +355,30 @@ cdef class AdaptiveLearner(Learner):
         step.smoothing = self._smoothing * self._evidence
         self._learn_intercept(gradient * self._intercept_scaling, &step)
         step.gradient = gradient * self._inverse_norm
-        if reserve(<void**> &self._new, &self._new_capacity, e.n + 1, sizeof(sp_feature)) < 0:
+        if (
+            reserve(<void**> &self._known, &self._known_capacity, e.n, sizeof(sp_evidence*)) < 0
+            or reserve(<void**> &self._new, &self._new_capacity, e.n + 1, sizeof(sp_feature)) < 0
+            or reserve(<void**> &self._known_of_new, &self._known_of_new_capacity, e.n + 1, sizeof(sp_evidence)) < 0
+        ):
             return NO_MEMORY
+        known, words, others = self._known, self._table.words, self._table.others
         for i in range(e.n):
-            if found[i] == &UNKNOWN or e.values[i] == 0.0:  # the last of the new ones takes what is not to be learned
-                found[i] = &self._new[n_new] if e.values[i] != 0.0 else &self._new[e.n]
+            if found[i] != &UNKNOWN and e.values[i] != 0.0:
+                known[i] = <sp_evidence*> (others + (<Word*> found[i] - words))
+                SP_PREFETCH(known[i])
+            else:  # what is not to be learned goes where nobody looks
+                p = n_new if e.values[i] != 0.0 else e.n
+                found[i], known[i] = &self._new[p], &self._known_of_new[p]
                 memset(found[i], 0, sizeof(sp_feature))
-                found[i].hash, found[i].age = e.hashes[i], self._age
+                memset(known[i], 0, sizeof(sp_evidence))
+                found[i].hash, known[i].age = e.hashes[i], self._age
                 n_new += e.values[i] != 0.0
-        sp_learn(found, self._values, e.n, &step)
+        sp_learn(found, known, self._values, e.n, &step)
         for i in range(n_new):  # last, since an insertion moves other entries
-            entry = <sp_feature*> entry_for(&self._table, self._new[i].hash)
-            if entry == NULL:
+            p = place_for(&self._table, self._new[i].hash)
+            if p < 0:
                 return NO_MEMORY
-            entry[0] = self._new[i]
+            self._feature_at(p)[0], self._known_at(p)[0] = self._new[i], self._known_of_new[i]
         return 0
 
     cdef void _learn_intercept(self, double gradient, const sp_step* step) noexcept nogil:

@@ -134,7 +134,7 @@ cdef class Bag(Encoder):
 
     @cython.final
     cdef int _reserve_positions(self, Py_ssize_t more) noexcept nogil:
-        """Room for `more` distinct indices, with at least four positions for each."""
+        """Room for `more` distinct indices, with at least two positions for each."""
         cdef Py_ssize_t needed = self._n + more + 1, size = self._positions_mask + 1, before
         if needed > self._counts_capacity:
             before = self._counts_capacity

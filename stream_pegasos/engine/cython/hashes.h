@@ -212,7 +212,8 @@ static uint32_t sp_add_distinct(const uint32_t *hashes, size_t n, uint32_t index
     for (size_t i = 0; i < n; i++) {
         const uint32_t sign = (uint32_t)((int32_t)hashes[i] >> 31), index = ((hashes[i] ^ sign) - sign) & index_mask;
         uint32_t slot = index & mask, there = table[slot];
-        while ((there != 0) & (there != index + 1)) {
+        /* While neither empty nor this index: a product, since which of the two it is is hard to predict. */
+        while ((uint64_t)there * (there ^ (index + 1))) {
             slot = (slot + 1) & mask;
             there = table[slot];
             ++*n_steps;

@@ -7,12 +7,17 @@
 #include <math.h>
 #include "simd.h"
 
-/* An entry of the table: half a line of the cache. `age` tells at which evidence the squares and the counts were written. */
+/* What is kept of a feature: what predicts, of which a line of the cache holds four, and what is only needed to learn. `age`
+   tells at which evidence the squares and the counts were written. */
 typedef struct {
     uint64_t hash;
-    float weight, log_ratio, squares, positives, negatives;
-    uint32_t age;
+    float weight, log_ratio;
 } sp_feature;
+
+typedef struct {
+    float squares, positives, negatives;
+    uint32_t age;
+} sp_evidence;
 
 /* What the features of an example have in common: see `AdaptiveLearner._learn_feature`. */
 typedef struct {
@@ -56,34 +61,34 @@ static double sp_log_of_ratio(double a, double b) {
 }
 
 /* Write squares and counts down as what they count now. */
-static void sp_weaken(sp_feature *f, uint32_t age) {
-    const uint32_t years = age - f->age;
+static void sp_weaken(sp_evidence *known, uint32_t age) {
+    const uint32_t years = age - known->age;
     const double factor = years < 16 ? ldexp(1.0, -SP_AGE_BITS * (int)years) : 0.0;
-    f->squares = sp_single(f->squares * factor);
-    f->positives = sp_single(f->positives * factor);
-    f->negatives = sp_single(f->negatives * factor);
-    f->age = age;
+    known->squares = sp_single(known->squares * factor);
+    known->positives = sp_single(known->positives * factor);
+    known->negatives = sp_single(known->negatives * factor);
+    known->age = age;
 }
 
-static void sp_learn_feature(sp_feature *f, double value, const sp_step *step) {
-    const double gradient = step->gradient * value, counted = step->positive + step->negative;
+static void sp_learn_feature(sp_feature *feature, sp_evidence *known, double value, const sp_step *step) {
+    const double gradient = step->gradient * value;
     float squares, positives, negatives;
-    if (f->age != step->age) sp_weaken(f, step->age);
-    squares = sp_single(f->squares + step->evidence * (gradient * gradient));
+    if (known->age != step->age) sp_weaken(known, step->age);
+    squares = sp_single(known->squares + step->evidence * (gradient * gradient));
     if (gradient != 0.0 && squares > 0.0f) {
-        f->squares = squares;
-        f->weight = sp_single(f->weight - step->rate * gradient / sqrt((double)squares));
+        known->squares = squares;
+        feature->weight = sp_single(feature->weight - step->rate * gradient / sqrt((double)squares));
     }
-    positives = sp_single(f->positives + step->positive);
-    negatives = sp_single(f->negatives + step->negative);
-    if (counted >= step->evidence && positives == f->positives && negatives == f->negatives) {
-        positives = sp_single(f->positives * 0.5 + step->positive);
-        negatives = sp_single(f->negatives * 0.5 + step->negative);
+    positives = sp_single(known->positives + step->positive);
+    negatives = sp_single(known->negatives + step->negative);
+    if (step->positive + step->negative >= step->evidence && positives == known->positives && negatives == known->negatives) {
+        positives = sp_single(known->positives * 0.5 + step->positive);
+        negatives = sp_single(known->negatives * 0.5 + step->negative);
     }
-    f->positives = positives;
-    f->negatives = negatives;
+    known->positives = positives;
+    known->negatives = negatives;
     if (step->smoothing != 0.0)
-        f->log_ratio = sp_single(sp_log_of_ratio(positives + step->smoothing, negatives + step->smoothing));
+        feature->log_ratio = sp_single(sp_log_of_ratio(positives + step->smoothing, negatives + step->smoothing));
 }
 
 /* Scale n values, and add to four sums each their squares, and what the weights make of them. */
@@ -102,8 +107,9 @@ static void sp_weigh_portable(const sp_feature *const *features, const double *x
     sp_weigh_from(features, x, values, 0, n, scaling, least, prior, squares, margins);
 }
 
-static void sp_learn_portable(sp_feature *const *features, const double *values, size_t n, const sp_step *step) {
-    for (size_t i = 0; i < n; i++) sp_learn_feature(features[i], values[i], step);
+static void sp_learn_portable(sp_feature *const *features, sp_evidence *const *known, const double *values, size_t n,
+                              const sp_step *step) {
+    for (size_t i = 0; i < n; i++) sp_learn_feature(features[i], known[i], values[i], step);
 }
 
 #if defined(SP_AVX2)
@@ -159,27 +165,32 @@ SP_INLINE SP_TARGET_AVX2 __m256d sp_log_of_ratio4(__m256d a, __m256d b) {
     return _mm256_add_pd(_mm256_mul_pd(k, _mm256_set1_pd(SP_LN2)), _mm256_mul_pd(_mm256_add_pd(s, s), p));
 }
 
-SP_TARGET_AVX2 static void sp_learn_avx2(sp_feature *const *features, const double *values, size_t n, const sp_step *step) {
+SP_TARGET_AVX2 static void sp_learn_avx2(sp_feature *const *features, sp_evidence *const *known, const double *values,
+                                         size_t n, const sp_step *step) {
     const __m256d rate = _mm256_set1_pd(step->rate), evidence = _mm256_set1_pd(step->evidence);
     const __m256d smoothing = _mm256_set1_pd(step->smoothing), gradient_of_all = _mm256_set1_pd(step->gradient);
     const __m256d positive = _mm256_set1_pd(step->positive), negative = _mm256_set1_pd(step->negative);
+    const __m128i age = _mm_set1_epi32((int)step->age);
     const int counts = step->positive + step->negative >= step->evidence;
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {
         sp_feature *const *f = features + i;
-        if ((f[0]->age ^ step->age) | (f[1]->age ^ step->age) | (f[2]->age ^ step->age) | (f[3]->age ^ step->age))
-            for (int j = 0; j < 4; j++)
-                if (f[j]->age != step->age) sp_weaken(f[j], step->age);
-        __m128 weights = _mm_loadu_ps(&f[0]->weight), ratios = _mm_loadu_ps(&f[1]->weight);
-        __m128 squares = _mm_loadu_ps(&f[2]->weight), positives = _mm_loadu_ps(&f[3]->weight);
-        _MM_TRANSPOSE4_PS(weights, ratios, squares, positives);
-        const __m128 negatives = _mm_set_ps(f[3]->negatives, f[2]->negatives, f[1]->negatives, f[0]->negatives);
+        sp_evidence *const *k = known + i;
+        __m128 squares = _mm_loadu_ps(&k[0]->squares), positives = _mm_loadu_ps(&k[1]->squares);
+        __m128 negatives = _mm_loadu_ps(&k[2]->squares), ages = _mm_loadu_ps(&k[3]->squares);
+        _MM_TRANSPOSE4_PS(squares, positives, negatives, ages);
         const __m128 new_positives = sp_single4(_mm256_add_pd(_mm256_cvtps_pd(positives), positive));
         const __m128 new_negatives = sp_single4(_mm256_add_pd(_mm256_cvtps_pd(negatives), negative));
-        if (counts && _mm_movemask_ps(_mm_and_ps(_mm_cmpeq_ps(positives, new_positives), _mm_cmpeq_ps(negatives, new_negatives)))) {
-            for (int j = 0; j < 4; j++) sp_learn_feature(f[j], values[i + j], step);
+        const __m128 unchanged = _mm_and_ps(_mm_cmpeq_ps(positives, new_positives), _mm_cmpeq_ps(negatives, new_negatives));
+        const int of_age = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(_mm_castps_si128(ages), age)));
+        if (of_age != 15 || (counts && _mm_movemask_ps(unchanged))) {
+            for (int j = 0; j < 4; j++) sp_learn_feature(f[j], k[j], values[i + j], step);
             continue;
         }
+#define PAIR(j) _mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)&f[j]->weight))
+        const __m128 low = _mm_unpacklo_ps(PAIR(0), PAIR(1)), high = _mm_unpacklo_ps(PAIR(2), PAIR(3));
+#undef PAIR
+        __m128 weights = _mm_movelh_ps(low, high), ratios = _mm_movehl_ps(high, low);
         const __m256d gradient = _mm256_mul_pd(gradient_of_all, _mm256_loadu_pd(values + i));
         const __m256d square = _mm256_mul_pd(evidence, _mm256_mul_pd(gradient, gradient));
         const __m128 new_squares = sp_single4(_mm256_add_pd(_mm256_cvtps_pd(squares), square));
@@ -192,26 +203,29 @@ SP_TARGET_AVX2 static void sp_learn_avx2(sp_feature *const *features, const doub
         const __m128 mask = _mm256_castps256_ps128(_mm256_permutevar8x32_ps(_mm256_castpd_ps(taken), order));
         weights = _mm_blendv_ps(weights, new_weights, mask);
         squares = _mm_blendv_ps(squares, new_squares, mask);
-        positives = new_positives;
         if (step->smoothing != 0.0)
             ratios = sp_single4(sp_log_of_ratio4(_mm256_add_pd(_mm256_cvtps_pd(new_positives), smoothing),
                                                  _mm256_add_pd(_mm256_cvtps_pd(new_negatives), smoothing)));
-        _MM_TRANSPOSE4_PS(weights, ratios, squares, positives);
-        _mm_storeu_ps(&f[0]->weight, weights);
-        _mm_storeu_ps(&f[1]->weight, ratios);
-        _mm_storeu_ps(&f[2]->weight, squares);
-        _mm_storeu_ps(&f[3]->weight, positives);
-        float last[4];
-        _mm_storeu_ps(last, new_negatives);
-        for (int j = 0; j < 4; j++) f[j]->negatives = last[j];
+        positives = new_positives;
+        negatives = new_negatives;
+        _MM_TRANSPOSE4_PS(squares, positives, negatives, ages);
+        _mm_storeu_ps(&k[0]->squares, squares);
+        _mm_storeu_ps(&k[1]->squares, positives);
+        _mm_storeu_ps(&k[2]->squares, negatives);
+        _mm_storeu_ps(&k[3]->squares, ages);
+        const __m128 first = _mm_unpacklo_ps(weights, ratios), last = _mm_unpackhi_ps(weights, ratios);
+        _mm_storel_pi((__m64 *)&f[0]->weight, first);
+        _mm_storeh_pi((__m64 *)&f[1]->weight, first);
+        _mm_storel_pi((__m64 *)&f[2]->weight, last);
+        _mm_storeh_pi((__m64 *)&f[3]->weight, last);
     }
-    for (; i < n; i++) sp_learn_feature(features[i], values[i], step);
+    for (; i < n; i++) sp_learn_feature(features[i], known[i], values[i], step);
 }
 #endif
 
 static void (*sp_weigh)(const sp_feature *const *, const double *, double *, size_t, int, double, double, double *,
                         double *) = sp_weigh_portable;
-static void (*sp_learn)(sp_feature *const *, const double *, size_t, const sp_step *) = sp_learn_portable;
+static void (*sp_learn)(sp_feature *const *, sp_evidence *const *, const double *, size_t, const sp_step *) = sp_learn_portable;
 
 static void sp_choose_steps(void) {
 #if defined(SP_AVX2)

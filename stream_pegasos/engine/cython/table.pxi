@@ -8,9 +8,12 @@ cdef struct Table:
     # Entries of `stride` words, a hash and what is kept for it, sorted by hash, with gaps: an entry stands at its home,
     # hash · n_homes / 2⁶⁴, or as soon after it as the order allows. So a search ends, found or not, at the first entry that
     # is not smaller; and the order of the entries, hence every sum over them, depends on the keys alone. Positions are
-    # counted in words.
+    # counted in words. Entries of two words have homes where a line of the cache begins, which four of them share.
     Word* words
     Py_ssize_t stride
+    # What else is kept for an entry, as many words at the same position, if anything: what is needed less often.
+    Word* others
+    bint has_others
     # What is kept for a hash: the numbers that follow it or, where records stand apart, a position among them. There they
     # stand as they came, the frequent ones, that come first, side by side; at 0 stands what is known of a hash that is
     # not there.
@@ -47,11 +50,14 @@ cdef inline uint64_t scatter(uint64_t h) noexcept nogil:
     return h ^ h >> 32
 
 
+cdef inline Py_ssize_t home_among(const Table* table, uint64_t h, Py_ssize_t n_homes) noexcept nogil:
+    cdef int shared = 2 if table.stride == 2 else 0
+    return (<Py_ssize_t> sp_high_product(h, <uint64_t> n_homes >> shared) << shared) * table.stride
+
+
 cdef inline Py_ssize_t home(const Table* table, uint64_t h) noexcept nogil:
     cdef Py_ssize_t n_homes = table.n_homes_before if h < table.moved_from else table.n_homes
-    if table.scattered:
-        h = scatter(h)
-    return <Py_ssize_t> sp_high_product(h, <uint64_t> n_homes) * table.stride
+    return home_among(table, scatter(h) if table.scattered else h, n_homes)
 
 
 cdef inline Py_ssize_t seek(const Table* table, uint64_t h) noexcept nogil:
@@ -79,10 +85,15 @@ cdef void find_homes(const Table* given, const Row* e, Py_ssize_t* slots) noexce
 
 cdef inline Py_ssize_t entry_from(Py_ssize_t stride, const Word* words, Py_ssize_t p, uint64_t h) noexcept nogil:
     """Where `h` is, or else where it belongs, from its home p on."""
-    # Most entries are at most three slots from home: how many is hard to predict, so nothing branches on it.
-    p += stride * (words[p].hash < h)
-    p += stride * (words[p].hash < h)
-    p += stride * (words[p].hash < h)
+    # Where near its home an entry is is hard to predict, so nothing branches on it.
+    if stride == 2:
+        p += 2 * (
+            (words[p].hash < h) + (words[p + 2].hash < h) + (words[p + 4].hash < h) + (words[p + 6].hash < h)
+        )
+    else:
+        p += stride * (words[p].hash < h)
+        p += stride * (words[p].hash < h)
+        p += stride * (words[p].hash < h)
     while words[p].hash < h:
         p += stride
     return p
@@ -115,12 +126,30 @@ cdef inline Py_ssize_t n_in_use(const Table* table) noexcept nogil:
 
 
 cdef inline size_t size_of(const Table* table) noexcept nogil:
-    return n_in_use(table) * table.stride * sizeof(Word) + table.room * table.n_numbers * sizeof(double)
+    cdef size_t entries = n_in_use(table) * table.stride * sizeof(Word)
+    return entries * (1 + table.has_others) + table.room * table.n_numbers * sizeof(double)
 
 
 cdef void free_table(Table* table) noexcept nogil:
-    sp_resize(table.words, end(table) * sizeof(Word), 0)
+    free_words(table)
     free(table.records)
+
+
+cdef void free_words(Table* table) noexcept nogil:
+    sp_resize(table.words, end(table) * sizeof(Word), 0)
+    sp_resize(table.others, end(table) * sizeof(Word), 0)
+
+
+cdef int make_words(Table* table, Py_ssize_t n_slots) noexcept nogil:
+    """Have memory for that many slots, none of which has been written; -1, and nothing done, if there is none."""
+    cdef size_t size = n_slots * table.stride * sizeof(Word)
+    cdef void* words = sp_resize(NULL, 0, size)
+    cdef void* others = sp_resize(NULL, 0, size) if table.has_others and words != NULL else NULL
+    if words == NULL or table.has_others and others == NULL:
+        sp_resize(words, size, 0)
+        return -1
+    table.words, table.others, table.n_slots = <Word*> words, <Word*> others, n_slots
+    return 0
 
 
 cdef inline double* record_at(const Table* table, Py_ssize_t p) noexcept nogil:
@@ -133,16 +162,20 @@ cdef inline Py_ssize_t capacity_of(Py_ssize_t n_slots) noexcept nogil:
 
 
 cdef inline Py_ssize_t grown(Py_ssize_t n_homes) noexcept nogil:
-    return 2 * n_homes if n_homes < LARGE // 2 else n_homes + n_homes // 4
+    return 2 * n_homes if n_homes < LARGE // 2 else (n_homes + n_homes // 4) & ~3
 
 
-cdef inline void copy_entry(Word* to, const Word* source, Py_ssize_t stride) noexcept nogil:
-    if stride == 4:  # a call costs more than what most entries hold
-        memcpy(to, source, 4 * sizeof(Word))
-    elif stride == 2:
+cdef inline void copy_words(Word* to, const Word* source, Py_ssize_t n) noexcept nogil:
+    if n == 2:  # a call costs more than what most entries hold
         memcpy(to, source, 2 * sizeof(Word))
     else:
-        memcpy(to, source, stride * sizeof(Word))
+        memcpy(to, source, n * sizeof(Word))
+
+
+cdef inline void copy_entry(Table* to, Py_ssize_t p, const Table* source, Py_ssize_t q) noexcept nogil:
+    copy_words(to.words + p, source.words + q, min(to.stride, source.stride))
+    if to.has_others:
+        copy_words(to.others + p, source.others + q, min(to.stride, source.stride))
 
 
 cdef inline bint is_empty(const Table* table, Py_ssize_t slot) noexcept nogil:
@@ -172,9 +205,7 @@ cdef int rebuild(Table* table, Py_ssize_t n_homes, Py_ssize_t spare, Py_ssize_t 
     cdef Py_ssize_t i, p, q, taken
     table.n_homes, table.stride = n_homes, stride
     while True:
-        table.n_slots = n_homes + spare
-        table.words = <Word*> sp_resize(NULL, 0, end(table) * sizeof(Word))
-        if table.words == NULL:
+        if make_words(table, n_homes + spare) < 0:
             table[0] = old
             return -1
         use_all(table)
@@ -192,23 +223,32 @@ cdef int rebuild(Table* table, Py_ssize_t n_homes, Py_ssize_t spare, Py_ssize_t 
                         q += stride
                 if q >= end(table) - stride:
                     break
-                copy_entry(&table.words[q], &old.words[p], min(stride, old.stride))
+                copy_entry(table, q, &old, p)
                 taken = q + stride
         else:
             break
-        sp_resize(table.words, end(table) * sizeof(Word), 0)
+        free_words(table)
         spare *= 2
-    sp_resize(old.words, end(&old) * sizeof(Word), 0)
+    free_words(&old)
     return 0
 
 
 cdef int stretch(Table* table, Py_ssize_t n_slots) noexcept nogil:
-    """Have memory for that many slots; -1 if there is none."""
+    """Have memory for that many slots, more than before; -1 if there is none."""
     cdef size_t slot = table.stride * sizeof(Word)
     cdef void* words = sp_resize(table.words, table.n_slots * slot, n_slots * slot)
+    cdef void* others = NULL
     if words == NULL:
         return -1
-    table.words, table.n_slots = <Word*> words, n_slots
+    table.words = <Word*> words
+    if table.has_others:
+        others = sp_resize(table.others, table.n_slots * slot, n_slots * slot)
+        if others == NULL:
+            words = sp_resize(words, n_slots * slot, table.n_slots * slot)
+            if words != NULL:
+                table.words = <Word*> words
+            return -1
+    table.others, table.n_slots = <Word*> others, n_slots
     return 0
 
 
@@ -243,14 +283,14 @@ cdef int move_some(Table* table) noexcept nogil:
         first -= 1
         n += not is_empty(table, first)
     h = table.words[first * stride].hash
-    begin = min(<Py_ssize_t> sp_high_product(h, <uint64_t> table.n_homes), table.unused_end)
+    begin = min(home_among(table, h, table.n_homes) // stride, table.unused_end)
     if first == 0 or last + SPARE_SLOTS >= begin:
         return move_rest(table)
     if not is_empty(table, table.n_slots - 2 - n) and add_spare(table) < 0:
         return -1
     make_empty(table, begin, table.unused_end)
     table.moved_from, table.unused_begin, table.unused_end = h, first + SPARE_SLOTS, begin
-    put_all(table, table.words + first * stride, last - first)
+    put_all(table, table, first, last)
     make_empty(table, first, first + SPARE_SLOTS)
     return 0
 
@@ -259,44 +299,43 @@ cdef int move_rest(Table* table) noexcept nogil:
     """Move all that is left to move, and with it what stands already where some of it will; -1, and nothing done, if there
     is no memory.
     """
-    cdef Py_ssize_t stride = table.stride, n_before = table.unused_begin, begin = table.unused_end, last = begin
-    cdef Table rest
+    cdef Py_ssize_t n_before = table.unused_begin, begin = table.unused_end, last = begin, i
+    cdef Table rest = table[0]
     while not is_empty(table, last):
         last += 1
-    rest.stride, rest.n_slots = stride, n_before + last - begin
-    rest.words = <Word*> malloc(end(&rest) * sizeof(Word))
-    if rest.words == NULL:
+    if make_words(&rest, n_before + last - begin) < 0:
         return -1
-    memcpy(rest.words, table.words, n_before * stride * sizeof(Word))
-    memcpy(rest.words + n_before * stride, table.words + begin * stride, (last - begin) * stride * sizeof(Word))
+    for i in range(rest.n_slots):
+        copy_entry(&rest, i * rest.stride, table, (i if i < n_before else begin + i - n_before) * rest.stride)
     make_empty(table, 0, last)
     use_all(table)
-    put_all(table, rest.words, rest.n_slots)
-    free(rest.words)
+    put_all(table, &rest, 0, rest.n_slots)
+    free_words(&rest)
     return 0
 
 
-cdef inline void put_all(Table* table, const Word* entries, Py_ssize_t n_slots) noexcept nogil:
+cdef inline void put_all(Table* table, const Table* source, Py_ssize_t slot, Py_ssize_t last) noexcept nogil:
     """Put in what stands in some slots elsewhere, in order."""
-    cdef Py_ssize_t stride = table.stride, slot, p, taken = 0
-    for slot in range(n_slots):
-        if entries[slot * stride].hash != EMPTY:
-            p = max(home(table, entries[slot * stride].hash), taken)
+    cdef Py_ssize_t stride = table.stride, q, p, taken = 0
+    for slot in range(slot, last):
+        q = slot * stride
+        if source.words[q].hash != EMPTY:
+            p = max(home(table, source.words[q].hash), taken)
             if table.words[p].hash != EMPTY:  # others stood here before
-                p = open_slot(table, seek(table, entries[slot * stride].hash))
-            copy_entry(table.words + p, entries + slot * stride, stride)
+                p = seek(table, source.words[q].hash)
+                open_slot(table, p)
+            copy_entry(table, p, source, q)
             taken = p + stride
 
 
-cdef inline Py_ssize_t open_slot(Table* table, Py_ssize_t p) noexcept nogil:
+cdef inline void open_slot(Table* table, Py_ssize_t p) noexcept nogil:
     """Make room for an entry that belongs at p, where a slot is free behind."""
     cdef Py_ssize_t gap = p
     while table.words[gap].hash != EMPTY:
         gap += table.stride
     while gap > p:
-        copy_entry(table.words + gap, table.words + gap - table.stride, table.stride)
+        copy_entry(table, gap, table, gap - table.stride)
         gap -= table.stride
-    return p
 
 
 cdef int settle(Table* table) noexcept nogil:
@@ -378,24 +417,24 @@ cdef Py_ssize_t insert(Table* table, Py_ssize_t p, uint64_t h) noexcept nogil:
     table.words[p].hash, table.words[p + 1].hash = h, 0
     if table.stride > 2:
         memset(&table.words[p + 2], 0, (table.stride - 2) * sizeof(Word))
+    if table.has_others:
+        memset(&table.others[p], 0, table.stride * sizeof(Word))
     table.n += 1
     if table.records != NULL:
         table.words[p + 1].hash = <uint64_t> table.n  # where all is still 0
     return p
 
 
-cdef inline Word* entry_for(Table* table, uint64_t h) noexcept nogil:
-    """The entry of `h`, which is put in where it is not there; NULL if there is no memory."""
+cdef inline Py_ssize_t place_for(Table* table, uint64_t h) noexcept nogil:
+    """Where the entry of `h` is, which is put in where it is not there; -1 if there is no memory."""
     cdef Py_ssize_t p = seek(table, h)
-    if table.words[p].hash != h:
-        p = insert(table, p, h)
-    return NULL if p < 0 else &table.words[p]
+    return p if table.words[p].hash == h else insert(table, p, h)
 
 
 cdef inline double* insert_record(Table* table, uint64_t h) noexcept nogil:
     """The record of `h`, which is put in where it is not there; NULL if there is no memory."""
-    cdef Word* entry = entry_for(table, h)
-    return NULL if entry == NULL else record_at(table, entry - table.words)
+    cdef Py_ssize_t p = place_for(table, h)
+    return NULL if p < 0 else record_at(table, p)
 
 
 cdef void erase(Table* table, Py_ssize_t p) noexcept nogil:
@@ -405,7 +444,7 @@ cdef void erase(Table* table, Py_ssize_t p) noexcept nogil:
     if table.scattered:
         while table.words[q].hash != EMPTY:
             if home(table, table.words[q].hash) <= p:
-                copy_entry(&table.words[p], &table.words[q], table.stride)
+                copy_entry(table, p, table, q)
                 p = q
             q += table.stride
         table.words[p].hash = EMPTY
@@ -422,7 +461,7 @@ cdef int make_for(Table* table, Py_ssize_t n, Py_ssize_t stride) noexcept nogil:
     table.n, table.scattered = 0, False
     if table.records != NULL:
         memset(table.records, 0, table.room * table.n_numbers * sizeof(double))
-    return rebuild(table, max(n * 25 // 18 + 1, <Py_ssize_t> FEWEST_HOMES), SPARE_SLOTS, stride)
+    return rebuild(table, max((n * 25 // 18 + 4) & ~3, <Py_ssize_t> FEWEST_HOMES), SPARE_SLOTS, stride)
 
 
 cdef int compare_places(const void* one, const void* other) noexcept nogil:
