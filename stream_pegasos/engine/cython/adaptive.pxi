@@ -373,6 +373,7 @@ cdef class AdaptiveLearner(Learner):
                 memset(known[i], 0, sizeof(sp_evidence))
                 found[i].hash, known[i].age = e.hashes[i], self._age
                 n_new += e.values[i] != 0.0
+                SP_PREFETCH(others + home(&self._table, e.hashes[i]))  # where it will stand
         sp_learn(found, known, self._values, e.n, &step)
         for i in range(n_new):  # last, since an insertion moves other entries
             p = place_for(&self._table, self._new[i].hash)
