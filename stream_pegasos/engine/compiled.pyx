@@ -3,12 +3,13 @@
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.math cimport copysign, exp, fabs, frexp, ldexp, log, sqrt
+from libc.math cimport INFINITY, copysign, exp, fabs, frexp, ldexp, log, sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, qsort, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
 import itertools
+from _thread import start_new_thread
 from os import urandom
 
 import numpy as np
@@ -32,6 +33,11 @@ cdef extern from "Python.h":
     double PyFloat_AS_DOUBLE(object)
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
     unsigned long PyThread_get_thread_ident()
+    ctypedef void* PyThread_type_lock
+    PyThread_type_lock PyThread_allocate_lock()
+    void PyThread_free_lock(PyThread_type_lock)
+    int PyThread_acquire_lock(PyThread_type_lock, int) nogil
+    void PyThread_release_lock(PyThread_type_lock) nogil
     # Look-ups in constant tables, safe without the GIL.
     bint Py_UNICODE_ISALNUM(uint32_t) nogil
     bint Py_UNICODE_ISDECIMAL(uint32_t) nogil
@@ -220,7 +226,9 @@ cdef void release(void** memory, Py_ssize_t* capacity) noexcept nogil:
 include "cython/guard.pxi"
 include "cython/table.pxi"
 include "cython/weights.pxi"
+include "cython/blocks.pxi"
 include "cython/encoders.pxi"
+include "cython/threads.pxi"
 include "cython/characters.pxi"
 include "cython/bag.pxi"
 include "cython/ngrams.pxi"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import LARGEST_WEIGHT, check_lengths, check_number
+from stream_pegasos.common.checks import LARGEST_WEIGHT, check_integer, check_lengths, check_number
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary
 from stream_pegasos.engine.pure.encoders import check_names
@@ -49,6 +49,8 @@ __all__ = ["Classifier"]
 
 # So many rows are read again after features or names were forgotten: few, as most are when that comes often.
 READ_AGAIN = 128
+# No machine has more processors.
+MOST_THREADS = 1 << 20
 
 
 class Classifier(Saveable, base.MiniBatchClassifier):
@@ -185,7 +187,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
 
     # Many examples in one call.
 
-    def learn_many(self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> None:
+    def learn_many(self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0, threads: int = 1) -> None:
         """Learn from many examples in turn, as `learn_one` would; only faster.
 
         Parameters
@@ -197,19 +199,26 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             As many labels.
         w
             The weight of all examples, or as many weights.
+        threads
+            How many threads may work on the call, at least 1. What is learned and predicted is the same for any number,
+            bit for bit. More than one serve a text model, whose texts they turn into features ahead of their use, where
+            there are texts enough; dicts and matrices stay on one, as all does without the compiled engine.
 
         Raises
         ------
         TypeError, ValueError
-            As `learn_one` does, and if there are not as many labels or weights as examples. Nothing is learned then.
+            As `learn_one` does, if there are not as many labels or weights as examples, and if `threads` is no integer
+            of at least 1. Nothing is learned then.
         PartlyLearnedError
             If a drift detector raises after some examples. It says how many were learned.
         """
-        encoder, rows = self.encode_many(X)
+        encoder, rows = self._encode_many(X, threads)
         with self.lock:
             self._core.learn_rows(encoder, rows, y, w)
 
-    def predict_learn_many(self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> Predictions:
+    def predict_learn_many(
+        self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0, threads: int = 1
+    ) -> Predictions:
         """Prequential evaluation in one call: what is predicted of each example before it is learned.
 
         Classes are those known afterwards; scores of those that were yet to come are −inf. While only one label is
@@ -217,10 +226,10 @@ class Classifier(Saveable, base.MiniBatchClassifier):
 
         Parameters
         ----------
-        X, y, w
+        X, y, w, threads
             As for `learn_many`, and raising as it does.
         """
-        encoder, rows = self.encode_many(X)
+        encoder, rows = self._encode_many(X, threads)
         with self.lock:
             try:
                 return self._core.predictions_of(self._core.learn_rows(encoder, rows, y, w))
@@ -228,52 +237,52 @@ class Classifier(Saveable, base.MiniBatchClassifier):
                 error.predictions = self._core.predictions_of(error.found)
                 raise
 
-    def predictions(self, X: Any) -> Predictions:
+    def predictions(self, X: Any, threads: int = 1) -> Predictions:
         """All that is predicted of each example: label, probabilities and scores.
 
         Parameters
         ----------
-        X
-            As for `learn_many`.
+        X, threads
+            As for `learn_many`; here each thread predicts a share of the texts.
         """
-        encoder, rows = self.encode_many(X)
+        encoder, rows = self._encode_many(X, threads)
         with self.lock:
             return self._core.predictions_of(self._core.meet_rows(encoder, rows))
 
-    def predict_many(self, X: Any) -> Any:
+    def predict_many(self, X: Any, threads: int = 1) -> Any:
         """The label of each example, as an array; as a series for a data frame or a series.
 
         Parameters
         ----------
-        X
-            As for `learn_many`.
+        X, threads
+            As for `predictions`.
         """
-        labels = self.predictions(X).labels
+        labels = self.predictions(X, threads).labels
         return series_like(X, labels) if is_frame(X) or is_series(X) else labels
 
-    def predict_proba_many(self, X: Any) -> Any:
+    def predict_proba_many(self, X: Any, threads: int = 1) -> Any:
         """The probabilities of each example, as an array with a column a label, in the order of `predict_proba_one`; as
         a data frame for a data frame or a series.
 
         Parameters
         ----------
-        X
-            As for `learn_many`.
+        X, threads
+            As for `predictions`.
         """
-        said = self.predictions(X)
+        said = self.predictions(X, threads)
         if is_frame(X) or is_series(X):
             return frame_like(X, dict(zip(said.classes, said.probabilities.T, strict=True)))
         return said.probabilities
 
-    def decision_function_many(self, X: Any) -> Any:
+    def decision_function_many(self, X: Any, threads: int = 1) -> Any:
         """What the decision on each example rests on, as an array with a row an example.
 
         Parameters
         ----------
-        X
-            As for `learn_many`.
+        X, threads
+            As for `predictions`.
         """
-        return self.predictions(X).scores
+        return self.predictions(X, threads).scores
 
     def flush(self) -> None:
         """Take the step with the examples that the mini-batch buffer holds; none if it is empty."""
@@ -436,6 +445,11 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             rows, n_columns = csr_arrays(matrix), matrix.shape[-1]
             return Rows(n_columns), rows if self._linear else without_duplicates(rows, n_columns)
         return self._vocabulary, list_of_examples(X)
+
+    def _encode_many(self, X: Any, threads: int) -> tuple[Encoder, Any]:
+        check_integer("threads", threads, 1, MOST_THREADS)
+        encoder, rows = self.encode_many(X)
+        return encoder.with_threads(int(threads)), rows
 
     # The work on examples that have an encoder, so that a model around this one can do it. Who calls holds the lock.
 

@@ -212,16 +212,16 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         for labels in sets_of(y):
             whether_each_holds(labels)
 
-    def predict_many(self, X: Any) -> Any:
+    def predict_many(self, X: Any, threads: int = 1) -> Any:
         """The labels that hold of each example, as an array of tuples; for a data frame or a series a data frame with a
         column a label.
 
         Parameters
         ----------
-        X
-            As for `learn_many`.
+        X, threads
+            As for `predictions`.
         """
-        said = self.predictions(X)
+        said = self.predictions(X, threads)
         if is_frame(X) or is_series(X):
             return frame_like(X, {of: np.array([of in one for one in said.labels], bool) for of in said.classes})
         return said.labels

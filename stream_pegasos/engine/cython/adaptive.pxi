@@ -80,12 +80,13 @@ cdef class AdaptiveLearner(Learner):
             raise MemoryError
 
     def __dealloc__(self):
-        free_table(&self._table)
         free(self._found)
         free(self._values)
         free(self._known)
         free(self._new)
         free(self._known_of_new)
+        if not self._is_twin:
+            free_table(&self._table)
 
     def __sizeof__(self):
         return object.__sizeof__(self) + size_of(&self._table)
@@ -232,6 +233,12 @@ cdef class AdaptiveLearner(Learner):
     cdef inline double _log_ratio(self, double positives, double negatives) noexcept nogil:
         cdef double smoothing = self._smoothing * self._evidence
         return sp_log_of_ratio(positives + smoothing, negatives + smoothing) if smoothing != 0.0 else 0.0
+
+    cdef Learner _twin(self):
+        cdef AdaptiveLearner twin = AdaptiveLearner.__new__(AdaptiveLearner)
+        twin._table, twin._intercept, twin._margins = self._table, self._intercept, &twin._margin
+        twin._smoothing, twin._intercept_scaling = self._smoothing, self._intercept_scaling
+        return twin._as_twin(self)
 
     cdef Py_ssize_t _n_features(self) noexcept nogil:
         return self._table.n

@@ -98,13 +98,14 @@ cdef class AdaptiveColumnsLearner(Learner):
             raise MemoryError
 
     def __dealloc__(self):
-        free_table(&self._table)
-        free(self._columns.taught)
         free(self._lines)
         free(self._positions)
         free(self._values)
         free(self._numbers)
         free(self._places)
+        if not self._is_twin:
+            free_table(&self._table)
+            free(self._columns.taught)
 
     def __sizeof__(self):
         return object.__sizeof__(self) + size_of(&self._table) + self._columns.room * sizeof(Taught)
@@ -266,6 +267,17 @@ cdef class AdaptiveColumnsLearner(Learner):
         self._places = self._met_order = places
         self._active, self._step_at, self._width = places + width, places + 2 * width, width
         return 0
+
+    cdef Learner _twin(self):
+        cdef AdaptiveColumnsLearner twin = AdaptiveColumnsLearner.__new__(AdaptiveColumnsLearner)
+        if twin._make_room(self._width) < 0:
+            raise MemoryError
+        memcpy(twin._lines, self._lines, self._n_lines * sizeof(Line))
+        memcpy(twin._met_order, self._met_order, self._n_classes * sizeof(Py_ssize_t))
+        twin._table, twin._columns, twin._reduction = self._table, self._columns, self._reduction
+        twin._n_classes, twin._n_lines = self._n_classes, self._n_lines
+        twin._smoothing, twin._line_scaling = self._smoothing, self._line_scaling
+        return twin._as_twin(self)
 
     cdef inline FeatureOfColumns* _features(self) noexcept nogil:
         return <FeatureOfColumns*> self._table.records

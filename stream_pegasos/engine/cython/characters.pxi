@@ -219,3 +219,20 @@ cdef class StringSet:
                 return True
             slot = (slot + 1) & self._mask
         return False
+
+
+cdef inline void add_bits(uint64_t* words, Py_ssize_t at, uint64_t bits, Py_ssize_t n) noexcept nogil:
+    """Set the bits from position `at` on as the lowest n of `bits` are."""
+    bits &= ALL_BITS >> (64 - n)
+    words[at >> 6] |= bits << (at & 63)
+    if (at & 63) + n > 64:
+        words[(at >> 6) + 1] |= bits >> (64 - (at & 63))
+
+
+cdef void carry_classes(sp_classes* classes, Py_ssize_t block) noexcept nogil:
+    """Move the classes of a block that is not whole yet to the front, and forget the others."""
+    cdef Py_ssize_t i
+    cdef uint64_t word = classes.word[block], space = classes.space[block], rest = classes.rest[block]
+    for i in range(block + 1):
+        classes.word[i] = classes.space[i] = classes.rest[i] = 0
+    classes.word[0], classes.space[0], classes.rest[0] = word, space, rest

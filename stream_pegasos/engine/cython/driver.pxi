@@ -62,6 +62,7 @@ cdef class Learner:
     cdef double* _margins  # those that predict of the example in hand, by column; the rule's memory
     cdef Py_ssize_t _max_features
     cdef bint _meets_unknown  # whether features never learned count, so that names are to be told apart
+    cdef bint _is_twin  # of another learner, whose tables it looks into
     cdef bint _runs_python  # in the middle of learning, as an initializer does
 
     def __cinit__(self, *_, **__):
@@ -88,8 +89,23 @@ cdef class Learner:
     cdef int _meet(self, Row* e) noexcept nogil:
         return 0
 
+    cdef void _announce(self, const Row* e) noexcept nogil:
+        """The example that will be met after the next one."""
+
     cdef int _learn(self, Encoder encoder, Row* e, double probability, double y, double weight) except RAISED nogil:
         return 0
+
+    cdef Learner _twin(self):
+        """A learner that meets examples as this one does, with memory of its own for those in hand, while this one neither
+        changes nor goes.
+        """
+        raise NotImplementedError
+
+    cdef Learner _as_twin(self, Learner of):
+        """Take over what all kinds of learners predict with."""
+        self._is_twin, self.several = True, of.several
+        self._slope, self._confidence_intercept, self._confidence_slope = of.calibrated
+        return self
 
     cdef int _begin_many(self, Encoder encoder) except -1:
         return 0
@@ -162,41 +178,39 @@ cdef class Learner:
             end_loop(encoder._guard, self._guard)
 
     cdef _predict_learn_many(self, Encoder encoder, X, y, weights):
-        cdef Py_ssize_t i, c, n, n_done
+        cdef Py_ssize_t i, n, n_done, n_columns
         cdef bint learning = y is not None, weighted = weights is not None
         cdef const double[::1] targets, example_weights
         cdef double[:, ::1] out_margins
         cdef double[:, ::1] out_calibrated
         cdef double probability = 0.0
-        cdef Row* e = &encoder._example
+        cdef Row* e
+        cdef const Row* following
         cdef int status = 0
         if learning:
             targets = y
         if weighted:
             example_weights = weights
         n = n_done = encoder._load_many(X, learning or self._meets_unknown, self._meets_unknown)
-        margins, calibrated = np.empty((n, self._n_columns_for(y))), np.empty((n, 3 if self.several else 1))
-        if self.several:
-            margins.fill(-np.inf)
+        n_columns = self._n_columns_for(y)
+        margins, calibrated = np.empty((n, n_columns)), np.empty((n, 3 if self.several else 1))
         out_margins, out_calibrated = margins, calibrated
+        if not learning and encoder._has_helpers():
+            Shares(margins, calibrated)._predict(encoder, self)
+            return (margins, calibrated) if self.several else (margins[:, 0], calibrated[:, 0])
         self._begin_many(encoder)
         try:
+            encoder._start_helpers()
             with nogil:
                 for i in range(n):
-                    status = encoder._fetch(i)
-                    if status == 0:
-                        status = self._meet(e)
+                    e = encoder._fetch(i)
+                    following = encoder._following(i)
+                    if following != NULL:
+                        self._announce(following)
+                    status = NO_MEMORY if e == NULL else self._meet(e)
                     if status < 0:
                         break
-                    if self.several:
-                        for c in range(self._n_columns()):
-                            out_margins[i, c] = self._margins[c]
-                        out_calibrated[i, 0] = self._slope
-                        out_calibrated[i, 1] = self._confidence_intercept
-                        out_calibrated[i, 2] = self._confidence_slope
-                    else:
-                        probability = self._probability(self._margins[0])
-                        out_margins[i, 0], out_calibrated[i, 0] = self._margins[0], probability
+                    probability = self._note(&out_margins[i, 0], n_columns, &out_calibrated[i, 0])
                     if learning:
                         status = self._learn(
                             encoder, e, probability, targets[i], example_weights[i] if weighted else 1.0
@@ -209,11 +223,40 @@ cdef class Learner:
                             n_done = i + 1
                             break
         finally:
+            with nogil:
+                encoder._end_helpers()
             status = min(status, self._end_many())
         check_status(status)
         if self.several:
             return margins[:n_done], calibrated[:n_done]
         return margins[:n_done, 0], calibrated[:n_done, 0]
+
+    @cython.final
+    cdef inline double _note(self, double* margins, Py_ssize_t n_columns, double* calibrated) noexcept nogil:
+        """Write down what is found of the example in hand, −∞ for columns to come; with one column the probability, too."""
+        cdef Py_ssize_t c
+        if not self.several:
+            margins[0], calibrated[0] = self._margins[0], self._probability(self._margins[0])
+            return calibrated[0]
+        memcpy(margins, self._margins, self._n_columns() * sizeof(double))
+        for c in range(self._n_columns(), n_columns):
+            margins[c] = -INFINITY
+        calibrated[0], calibrated[1], calibrated[2] = self._slope, self._confidence_intercept, self._confidence_slope
+        return 0.0
+
+    cdef int _predict_block(
+        self, Block* block, double* margins, Py_ssize_t n_columns, double* calibrated, Py_ssize_t n_calibrated
+    ) noexcept nogil:
+        cdef Py_ssize_t i, n = block.end - block.first
+        cdef int status
+        for i in range(n):
+            if i + 1 < n:
+                self._announce(&block.rows[i + 1])
+            status = self._meet(&block.rows[i])
+            if status < 0:
+                return status
+            self._note(margins + i * n_columns, n_columns, calibrated + i * n_calibrated)
+        return 0
 
     # Probabilities.
 

@@ -68,14 +68,16 @@ cdef class Encoder:
 
     def rows(self, X, bint learning):
         cdef Py_ssize_t i, n
+        cdef const Row* e
         begin_loop(self._guard, self._guard)
         try:
             n = self._load_many(X, learning)
             rows = []
             for i in range(n):
-                if self._fetch(i) < 0:
+                e = self._fetch(i)
+                if e == NULL:
                     raise MemoryError
-                rows.append(row_of(&self._example))
+                rows.append(row_of(e))
             return rows
         finally:
             self._release()
@@ -124,8 +126,13 @@ cdef class Encoder:
     cdef Py_ssize_t _load_many(self, X, bint learning, bint tentative=False) except -1:
         raise NotImplementedError
 
-    cdef int _fetch(self, Py_ssize_t i) noexcept nogil:
-        return -1
+    cdef Row* _fetch(self, Py_ssize_t i) noexcept nogil:
+        """Example i, which is the next one; NULL if there is no memory."""
+        return NULL
+
+    cdef const Row* _following(self, Py_ssize_t i) noexcept nogil:
+        """The one after example i if it is made already, or else NULL."""
+        return NULL
 
     cdef void _keep(self, Row* e) noexcept nogil:
         """Take note that the features of an example are known from then on."""
@@ -137,6 +144,33 @@ cdef class Encoder:
 
     cpdef bint is_crowded(self, Py_ssize_t n_held):
         return False
+
+    # For several threads.
+
+    def with_threads(self, Py_ssize_t n):
+        return self
+
+    cdef bint _has_helpers(self):
+        return False
+
+    cdef list _helpers(self):
+        """Encoders like this one, as many as are of use for what is loaded."""
+        return []
+
+    cdef int _start_helpers(self) except -1:
+        """Have examples made ahead of their use, up to `_end_helpers`."""
+        return 0
+
+    cdef void _end_helpers(self) noexcept nogil:
+        pass
+
+    cdef Py_ssize_t _end_of_block(self, Py_ssize_t first) noexcept nogil:
+        """Which example the block ends before that begins with this one."""
+        return first + 1
+
+    cdef int _fill(self, Encoder leader, Block* block) noexcept nogil:
+        """Make the examples of a block, of what another encoder of this kind has loaded; -1 if there is no memory."""
+        return -1
 
 
 cdef row_of(const Row* e):
@@ -395,20 +429,20 @@ cdef class Vocabulary(Encoder):
     cdef inline uint64_t _hash_of_kept(self, Py_ssize_t new) noexcept nogil:
         return hash_key(FIRST_NAME + self._n_before + self._places[new])
 
-    cdef int _fetch(self, Py_ssize_t i) noexcept nogil:
+    cdef Row* _fetch(self, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t begin = self._ends[i - 1] if i else 0, new
         cdef Row* e = &self._example
         self._learned, self._row = False, i
         e.n, e.factor = self._ends[i] - begin, 1.0
         if self._reserve(e.n) < 0:
-            return -1
+            return NULL
         memcpy(e.hashes, self._flat_hashes + begin, e.n * sizeof(uint64_t))
         memcpy(e.values, self._flat_values + begin, e.n * sizeof(double))
         for i in range(e.n if self._n_kept else 0):
             new = <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER) - TEMPORARY
             if 0 <= new < self._n_new and self._places[new] >= 0:
                 e.hashes[i] = self._hash_of_kept(new)
-        return 0
+        return e
 
 
 @cython.final
@@ -461,12 +495,12 @@ cdef class Rows(Encoder):
         """Whether columns come again so often that a loop gains by having the weights by column."""
         return not self._wide and self._most < self._data.shape[0] // 4
 
-    cdef int _fetch(self, Py_ssize_t i) noexcept nogil:
+    cdef Row* _fetch(self, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t begin = self._indptr[i], j
         cdef Row* e = &self._example
         e.n, e.factor = self._indptr[i + 1] - begin, 1.0
         if self._reserve(e.n) < 0:
-            return -1
+            return NULL
         if self._spread:
             for j in range(e.n):
                 e.hashes[j] = self._indices32[begin + j]
@@ -485,4 +519,4 @@ cdef class Rows(Encoder):
             SP_PREFETCH(&self._data[begin + j])
             if not self._wide:
                 SP_PREFETCH(&self._indices32[begin + j])
-        return 0
+        return e

@@ -74,14 +74,15 @@ cdef class KernelLearner(Learner):
             raise MemoryError
 
     def __dealloc__(self):
-        self._clear()
-        free_table(&self._table)
-        free(self._vectors)
-        free(self._betas)
-        free(self._squares)
-        free(self._itself)
         free(self._similarities)
         free(self._values)
+        if not self._is_twin:
+            self._clear()
+            free_table(&self._table)
+            free(self._vectors)
+            free(self._betas)
+            free(self._squares)
+            free(self._itself)
 
     def __sizeof__(self):
         cdef Py_ssize_t i, n = 0
@@ -138,6 +139,16 @@ cdef class KernelLearner(Learner):
                 raise MemoryError
         self._set_calibration(state)
         self.n_iterations = state["n_iterations"]
+
+    cdef Learner _twin(self):
+        cdef KernelLearner twin = KernelLearner.__new__(KernelLearner)
+        if reserve(<void**> &twin._similarities, &twin._similarities_capacity, self._n, sizeof(double)) < 0:
+            raise MemoryError
+        twin._kernel, twin._gamma, twin._coef0, twin._degree = self._kernel, self._gamma, self._coef0, self._degree
+        twin._l2, twin._t0, twin.n_iterations = self._l2, self._t0, self.n_iterations
+        twin._table, twin._n, twin._betas, twin._squares = self._table, self._n, self._betas, self._squares
+        twin._margins = &twin._margin
+        return twin._as_twin(self)
 
     cdef void _clear(self) noexcept nogil:
         while self._n:

@@ -173,6 +173,14 @@ cdef class PegasosLearner(Learner):
             self._buffered[i] = Buffered(hash_key(key), value, column)
         self._initial_scale = state.get("initial_scale", 1.0)
 
+    cdef Learner _twin(self):
+        cdef PegasosLearner twin = PegasosLearner.__new__(PegasosLearner)
+        twin.weights, twin._intercept_scaling = self.weights._twin(), self._intercept_scaling
+        twin._average_from, twin._runs_python = self._average_from, self._runs_python
+        if twin._make_room() < 0:
+            raise MemoryError
+        return twin._as_twin(self)
+
     cdef Py_ssize_t _n_columns(self) noexcept nogil:
         return self.weights.n_columns
 

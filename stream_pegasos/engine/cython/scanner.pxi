@@ -1,20 +1,3 @@
-cdef inline void add_bits(uint64_t* words, Py_ssize_t at, uint64_t bits, Py_ssize_t n) noexcept nogil:
-    """Set the bits from position `at` on as the lowest n of `bits` are."""
-    bits &= ALL_BITS >> (64 - n)
-    words[at >> 6] |= bits << (at & 63)
-    if (at & 63) + n > 64:
-        words[(at >> 6) + 1] |= bits >> (64 - (at & 63))
-
-
-cdef void carry_classes(sp_classes* classes, Py_ssize_t block) noexcept nogil:
-    """Move the classes of a block that is not whole yet to the front, and forget the others."""
-    cdef Py_ssize_t i
-    cdef uint64_t word = classes.word[block], space = classes.space[block], rest = classes.rest[block]
-    for i in range(block + 1):
-        classes.word[i] = classes.space[i] = classes.rest[i] = 0
-    classes.word[0], classes.space[0], classes.rest[0] = word, space, rest
-
-
 cdef struct Text:
     const void* data
     Py_ssize_t length
@@ -24,6 +7,7 @@ cdef struct Text:
 
 cdef enum:
     MAX_BYTES = 0x7FFFFF00
+    SIZE_OF_EXAMPLE = 64  # that of a text without n-grams, beside characters
 
 
 @cython.final
@@ -40,6 +24,12 @@ cdef class Scanner(HashedNgrams):
     cdef object _held  # keeps alive what _texts points into
     cdef Text* _texts
     cdef Py_ssize_t _texts_capacity
+    cdef Py_ssize_t _n_texts
+    cdef Block* _block  # in use
+    cdef Ahead _ahead
+    cdef Py_ssize_t _n_threads
+    cdef Scanner _threaded  # the like of this one with another number of threads, once there was one
+    cdef list _others  # scanners like this one, for helpers
     cdef object _last  # the text that the example is of: predicting and then learning scans it once
     cdef dict _last_features
 
@@ -72,6 +62,7 @@ cdef class Scanner(HashedNgrams):
         self._hashes_of_size = <uint64_t*> malloc(self._max_n * sizeof(uint64_t))
         if self._recent == NULL or self._hashes_of_size == NULL:
             raise MemoryError
+        self._n_threads, self._others, self._ahead = 1, [], Ahead()
 
     def __dealloc__(self):
         free(self._offsets)
@@ -111,7 +102,7 @@ cdef class Scanner(HashedNgrams):
         out_indptr, out_indices, out_data = indptr, indices, data
         for i in range(n):
             with nogil:
-                if self._fetch(i) < 0:
+                if self._encode(&self._texts[i]) < 0:
                     with gil:
                         raise MemoryError
             if total + self._n > capacity:
@@ -140,7 +131,7 @@ cdef class Scanner(HashedNgrams):
         if self._any_language and isinstance(x, str) and needs_python(x):
             return 0
         self._load_many((x,), learning)
-        if self._fetch(0) < 0:
+        if self._encode(self._texts) < 0:
             raise MemoryError
         if self._texts[0].length <= 65536 and type(x) is str:
             self._last = x
@@ -167,7 +158,8 @@ cdef class Scanner(HashedNgrams):
         n = len(texts)
         if reserve(<void**> &self._texts, &self._texts_capacity, n + 1, sizeof(Text)) < 0:
             raise MemoryError
-        self._texts[n].data = NULL
+        self._texts[n].data, self._n_texts, self._block = NULL, n, NULL
+        self._ahead._begin(n)
         for i in range(n):
             x = texts[i]
             if not isinstance(x, str) and type(x) is not Composed:
@@ -194,6 +186,10 @@ cdef class Scanner(HashedNgrams):
         return n
 
     cdef int _release(self) except -1:
+        cdef Scanner other
+        for other in self._others:
+            other._release()
+        self._ahead._release()
         Encoder._release(self)
         self._last = self._last_features = self._held = None
         release(<void**> &self._buffer, &self._buffer_capacity)
@@ -209,10 +205,88 @@ cdef class Scanner(HashedNgrams):
         """N-grams that come ready-made, each behind its length, as one string."""
         return "".join([f"{len(ngram):x} {ngram}" for ngram in ngrams])
 
+    # Several threads: this scanner leads, each of the others serves a helper.
+
+    def with_threads(self, Py_ssize_t n):
+        if n == self._n_threads:
+            return self
+        if self._threaded is None or self._threaded._n_threads != n:
+            self._threaded = Scanner(*self.arguments)
+            self._threaded._n_threads = n
+        return self._threaded
+
+    cdef bint _has_helpers(self):
+        return self._n_helpers() > 0
+
+    cdef Py_ssize_t _n_helpers(self):
+        """How many are of use for the texts that are loaded."""
+        cdef Py_ssize_t i, size = 0, most = min(self._n_threads, <Py_ssize_t> MOST_THREADS) - 1
+        for i in range(self._n_texts if most else 0):
+            size += self._texts[i].length
+        return min(most, size // HELPER_SIZE)
+
+    cdef list _helpers(self):
+        cdef Py_ssize_t n = self._n_helpers()
+        while len(self._others) < n:
+            self._others.append(Scanner(*self.arguments))
+        return self._others[:n]
+
+    cdef int _start_helpers(self) except -1:
+        cdef list others = self._helpers()
+        if others:
+            self._ahead._begin(self._n_texts, len(others))
+            self._ahead._start(self, others, [None] * len(others))
+        return 0
+
+    cdef void _end_helpers(self) noexcept nogil:
+        self._ahead._end()
+
     # Scanning: from characters to distinct indices and counts, and to the example.
 
-    cdef int _fetch(self, Py_ssize_t i) noexcept nogil:
-        cdef Text* text = &self._texts[i]
+    cdef Row* _fetch(self, Py_ssize_t i) noexcept nogil:
+        if self._block == NULL or i >= self._block.end:
+            self._block = self._ahead._take(self)
+            if self._block == NULL:
+                return NULL
+        return &self._block.rows[i - self._block.first]
+
+    cdef const Row* _following(self, Py_ssize_t i) noexcept nogil:
+        if self._block == NULL or i + 1 >= self._block.end:
+            return NULL
+        return &self._block.rows[i + 1 - self._block.first]
+
+    cdef Py_ssize_t _end_of_block(self, Py_ssize_t first) noexcept nogil:
+        cdef Py_ssize_t i = first, size = 0
+        while i < self._n_texts and size < BLOCK_SIZE:
+            size += self._texts[i].length * (self._texts[i].kind + 1) + SIZE_OF_EXAMPLE
+            i += 1
+        return i
+
+    cdef int _fill(self, Encoder leader, Block* block) noexcept nogil:
+        cdef const Text* texts = (<Scanner> leader)._texts
+        cdef Row* e
+        cdef Py_ssize_t i
+        if begin_block(block) < 0:
+            return -1
+        for i in range(block.first, block.end):
+            e = &block.rows[i - block.first]
+            if self._scan(&texts[i]) < 0 or make_room_in(block, self._n) < 0:
+                return -1
+            e.hashes, e.values = block.hashes + block.n, block.values + block.n
+            self._make_example(e)
+            block.n += e.n + 1
+        end_block(block)
+        return 0
+
+    cdef int _encode(self, const Text* text) noexcept nogil:
+        """Make the example of a text."""
+        if self._scan(text) < 0 or self._reserve(self._n) < 0:
+            return -1
+        self._make_example(&self._example)
+        return 0
+
+    cdef int _scan(self, const Text* text) noexcept nogil:
+        """Count the n-grams of a text by index."""
         SP_PREFETCH(text[1].data)  # one past the last text stands a text of no characters
         SP_PREFETCH(<const char*> text[1].data + 64)
         self._reset()
@@ -229,7 +303,7 @@ cdef class Scanner(HashedNgrams):
                 return -1
         elif self._scan_ascii(text) < 0:
             return -1
-        return self._make_example()
+        return 0
 
     cdef void _reset(self) noexcept nogil:
         self._n = 0
@@ -240,7 +314,7 @@ cdef class Scanner(HashedNgrams):
         self._edges.n_starts = self._edges.n_ends = 0
         self._edges.in_token = self._edges.after_mark = self._edges.after_word = 0
 
-    cdef int _scan_ascii(self, Text* text) noexcept nogil:
+    cdef int _scan_ascii(self, const Text* text) noexcept nogil:
         cdef const uint8_t* data = <const uint8_t*> text.data
         cdef Py_ssize_t begin = 0, n
         cdef int kind = SP_LONG_WORDS if self._two_characters else self._kind_of_token
@@ -257,7 +331,7 @@ cdef class Scanner(HashedNgrams):
                 return -1
         return 0
 
-    cdef int _scan_unicode(self, Text* text) noexcept nogil:
+    cdef int _scan_unicode(self, const Text* text) noexcept nogil:
         cdef Py_ssize_t i = 0, begin = 0, n, run
         cdef uint32_t c, found
         cdef uint8_t* out
@@ -293,7 +367,7 @@ cdef class Scanner(HashedNgrams):
                 return -1
         return 0
 
-    cdef int _scan_any_language(self, Text* text) noexcept nogil:
+    cdef int _scan_any_language(self, const Text* text) noexcept nogil:
         """The same of words, marks and runs, as `segments` finds them: a space more is written where a run begins or ends."""
         cdef Py_ssize_t i = 0, begin = 0, n, run
         cdef uint32_t c
@@ -368,7 +442,7 @@ cdef class Scanner(HashedNgrams):
                 return -1
         return 0
 
-    cdef Py_ssize_t _write_ascii(self, Text* text, Py_ssize_t i, uint8_t* out, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t _write_ascii(self, const Text* text, Py_ssize_t i, uint8_t* out, Py_ssize_t n) noexcept nogil:
         """ASCII inside other text goes through the fast classifier, up to a block at a time; how much it was, if any."""
         cdef uint8_t ascii[64]
         cdef sp_classes block
@@ -422,7 +496,7 @@ cdef class Scanner(HashedNgrams):
         edges.n_ends = 0
         return 0
 
-    cdef int _scan_characters(self, Text* text) noexcept nogil:
+    cdef int _scan_characters(self, const Text* text) noexcept nogil:
         """N-grams of characters, or n-grams that come ready-made, by the place where each character begins."""
         cdef Py_ssize_t n = self._write_characters(text), i, j, size, end
         if n < 0:
@@ -462,7 +536,7 @@ cdef class Scanner(HashedNgrams):
                 i = end
         return self._count_ranges()
 
-    cdef Py_ssize_t _write_characters(self, Text* text) noexcept nogil:
+    cdef Py_ssize_t _write_characters(self, const Text* text) noexcept nogil:
         """Write the text, its white space as the analyzer wants it, with the offset of each character and of the end."""
         cdef int kind = max(text.kind, 1)
         cdef Py_ssize_t i, n = 0, room = 2 * text.length + 2 if self._char_wb else text.length + 1
@@ -500,13 +574,10 @@ cdef class Scanner(HashedNgrams):
         self._offsets[n] = out - self._buffer
         return n
 
-    cdef int _make_example(self) noexcept nogil:
-        """Turn counts into the example, and leave the tables empty for the next text."""
-        cdef Row* e = &self._example
+    cdef void _make_example(self, Row* e) noexcept nogil:
+        """Turn counts into an example, for which there is room, and leave the tables empty for the next text."""
         cdef Py_ssize_t i, n = self._n
         cdef double count, squares = 0.0, sizes = 0.0
-        if self._reserve(n) < 0:
-            return -1
         for i in range(n):
             e.hashes[i] = hash_key(self._indices[i])
         if self._binary:
@@ -525,7 +596,4 @@ cdef class Scanner(HashedNgrams):
         if self._length == 0.0:
             self._length = 1.0
         e.n, e.factor = n, 1.0 / self._length
-        return 0
-
-
 

@@ -40,6 +40,7 @@ cdef class WeightDict:
     cdef Py_ssize_t _n_spread
     cdef Py_ssize_t* _slots  # where in the table each feature of the example in hand is
     cdef Py_ssize_t _slots_capacity
+    cdef bint _is_twin  # of other weights, in whose memory it looks, but for the line above
     cdef double* _nothing  # the record of a feature that is not there
     cdef Guard _guard
 
@@ -52,12 +53,13 @@ cdef class WeightDict:
             self.add_column()
 
     def __dealloc__(self):
-        free_table(&self._table)
-        free(self._columns)
-        free(self._spread)
-        free(self._spread_sums)
         free(self._slots)
-        free(self._nothing)
+        if not self._is_twin:
+            free_table(&self._table)
+            free(self._columns)
+            free(self._spread)
+            free(self._spread_sums)
+            free(self._nothing)
 
     def __len__(self):
         return self._table.n
@@ -167,6 +169,13 @@ cdef class WeightDict:
         if self.average:
             numbers[self._width : self._width + self.n_columns] = state["sums"].T
         fill(&self._table, state["keys"], numbers)
+
+    cdef WeightDict _twin(self):
+        cdef WeightDict twin = WeightDict.__new__(WeightDict)
+        twin._is_twin, twin._guard, twin.average = True, self._guard, self.average
+        twin._table, twin._columns, twin._nothing = self._table, self._columns, self._nothing
+        twin.n_columns, twin._width = self.n_columns, self._width
+        return twin
 
     cdef bint _has(self, uint64_t h) noexcept nogil:
         return self._table.words[seek(&self._table, h)].hash == h

@@ -44,6 +44,10 @@ class Encoder:
         """Whether there are many more names than a learner holds features, so that some are to be forgotten."""
         return False
 
+    def with_threads(self, n: int) -> Encoder:
+        """An encoder that does the same with as many threads; with one where more are of no use, as in Python."""
+        return self
+
 
 # Names are many more if there are so many for each feature, and some to spare.
 NAMES_HELD, SPARE_NAMES = 4, 1_000
