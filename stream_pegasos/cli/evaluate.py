@@ -15,7 +15,15 @@ from stream_pegasos.cli.console import check_outputs, print_lines, writing
 from stream_pegasos.cli.inputs import FileInput, SyntheticInput, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_for_first_message, new_model, save_model
-from stream_pegasos.cli.options import ModelOptions, SaveOption, StreamOptions, result_option, stream_option
+from stream_pegasos.cli.options import (
+    ModelOptions,
+    SaveOption,
+    StreamOptions,
+    ThreadsOption,
+    n_threads,
+    result_option,
+    stream_option,
+)
 from stream_pegasos.cli.summary import summary
 
 if TYPE_CHECKING:
@@ -83,6 +91,7 @@ def evaluate(
         int,
         stream_option("--delay", min=0, metavar="N", help="Each label arrives N messages late.", default="0"),
     ] = 0,
+    threads: ThreadsOption = None,
     results: ResultOptions,
     save: SaveOption = None,
 ) -> None:
@@ -110,7 +119,7 @@ def evaluate(
     learner = new_model(model, source)
     with Interrupt() as interrupt, closing(source):
         learner = model_for_first_message(learner, model, source, interrupt)
-        report(learner, source, interrupt, results, save, delay=delay)
+        report(learner, source, interrupt, results, save, delay=delay, threads=n_threads(threads))
     exit_with_code(source, interrupt)
 
 

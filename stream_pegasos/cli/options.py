@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import os
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
@@ -325,6 +326,16 @@ class DecisionOptions:
         return given | ({"pos_label": label_of(given["pos_label"])} if "pos_label" in given else {})
 
 
+ThreadsOption = Annotated[
+    int | None,
+    stream_option(
+        "--threads",
+        min=1,
+        metavar="N",
+        help="Threads for texts; the results are the same for any number.",
+        default="as many as there are processors",
+    ),
+]
 SaveOption = Annotated[
     Path | None,
     result_option("--save", metavar="MODEL", help="Write the model here, as safetensors.", default="nowhere"),
@@ -353,6 +364,15 @@ ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model th
 
 
 NO_BREAK = "\u2011"  # a hyphen at which no line ends
+
+
+def n_threads(given: int | None) -> int:
+    """As many as are asked for, or as there are processors that the process may use."""
+    if given is not None:
+        return given
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class Command(TyperCommand):

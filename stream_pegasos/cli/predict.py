@@ -11,7 +11,14 @@ from stream_pegasos.cli.console import check_outputs, note
 from stream_pegasos.cli.inputs import FileInput, bad_lines
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_to_use
-from stream_pegasos.cli.options import DecisionOptions, ModelArgument, StreamOptions, result_option
+from stream_pegasos.cli.options import (
+    DecisionOptions,
+    ModelArgument,
+    StreamOptions,
+    ThreadsOption,
+    n_threads,
+    result_option,
+)
 
 # So many answers wait at most until a message could be read.
 MOST_WAITING = 10_000
@@ -30,6 +37,7 @@ def predict(
     ] = None,
     output_format: FormatOption = None,
     stream: StreamOptions,
+    threads: ThreadsOption = None,
     decision: DecisionOptions,
 ) -> None:
     """Answer each message: the predicted label, a tab and the probability of that label.
@@ -61,7 +69,7 @@ def predict(
     format = chosen_format(output_format, output, source.separator)
     learner = model_to_use(model, source, decision)
     with Interrupt() as interrupt, closing(Output(format, output)) as out:
-        answers = _Answers(learner, source, out)
+        answers = _Answers(learner, source, out, n_threads(threads))
         try:
             for chunk in chunks(interrupt.until_signal(source)):
                 interrupt.wait(answers.give, chunk)
@@ -80,15 +88,15 @@ class _Answers:
     where an option is wrong, nothing is written, and a file that is there is left as it is.
     """
 
-    def __init__(self, model: Any, source: FileInput, output: Output) -> None:
+    def __init__(self, model: Any, source: FileInput, output: Output, threads: int) -> None:
         self.n = 0  # of messages that could be read
-        self._model, self._source, self._output = model, source, output
+        self._model, self._source, self._output, self._threads = model, source, output, threads
         self._waiting: list[Any] = []
 
     def give(self, chunk: list[Any]) -> None:
         from stream_pegasos.operation.answers import answer
 
-        answers = answer(self._model, chunk, self._source.refuse, self._output.in_full)
+        answers = answer(self._model, chunk, self._source.refuse, self._output.in_full, self._threads)
         self._waiting += answers
         n = sum(said.error is None for said in answers)
         if self.n or n or len(self._waiting) > MOST_WAITING:

@@ -10,7 +10,7 @@ from stream_pegasos.cli.evaluate import ResultOptions, report
 from stream_pegasos.cli.inputs import FileInput
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_to_use
-from stream_pegasos.cli.options import DecisionOptions, ModelArgument, StreamOptions
+from stream_pegasos.cli.options import DecisionOptions, ModelArgument, StreamOptions, ThreadsOption, n_threads
 
 
 def test(
@@ -21,6 +21,7 @@ def test(
     ] = "-",
     *,
     stream: StreamOptions,
+    threads: ThreadsOption = None,
     decision: DecisionOptions,
     results: ResultOptions,
 ) -> None:
@@ -41,5 +42,5 @@ def test(
     source = FileInput(file, stream, unreadable=bool(results.predictions))
     learner = model_to_use(model, source, decision)
     with Interrupt() as interrupt, closing(source):
-        report(learner, source, interrupt, results, learn=False)
+        report(learner, source, interrupt, results, learn=False, threads=n_threads(threads))
     exit_with_code(source, interrupt)

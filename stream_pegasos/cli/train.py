@@ -11,7 +11,7 @@ from stream_pegasos.cli.console import check_outputs, print_lines, rate
 from stream_pegasos.cli.inputs import FileInput, bad_lines, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_for, model_for_first_message, save_model
-from stream_pegasos.cli.options import LoadOption, ModelOptions, StreamOptions, result_option
+from stream_pegasos.cli.options import LoadOption, ModelOptions, StreamOptions, ThreadsOption, n_threads, result_option
 
 
 def train(
@@ -25,6 +25,7 @@ def train(
     ],
     load: LoadOption = None,
     stream: StreamOptions,
+    threads: ThreadsOption = None,
     model: ModelOptions,
 ) -> None:
     """Learn a stream in one pass and save the model.
@@ -48,7 +49,7 @@ def train(
             learner = model_for_first_message(learner, model, source, interrupt)
         with progress_bar(source) as progress, suppress(KeyboardInterrupt):
             for chunk in chunks(interrupt.until_signal(source)):
-                n += learn(learner, chunk, source.refuse)
+                n += learn(learner, chunk, source.refuse, n_threads(threads))
                 progress(n, "")
         seconds = perf_counter() - start
         source.report_rest()

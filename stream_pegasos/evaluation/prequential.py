@@ -173,6 +173,7 @@ def evaluate(
     on_row: Callable[[Any], None] | None = None,
     on_refused: OnRefused | None = None,
     on_predicted: OnPredicted | None = None,
+    threads: int = 1,
 ) -> Evaluation:
     """Predict every example of a stream, then learn it, and score the predictions.
 
@@ -202,6 +203,8 @@ def evaluate(
         passed over then. Without it such an example raises.
     on_predicted
         Called with each block of examples that were predicted and then learned, in their order.
+    threads
+        How many threads a call of the model may use; the results are the same for any number.
 
     Raises
     ------
@@ -233,11 +236,11 @@ def evaluate(
         raise ValueError(f"delay is {delay}: no label arrives late where none is learned")
     read, tell = chunks(examples, batch), on_predicted or _tell_nobody
     if not learn:
-        blocks = _held_out(model, read, on_refused, tell)
+        blocks = _held_out(model, read, on_refused, tell, threads)
     elif delay:
         blocks = _late(model, read, delay, on_refused, tell)
     else:
-        blocks = _prompt(model, read, on_refused, tell)
+        blocks = _prompt(model, read, on_refused, tell, threads)
     result = Evaluation(new_score(model))
     score, curve = result.score, result.curve
     step = _FIRST_STEP
@@ -287,26 +290,36 @@ def _tell_nobody(block: PredictedBlock) -> None:
 
 
 def _prompt(
-    model: Any, chunks: Iterable[list[Labelled]], on_refused: OnRefused | None, on_predicted: OnPredicted
+    model: Any,
+    chunks: Iterable[list[Labelled]],
+    on_refused: OnRefused | None,
+    on_predicted: OnPredicted,
+    threads: int,
 ) -> Iterator[AnyOutcomes]:
     """Every label arrives before the next example."""
     for chunk in chunks:
-        for block in predict_learn(model, chunk, on_refused):
+        for block in predict_learn(model, chunk, on_refused, threads):
             on_predicted(block)
             yield block.outcomes(model)
 
 
 def _held_out(
-    model: Any, chunks: Iterable[list[Labelled]], on_refused: OnRefused | None, on_predicted: OnPredicted
+    model: Any,
+    chunks: Iterable[list[Labelled]],
+    on_refused: OnRefused | None,
+    on_predicted: OnPredicted,
+    threads: int,
 ) -> Iterator[AnyOutcomes]:
     """Nothing is learned."""
     for chunk in chunks:
-        for block in _predict_labelled(model, chunk, on_refused):
+        for block in _predict_labelled(model, chunk, on_refused, threads):
             on_predicted(block)
             yield block.outcomes(model)
 
 
-def _predict_labelled(model: Any, chunk: list[Labelled], on_refused: OnRefused | None) -> Iterator[PredictedBlock]:
+def _predict_labelled(
+    model: Any, chunk: list[Labelled], on_refused: OnRefused | None, threads: int
+) -> Iterator[PredictedBlock]:
     """What is predicted of examples that have labels; in a block, unless one is refused."""
     try:
         X, y, _ = _columns(chunk)
@@ -314,13 +327,13 @@ def _predict_labelled(model: Any, chunk: list[Labelled], on_refused: OnRefused |
             y = [check_label(label) for label in y]  # any label may be scored, also a third one of two
         else:
             model.check_labels(y)
-        yield predict_block(model, X, y, chunk)
+        yield predict_block(model, X, y, chunk, threads)
     except REFUSALS as error:
         if len(chunk) == 1:
             _pass_over(ExampleError(str(error), chunk[0]), on_refused)
             return
         for example in chunk:
-            yield from _predict_labelled(model, [example], on_refused)
+            yield from _predict_labelled(model, [example], on_refused, threads)
 
 
 def _late(
@@ -375,13 +388,17 @@ def predict(model: Any, X: list[Any]) -> list[Prediction]:
     return predict_block(model, X, []).each()
 
 
-def predict_block(model: Any, X: list[Any], y: list[Any], examples: Sequence[Labelled] = ()) -> PredictedBlock:
+def predict_block(
+    model: Any, X: list[Any], y: list[Any], examples: Sequence[Labelled] = (), threads: int = 1
+) -> PredictedBlock:
     """What the model says of examples that are not learned now, together with the labels that it knows."""
     with model.lock:
-        return PredictedBlock(model.predictions(X), model.classes, y, examples)
+        return PredictedBlock(model.predictions(X, threads=threads), model.classes, y, examples)
 
 
-def predict_learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None) -> Iterator[PredictedBlock]:
+def predict_learn(
+    model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None, threads: int = 1
+) -> Iterator[PredictedBlock]:
     """Predict each example, then learn it; what was predicted comes in blocks, as soon as a block is learned.
 
     With `on_refused` an example that the model refuses is passed over.
@@ -394,7 +411,7 @@ def predict_learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | Non
     done = 0
     while done < len(chunk):
         try:
-            for block in _predict_learn(model, chunk[done:]):
+            for block in _predict_learn(model, chunk[done:], threads):
                 done += len(block)
                 yield block
         except ExampleError as error:
@@ -409,7 +426,7 @@ def _pass_over(error: ExampleError, on_refused: OnRefused | None) -> None:
     on_refused(error.example, str(error))
 
 
-def _predict_learn(model: Any, chunk: list[Labelled]) -> Iterator[PredictedBlock]:
+def _predict_learn(model: Any, chunk: list[Labelled], threads: int) -> Iterator[PredictedBlock]:
     done = 0
     # Of two classes a margin tells the predicted label only once both are known.
     while done < len(chunk) and None in model.classes:
@@ -420,7 +437,8 @@ def _predict_learn(model: Any, chunk: list[Labelled]) -> Iterator[PredictedBlock
     X, y, w = _columns(chunk[done:])
     try:
         # Classes that came in the middle were predicted from then on.
-        yield PredictedBlock(model.predict_learn_many(X, y, w), model.classes, y, chunk[done:])
+        said = model.predict_learn_many(X, y, w, threads=threads)
+        yield PredictedBlock(said, model.classes, y, chunk[done:])
     except PartlyLearnedError as error:
         assert error.predictions is not None
         n = error.n_learned
@@ -447,7 +465,7 @@ def _predict_one(model: Any, example: Labelled) -> PredictedBlock:
         raise ExampleError(str(error), example) from error
 
 
-def learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None) -> int:
+def learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None, threads: int = 1) -> int:
     """Learn examples without predicting them; how many were learned.
 
     With `on_refused` an example that the model refuses is passed over.
@@ -459,14 +477,14 @@ def learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None
 
     """
     try:
-        model.learn_many(*_columns(chunk))
+        model.learn_many(*_columns(chunk), threads=threads)
         return len(chunk)
     except PartlyLearnedError as error:
         if not isinstance(error.__cause__, REFUSALS):
             raise
         n = error.n_learned
         _pass_over(ExampleError(str(error.__cause__), chunk[n]), on_refused)
-        return n + learn(model, chunk[n + 1 :], on_refused)
+        return n + learn(model, chunk[n + 1 :], on_refused, threads)
     except REFUSALS:
         pass  # nothing was learned
     n = 0

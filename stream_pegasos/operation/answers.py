@@ -45,6 +45,7 @@ def answer(
     examples: Sequence[Example],
     on_refused: Callable[[Example, str], None] = lambda example, reason: None,
     in_full: bool = True,
+    threads: int = 1,
 ) -> list[Answer]:
     """The answer to each example, in order, also to those that could not be read.
 
@@ -58,22 +59,25 @@ def answer(
         Called with each example that the model refuses, and the reason.
     in_full
         Whether answers have the probability of every label, and margins.
+    threads
+        How many threads the model may use.
     """
     readable = [example for example in examples if example.fault is None]
-    said = iter(_accepted(model, readable, on_refused, in_full) if readable else ())
+    said = iter(_accepted(model, readable, on_refused, in_full, threads) if readable else ())
     return [_nothing(example, example.fault) if example.fault is not None else next(said) for example in examples]
 
 
 def _accepted(
-    model: Any, examples: Sequence[Example], on_refused: Callable[[Example, str], None], in_full: bool
+    model: Any, examples: Sequence[Example], on_refused: Callable[[Example, str], None], in_full: bool, threads: int
 ) -> list[Answer]:
     try:
-        return answers_to(examples, predict_block(model, [example.x for example in examples], []), in_full)
+        block = predict_block(model, [example.x for example in examples], [], threads=threads)
+        return answers_to(examples, block, in_full)
     except REFUSALS as error:
         if len(examples) == 1:
             on_refused(examples[0], str(error))
             return [_nothing(examples[0], str(error))]
-        return [said for example in examples for said in _accepted(model, [example], on_refused, in_full)]
+        return [said for example in examples for said in _accepted(model, [example], on_refused, in_full, threads)]
 
 
 def _nothing(example: Example, fault: str | None) -> Answer:

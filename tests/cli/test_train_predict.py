@@ -29,6 +29,19 @@ def test_training_in_two_runs_is_training_in_one(main):
     assert load("m").n_iterations == load("whole").n_iterations
 
 
+def test_any_number_of_threads_gives_the_same_files(main, here):
+    write_jsonl("long.jsonl", [(text * 9, label) for text, label in stream])
+    written = {}
+    for threads in ((), ("--threads", 1), ("--threads", 3)):
+        assert main("train", "long.jsonl", "--save", "m", *threads)[0] == 0
+        answers = main("predict", "m", "long.jsonl", *threads)[1]
+        assert main("test", "m", "long.jsonl", "--predictions", "tested.tsv", *threads)[0] == 0
+        assert main("evaluate", "long.jsonl", "--predictions", "evaluated.tsv", *threads)[0] == 0
+        written[threads] = answers, *((here / name).read_bytes() for name in ("m", "tested.tsv", "evaluated.tsv"))
+    assert len(set(written.values())) == 1
+    assert main("train", "long.jsonl", "--save", "m", "--threads", 0)[0] == 2
+
+
 def test_thresholds_and_limits_decide_what_is_answered(main):
     for options in (["--threshold", 0.9], ["--max-false-positive-rate", 0.02]):
         assert main("train", "mail.jsonl", "--save", "m", "--pos-label", "spam", *options)[0] == 0

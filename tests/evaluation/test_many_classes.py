@@ -31,7 +31,7 @@ class LastLabels:
     def __init__(self):
         self.classes, self.last, self.lock = (), (), threading.RLock()
 
-    def predictions(self, X):
+    def predictions(self, X, threads=1):
         labels = np.empty(len(X), object)
         labels[:] = [self.last] * len(X)
         return settled(self.margins(len(X)), labels, (self.classes, np.where(self.margins(len(X)) > 0.0, 0.8, 0.3)))
@@ -45,7 +45,7 @@ class LastLabels:
         self.classes = tuple(dict.fromkeys([*self.classes, *y]))
         self.last = tuple(label for label in self.classes if label in y)
 
-    def predict_learn_many(self, X, y, w=1.0):
+    def predict_learn_many(self, X, y, w=1.0, threads=1):
         for each in y:
             if isinstance(each, str):
                 raise TypeError(f"label {each!r} is no list of labels")
