@@ -5,7 +5,7 @@ Streams come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/d
 missing are left out and named.
 
     python tests/benchmarks/speed.py [--runs 7]
-        [--only vw,recipe,recipe_classes,wc,river,classes,sklearn,kernel,average,steps,memory,profile]
+        [--only vw,recipe,recipe_classes,wc,river,classes,sklearn,kernel,average,steps,threads,memory,profile]
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ def main() -> None:
         "kernel": kernel_step,
         "average": averaging,
         "steps": late_steps,
+        "threads": two_threads,
         "memory": memory,
     }
     chosen = arguments.only.split(",") if arguments.only else list(parts)
@@ -456,6 +457,34 @@ def late_steps(runs: int) -> None:
         "steps/s",
         "1",
     )
+
+
+def two_threads(runs: int) -> None:
+    """The recipe with two threads beside itself with one; the machine should have nothing else to do."""
+    for name, times in (("enron_1to3", 1), ("sms_spam", 40), ("banking77", 4)):
+        if not (records := read_records(name)):
+            continue
+        texts = copies([record["text"] for record in records], times)
+        labels = [record["label"] for record in records] * times
+        learned = TextClassifier()
+        learned.learn_many(texts, labels)
+
+        def learn(threads: int, texts: list[str] = texts, labels: list[str] = labels) -> None:
+            TextClassifier().learn_many(texts, labels, threads=threads)
+
+        def predict(threads: int, texts: list[str] = texts, learned: TextClassifier = learned) -> None:
+            learned.predict_many(texts, threads=threads)
+
+        for work, target in ((predict, "1.8"), (learn, "-")):
+            compare(
+                f"{name}: recipe, {work.__name__}_many, two threads | one",
+                lambda work=work: work(2),
+                lambda work=work: work(1),
+                runs,
+                len(texts),
+                "docs/s",
+                target,
+            )
 
 
 def memory(runs: int) -> None:
