@@ -269,8 +269,11 @@ class Classes:
         """The labels that are predicted, for margins or for their numbers; `None` where every class was yet to come."""
         if margins.ndim == 1:
             return self.of_numbers(margins.astype(np.intp))
-        is_known = np.isfinite(margins).any(axis=1)
-        return self.of_numbers(np.where(is_known, margins.argmax(axis=1) if margins.shape[1] else -1, -1))
+        if not margins.shape[1]:
+            return self.of_numbers(np.full(len(margins), -1))
+        best = margins.argmax(axis=1)
+        is_known = np.isfinite(margins[np.arange(len(margins)), best])
+        return self.of_numbers(np.where(is_known, best, -1))
 
     def of_numbers(self, numbers: NDArray[np.intp]) -> NDArray[Any]:
         """The labels of these numbers, `None` for −1."""
