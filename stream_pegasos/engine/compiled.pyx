@@ -106,6 +106,7 @@ cdef double CALIBRATION_MEMORY = driver.CALIBRATION_MEMORY
 cdef double LEAST_SCALE = adaptive.LEAST_SCALE
 cdef double LARGEST_EVIDENCE = adaptive.LARGEST_EVIDENCE
 cdef double YEAR = adaptive.YEAR
+cdef Py_ssize_t MOST_COUNTED = adaptive.MOST_COUNTED
 cdef double LARGEST_EXAMPLE = adaptive.LARGEST_EXAMPLE
 cdef double LARGEST_LOG_RATIO = adaptive.LARGEST_LOG_RATIO
 cdef double SHARE_OF_REST = adaptive_columns.SHARE_OF_REST

@@ -21,7 +21,9 @@ FEATURES = [*KEYS[:4], *NAMES]
 
 
 class DenseAdaptive:
-    """The algorithm on dense vectors, the intercept last; the old evidence counts less instead of the new more."""
+    """The algorithm on dense vectors, the intercept last; the old evidence counts less instead of the new more. In double
+    precision, where the learners keep features in single.
+    """
 
     def __init__(self, dimension, learning_rate, hinge, margin, smoothing, half_life, intercept_scaling):
         self.learning_rate, self.hinge, self.largest_margin = learning_rate, hinge, margin
@@ -44,6 +46,7 @@ class DenseAdaptive:
         return float(self.values(x) @ self.w)
 
     def learn(self, x, y, c=1.0):
+        c = min(c, 1e15)
         values, agreement = self.values(x), y * self.margin(x)
         if agreement < self.largest_margin:
             slope = float(agreement < 1.0) if self.hinge else special.expit(-agreement)
@@ -63,7 +66,7 @@ class DenseAdaptive:
     def is_close_call(self, x, y):
         """Whether rounding alone may decide if `x` is learned: no two programs need agree there."""
         thresholds = [self.largest_margin, 1.0] if self.hinge else [self.largest_margin]
-        return any(abs(y * self.margin(x) - threshold) < 1e-9 for threshold in thresholds)
+        return any(abs(y * self.margin(x) - threshold) < 1e-6 for threshold in thresholds)
 
 
 CHOICES = {
@@ -98,8 +101,8 @@ def weights_of(learner, keys):
 
 
 def assert_is(learner, dense, keys):
-    assert weights_of(learner, keys) == pytest.approx(dense.w[:-1] * dense.scales, rel=1e-8, abs=1e-10)
-    assert learner.intercept.tolist() == [pytest.approx(dense.intercept_scaling * dense.w[-1], rel=1e-8, abs=1e-10)]
+    assert weights_of(learner, keys) == pytest.approx(dense.w[:-1] * dense.scales, rel=1e-5, abs=1e-5)
+    assert learner.intercept.tolist() == [pytest.approx(dense.intercept_scaling * dense.w[-1], rel=1e-5, abs=1e-5)]
     assert set(learner.items()[0].tolist()) == {key for key, stored in zip(keys, dense.stored, strict=True) if stored}
 
 
@@ -113,7 +116,7 @@ def test_learning_is_the_algorithm(engine_in_test, options):
     for x, sign, weight in zip(X, y, c, strict=True):
         if dense.is_close_call(x, sign):
             continue
-        assert learner.margin(vocabulary, as_features(x)) == pytest.approx(dense.margin(x), rel=1e-8, abs=1e-10)
+        assert learner.margin(vocabulary, as_features(x)) == pytest.approx(dense.margin(x), rel=1e-5, abs=1e-5)
         learner.learn(vocabulary, as_features(x), sign, weight)
         dense.learn(x, sign, weight)
     assert_is(learner, dense, KEYS)
@@ -128,15 +131,18 @@ def test_learning_matrices_is_the_algorithm(engine_in_test, options, index):
     X, y, c = random_rows(generator, 300, 12)
     dense = DenseAdaptive(12, 0.5, *options)
     learner = engine_in_test.AdaptiveLearner(0.5, *options)
-    expected = []
-    for x, sign, weight in zip(X, y, c, strict=True):
-        assert not dense.is_close_call(x, sign)
-        expected.append(dense.margin(x))
-        dense.learn(x, sign, weight)
+    expected, kept = [], []
+    for i, (x, sign, weight) in enumerate(zip(X, y, c, strict=True)):
+        if not dense.is_close_call(x, sign):
+            kept.append(i)
+            expected.append(dense.margin(x))
+            dense.learn(x, sign, weight)
+    assert len(kept) > 290
+    X, y, c = X[kept], y[kept], c[kept]
     matrix = sparse.csr_array(X)
     arrays = matrix.indptr.astype(np.int64), matrix.indices.astype(index), matrix.data
     margins, _ = learner.predict_learn_many(engine_in_test.Rows(1 << 20), arrays, y, c)
-    assert margins == pytest.approx(expected, rel=1e-8, abs=1e-10)
+    assert margins == pytest.approx(expected, rel=1e-5, abs=1e-5)
     assert_is(learner, dense, range(12))
 
 
@@ -170,7 +176,7 @@ def test_learning_texts_is_the_algorithm(engine_in_test, changes):
         expected.append(dense.margin(x))
         dense.learn(x, sign)
     margins, _ = learner.predict_learn_many(scanner, texts, signs)
-    assert margins == pytest.approx(expected, rel=1e-8, abs=1e-10)
+    assert margins == pytest.approx(expected, rel=1e-5, abs=1e-5)
     assert_is(learner, dense, range(20))
     assert cancelled or settings_of_scanner | changes != settings_of_scanner
 
@@ -262,7 +268,7 @@ def test_exchanging_the_classes_is_learning_the_other_way_round(engine_in_test):
 @both_engines
 @pytest.mark.parametrize("smoothing", [0.0, 0.5])
 def test_margins_stay_when_the_evidence_is_written_down_anew(engine_in_test, smoothing):
-    """With a half-life of one example that is due every 400 of them."""
+    """With a half-life of one example that is due every 16 of them."""
     generator = np.random.default_rng(6)
     learner = engine_in_test.AdaptiveLearner(0.5, False, math.inf, smoothing, 1.0, 0.1)
     vocabulary = engine_in_test.Vocabulary()
@@ -281,7 +287,7 @@ def test_margins_stay_when_the_evidence_is_written_down_anew(engine_in_test, smo
         settled = abs(learner.get_state()["intercept_log_ratio"]) < 1e-12
         if settled:
             assert after == pytest.approx(before, rel=1e-9)
-    assert n_renewed == 5
+    assert n_renewed == 125
 
 
 @both_engines
@@ -298,8 +304,10 @@ def test_examples_right_by_the_margin_leave_no_feature(engine_in_test, options):
         if margin >= options[1]:
             n_skipped += 1
             of_each = {"evidence", "n_iterations", "slope", "calibration_squares", *learner.mistakes()}
+            anew = after["evidence"] < before["evidence"]
             for name in before.keys() - of_each:
-                assert np.array_equal(before[name], after[name])
+                is_evidence = name.endswith(("squares", "positives", "negatives"))
+                assert np.array_equal(before[name], after[name] * (2.0**16 if anew and is_evidence else 1.0))
         assert after["n_iterations"] == i + 1
     assert (n_skipped > 0) == (options[1] < math.inf)
 

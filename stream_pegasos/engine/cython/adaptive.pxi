@@ -8,6 +8,7 @@ cdef extern from "cython/steps.h" nogil:
     ctypedef struct sp_step:
         double gradient, rate, evidence, smoothing, positive, negative
         uint32_t age
+        bint halving
     float sp_single(double)
     double sp_log_of_ratio(double, double)
     void sp_weaken(sp_evidence*, uint32_t)
@@ -138,11 +139,11 @@ cdef class AdaptiveLearner(Learner):
         self._n_newest[0], self._n_newest[1] = self._n_newest[1], self._n_newest[0]
         for i in range(N_MISTAKES):
             self._sizes[0][i], self._sizes[1][i] = self._sizes[1][i], self._sizes[0][i]
-        self._intercept.weight, self._intercept.log_ratio = -self._intercept.weight, -self._intercept.log_ratio
+        self._intercept.weight, self._intercept.log_ratio = 0.0 - self._intercept.weight, 0.0 - self._intercept.log_ratio
         self._intercept.positives, self._intercept.negatives = self._intercept.negatives, self._intercept.positives
         for i in range(n_in_use(&self._table)):
             feature, known = self._feature_at(place(&self._table, NULL, i)), self._known_at(place(&self._table, NULL, i))
-            feature.weight, feature.log_ratio = -feature.weight, -feature.log_ratio
+            feature.weight, feature.log_ratio = 0.0 - feature.weight, 0.0 - feature.log_ratio  # no −0
             known.positives, known.negatives = known.negatives, known.positives
 
     def forget(self, double share):
@@ -360,6 +361,7 @@ cdef class AdaptiveLearner(Learner):
         step.positive = weight * self._evidence if y > 0.0 else 0.0
         step.negative = 0.0 if y > 0.0 else weight * self._evidence
         step.smoothing = self._smoothing * self._evidence
+        step.halving = weight >= 1.0 and self.n_iterations >= MOST_COUNTED
         self._learn_intercept(gradient * self._intercept_scaling, &step)
         step.gradient = gradient * self._inverse_norm
         if (

@@ -23,6 +23,7 @@ typedef struct {
 typedef struct {
     double gradient, rate, evidence, smoothing, positive, negative;
     uint32_t age;
+    int halving; /* whether counts that no longer grow are to be halved */
 } sp_step;
 
 #define SP_LARGEST_SINGLE 1.7014118346046923e38  /* 2^127 */
@@ -81,7 +82,7 @@ static void sp_learn_feature(sp_feature *feature, sp_evidence *known, double val
     }
     positives = sp_single(known->positives + step->positive);
     negatives = sp_single(known->negatives + step->negative);
-    if (step->positive + step->negative >= step->evidence && positives == known->positives && negatives == known->negatives) {
+    if (step->halving && positives == known->positives && negatives == known->negatives) {
         positives = sp_single(known->positives * 0.5 + step->positive);
         negatives = sp_single(known->negatives * 0.5 + step->negative);
     }
@@ -171,7 +172,6 @@ SP_TARGET_AVX2 static void sp_learn_avx2(sp_feature *const *features, sp_evidenc
     const __m256d smoothing = _mm256_set1_pd(step->smoothing), gradient_of_all = _mm256_set1_pd(step->gradient);
     const __m256d positive = _mm256_set1_pd(step->positive), negative = _mm256_set1_pd(step->negative);
     const __m128i age = _mm_set1_epi32((int)step->age);
-    const int counts = step->positive + step->negative >= step->evidence;
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {
         sp_feature *const *f = features + i;
@@ -183,7 +183,7 @@ SP_TARGET_AVX2 static void sp_learn_avx2(sp_feature *const *features, sp_evidenc
         const __m128 new_negatives = sp_single4(_mm256_add_pd(_mm256_cvtps_pd(negatives), negative));
         const __m128 unchanged = _mm_and_ps(_mm_cmpeq_ps(positives, new_positives), _mm_cmpeq_ps(negatives, new_negatives));
         const int of_age = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(_mm_castps_si128(ages), age)));
-        if (of_age != 15 || (counts && _mm_movemask_ps(unchanged))) {
+        if (of_age != 15 || (step->halving && _mm_movemask_ps(unchanged))) {
             for (int j = 0; j < 4; j++) sp_learn_feature(f[j], k[j], values[i + j], step);
             continue;
         }

@@ -39,7 +39,7 @@ cdef enum:
     SPARE_SLOTS = 16
     FEWEST_HOMES = 16
     CROWD = 1024  # slots from home: more than chance ever makes of a table that is three quarters full
-    LARGE = 1 << 14  # homes from which on a table grows where it stands
+    LARGE = 1 << 12  # homes from which on a table grows where it stands
     AT_ONCE = 48  # entries that move at a time when it does
 
 
@@ -162,7 +162,7 @@ cdef inline Py_ssize_t capacity_of(Py_ssize_t n_slots) noexcept nogil:
 
 
 cdef inline Py_ssize_t grown(Py_ssize_t n_homes) noexcept nogil:
-    return 2 * n_homes if n_homes < LARGE // 2 else (n_homes + n_homes // 4) & ~3
+    return (n_homes + (n_homes // 3 if n_homes < LARGE else n_homes // 4)) & ~3
 
 
 cdef inline void copy_words(Word* to, const Word* source, Py_ssize_t n) noexcept nogil:
@@ -301,6 +301,8 @@ cdef int move_rest(Table* table) noexcept nogil:
     """
     cdef Py_ssize_t n_before = table.unused_begin, begin = table.unused_end, last = begin, i
     cdef Table rest = table[0]
+    if n_before > CROWD:  # keys that crowd, of which nobody knows how far they push others
+        return rebuild(table, table.n_homes, table.n_slots - table.n_homes, table.stride)
     while not is_empty(table, last):
         last += 1
     if make_words(&rest, n_before + last - begin) < 0:

@@ -26,6 +26,8 @@ YEAR = 2.0**16
 LARGEST_EVIDENCE = 2.0**400
 # No example counts more than this, so that all that is known of features remains in the range of single precision.
 LARGEST_EXAMPLE = 1e15
+MOST_COUNTED = 2**24  # examples, one by one
+ROUNDED_UP = 1.0 + 2.0**-20  # a sum may be, by less than this factor
 SMALLEST_SINGLE, LARGEST_SINGLE = 2.0**-126, 2.0**127
 
 
@@ -65,7 +67,7 @@ def numbers_of(names: tuple[str, ...], *shape: str) -> tuple[Field, ...]:
     weight, log_ratio, squares, positives, negatives = names
 
     def most(of: str) -> Callable[[State], float]:
-        return lambda state: state[of] if shape else LARGEST_COEFFICIENT * state["evidence"]
+        return lambda state: state[of] * ROUNDED_UP if shape else LARGEST_COEFFICIENT * state["evidence"]
 
     return (
         Field(weight, 0.0, LARGEST_ADAPTIVE_WEIGHT, shape, signed=True),
@@ -169,7 +171,7 @@ class AdaptiveLearner(Learner):
     def negate(self) -> None:
         self._mistakes.negate()
         for feature in (*self._features.values(), self._intercept):
-            feature.weight, feature.log_ratio = -feature.weight, -feature.log_ratio
+            feature.weight, feature.log_ratio = 0.0 - feature.weight, 0.0 - feature.log_ratio  # no −0
             feature.positives, feature.negatives = feature.negatives, feature.positives
 
     def forget(self, share: float) -> None:
@@ -244,8 +246,8 @@ class AdaptiveLearner(Learner):
         kept, counted = self._kept(feature), weight * self._evidence
         before = feature.positives if y > 0.0 else feature.negatives
         count = kept(before + counted)
-        if weight >= 1.0 and count == before:
-            # So much that one more does not show any longer: half of it says the same of the ratio.
+        if self._n_iterations >= MOST_COUNTED and weight >= 1.0 and count == before:
+            # So many that one more does not show any longer: half of them say the same of the ratio.
             feature.positives, feature.negatives = kept(feature.positives / 2.0), kept(feature.negatives / 2.0)
             count = kept(before / 2.0 + counted)
         if y > 0.0:
