@@ -274,6 +274,13 @@ cdef class AdaptiveLearner(Learner):
         self._margin += self._intercept_scaling * self._intercept.weight
         return 0
 
+    cdef void _announce(self, const Row* e) noexcept nogil:
+        """Have the processor fetch the first entries of the example after the one that is met next."""
+        cdef Table table = self._table
+        cdef Py_ssize_t i
+        for i in range(min(e.n, <Py_ssize_t> AT_A_TIME)):
+            SP_PREFETCH(&table.words[home(&table, e.hashes[i])])
+
     cdef inline void _fetch_entries(self, const Row* e, Py_ssize_t begin) noexcept nogil:
         """Find where some features are at home, and have the processor fetch the entries there."""
         cdef Table table = self._table  # a copy, or it would be read anew after each write

@@ -8,41 +8,6 @@ cdef struct Line:
     double intercept, squares, offset, offset_squares
 
 
-cdef inline void fetch_entries(const Table* given, const Row* e, Py_ssize_t begin, Py_ssize_t* positions) noexcept nogil:
-    """Find where some features are at home, and have the processor fetch the entries there."""
-    cdef Table table = given[0]  # a copy, or it would be read anew after each write
-    cdef Py_ssize_t i
-    for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
-        positions[i] = home(&table, e.hashes[i])
-        SP_PREFETCH(&table.words[positions[i]])
-
-
-cdef inline void find_records(
-    const Table* table, const Row* e, Py_ssize_t begin, Py_ssize_t* positions, Py_ssize_t n_numbers
-) noexcept nogil:
-    """Find where the records of some features stand, 0 for those that are not known, and have them fetched."""
-    cdef const Word* words = table.words
-    cdef Py_ssize_t i, p
-    cdef bint scattered = table.scattered
-    for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
-        if scattered:
-            p = seek(table, e.hashes[i])
-        else:
-            p = entry_from(2, words, positions[i], e.hashes[i])
-        positions[i] = words[p + 1].hash & (0 - <uint64_t> (words[p].hash == e.hashes[i]))
-        SP_PREFETCH(table.records + positions[i] * n_numbers)
-
-
-cdef inline Py_ssize_t make_record(Table* table, uint64_t h) noexcept nogil:
-    """Where the record of `h` stands, which is made if there is none; -1 if there is no memory."""
-    cdef Py_ssize_t p = seek(table, h)
-    if table.words[p].hash != h:
-        p = insert(table, p, h)
-        if p < 0:
-            return -1
-    return table.words[p + 1].hash
-
-
 @cython.final
 cdef class AdaptiveColumnsLearner(Learner):
     """Records stand apart from the entries of their hashes, and the columns taught apart from the records."""
