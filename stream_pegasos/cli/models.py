@@ -140,11 +140,14 @@ def _as_begun(new: Any, model: Any) -> Any:
     from stream_pegasos import HashedBagOfWords, TextClassifier, TextFeatures
     from stream_pegasos.learners.persistence import parameters_of
 
-    if not takes_text(new) or type(new.features) is not TextFeatures or type(model.features) is not HashedBagOfWords:
+    if not takes_text(new):
         return new
     parameters = parameters_of(new.features)
-    pattern = parameters["token_pattern"] or r"\w+|[^\w\s]"
-    return TextClassifier(HashedBagOfWords(**{**parameters, "token_pattern": pattern}), new.classifier)
+    if type(model.features) is TextFeatures:
+        return TextClassifier(TextFeatures(**{**parameters, "hash_function": model.features.hash_function}), new.classifier)
+    del parameters["hash_function"]
+    parameters["token_pattern"] = parameters["token_pattern"] or r"\w+|[^\w\s]"
+    return TextClassifier(HashedBagOfWords(**parameters), new.classifier)
 
 
 def _made_with(model: Any) -> list[tuple[str, dict[str, Any]]]:

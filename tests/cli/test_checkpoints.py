@@ -56,14 +56,23 @@ def test_run_refuses_other_options_than_the_checkpoint_was_begun_with(main):
     assert "--limit" in err
 
 
+def words_by_a_pattern(features):
+    parameters = {**parameters_of(features), "token_pattern": r"\w+|[^\w\s]"}
+    return HashedBagOfWords(**{name: value for name, value in parameters.items() if name != "hash_function"})
+
+
+def hashed_as_scikit_learn_does(features):
+    return features.clone({"hash_function": "murmur3"})
+
+
 @pytest.mark.parametrize("options", [["--half-life", "500"], ["--ngrams", "1", "--multi-label"]])
-def test_a_run_of_an_earlier_release_goes_on_with_the_same_options(main, options):
-    """When the features of the recipe were words by a pattern."""
+@pytest.mark.parametrize("of_then", [words_by_a_pattern, hashed_as_scikit_learn_does])
+def test_a_run_of_an_earlier_release_goes_on_with_the_same_options(main, options, of_then):
+    """When the features of the recipe were others."""
     arguments = ["run", "mail.jsonl", "--no-follow", "--output", "none", "--checkpoint", "m", *options]
     assert main(*arguments)[0] == 0
     model, progress = load_with_progress("m")
-    parameters = {**parameters_of(model.features), "token_pattern": r"\w+|[^\w\s]"}
-    TextClassifier(HashedBagOfWords(**parameters), model.classifier).snapshot(progress).write("m")
+    TextClassifier(of_then(model.features), model.classifier).snapshot(progress).write("m")
     assert main(*arguments)[0] == 0
     code, _, err = main(*arguments, "--prefix-length", "3")
     assert code == 1 and "other options" in err

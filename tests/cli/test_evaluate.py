@@ -10,7 +10,7 @@ import sys
 import pytest
 from commands import command, environment, error_line, metrics, process, stream
 
-from stream_pegasos import HashedBagOfWords, PegasosClassifier, TextClassifier, engine, load
+from stream_pegasos import PegasosClassifier, TextClassifier, TextFeatures, engine, load
 from stream_pegasos.evaluation.prequential import evaluate
 from stream_pegasos.streams import synthetic
 
@@ -67,13 +67,15 @@ def test_evaluate_with_options_of_the_model(main):
     )
     assert code == 0
     model = TextClassifier(
-        HashedBagOfWords(
+        TextFeatures(
             n_features=5000,
             ngram_range=(1, 2),
             binary=True,
             norm=None,
             token_pattern=r"\w+",
-            alternate_sign=False,
+            mask_digits=False,
+            prefix_length=0,
+            boundaries=False,
         ),
         PegasosClassifier(l2=1e-3, t0=10, batch_size=2, project=False, fit_intercept=True, pos_label="ham"),
     )

@@ -333,7 +333,7 @@ def test_a_failure_in_the_middle_of_a_batch_is_told_and_leaves_the_checkpoint_as
     run = Run(Script(examples, [4]), checkpoints=Checkpoints(tmp_path / "model", seconds=1_000))
     learn, n = run.model.predict_learn_many, 0
 
-    def fail(x, *rest):
+    def fail(x, *rest, threads=1):
         nonlocal n
         n += len(x)
         if n > 4:
@@ -341,7 +341,7 @@ def test_a_failure_in_the_middle_of_a_batch_is_told_and_leaves_the_checkpoint_as
             raise RuntimeError("the detector broke")
         return learn(x, *rest)
 
-    monkeypatch.setattr(type(run.model), "predict_learn_many", lambda model, *columns: fail(*columns))
+    monkeypatch.setattr(type(run.model), "predict_learn_many", lambda model, *columns, **options: fail(*columns, **options))
     with pytest.raises(RuntimeError, match="the detector broke"):
         run.run()
     assert [answer.id for answer in run.answers] == [0, 1, 2, 3]
