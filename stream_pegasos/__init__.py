@@ -1,14 +1,6 @@
 """An online learner for text: a linear SVM trained by Pegasos, one message at a time, that plugs into River."""
 
-from stream_pegasos.features.hashing import HashedBagOfWords
-from stream_pegasos.features.text import TextFeatures
-from stream_pegasos.learners.adaptive import AdaptiveClassifier
-from stream_pegasos.learners.kernel import KernelPegasosClassifier
-from stream_pegasos.learners.multilabel import MultiLabelClassifier
-from stream_pegasos.learners.ordinal import OrdinalClassifier
-from stream_pegasos.learners.pegasos import PegasosClassifier
-from stream_pegasos.learners.persistence import load
-from stream_pegasos.learners.text import TextClassifier
+from typing import TYPE_CHECKING
 
 __version__ = "0.2.0"
 
@@ -24,3 +16,38 @@ __all__ = [
     "__version__",
     "load",
 ]
+
+if TYPE_CHECKING:
+    from stream_pegasos.features.hashing import HashedBagOfWords
+    from stream_pegasos.features.text import TextFeatures
+    from stream_pegasos.learners.adaptive import AdaptiveClassifier
+    from stream_pegasos.learners.kernel import KernelPegasosClassifier
+    from stream_pegasos.learners.multilabel import MultiLabelClassifier
+    from stream_pegasos.learners.ordinal import OrdinalClassifier
+    from stream_pegasos.learners.pegasos import PegasosClassifier
+    from stream_pegasos.learners.persistence import load
+    from stream_pegasos.learners.text import TextClassifier
+else:
+    # A name is imported when it is first asked for, so that the command and its --help start at once.
+    _PLACES = {
+        "AdaptiveClassifier": "learners.adaptive",
+        "HashedBagOfWords": "features.hashing",
+        "KernelPegasosClassifier": "learners.kernel",
+        "MultiLabelClassifier": "learners.multilabel",
+        "OrdinalClassifier": "learners.ordinal",
+        "PegasosClassifier": "learners.pegasos",
+        "TextClassifier": "learners.text",
+        "TextFeatures": "features.text",
+        "load": "learners.persistence",
+    }
+
+    def __getattr__(name):
+        if name not in _PLACES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        found = globals()[name] = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+        return found
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

@@ -165,7 +165,7 @@ class LoaderTarget:
                 content = mutated(random, content, [content], FILE_TOKENS, one_byte)
             arrays[persistence.PROGRESS] = np.frombuffer(content, np.uint8)
         if random.random() < 0.05:
-            kind = random.choice([*VALUES, *persistence.Saveable.kinds])
+            kind = random.choice([*VALUES, *persistence.PLACES])
         return model_file(kind, arrays, values, first_version=random.random() < 0.2)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from typing import Any
-
-from river import optim
+from typing import TYPE_CHECKING, Any
 
 from stream_pegasos.common.checks import check_integer, check_number
 from stream_pegasos.engine.pure.weights import VALUE_LIMIT
+from stream_pegasos.learners.persistence import is_initializer
+
+if TYPE_CHECKING:
+    from river.optim.initializers import Initializer
 
 
 def check_seed(seed: Any) -> int:
@@ -20,8 +22,8 @@ def check_seed(seed: Any) -> int:
 class FirstWeights:
     """The first weight of each feature, which depends on the seed and the feature's name alone."""
 
-    def __init__(self, initializer: optim.initializers.Initializer) -> None:
-        if type(initializer) not in (getattr(optim.initializers, name) for name in optim.initializers.__all__):
+    def __init__(self, initializer: Initializer) -> None:
+        if not is_initializer(initializer):
             raise TypeError(f"initializer is {initializer!r}; it must be one of river.optim.initializers, or None")
         self.initializer = initializer.clone()
         seed = getattr(initializer, "seed", None)

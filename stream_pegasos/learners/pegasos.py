@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from river import optim
 
 from stream_pegasos.common.checks import (
     LARGEST_COUNT,
@@ -26,6 +25,9 @@ from stream_pegasos.learners.growing import GrowingClassifier
 from stream_pegasos.learners.labels import Classes, Label, TwoClasses
 from stream_pegasos.learners.persistence import pack, unpack
 from stream_pegasos.learners.probabilities import Floats
+
+if TYPE_CHECKING:
+    from river.optim.initializers import Initializer
 
 __all__ = ["PegasosClassifier"]
 
@@ -186,7 +188,7 @@ class PegasosClassifier(GrowingClassifier):
         pos_label: Label | None = None,
         average: bool | int | Literal["weighted"] = False,
         counter: Literal["every", "violations"] = "every",
-        initializer: optim.initializers.Initializer | None = None,
+        initializer: Initializer | None = None,
         max_features: int | None = None,
         multi_class: Literal["crammer_singer", "ovr"] | None = None,
     ) -> None:

@@ -6,6 +6,7 @@ The header of such a file may not be large, so all that can grow is an array: th
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
 import itertools
 import os
@@ -21,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import orjson
 from numpy.typing import NDArray
-from river import base, optim
+from river import base
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.classifier import Classifier
@@ -32,6 +33,16 @@ OLD_NAMES = {
     "PegasosTextClassifier": "TextClassifier",
     "MulticlassPegasosClassifier": "PegasosClassifier",
     "OrdinalPegasosClassifier": "OrdinalPairsClassifier",
+}
+# The modules of what a file may be of: only that of its own is imported.
+PLACES = {
+    "AdaptiveClassifier": "adaptive",
+    "KernelPegasosClassifier": "kernel",
+    "MultiLabelClassifier": "multilabel",
+    "OrdinalClassifier": "ordinal",
+    "OrdinalPairsClassifier": "ordinal",
+    "PegasosClassifier": "pegasos",
+    "TextClassifier": "text",
 }
 READABLE = (1, 2, 3)
 # Arrays of JSON as UTF-8.
@@ -56,7 +67,10 @@ class Saveable:
     @staticmethod
     def kind_of(name: str) -> type[Saveable]:
         """The class that a file names, as it is called today."""
-        return Saveable.kinds[OLD_NAMES.get(name, name)]
+        name = OLD_NAMES.get(name, name)
+        if name in PLACES:
+            importlib.import_module(f"stream_pegasos.learners.{PLACES[name]}")
+        return Saveable.kinds[name]
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         raise NotImplementedError
@@ -369,12 +383,12 @@ def pack(value: Any) -> Any:
         return {"set": sorted((pack(part) for part in value), key=repr)}
     if isinstance(value, (list, deque)):
         return {"list": [pack(part) for part in value]}
-    if isinstance(value, optim.initializers.Initializer) and type(value).__name__ in optim.initializers.__all__:
-        return {"initializer": [type(value).__name__, pack(parameters_of(value))]}
-    if is_drift_detector(value) and type(value).__module__.startswith("river.drift."):
-        return {"drift_detector": [type(value).__name__, pack(parameters_of(value))]}
     if isinstance(value, Mapping):
         return {"dict": [[pack(key), pack(part)] for key, part in value.items()]}
+    if is_drift_detector(value) and type(value).__module__.startswith("river.drift."):
+        return {"drift_detector": [type(value).__name__, pack(parameters_of(value))]}
+    if is_initializer(value):
+        return {"initializer": [type(value).__name__, pack(parameters_of(value))]}
     raise ValueError(f"{value!r} cannot be saved: a model file holds data, no code")
 
 
@@ -395,6 +409,13 @@ def unpack(packed: Any) -> Any:
 
 def is_drift_detector(value: Any) -> bool:
     return isinstance(value, (base.DriftDetector, base.BinaryDriftDetector))
+
+
+def is_initializer(value: Any) -> bool:
+    """Whether it is one of `river.optim.initializers`."""
+    from river.optim import initializers  # slow to import, and seldom needed
+
+    return type(value) in (getattr(initializers, name) for name in initializers.__all__)
 
 
 def drift_detector_class(name: str) -> Any:
@@ -437,9 +458,11 @@ def unpack_parameters(packed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _initializer(name: str, parameters: dict[str, Any]) -> Any:
-    if name not in optim.initializers.__all__:
+    from river.optim import initializers
+
+    if name not in initializers.__all__:
         raise ValueError(f"{name!r} is no initializer of River's")
-    return getattr(optim.initializers, name)(**parameters)
+    return getattr(initializers, name)(**parameters)
 
 
 def _drift_detector(name: str, parameters: dict[str, Any]) -> Any:

@@ -1,5 +1,6 @@
 """The choice of an engine, and objects of it that are copied."""
 
+import ast
 import copy
 import os
 import pickle
@@ -70,7 +71,7 @@ def test_an_unknown_engine_is_an_error_that_names_it():
         """
         import json
         try:
-            import stream_pegasos
+            import stream_pegasos.engine
         except ImportError as error:
             print(json.dumps(str(error)))
         """,
@@ -123,7 +124,7 @@ def test_the_warning_tells_the_true_cause_and_cure(where, tmp_path):
 
         # An editable install finds modules that a copy lacks.
         sys.meta_path = [finder for finder in sys.meta_path if "editable" not in repr(finder)]
-        import stream_pegasos; print(stream_pegasos.__file__)
+        import stream_pegasos.engine; print(stream_pegasos.__file__)
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
@@ -144,6 +145,31 @@ def test_the_warning_tells_the_true_cause_and_cure(where, tmp_path):
 
 
 def test_importing_pulls_in_nothing_optional():
-    loaded = run("import sys, json, stream_pegasos; print(json.dumps(sorted(sys.modules)))")
-    for heavy in ("sklearn", "matplotlib", "typer", "rich", "vowpalwabbit", "polars"):
-        assert heavy not in loaded
+    loaded = run(
+        """
+        import sys, json, stream_pegasos
+        before = sorted(sys.modules)
+        for name in stream_pegasos.__all__:
+            getattr(stream_pegasos, name)
+        print(json.dumps([before, sorted(sys.modules)]))
+        """
+    )
+    optional = {"sklearn", "matplotlib", "typer", "rich", "vowpalwabbit", "polars", "pandas"}
+    slow = {"narwhals", "river.drift", "river.optim", "river.utils", "scipy"}
+    for heavy in optional | slow | {"numpy", "river"}:
+        assert heavy not in loaded[0]
+    for heavy in optional | slow:
+        assert heavy not in loaded[1]
+    assert "stream_pegasos.learners.ordinal" in loaded[1]
+
+
+def test_public_names_come_when_they_are_asked_for_and_are_all_listed():
+    public = set(stream_pegasos.__all__)
+    assert public <= set(dir(stream_pegasos))
+    for name in public - {"__version__"}:
+        assert getattr(stream_pegasos, name).__name__ == name
+    tree = ast.parse(Path(stream_pegasos.__file__).read_text())
+    typed = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert typed >= public - {"__version__"}
+    with pytest.raises(AttributeError, match="'stream_pegasos' has no attribute 'Nonsense'"):
+        _ = stream_pegasos.Nonsense
