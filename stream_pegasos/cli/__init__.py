@@ -1,49 +1,51 @@
 """The command `stream-pegasos`.
 
-What only some commands need is imported by them when they run, so that --help is there at once.
+What only some commands need is imported by them when they run, and they when they are asked for, so that --help is
+there at once.
 """
 
 import io
 import sys
 import warnings
-from typing import Annotated
+from importlib import import_module
 
-import typer
+import click
 
+from stream_pegasos import __version__
 from stream_pegasos.cli.console import Failure, note
-from stream_pegasos.cli.evaluate import evaluate
-from stream_pegasos.cli.explain import explain
-from stream_pegasos.cli.options import Command, with_options
-from stream_pegasos.cli.predict import predict
-from stream_pegasos.cli.run import run
-from stream_pegasos.cli.serve import serve
-from stream_pegasos.cli.test import test
-from stream_pegasos.cli.train import train
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # which cuts no name of an option
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+COMMANDS = {
+    "evaluate": "Predict and then learn each message; print how good it was.",
+    "train": "Learn a stream in one pass and save the model.",
+    "test": "Print how well a saved model predicts a file; learn nothing.",
+    "predict": "Answer each message of a file by a saved model.",
+    "run": "Answer and learn a live source as its messages come.",
+    "serve": "Predict and learn over HTTP, and show it on a page.",
+    "explain": "Print what weighs most, or why a text is predicted as it is.",
+}
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        from stream_pegasos import __version__
+class _Commands(click.Group):
+    """The commands, each in the module of its name, which is imported when the command is run."""
 
-        print(f"stream-pegasos {__version__}")
-        raise typer.Exit
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        from stream_pegasos.cli.command import command_of
+
+        return command_of(getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([*COMMANDS.items()])
 
 
-@app.callback()
-def _main(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
+@click.group(cls=_Commands, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(prog)s %(version)s", help="Show the version.")
+def _app() -> None:
     """Learn to classify a stream of messages, one message at a time.
 
     \b
@@ -57,10 +59,6 @@ def _main(
     """
 
 
-for _command in (evaluate, train, test, predict, run, serve, explain):
-    app.command(cls=Command)(with_options(_command))
-
-
 def main() -> None:
     """The entry point: every failure is one line on standard error."""
     warnings.formatwarning = lambda message, *_, **__: f"stream-pegasos: {message}\n"
@@ -68,7 +66,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(prog_name="stream-pegasos")
+        _app(prog_name="stream-pegasos")
     except (Failure, ImportError) as error:
         message = str(error)
     except OSError as error:

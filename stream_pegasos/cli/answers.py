@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from stream_pegasos.cli.console import printable, writing
 from stream_pegasos.cli.options import result_option
@@ -111,14 +111,14 @@ def chosen_format(
 ) -> AnswerFormat:
     """The format that an option names, or the extension of the file; by default the two columns."""
     if name is not None and name not in FORMATS:
-        raise typer.BadParameter(f"{name!r} is none of {', '.join(FORMATS)}", param_hint="--output-format")
+        raise click.BadParameter(f"{name!r} is none of {', '.join(FORMATS)}", param_hint="--output-format")
     extension = path.suffix.lower().removeprefix(".") if path is not None else ""
     if name is None and extension in FORMATS:
         name = extension
     if name is None and has_truth:
-        raise typer.BadParameter(f"{path} is none of .tsv, .csv and .jsonl; see --output-format")
+        raise click.BadParameter(f"{path} is none of .tsv, .csv and .jsonl; see --output-format")
     if name is None and extension in ("gz", "bz2", "xz", "zst"):
-        raise typer.BadParameter(f"{path}: answers are written uncompressed")
+        raise click.BadParameter(f"{path}: answers are written uncompressed")
     return AnswerFormat(name, separator or ",", has_truth)
 
 

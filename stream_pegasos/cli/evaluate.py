@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from stream_pegasos.cli.answers import EvaluatedAnswers, FormatOption, Output, chosen_format
+from stream_pegasos.cli.command import Argument
 from stream_pegasos.cli.console import check_outputs, print_lines, writing
 from stream_pegasos.cli.inputs import FileInput, SyntheticInput, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
@@ -62,12 +63,12 @@ class ResultOptions:
         """Fail before the work rather than after it."""
         check_outputs(self.curve, self.plot, self.predictions, inputs=inputs)
         if self.output_format is not None and self.predictions is None:
-            raise typer.BadParameter("it is about --predictions", param_hint="--output-format")
+            raise click.BadParameter("it is about --predictions", param_hint="--output-format")
         if self.plot:
             from stream_pegasos.evaluation.plot import FILE_TYPES  # which fails if matplotlib is missing
 
             if self.plot.suffix and self.plot.suffix.lower() not in FILE_TYPES:
-                raise typer.BadParameter(f"{self.plot} is none of {', '.join(FILE_TYPES)}", param_hint="--plot")
+                raise click.BadParameter(f"{self.plot} is none of {', '.join(FILE_TYPES)}", param_hint="--plot")
 
     def predictions_output(self) -> Output | None:
         if self.predictions is None:
@@ -78,11 +79,7 @@ class ResultOptions:
 def evaluate(
     file: Annotated[
         str | None,
-        typer.Argument(
-            metavar="FILE",
-            help="The stream, - for standard input; 20,000 synthetic messages without it.",
-            show_default=False,
-        ),
+        Argument(metavar="FILE", help="The stream, - for standard input; 20,000 synthetic messages without it."),
     ] = None,
     *,
     stream: StreamOptions,

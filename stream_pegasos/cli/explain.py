@@ -5,8 +5,9 @@ from heapq import nlargest, nsmallest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
+from stream_pegasos.cli.command import Argument
 from stream_pegasos.cli.console import Failure, note, print_lines, printable
 from stream_pegasos.cli.inputs import FileInput
 from stream_pegasos.cli.interrupts import exit_with_code
@@ -21,11 +22,7 @@ def explain(
     model: ModelArgument,
     stream_file: Annotated[
         str | None,
-        typer.Argument(
-            metavar="STREAM",
-            help="Messages whose words name the hashed features of a text model.",
-            show_default=False,
-        ),
+        Argument(metavar="STREAM", help="Messages whose words name the hashed features of a text model."),
     ] = None,
     *,
     text: Annotated[
@@ -65,10 +62,10 @@ def explain(
     """
     if text is not None:
         if stream_file:
-            raise typer.BadParameter("a stream is for the weights of the model, not for a text", param_hint="--text")
+            raise click.BadParameter("a stream is for the weights of the model, not for a text", param_hint="--text")
         learner = load_model(model, None)
         if label is not None and "ordered" in learner.capabilities:
-            raise typer.BadParameter("of ordered classes no single one is explained", param_hint="--label")
+            raise click.BadParameter("of ordered classes no single one is explained", param_hint="--label")
         _explain_text(learner, text, model, top, _chosen(learner, label))
         return
     source = FileInput(stream_file, stream, unlabelled=True) if stream_file else None
@@ -108,7 +105,7 @@ def _chosen(learner: Any, text: str | None) -> Any:
     labels = {printable(label): label for label in learner.classes if label is not None}
     if text not in labels:
         some = ", ".join([*labels][:20]) + ", …" * (len(labels) > 20)
-        raise typer.BadParameter(f"{text!r} is none of the labels learned: {some}", param_hint="--label")
+        raise click.BadParameter(f"{text!r} is none of the labels learned: {some}", param_hint="--label")
     return labels[text]
 
 

@@ -8,7 +8,7 @@ from itertools import chain, islice
 from time import perf_counter
 from typing import IO, TYPE_CHECKING, Any
 
-import typer
+import click
 
 from stream_pegasos.cli.console import Failure, note, printable
 from stream_pegasos.cli.options import StreamOptions
@@ -88,9 +88,9 @@ class _ChosenInput(Input):
         from stream_pegasos.streams import FORMATS, format_of
 
         if options.format is not None and options.format not in FORMATS:
-            raise typer.BadParameter(f"{options.format!r} is none of {', '.join(FORMATS)}", param_hint="--format")
+            raise click.BadParameter(f"{options.format!r} is none of {', '.join(FORMATS)}", param_hint="--format")
         if options.text_field == options.label_field:
-            raise typer.BadParameter("text and label are the same field", param_hint="--text-field")
+            raise click.BadParameter("text and label are the same field", param_hint="--text-field")
         self.name = "standard input" if address == "-" else address
         self.format = options.format or ("jsonl" if "://" in address else format_of(address))
         self.strict = options.strict
@@ -145,7 +145,7 @@ class _ChosenInput(Input):
 
 def _separator(text: str | None) -> str | None:
     if text is not None and (not text or text.isspace() or not text.isprintable()):
-        raise typer.BadParameter(f"{text!r} cannot stand between labels, as , or ; can", param_hint="--label-separator")
+        raise click.BadParameter(f"{text!r} cannot stand between labels, as , or ; can", param_hint="--label-separator")
     return text
 
 
@@ -156,7 +156,7 @@ def _labels(text: str | None) -> "tuple[Label, ...] | None":
         return None
     labels = tuple(label for part in text.split(",") if (label := label_of(part)) is not None)
     if len(set(labels)) != text.count(",") + 1 or len(labels) < 2:
-        raise typer.BadParameter(f"{text!r} is not two labels or more, as in ham,spam", param_hint="--labels")
+        raise click.BadParameter(f"{text!r} is not two labels or more, as in ham,spam", param_hint="--labels")
     return labels
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import typer
+import click
 
 from stream_pegasos.cli.inputs import Input
 
@@ -82,5 +82,5 @@ def stopping(live: Any) -> Iterator[list[int]]:
 
 def exit_with_code(source: Input, interrupt: Interrupt | None = None) -> NoReturn:
     if interrupt and interrupt.signal is not None:
-        raise typer.Exit(128 + interrupt.signal)
-    raise typer.Exit(1 if source.strict and source.n_bad else 0)
+        raise click.exceptions.Exit(128 + interrupt.signal)
+    raise click.exceptions.Exit(1 if source.strict and source.n_bad else 0)

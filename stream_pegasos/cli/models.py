@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import typer
+import click
 
 from stream_pegasos.cli.console import Failure, note, writing
 from stream_pegasos.cli.inputs import DICT_FORMATS, Input
@@ -31,7 +31,7 @@ def model_for(source: Input | None, load: Path | None, options: ModelOptions) ->
     if load is None:
         return new_model(options, source)
     if options != ModelOptions():
-        raise typer.BadParameter("a loaded model keeps its own options", param_hint="--load")
+        raise click.BadParameter("a loaded model keeps its own options", param_hint="--load")
     return load_model(load, source)
 
 
@@ -53,11 +53,11 @@ def new_model(options: ModelOptions, source: Input | None) -> Any:
         if source.several:
             classifier["multi_label"] = True
     if classifier.get("ordered") and classifier.get("multi_label"):
-        raise typer.BadParameter("labels that hold together have no order", param_hint="--ordered")
+        raise click.BadParameter("labels that hold together have no order", param_hint="--ordered")
     try:
         if source is not None and source.format in DICT_FORMATS:
             if features:
-                raise typer.BadParameter(
+                raise click.BadParameter(
                     f"format {source.format} carries features, not text: --ngrams, --n-features, --analyzer, "
                     "--token-pattern, --binary, --norm, --mask-digits, --prefix-length and --boundaries do not apply"
                 )
@@ -66,7 +66,7 @@ def new_model(options: ModelOptions, source: Input | None) -> Any:
             features = {"prefix_length": 0, "boundaries": False, **features}
         return TextClassifier(TextClassifier().features.clone(features), _new_classifier(**classifier))
     except (ValueError, TypeError) as error:
-        raise typer.BadParameter(str(error)) from None
+        raise click.BadParameter(str(error)) from None
 
 
 def _new_classifier(ordered: bool = False, multi_label: bool = False, **parameters: Any) -> Any:
@@ -81,7 +81,7 @@ def _one_classifier(classifier: str | None = None, **parameters: Any) -> Any:
         classifier = "adaptive" if of_adaptive >= parameters.keys() else "pegasos"
     kind = _class(KINDS[classifier])
     for name in parameters.keys() - inspect.signature(kind).parameters.keys():
-        raise typer.BadParameter(f"it is no option of the classifier {classifier}", param_hint=_flag(name))
+        raise click.BadParameter(f"it is no option of the classifier {classifier}", param_hint=_flag(name))
     return kind(**parameters)
 
 

@@ -1,26 +1,19 @@
 """The options that commands share."""
 
 import functools
-import inspect
 import os
-import signal
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-from typer.core import TyperCommand
+import click
 
+from stream_pegasos.cli.command import Argument, Option
 
-def _option(group: str, *names: str, help: str, default: str, **more: Any) -> Any:
-    return typer.Option(*names, help=f"{help} [default: {default}]", show_default=False, rich_help_panel=group, **more)
-
-
-stream_option = functools.partial(_option, "Stream")
-model_option = functools.partial(_option, "Model")
-service_option = functools.partial(_option, "Service")
-result_option = functools.partial(_option, "Results")
+stream_option = functools.partial(Option, group="Stream")
+model_option = functools.partial(Option, group="Model")
+service_option = functools.partial(Option, group="Service")
+result_option = functools.partial(Option, group="Results")
 
 
 @dataclass(frozen=True)
@@ -245,7 +238,7 @@ class ModelOptions:
         """The parameters given for the features and for the classifier; its name and what labels are among them."""
         given = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
         if given.get("classifier") not in (None, "adaptive", "pegasos"):
-            raise typer.BadParameter(f"{self.classifier!r} is neither adaptive nor pegasos", param_hint="--classifier")
+            raise click.BadParameter(f"{self.classifier!r} is neither adaptive nor pegasos", param_hint="--classifier")
         if "ngram_range" in given:
             given["ngram_range"] = _ngram_range(given["ngram_range"])
         if given.get("norm") == "none":
@@ -281,7 +274,7 @@ def _drift_detector(name: str) -> Any:
     try:
         return drift_detector_class(name)()
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--drift-detector") from None
+        raise click.BadParameter(str(error), param_hint="--drift-detector") from None
 
 
 def _ngram_range(text: str) -> tuple[int, int]:
@@ -289,7 +282,7 @@ def _ngram_range(text: str) -> tuple[int, int]:
         shortest, _, longest = text.partition(",")
         return int(shortest), int(longest or shortest)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is neither a length nor two, as in 1,2", param_hint="--ngrams") from None
+        raise click.BadParameter(f"{text!r} is neither a length nor two, as in 1,2", param_hint="--ngrams") from None
 
 
 @dataclass(frozen=True)
@@ -360,10 +353,7 @@ CheckpointSeconds = Annotated[
     float,
     result_option("--checkpoint-seconds", min=0.1, metavar="S", help="Write it after so many seconds.", default="10.0"),
 ]
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that --save wrote.", show_default=False)]
-
-
-NO_BREAK = "\u2011"  # a hyphen at which no line ends
+ModelArgument = Annotated[Path, Argument(metavar="MODEL", help="A model that --save wrote.")]
 
 
 def n_threads(given: int | None) -> int:
@@ -373,53 +363,3 @@ def n_threads(given: int | None) -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-class Command(TyperCommand):
-    """A command whose help has its options in groups, with whole names."""
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is not None:
-                name, text = record
-                other = "Arguments" if parameter.param_type_name == "argument" else "Options"
-                group = groups.setdefault(getattr(parameter, "rich_help_panel", None) or other, [])
-                group.append((name, text.replace("-", NO_BREAK)))  # or lines would end within names of options
-        for title, records in groups.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
-        formatter.buffer = [part.replace(NO_BREAK, "-") for part in formatter.buffer]
-
-
-def with_options(function: Callable[..., None]) -> Callable[..., None]:
-    """A command for typer: each field of a parameter that is a dataclass is an option of its own."""
-    parameters: list[inspect.Parameter] = []
-    groups: dict[str, Any] = {}
-    for parameter in inspect.signature(function).parameters.values():
-        group = parameter.annotation
-        if is_dataclass(group):
-            groups[parameter.name] = group
-            parameters += [
-                inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)
-                for f in fields(group)
-            ]
-        else:
-            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-
-    @functools.wraps(function)
-    def run(**values: Any) -> None:
-        for name, group in groups.items():
-            values[name] = group(**{f.name: values.pop(f.name) for f in fields(group)})
-        try:
-            function(**values)
-        except BrokenPipeError:
-            # The reader of the output has had enough.
-            raise typer.Exit from None
-        except KeyboardInterrupt:
-            raise typer.Exit(128 + signal.SIGINT) from None
-
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run

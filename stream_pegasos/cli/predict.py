@@ -4,9 +4,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from stream_pegasos.cli.answers import FormatOption, Output, chosen_format
+from stream_pegasos.cli.command import Argument
 from stream_pegasos.cli.console import check_outputs, note
 from stream_pegasos.cli.inputs import FileInput, bad_lines
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
@@ -28,7 +27,7 @@ def predict(
     model: ModelArgument,
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="The messages; standard input without it."),
+        Argument(metavar="FILE", help="The messages; standard input without it."),
     ] = "-",
     *,
     output: Annotated[

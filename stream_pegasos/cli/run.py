@@ -5,9 +5,10 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from stream_pegasos.cli.answers import AnswerFormat, FormatOption, Output, chosen_format
+from stream_pegasos.cli.command import Argument
 from stream_pegasos.cli.console import Failure, check_outputs, note, printable
 from stream_pegasos.cli.inputs import LiveInput, bad_lines
 from stream_pegasos.cli.interrupts import exit_with_code, stopping
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 def run(
     address: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="SOURCE",
             help="A file that grows, kafka://host/topic?group=…, redis://host/stream?group=…, or - for standard input.",
         ),
@@ -58,7 +59,9 @@ def run(
             default="-",
         ),
     ] = None,
-    predictions: Annotated[str | None, typer.Option(hidden=True)] = None,  # what --output was called
+    predictions: Annotated[
+        str | None, result_option("--predictions", help="What --output was called.", default="-", hidden=True)
+    ] = None,
     output_format: FormatOption = None,
     label_topic: Annotated[
         str | None,
@@ -119,18 +122,18 @@ def run(
     from stream_pegasos.streams import StreamError, of_any_server, open_sink
 
     if predictions is not None and output is not None:
-        raise typer.BadParameter("it is the older name of --output", param_hint="--predictions")
+        raise click.BadParameter("it is the older name of --output", param_hint="--predictions")
     sink = predictions or output or "-"
     path = Path(sink) if sink not in ("-", "none") and "://" not in sink else None
     check_outputs(checkpoint, save)
     check_outputs(path, inputs=[Path(address), *filter(None, [checkpoint, save, load])])
     if stream.limit is not None and checkpoint is not None:
-        raise typer.BadParameter("it does not go with --checkpoint", param_hint="--limit")
+        raise click.BadParameter("it does not go with --checkpoint", param_hint="--limit")
     if moved and checkpoint is None:
-        raise typer.BadParameter("it is about a --checkpoint", param_hint="--moved")
+        raise click.BadParameter("it is about a --checkpoint", param_hint="--moved")
     if checkpoint and save and checkpoint.resolve() == save.resolve():
         # Without the position in it, the whole stream would be learned once more.
-        raise typer.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")
+        raise click.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")
     source = LiveInput(address, stream)
     format = _format(sink, path, output_format, source.separator)
     with ExitStack() as end:
@@ -187,7 +190,7 @@ def run(
             note(f"read {source.n_good:,} messages, learned {n_learned:,}, {bad_lines(source)}")
         source.report_rest()
     if stopped:
-        raise typer.Exit(128 + stopped[0])
+        raise click.exceptions.Exit(128 + stopped[0])
     exit_with_code(source)
 
 
@@ -200,7 +203,7 @@ def _format(sink: str, path: Path | None, name: str | None, separator: str | Non
     if path is not None or sink == "-":
         return chosen_format(name, path, separator)
     if name is not None:
-        raise typer.BadParameter("it is for files and standard output", param_hint="--output-format")
+        raise click.BadParameter("it is for files and standard output", param_hint="--output-format")
     return None
 
 

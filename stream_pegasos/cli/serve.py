@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from stream_pegasos.cli.console import Failure, check_outputs, note
 from stream_pegasos.cli.models import resuming, takes_text
@@ -98,7 +98,7 @@ def serve(
 
     check_outputs(checkpoint)
     if not host:
-        raise typer.BadParameter("it is empty; 0.0.0.0 is every address of this machine", param_hint="--host")
+        raise click.BadParameter("it is empty; 0.0.0.0 is every address of this machine", param_hint="--host")
     token = None if token_file is None else token_file.read_text("ascii", "replace").strip()
     if token == "":
         raise Failure(f"{token_file} is empty")

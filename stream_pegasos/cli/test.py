@@ -4,8 +4,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from stream_pegasos.cli.command import Argument
 from stream_pegasos.cli.evaluate import ResultOptions, report
 from stream_pegasos.cli.inputs import FileInput
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
@@ -17,7 +16,7 @@ def test(
     model: ModelArgument,
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="The messages with their labels; standard input without it."),
+        Argument(metavar="FILE", help="The messages with their labels; standard input without it."),
     ] = "-",
     *,
     stream: StreamOptions,

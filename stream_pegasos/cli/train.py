@@ -5,8 +5,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Annotated
 
-import typer
-
+from stream_pegasos.cli.command import Argument
 from stream_pegasos.cli.console import check_outputs, print_lines, rate
 from stream_pegasos.cli.inputs import FileInput, bad_lines, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
@@ -15,7 +14,7 @@ from stream_pegasos.cli.options import LoadOption, ModelOptions, StreamOptions, 
 
 
 def train(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The stream, - for standard input.")],
+    file: Annotated[str, Argument(metavar="FILE", help="The stream, - for standard input.")],
     *,
     save: Annotated[
         Path,

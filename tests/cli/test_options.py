@@ -1,16 +1,18 @@
 """Options of the command, its mistakes in use and its help."""
 
 import dataclasses
+import importlib
 import inspect
-import re
 import subprocess
 import sys
 
 import pytest
 from commands import environment
 
-from stream_pegasos import PegasosClassifier, TextClassifier, cli, load
-from stream_pegasos.cli.options import ModelOptions, with_options
+from stream_pegasos import PegasosClassifier, TextClassifier, load
+from stream_pegasos.cli import COMMANDS
+from stream_pegasos.cli.command import Argument, parameters_of
+from stream_pegasos.cli.options import ModelOptions
 
 
 def test_what_is_not_given_is_left_to_the_model(main):
@@ -72,26 +74,23 @@ def test_version(main):
     assert out.split()[1][0].isdigit()
 
 
-COMMANDS = ["evaluate", "train", "predict", "run", "serve", "explain"]
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("columns", ["60", "80", "200"])
 def test_help_has_whole_names_and_every_default(main, name, columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
     text = main(name, "--help")[1]
     n_options = 0
-    for parameter in inspect.signature(with_options(getattr(cli, name))).parameters.values():
-        (option,) = parameter.annotation.__metadata__
-        if option.rich_help_panel is None:
-            continue  # an argument
+    function = getattr(importlib.import_module(f"stream_pegasos.cli.{name}"), name)
+    for _, annotation, default in parameters_of(function):
+        (option,) = annotation.__metadata__
+        if isinstance(option, Argument) or option.hidden:
+            continue
         n_options += 1
-        for whole in "/".join([option.default, *option.param_decls]).split("/"):
+        for whole in option.flag.split("/"):
             assert whole in text.split()
-        said = re.search(r" \[default: (.*)\]$", option.help)[1]
-        assert f"[default: {' '.join(said.split())}]" in " ".join(text.split())
-        if parameter.default not in (None, False, True, inspect.Parameter.empty):
-            assert said == str(parameter.default)
+        assert f"[default: {' '.join(option.default.split())}]" in " ".join(text.split())
+        if default not in (None, False, True, inspect.Parameter.empty):
+            assert option.default == str(default)
     assert n_options > 5
 
 
@@ -100,11 +99,11 @@ def test_defaults_of_the_model_in_the_help_are_those_of_the_model():
     pegasos = PegasosClassifier()
     for field in dataclasses.fields(ModelOptions):
         (option,) = field.type.__metadata__
-        said = re.search(r" \[default: (.*)\]$", option.help)[1]
+        said = option.default
         parts = [model.features, model.classifier, pegasos]
         (value, *_) = [getattr(part, field.name) for part in parts if hasattr(part, field.name)] or [None]
         if isinstance(value, bool):
-            on, _, off = option.default.partition("/")
+            on, _, off = option.flag.partition("/")
             assert said.startswith((on if value else off).removeprefix("--"))
         elif isinstance(value, tuple):
             assert said == ",".join(map(str, value))
@@ -125,19 +124,43 @@ def test_help_teaches(main, name):
     assert name in main("--help")[1]
 
 
-def test_help_imports_nothing_heavy():
+def modules_after(*arguments):
+    """The modules that are imported once a command has ended."""
     script = (
         "import sys, atexit; atexit.register(lambda: print(*sys.modules)); import stream_pegasos.cli as c; c.main()"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, "--help"], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script, *arguments], env=environment, capture_output=True, text=True, check=True
     )
-    imported = set(done.stdout.split())
-    assert "typer" in imported
-    assert not imported & {
+    return set(done.stdout.split())
+
+
+def test_help_imports_nothing_that_is_not_needed():
+    imported = modules_after("--help")
+    assert "click" in imported
+    assert not imported & {"numpy", "river", "orjson", "rich", "stream_pegasos.engine", "stream_pegasos.cli.options"}
+
+
+def test_evaluate_imports_nothing_heavy(tmp_path):
+    (tmp_path / "mail.jsonl").write_text('{"text": "win a prize", "label": "spam"}\n')
+    imported = modules_after("evaluate", str(tmp_path / "mail.jsonl"))
+    assert "stream_pegasos.evaluation.prequential" in imported
+    heavy = {
         "matplotlib",
-        "scipy.stats",
-        "scipy.sparse",
-        "sklearn",
-        "stream_pegasos.evaluation.prequential",
+        "pandas",
+        "narwhals",
+        "pydantic",
+        "rich",
+        "river.optim",
+        "river.drift",
+        "river.utils",
+        "scipy",
     }
+    assert not imported & heavy
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_named_in_the_list_as_in_its_help(main, name):
+    """Short enough for a line of its own."""
+    (line,) = [line for line in main("--help")[1].splitlines() if line.split()[:1] == [name]]
+    assert line.endswith(COMMANDS[name]) and len(line) <= 80

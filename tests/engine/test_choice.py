@@ -154,7 +154,7 @@ def test_importing_pulls_in_nothing_optional():
         print(json.dumps([before, sorted(sys.modules)]))
         """
     )
-    optional = {"sklearn", "matplotlib", "typer", "rich", "vowpalwabbit", "polars", "pandas"}
+    optional = {"sklearn", "matplotlib", "click", "rich", "vowpalwabbit", "polars", "pandas"}
     slow = {"narwhals", "river.drift", "river.optim", "river.utils", "scipy"}
     for heavy in optional | slow | {"numpy", "river"}:
         assert heavy not in loaded[0]

@@ -1,0 +1,133 @@
+"""Commands as functions: each parameter is annotated with what the command line and the help call it."""
+
+import functools
+import inspect
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from types import NoneType
+from typing import Any, get_args
+
+import click
+
+
+@dataclass(frozen=True)
+class Option:
+    """How a parameter is called on the command line, and what the help says of it."""
+
+    flag: str  # with that for the opposite behind a slash
+    help: str
+    default: str
+    group: str
+    metavar: str | None = None
+    min: float | None = None
+    max: float | None = None
+    hidden: bool = False
+
+    def of_click(self, name: str, kind: Any, given: dict[str, Any]) -> click.Option:
+        is_flag = kind is bool
+        return _Option(
+            [self.flag, name],
+            group=self.group,
+            help=f"{self.help} [default: {self.default}]",
+            metavar=self.metavar,
+            type=None if is_flag else _type_of_click(kind, self.min, self.max),
+            is_flag=is_flag,
+            hidden=self.hidden,
+            **given,
+        )
+
+
+@dataclass(frozen=True)
+class Argument:
+    """The same for what has no flag."""
+
+    metavar: str
+    help: str
+
+    def of_click(self, name: str, kind: Any, given: dict[str, Any]) -> click.Argument:
+        return _Argument([name], about=self.help, metavar=self.metavar, type=_type_of_click(kind), **given)
+
+
+def _type_of_click(kind: Any, low: float | None = None, high: float | None = None) -> Any:
+    if kind is Path:
+        return click.Path(path_type=Path)
+    if (low, high) != (None, None):
+        return (click.IntRange if kind is int else click.FloatRange)(low, high)  # type: ignore[arg-type]
+    return kind
+
+
+class _Option(click.Option):
+    def __init__(self, names: list[str], group: str, **given: Any) -> None:
+        super().__init__(names, **given)
+        self.group = group
+
+
+class _Argument(click.Argument):
+    group = "Arguments"
+
+    def __init__(self, names: list[str], metavar: str, about: str, required: bool, **given: Any) -> None:
+        super().__init__(names, required, metavar=metavar if required else f"[{metavar}]", **given)
+        self.record = metavar, f"{about}{'  [required]' * required}"
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        return self.record
+
+
+NO_BREAK = "\u2011"  # a hyphen at which no line ends
+
+
+class _Command(click.Command):
+    """A command whose help has its options in groups, with whole names."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                name, text = record
+                group = groups.setdefault(getattr(parameter, "group", "Options"), [])
+                group.append((name, text.replace("-", NO_BREAK)))  # or lines would end within names of options
+        for title, records in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+        formatter.buffer = [part.replace(NO_BREAK, "-") for part in formatter.buffer]
+
+
+def parameters_of(function: Callable[..., None]) -> Iterator[tuple[str, Any, Any]]:
+    """Name, annotation and default of each parameter; those that a parameter stands for that is a dataclass."""
+    for parameter in inspect.signature(function).parameters.values():
+        if is_dataclass(parameter.annotation):
+            yield from ((field.name, field.type, field.default) for field in fields(parameter.annotation))
+        else:
+            yield parameter.name, parameter.annotation, parameter.default
+
+
+def command_of(function: Callable[..., None]) -> click.Command:
+    """The command that a function is."""
+    parameters: list[click.Parameter] = []
+    for name, annotation, default in parameters_of(function):
+        kind, declared = get_args(annotation)
+        (kind,) = set(get_args(kind) or (kind,)) - {NoneType}
+        given = {"required": True} if default is inspect.Parameter.empty else {"default": default, "required": False}
+        parameters.append(declared.of_click(name, kind, given))
+    groups: dict[str, Any] = {
+        parameter.name: parameter.annotation
+        for parameter in inspect.signature(function).parameters.values()
+        if is_dataclass(parameter.annotation)
+    }
+
+    @functools.wraps(function)
+    def run(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        try:
+            function(**values)
+        except BrokenPipeError:
+            # The reader of the output has had enough.
+            raise click.exceptions.Exit from None
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(128 + signal.SIGINT) from None
+
+    return _Command(function.__name__, callback=run, params=parameters, help=inspect.getdoc(function))
