@@ -74,7 +74,8 @@ END_OF_TABLE = 0x20000
 def classes_of(begin: int, end: int) -> bytes:
     """The class of each character of the table from `begin` to before `end`, and whether it is part of a letter."""
     categories = [*map(unicodedata.category, map(chr, range(begin, end)))]
-    table = bytearray(BY_CATEGORY.get(category, BY_CATEGORY[category[0]]) for category in categories)
+    kinds = {category: BY_CATEGORY.get(category, BY_CATEGORY[category[0]]) for category in set(categories)}
+    table = bytearray(map(kinds.__getitem__, categories))
     for kind, ranges in ((CHARACTER, WITHOUT_SPACES), (SYLLABLE, HANGUL)):
         from_words = bytes.maketrans(bytes([WORD]), bytes([kind]))
         for part in parts(ranges, begin, end):
