@@ -5,7 +5,7 @@ Streams come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/d
 missing are left out and named.
 
     python tests/benchmarks/speed.py [--runs 7]
-        [--only vw,recipe,recipe_classes,wc,river,classes,sklearn,kernel,average,steps,threads,memory,profile]
+        [--only vw,recipe,recipe_classes,wc,river,classes,sklearn,kernel,average,steps,threads,memory,profile,startup]
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 from numpy_kernel import NumpyKernelPegasos
 from peers import (
+    DATA,
     WORDS,
     WORDS_AND_MARKS,
     has_vowpal_wabbit,
@@ -67,6 +68,7 @@ def main() -> None:
         "steps": late_steps,
         "threads": two_threads,
         "memory": memory,
+        "startup": startup,
     }
     chosen = arguments.only.split(",") if arguments.only else list(parts)
     print(f"engine {engine.NAME}, Python {sys.version.split()[0]}, {arguments.runs} runs, medians [least, most]\n")
@@ -496,6 +498,24 @@ def memory(runs: int) -> None:
         if len(model._learner.weights):
             worst = max(worst, sys.getsizeof(model._learner.weights) / len(model._learner.weights))
     print(f"{'bytes a distinct feature, at most':58} {worst:>22.1f} {'':22} {'':22} {'<= 32':>9}")
+
+
+def startup(runs: int) -> None:
+    """Seconds of the clock until a process of its own has ended, after one that warms the caches."""
+    program = [sys.executable, "-m", "stream_pegasos"]
+    work = {
+        "import stream_pegasos": ([sys.executable, "-c", "import stream_pegasos"], 0.15),
+        "from stream_pegasos import TextClassifier": (
+            [sys.executable, "-c", "from stream_pegasos import TextClassifier"],
+            "",
+        ),
+        "stream-pegasos --help": ([*program, "--help"], 0.2),
+        "stream-pegasos evaluate, sms_spam": ([*program, "evaluate", str(DATA / "sms_spam.jsonl.gz")], 0.35),
+    }
+    for title, (command, target) in work.items():
+        took = [seconds(lambda c=command: subprocess.run(c, check=True, capture_output=True)) for _ in range(runs + 1)]
+        spread = f"{statistics.median(took[1:]):.3f} [{min(took[1:]):.3f}, {max(took[1:]):.3f}] s"
+        print(f"{title:58} {spread:>22} {'':22} {'':22} {f'<= {target}' if target else '':>9}", flush=True)
 
 
 def profile(runs: int) -> None:
