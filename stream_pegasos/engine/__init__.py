@@ -20,6 +20,8 @@ __all__ = [
     "NAME",
     "Encoder",
     "Learner",
+    "Lock",
+    "OneByOne",
     "Rows",
     "Scanner",
     "Vocabulary",
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
     from stream_pegasos.engine.pure import (
         Encoder,
         Learner,
+        Lock,
+        OneByOne,
         Rows,
         Scanner,
         Vocabulary,
@@ -112,6 +116,7 @@ for kind in map(in_use, pure.Learner.kinds.values()):
     )
 for kind in {in_use(pure.KernelLearner), pure.KernelLearner}:
     copyreg.pickle(kind, lambda it: (restore, ("kernel_learner", it.arguments, it.get_state())))
+copyreg.pickle(Lock, lambda it: (restore, ("Lock", (), None)))
 copyreg.pickle(Scanner, lambda it: (restore, ("Scanner", it.arguments, None)))
 copyreg.pickle(Vocabulary, lambda it: (restore, ("Vocabulary", (it.names,), None)))
 copyreg.pickle(WeightDict, lambda it: (restore, ("WeightDict", (it.average, it.n_columns), it.get_state())))

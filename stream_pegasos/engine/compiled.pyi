@@ -4,6 +4,8 @@ from stream_pegasos.engine.pure import AdaptiveLearner as AdaptiveLearner
 from stream_pegasos.engine.pure import Encoder as Encoder
 from stream_pegasos.engine.pure import KernelLearner as KernelLearner
 from stream_pegasos.engine.pure import Learner as Learner
+from stream_pegasos.engine.pure import Lock as Lock
+from stream_pegasos.engine.pure import OneByOne as OneByOne
 from stream_pegasos.engine.pure import PegasosLearner as PegasosLearner
 from stream_pegasos.engine.pure import Rows as Rows
 from stream_pegasos.engine.pure import Scanner as Scanner

@@ -9,12 +9,12 @@ from libc.stdlib cimport calloc, free, malloc, qsort, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
 import itertools
-from _thread import start_new_thread
+from _thread import RLock, start_new_thread
 from os import urandom
 
 import numpy as np
 
-from stream_pegasos.engine.pure import Row as PureRow, adaptive, adaptive_columns, characters, driver, encoders, kernel, mistakes, pegasos, scanner, weights
+from stream_pegasos.engine.pure import OneByOne as PureOneByOne, Row as PureRow, adaptive, adaptive_columns, characters, driver, encoders, kernel, mistakes, pegasos, scanner, weights
 from stream_pegasos.engine.pure.encoders import check_value, plain_name
 
 cdef extern from "Python.h":
@@ -29,6 +29,8 @@ cdef extern from "Python.h":
     bint PyFloat_Check(object)
     bint PyBool_Check(object)
     Py_ssize_t PyDict_Size(object)
+    PyObject* PyDict_GetItemWithError(object, object) except? NULL
+    object PyObject_GenericGetDict(object, void*)
     PyObject* PyList_GET_ITEM(object, Py_ssize_t)
     double PyFloat_AS_DOUBLE(object)
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
@@ -236,6 +238,7 @@ include "cython/ngrams.pxi"
 include "cython/hashed_ngrams.pxi"
 include "cython/scanner.pxi"
 include "cython/driver.pxi"
+include "cython/one_by_one.pxi"
 include "cython/pegasos.pxi"
 include "cython/adaptive.pxi"
 include "cython/taught.pxi"

@@ -136,7 +136,7 @@ class WatchedClassifier(Classifier):
         self._drift.set_n_drifts(values["n_drifts"], self.n_iterations)
 
 
-class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):
+class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[misc]  # as Classifier
     """Linear classifier with AdaGrad steps, on features scaled by what naive Bayes knows of them.
 
     Feature j of an example is multiplied by s_j = 0.3 + |r_j − r|, where r_j is its log-count ratio

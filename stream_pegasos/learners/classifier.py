@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.common.checks import LARGEST_WEIGHT, check_integer, check_lengths, check_number
-from stream_pegasos.common.locks import Lock
-from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary
+from stream_pegasos.engine import Encoder, Learner, Lock, OneByOne, Rows, Vocabulary
 from stream_pegasos.engine.pure.encoders import check_names
 from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.features.frames import (
@@ -53,7 +52,7 @@ READ_AGAIN = 128
 MOST_THREADS = 1 << 20
 
 
-class Classifier(Saveable, base.MiniBatchClassifier):
+class Classifier(OneByOne, Saveable, base.MiniBatchClassifier):  # type: ignore[misc]  # whose y is a bool, int or str
     """River's protocol around a learner of the engine.
 
     An estimator sets up the learner and the labels, and changes what is special to it. What turns examples into what
@@ -72,9 +71,6 @@ class Classifier(Saveable, base.MiniBatchClassifier):
     capabilities: frozenset[str] = frozenset()
     max_features: int | None = None
     n_drifts: int = 0
-    lock: Lock
-    _learner: Learner
-    _vocabulary: Vocabulary
     _labels: TwoClasses | Classes
     _class_weights: ClassWeights
     _linear = True  # whether values of one column that comes twice count as their sum does
@@ -112,49 +108,6 @@ class Classifier(Saveable, base.MiniBatchClassifier):
         self._by_margin = by_margin
 
     # One example at a time.
-
-    def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
-        """Learn from one example.
-
-        Parameters
-        ----------
-        x
-            The features: int, str, bool or tuples of those, each with a finite number of at most 1e45 in size.
-        y
-            The label: bool, int or str.
-        w
-            What the loss on this example counts, from 0 to 1e30.
-
-        Raises
-        ------
-        TypeError
-            If a feature's name, a value or the label is of no such type.
-        ValueError
-            If a value is NaN or infinite, the weight is out of its range, or the label is none that the model takes.
-            The model is then as it was before.
-        """
-        # The shortest way to the engine, as it is called for every example of a stream.
-        with self.lock:
-            try:
-                target = self._labels.targets.get(y)
-            except TypeError:  # not even hashable
-                target = None
-            if target is None or w != 1.0 or not self._straight:
-                self.learn_row(self._vocabulary, x, y, w)
-            elif self._learner.learn(self._vocabulary, x, target, 1.0):
-                forget_idle_names(self._learner, self._vocabulary)
-
-    def predict_one(self, x: Any) -> Any:  # type: ignore[override]
-        """The label of `x`. Before anything is learned it is `None` or, with two classes and no `pos_label`, `False`.
-
-        Parameters
-        ----------
-        x
-            The features, as for `learn_one`; those never learned count nothing.
-        """
-        with self.lock:
-            margin = self._learner.margin(self._vocabulary, x)
-            return self._labels.label(margin) if self._by_margin else self.label_of(margin)
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:  # type: ignore[override]
         """The probability of each label; the label that `predict_one` gives has the largest one, unless a threshold or
@@ -465,7 +418,7 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             return
         weight = 1.0 if w == 1.0 and self._straight else self._class_weights.weight(self._labels.of_target(target), w)
         if self._learner.learn(encoder, x, target, weight):
-            forget_idle_names(self._learner, self._vocabulary)
+            self.forget_names()
         if self.max_features is not None:
             self._forget()
 
@@ -545,10 +498,14 @@ class Classifier(Saveable, base.MiniBatchClassifier):
             # The engine stops after an example with which there are too many features, or names.
             self._forget()
             if encoder.is_crowded(self._learner.n_held):
-                forget_idle_names(self._learner, self._vocabulary)
+                self.forget_names()
             done += len(parts[-1][0])
             end = min(done + READ_AGAIN, n)
         return joined_blocks(parts)
+
+    def forget_names(self) -> None:
+        with self.lock:
+            forget_idle_names(self._learner, self._vocabulary)
 
     def _forget(self) -> None:
         if self.max_features is not None:

@@ -139,13 +139,9 @@ cdef class Learner:
         return self._probability(margin)
 
     def margin(self, Encoder encoder not None, x):
-        cdef Py_ssize_t c, before = load_one(encoder, self._guard, self._hand, x, self._meets_unknown)
+        cdef Py_ssize_t c
         cdef double[::1] out
-        try:
-            check_status(self._meet(&self._hand.example))
-        finally:
-            if self._meets_unknown:
-                encoder.forget(before)
+        self._meet_in_hand(encoder, load_one(encoder, self._guard, self._hand, x, self._meets_unknown))
         if not self.several:
             return self._margins[0]
         margins = np.empty(self._n_columns())
@@ -155,12 +151,25 @@ cdef class Learner:
         return margins
 
     def learn(self, Encoder encoder not None, x, double y, double weight):
-        cdef Row* e = &self._hand.example
-        cdef Py_ssize_t before
         if self._runs_python:  # only loops keep others off meanwhile
             self.predict_learn_many(encoder, [x], np.array([y]), np.array([weight]))
             return encoder.is_crowded(self._n_held())
-        before = load_one(encoder, self._guard, self._hand, x, True)
+        return self._learn_in_hand(encoder, load_one(encoder, self._guard, self._hand, x, True), y, weight)
+
+    @cython.final
+    cdef int _meet_in_hand(self, Encoder encoder, Py_ssize_t before) except -1:
+        """Find the margins of the example in hand; there were so many names before it."""
+        try:
+            check_status(self._meet(&self._hand.example))
+        finally:
+            if self._meets_unknown:
+                encoder.forget(before)
+        return 0
+
+    @cython.final
+    cdef bint _learn_in_hand(self, Encoder encoder, Py_ssize_t before, double y, double weight) except -1:
+        """Learn the example in hand; whether there are many more names than features now."""
+        cdef Row* e = &self._hand.example
         try:
             check_status(self._meet(e))
             check_status(self._learn(encoder, e, 0.0 if self.several else self._probability(self._margins[0]), y, weight))

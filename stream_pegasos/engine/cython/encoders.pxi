@@ -179,16 +179,26 @@ cdef row_of(const Row* e):
     return PureRow(keys, [e.values[i] for i in range(e.n)], e.factor)
 
 
-cdef Py_ssize_t load_one(Encoder encoder, Guard guard, Hand hand, x, bint learning) except -1:
+cdef Py_ssize_t load_one(Encoder encoder, Guard guard, Hand hand, x, bint learning) except -2:
     """Take the example in hand once no loop is under way; how many names there were before."""
     cdef Py_ssize_t before
     wait_for(encoder._guard, guard)
-    before = encoder.size()
-    if not encoder._load(x, learning):
+    before = load_usual(encoder, guard, hand, x, learning)
+    if before < 0:
         x = encoder._plain(x)  # which may let other threads in
         wait_for(encoder._guard, guard)
-        before = encoder.size()
-        encoder._load(x, learning)
+        before = load_usual(encoder, guard, hand, x, learning)
+    return before
+
+
+cdef Py_ssize_t load_usual(Encoder encoder, Guard guard, Hand hand, x, bint learning) except -2:
+    """The same at once; −1, and nothing done, where a loop is under way or Python's help is needed."""
+    cdef Py_ssize_t before
+    if encoder._guard.busy or guard.busy:
+        return -1
+    before = encoder.size()
+    if not encoder._load(x, learning):
+        return -1
     encoder._learned = False
     encoder._hand_over(hand)
     return before

@@ -6,11 +6,13 @@ runs examples through a rule; `Learner` is both. `compiled` has the same names, 
 same results.
 """
 
+from stream_pegasos.common.locks import Lock
 from stream_pegasos.engine.pure.adaptive import AdaptiveLearner
 from stream_pegasos.engine.pure.adaptive_columns import AdaptiveColumnsLearner
 from stream_pegasos.engine.pure.driver import Learner, signs_of
 from stream_pegasos.engine.pure.encoders import Encoder, Rows, Vocabulary
 from stream_pegasos.engine.pure.kernel import KernelLearner
+from stream_pegasos.engine.pure.one_by_one import OneByOne
 from stream_pegasos.engine.pure.pegasos import PegasosLearner
 from stream_pegasos.engine.pure.scanner import Scanner
 from stream_pegasos.engine.pure.weights import Row as Row
@@ -22,6 +24,8 @@ __all__ = [
     "Encoder",
     "KernelLearner",
     "Learner",
+    "Lock",
+    "OneByOne",
     "PegasosLearner",
     "Rows",
     "Scanner",

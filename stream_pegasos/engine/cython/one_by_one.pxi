@@ -1,0 +1,96 @@
+@cython.final
+cdef class Lock:
+    """A reentrant lock. The engine sees whether it is free; nothing comes between a look and a step, as both keep the GIL."""
+
+    cdef object _lock
+    cdef unsigned long _owner
+    cdef Py_ssize_t _depth
+
+    def __cinit__(self):
+        self._lock = RLock()
+
+    def acquire(self, blocking=True, timeout=-1):
+        if not self._lock.acquire(blocking, timeout):
+            return False
+        self._owner = PyThread_get_thread_ident()
+        self._depth += 1
+        return True
+
+    def release(self):
+        if not self._depth or self._owner != PyThread_get_thread_ident():
+            raise RuntimeError("cannot release un-acquired lock")
+        self._depth -= 1
+        self._lock.release()
+
+    def __enter__(self):
+        return self.acquire()
+
+    def __exit__(self, *_):
+        self.release()
+
+    cdef bint is_open(self):
+        """Whether no other thread holds it."""
+        return not self._depth or self._owner == PyThread_get_thread_ident()
+
+
+cdef inline object part(dict of, str name):
+    cdef PyObject* found = PyDict_GetItemWithError(of, name)
+    return None if found == NULL else <object> found
+
+
+cdef bint is_between_steps(dict model):
+    lock = part(model, "lock")
+    return type(lock) is Lock and (<Lock> lock).is_open()
+
+
+@cython.auto_pickle(False)
+cdef class OneByOne:
+    """The usual case without Python: two classes, labels met before, plain feature dicts. It has no state of its own, so
+    that an estimator stays an object of Python's like any other.
+    """
+
+    def learn_one(self, x, y, w=1.0):
+        cdef dict model = PyObject_GenericGetDict(self, NULL)
+        cdef object learner, vocabulary
+        cdef PyObject* target = NULL
+        cdef Py_ssize_t before
+        if (
+            type(w) is float and <double> w == 1.0 and part(model, "_straight") is True
+            and (type(y) is str or type(y) is bool or type(y) is int)
+            and is_between_steps(model)
+        ):
+            learner, vocabulary = part(model, "_learner"), part(model, "_vocabulary")
+            target = PyDict_GetItemWithError(part(PyObject_GenericGetDict(part(model, "_labels"), NULL), "targets"), y)
+            if (
+                target != NULL and isinstance(learner, Learner) and not (<Learner> learner)._runs_python
+                and type(vocabulary) is Vocabulary
+            ):
+                before = load_usual(<Vocabulary> vocabulary, (<Learner> learner)._guard, (<Learner> learner)._hand, x, True)
+                if before >= 0:
+                    if (<Learner> learner)._learn_in_hand(<Vocabulary> vocabulary, before, <object> target, 1.0):
+                        self.forget_names()
+                    return
+        PureOneByOne.learn_one(self, x, y, w)
+
+    def predict_one(self, x):
+        cdef dict model = PyObject_GenericGetDict(self, NULL)
+        cdef Learner learner
+        cdef object vocabulary, choices
+        cdef Py_ssize_t before
+        if part(model, "_by_margin") is True and is_between_steps(model):
+            choices = part(PyObject_GenericGetDict(part(model, "_labels"), NULL), "choices")
+            vocabulary = part(model, "_vocabulary")
+            if choices is not None and type(vocabulary) is Vocabulary and isinstance(part(model, "_learner"), Learner):
+                learner = part(model, "_learner")
+                before = -1
+                if not learner.several:
+                    before = load_usual(<Vocabulary> vocabulary, learner._guard, learner._hand, x, learner._meets_unknown)
+                if before >= 0:
+                    learner._meet_in_hand(<Vocabulary> vocabulary, before)
+                    return (<tuple> choices)[len(<tuple> choices) - 1 if learner._margins[0] > 0.0 else 0]
+        return PureOneByOne.predict_one(self, x)
+
+
+for name in ("learn_one", "predict_one"):
+    function = getattr(OneByOne, name)
+    function.__doc__, function.__annotations__ = getattr(PureOneByOne, name).__doc__, getattr(PureOneByOne, name).__annotations__

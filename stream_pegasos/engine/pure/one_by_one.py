@@ -1,0 +1,74 @@
+"""Classifiers one example at a time: the shortest way from River's protocol to a learner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stream_pegasos.common.locks import Lock
+from stream_pegasos.engine.pure.driver import Learner
+from stream_pegasos.engine.pure.encoders import Vocabulary
+
+
+class OneByOne:
+    """What an estimator over feature dicts inherits. It holds the parts, and says what is to be done in other cases."""
+
+    lock: Lock
+    _learner: Learner
+    _vocabulary: Vocabulary
+    _labels: Any  # with the `targets` of those met and, of two classes, the `choices` that can be predicted
+    _straight: bool  # whether an example may go straight to the learner
+    _by_margin: bool  # whether the margin alone decides which label is predicted
+
+    def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
+        """Learn from one example.
+
+        Parameters
+        ----------
+        x
+            The features: int, str, bool or tuples of those, each with a finite number of at most 1e45 in size.
+        y
+            The label: bool, int or str.
+        w
+            What the loss on this example counts, from 0 to 1e30.
+
+        Raises
+        ------
+        TypeError
+            If a feature's name, a value or the label is of no such type.
+        ValueError
+            If a value is NaN or infinite, the weight is out of its range, or the label is none that the model takes.
+            The model is then as it was before.
+        """
+        with self.lock:
+            try:
+                target = self._labels.targets.get(y)
+            except TypeError:  # not even hashable
+                target = None
+            if target is None or w != 1.0 or not self._straight:
+                self.learn_row(self._vocabulary, x, y, w)
+            elif self._learner.learn(self._vocabulary, x, target, 1.0):
+                self.forget_names()
+
+    def predict_one(self, x: Any) -> Any:
+        """The label of `x`. Before anything is learned it is `None` or, with two classes and no `pos_label`, `False`.
+
+        Parameters
+        ----------
+        x
+            The features, as for `learn_one`; those never learned count nothing.
+        """
+        with self.lock:
+            margin = self._learner.margin(self._vocabulary, x)
+            return self._labels.label(margin) if self._by_margin else self.label_of(margin)
+
+    # What an estimator says.
+
+    def learn_row(self, encoder: Any, x: Any, y: Any, w: float) -> None:
+        raise NotImplementedError
+
+    def forget_names(self) -> None:
+        """Called once there are many more names than features."""
+        raise NotImplementedError
+
+    def label_of(self, margin: Any) -> Any:
+        raise NotImplementedError
