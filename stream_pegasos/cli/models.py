@@ -144,7 +144,8 @@ def _as_begun(new: Any, model: Any) -> Any:
         return new
     parameters = parameters_of(new.features)
     if type(model.features) is TextFeatures:
-        return TextClassifier(TextFeatures(**{**parameters, "hash_function": model.features.hash_function}), new.classifier)
+        parameters["hash_function"] = model.features.hash_function
+        return TextClassifier(TextFeatures(**parameters), new.classifier)
     del parameters["hash_function"]
     parameters["token_pattern"] = parameters["token_pattern"] or r"\w+|[^\w\s]"
     return TextClassifier(HashedBagOfWords(**parameters), new.classifier)

@@ -9,8 +9,9 @@ from libc.stdlib cimport calloc, free, malloc, qsort, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
 import itertools
-from _thread import RLock, start_new_thread
+from _thread import allocate_lock, start_new_thread
 from os import urandom
+from time import monotonic
 
 import numpy as np
 
@@ -45,6 +46,9 @@ cdef extern from "Python.h":
     bint Py_UNICODE_ISDECIMAL(uint32_t) nogil
     bint Py_UNICODE_ISSPACE(uint32_t) nogil
     uint32_t Py_UNICODE_TOLOWER(uint32_t) nogil
+
+cdef extern from *:
+    dict __Pyx_PyDict_NewPresized(Py_ssize_t)
 
 cdef extern from "cython/simd.h" nogil:
     enum:

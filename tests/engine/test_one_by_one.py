@@ -5,6 +5,7 @@ import inspect
 import pickle
 import random
 import threading
+import time
 
 import pytest
 from engines import compiled_engine, same_state
@@ -117,6 +118,27 @@ def test_a_lock_may_be_taken_twice_by_its_thread_and_by_no_other(kind):
     assert taken == [False]
     with pytest.raises(RuntimeError):
         lock.release()
+
+
+@pytest.mark.parametrize("kind", LOCKS)
+def test_a_lock_lets_one_thread_in_at_a_time_and_every_thread_in_the_end(kind):
+    lock, inside, most, n_done = kind(), [], [], []
+
+    def work():
+        for i in range(300):
+            with lock:
+                inside.append(1)
+                time.sleep(0.0 if i % 10 else 1e-5)
+                most.append(len(inside))
+                inside.pop()
+            n_done.append(lock.acquire(timeout=1e-6) and (lock.release() or 1))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert (max(most), len(most), len(n_done)) == (1, 1200, 1200)
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda lock: pickle.loads(pickle.dumps(lock))])

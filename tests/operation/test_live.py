@@ -341,7 +341,7 @@ def test_a_failure_in_the_middle_of_a_batch_is_told_and_leaves_the_checkpoint_as
             raise RuntimeError("the detector broke")
         return learn(x, *rest)
 
-    monkeypatch.setattr(type(run.model), "predict_learn_many", lambda model, *columns, **options: fail(*columns, **options))
+    monkeypatch.setattr(type(run.model), "predict_learn_many", lambda model, *of, **options: fail(*of, **options))
     with pytest.raises(RuntimeError, match="the detector broke"):
         run.run()
     assert [answer.id for answer in run.answers] == [0, 1, 2, 3]

@@ -66,11 +66,11 @@ def test_learning_that_fails_on_the_way(kind, monkeypatch, capsys):
     known = [{**message, "id": i} for i, message in enumerate(MESSAGES)]
     learn = TextClassifier.predict_learn_many
 
-    def fail_on_the_way(model, x, y, w):
+    def fail_on_the_way(model, x, y, w, threads=1):
         learn(model, x[:17], y[:17], w)
         raise kind("the detector broke")
 
-    def fail(*_):
+    def fail(*_, **__):
         raise kind("the detector broke")
 
     with serving(service, raise_server_exceptions=False) as client:

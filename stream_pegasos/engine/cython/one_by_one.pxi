@@ -1,36 +1,63 @@
 @cython.final
 cdef class Lock:
-    """A reentrant lock. The engine sees whether it is free; nothing comes between a look and a step, as both keep the GIL."""
+    """A reentrant lock that the engine itself can look at: as long as it keeps the GIL nobody takes it. Only those that have
+    to wait need a lock of Python's, which is released for one of them whenever this one becomes free.
+    """
 
-    cdef object _lock
     cdef unsigned long _owner
-    cdef Py_ssize_t _depth
+    cdef Py_ssize_t _depth, _n_waiting
+    cdef object _free
 
     def __cinit__(self):
-        self._lock = RLock()
+        self._free = allocate_lock()
+        self._free.acquire()
 
-    def acquire(self, blocking=True, timeout=-1):
-        if not self._lock.acquire(blocking, timeout):
-            return False
-        self._owner = PyThread_get_thread_ident()
-        self._depth += 1
-        return True
+    def acquire(self, bint blocking=True, double timeout=-1.0):
+        return self._take() or (blocking and self._wait(timeout))
 
     def release(self):
-        if not self._depth or self._owner != PyThread_get_thread_ident():
-            raise RuntimeError("cannot release un-acquired lock")
-        self._depth -= 1
-        self._lock.release()
+        self._give()
 
     def __enter__(self):
-        return self.acquire()
+        return self._take() or self._wait(-1.0)
 
-    def __exit__(self, *_):
-        self.release()
+    def __exit__(self, kind, error, trace):
+        self._give()
 
     cdef bint is_open(self):
         """Whether no other thread holds it."""
         return not self._depth or self._owner == PyThread_get_thread_ident()
+
+    cdef bint _take(self):
+        if self._depth:
+            if self._owner != PyThread_get_thread_ident():
+                return False
+        elif self._n_waiting:
+            return False  # as it is one of theirs next
+        self._owner = PyThread_get_thread_ident()
+        self._depth += 1
+        return True
+
+    cdef bint _wait(self, double timeout) except -1:
+        cdef double end
+        self._n_waiting += 1
+        try:
+            end = monotonic() + timeout
+            while self._free.acquire(True, -1.0 if timeout < 0.0 else max(0.0, end - monotonic())):
+                if not self._depth:
+                    self._owner, self._depth = PyThread_get_thread_ident(), 1
+                    return True
+            return False
+        finally:
+            self._n_waiting -= 1
+
+    cdef int _give(self) except -1:
+        if not self._depth or not self.is_open():
+            raise RuntimeError("cannot release un-acquired lock")
+        self._depth -= 1
+        if not self._depth and self._n_waiting and self._free.locked():
+            self._free.release()
+        return 0
 
 
 cdef inline object part(dict of, str name):

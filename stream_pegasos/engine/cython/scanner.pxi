@@ -32,6 +32,7 @@ cdef class Scanner(HashedNgrams):
     cdef list _others  # scanners like this one, for helpers
     cdef object _last  # the text that the example is of: predicting and then learning scans it once
     cdef dict _last_features
+    cdef Hand _spare
 
     def __init__(
         self, analyzer, token_pattern, lowercase, stop_words, ngram_range, n_features, alternate_sign, binary, norm,
@@ -70,15 +71,30 @@ cdef class Scanner(HashedNgrams):
 
     def transform_one(self, text):
         cdef Py_ssize_t i
-        cdef Hand hand = Hand()
-        cdef Row* e = &hand.example
-        cdef double length
+        cdef Hand hand
+        cdef Row* e
+        cdef double length, value, positive = 0.0, negative = 0.0
+        cdef dict features
+        cdef object of_positive = None, of_negative = None, number
         wait_for(self._guard, self._guard)
         if text is self._last and self._last_features is not None:
             return self._last_features.copy()
+        hand, self._spare = self._spare or Hand(), None  # its own, since another thread may come as the dict is made
         load_one(self, self._guard, hand, text, False)
-        length = self._length
-        features = {<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER): e.values[i] / length for i in range(e.n)}
+        e, length = &hand.example, self._length
+        features = __Pyx_PyDict_NewPresized(e.n)
+        for i in range(e.n):  # nearly all values are those of a single count, which need one number alone
+            value = e.values[i]
+            if value > 0.0:
+                if value != positive:
+                    positive, of_positive = value, value / length
+                number = of_positive
+            else:
+                if value != negative or of_negative is None:
+                    negative, of_negative = value, value / length
+                number = of_negative
+            features[<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER)] = number
+        self._spare = hand
         if text is self._last:  # and not one that another thread has brought meanwhile
             self._last_features = features.copy()
         return features
