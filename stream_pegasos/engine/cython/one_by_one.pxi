@@ -25,15 +25,14 @@ cdef class Lock:
         self._give()
 
     cdef bint is_open(self):
-        """Whether no other thread holds it."""
-        return not self._depth or self._owner == PyThread_get_thread_ident()
+        """Whether this thread may take it at once: it has it already, or nobody has it and nobody waits, whose turn it is."""
+        if self._depth:
+            return self._owner == PyThread_get_thread_ident()
+        return not self._n_waiting
 
     cdef bint _take(self):
-        if self._depth:
-            if self._owner != PyThread_get_thread_ident():
-                return False
-        elif self._n_waiting:
-            return False  # as it is one of theirs next
+        if not self.is_open():
+            return False
         self._owner = PyThread_get_thread_ident()
         self._depth += 1
         return True
