@@ -10,6 +10,7 @@ from libc.string cimport memcmp, memcpy, memmove, memset
 
 import itertools
 from _thread import allocate_lock, start_new_thread
+from mmap import mmap
 from os import urandom
 from time import monotonic
 
@@ -240,8 +241,10 @@ include "cython/characters.pxi"
 include "cython/bag.pxi"
 include "cython/ngrams.pxi"
 include "cython/hashed_ngrams.pxi"
+include "cython/character_ngrams.pxi"
 include "cython/scanner.pxi"
 include "cython/driver.pxi"
+include "cython/aside.pxi"
 include "cython/one_by_one.pxi"
 include "cython/pegasos.pxi"
 include "cython/adaptive.pxi"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
@@ -244,8 +245,8 @@ class Classifier(OneByOne, Saveable, base.MiniBatchClassifier):  # type: ignore[
             self._core._forget()
 
     def snapshot(self, progress: Any = None) -> Snapshot:
-        with self.lock:
-            return super().snapshot(progress)
+        with self.lock, self._core._learner.aside() as aside:
+            return dataclasses.replace(super().snapshot(progress), wait=aside.wait)
 
     def set_decision(
         self,

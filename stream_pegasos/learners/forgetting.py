@@ -25,13 +25,14 @@ def forget_least(
 ) -> None:
     """Forget features if there are more than that many, or names if there are twice as many.
 
-    The least important ones go, of equal ones those with the larger keys, until three quarters of the limit are left.
+    The least important ones go, of equal ones, to rounding, those with the larger keys, until three quarters of the
+    limit are left.
     """
     if len(learner) <= max_features and vocabulary.size() <= 2 * max_features:
         return
     state = learner.get_state()
     if len(learner) > max_features:
-        of_features = importance(state)
+        of_features = without_rounding(importance(state))
         n_forgotten = len(learner) - max(1, max_features * 3 // 4)
         most = np.partition(of_features, n_forgotten - 1)[n_forgotten - 1]
         kept = of_features > most
@@ -42,6 +43,12 @@ def forget_least(
         if "squares" in state:
             state["squares"] = np.array([math.fsum(column) for column in (state["values"] ** 2).T.tolist()])
     learner.set_state(with_names_forgotten(state, vocabulary))
+
+
+def without_rounding(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """With 40 bits each: numbers that should be equal mostly are then."""
+    mantissa, exponent = np.frexp(x)
+    return np.ldexp(np.round(np.ldexp(mantissa, 40)), exponent - 40)  # type: ignore[no-any-return]
 
 
 def with_names_forgotten(state: State, vocabulary: Vocabulary) -> State:

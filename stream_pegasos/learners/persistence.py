@@ -14,7 +14,7 @@ import stat
 import uuid
 import zlib
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
@@ -143,6 +143,7 @@ class Snapshot:
     names: list[Any]
     values: dict[str, Any]
     progress: Any
+    wait: Callable[[], None] = lambda: None  # until all arrays are written
 
     def write(self, path: str | os.PathLike[str], keep: str | os.PathLike[str] | None = None) -> None:
         """Write a model file, which is there whole or not at all.
@@ -158,7 +159,10 @@ class Snapshot:
         ------
         OSError
             If the file cannot be written; what was there before is left as it was.
+        MemoryError
+            If there was no memory for a copy of the model.
         """
+        self.wait()
         arrays = {**self.arrays, STATE: np.frombuffer(orjson.dumps(self.values), np.uint8), **pack_names(self.names)}
         if self.progress is not None:
             arrays[PROGRESS] = np.frombuffer(orjson.dumps(pack(self.progress)), np.uint8)

@@ -21,8 +21,9 @@ FEATURES = [*KEYS[:4], *NAMES]
 
 
 class DenseAdaptive:
-    """The algorithm on dense vectors, the intercept last; the old evidence counts less instead of the new more. All is in
-    double precision, where the learners keep features in single.
+    """The algorithm on dense vectors, the intercept last; the old evidence counts less instead of the new more.
+
+    All is in double precision, where the learners keep features in single.
     """
 
     def __init__(self, dimension, learning_rate, hinge, margin, smoothing, half_life, intercept_scaling):

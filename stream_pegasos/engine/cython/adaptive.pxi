@@ -177,24 +177,42 @@ cdef class AdaptiveLearner(Learner):
 
     cdef tuple _numbers(self):
         """Keys, in the order of their hashes, and what is known of each, with a row a number."""
-        cdef Py_ssize_t i, j, n = 0
-        cdef sp_feature* feature
-        cdef sp_evidence known
-        keys, numbers = np.empty(self._table.n, np.int64), np.empty((len(adaptive.OF_FEATURE), self._table.n))
-        cdef int64_t[::1] k = keys
-        cdef double[:, ::1] out = numbers
+        cdef Py_ssize_t n = self._table.n
+        cdef int64_t[::1] k
+        cdef double[:, ::1] out
+        cdef uint8_t[::1] is_done
         cdef Place* places = places_in_order(&self._table)
-        for i in range(n_places(&self._table, places)):
-            feature = self._feature_at(place(&self._table, places, i))
-            if feature.hash != EMPTY:
-                known = self._known_at(place(&self._table, places, i))[0]
-                sp_weaken(&known, self._age)
-                k[n] = <int64_t> (feature.hash * INVERSE_MULTIPLIER)
-                out[0, n], out[1, n], out[2, n] = feature.weight, feature.log_ratio, known.squares
-                out[3, n], out[4, n] = known.positives, known.negatives
-                n += 1
+        cdef Aside aside = self._aside if n >= WORTH_A_PROCESS else None
+        if aside is None:
+            keys, numbers = np.empty(n, np.int64), np.empty((len(adaptive.OF_FEATURE), n))
+        else:
+            keys, numbers = aside._arrays(n, len(adaptive.OF_FEATURE))
+            is_done = aside._memory
+        k, out = keys, numbers
+        if aside is not None:
+            aside._process = sp_fork()
+        if n and (aside is None or aside._process <= 0):
+            self._write_numbers(places, &k[0], &out[0, 0])
+            if aside is not None and aside._process == 0:  # the other process
+                is_done[0] = 1
+                sp_leave()
         free(places)
         return keys, numbers
+
+    cdef void _write_numbers(self, const Place* places, int64_t* keys, double* out) noexcept nogil:
+        cdef Py_ssize_t i, p, n = self._table.n
+        cdef const sp_feature* feature
+        cdef sp_evidence known
+        for i in range(n_places(&self._table, places)):
+            p = place(&self._table, places, i)
+            feature = self._feature_at(p)
+            if feature.hash != EMPTY:
+                known = self._known_at(p)[0]
+                sp_weaken(&known, self._age)
+                keys[0] = <int64_t> (feature.hash * INVERSE_MULTIPLIER)
+                out[0], out[n], out[2 * n], out[3 * n] = feature.weight, feature.log_ratio, known.squares, known.positives
+                out[4 * n] = known.negatives
+                keys, out = keys + 1, out + 1
 
     def set_state(self, state):
         cdef Py_ssize_t i, p

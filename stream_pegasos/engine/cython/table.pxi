@@ -38,7 +38,7 @@ cdef struct Place:
 cdef enum:
     SPARE_SLOTS = 16
     FEWEST_HOMES = 16
-    CROWD = 1024  # slots from home: more than chance ever makes of a table that is three quarters full
+    CROWD = 2048  # slots from home: more than chance makes of twenty million entries, five sixths of the slots being taken
     LARGE = 1 << 12  # homes from which on a table grows where it stands
     AT_ONCE = 48  # entries that move at a time when it does
 
@@ -158,11 +158,11 @@ cdef inline double* record_at(const Table* table, Py_ssize_t p) noexcept nogil:
 
 
 cdef inline Py_ssize_t capacity_of(Py_ssize_t n_slots) noexcept nogil:
-    return n_slots * 18 // 25
+    return n_slots * 7 // 10
 
 
 cdef inline Py_ssize_t grown(Py_ssize_t n_homes) noexcept nogil:
-    return (n_homes + (n_homes // 3 if n_homes < LARGE else n_homes // 4)) & ~3
+    return (n_homes + (n_homes // 3 if n_homes < LARGE else n_homes * 3 // 16)) & ~3
 
 
 cdef inline void copy_words(Word* to, const Word* source, Py_ssize_t n) noexcept nogil:
@@ -463,7 +463,7 @@ cdef int make_for(Table* table, Py_ssize_t n, Py_ssize_t stride) noexcept nogil:
     table.n, table.scattered = 0, False
     if table.records != NULL:
         memset(table.records, 0, table.room * table.n_numbers * sizeof(double))
-    return rebuild(table, max((n * 25 // 18 + 4) & ~3, <Py_ssize_t> FEWEST_HOMES), SPARE_SLOTS, stride)
+    return rebuild(table, max((n * 10 // 7 + 4) & ~3, <Py_ssize_t> FEWEST_HOMES), SPARE_SLOTS, stride)
 
 
 cdef int compare_places(const void* one, const void* other) noexcept nogil:

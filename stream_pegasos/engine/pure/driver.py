@@ -146,6 +146,19 @@ class Met:
     values: Any = None  # whatever else the rule found
 
 
+class Aside:
+    """What `get_state` gives within it is whole once `wait` was called."""
+
+    def __enter__(self) -> Aside:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def wait(self) -> None:
+        pass
+
+
 class Learner:
     """A rule, and the driver of it. The rule is a subclass: it says what is kept of a feature, how an example is scored
     and how it is learned.
@@ -215,6 +228,10 @@ class Learner:
     def _learn(self, encoder: Encoder, met: Met, y: float, weight: float) -> bool:
         """Take the example in; whether anything is kept of its features."""
         raise NotImplementedError
+
+    def aside(self) -> Aside:
+        """Within it `get_state` may leave its arrays to be written while this process goes on."""
+        return Aside()
 
     def flush(self) -> None:
         """Take the steps that wait for more examples; where every example is a step there are none."""
