@@ -1,9 +1,9 @@
 """How the recipe does as a stream grows: speed, memory, and the file of a model of some twenty million features.
 
 A synthetic stream of messages of twelve words each, drawn by Zipf's law, whose pairs go on being new. Each message is
-predicted, then learned. Printed is, for each stage, how many messages a second were learned in the last tenth of it, how
-many features there are, and the bytes of each; then how long the model takes to be saved and loaded, and the longest time
-that a message waits while a checkpoint of it is written.
+predicted, then learned. Printed is, for each stage, how many messages a second were learned in the last tenth of it,
+how many features there are, and the bytes of each; then how long the model takes to be saved and loaded, and the
+longest time that a message waits while a checkpoint of it is written.
 
     python tests/benchmarks/scale.py [--messages 10_000_000] [--threads 1] [--picture scale.png]
 """
@@ -54,7 +54,9 @@ def main() -> None:
     options = parser.parse_args()
     model, done, n_right, newest, waits = TextClassifier(), 0, 0, [], []
     points = []
-    print(f"{'messages':>12} {'docs/s':>10} {'features':>12} {'bytes each':>10} {'accuracy':>9} {'longest block of':>17}")
+    print(
+        f"{'messages':>12} {'docs/s':>10} {'features':>12} {'bytes each':>10} {'accuracy':>9} {'longest block of':>17}"
+    )
     for texts, labels in blocks(options.messages):
         start = perf_counter()
         said = model.predict_learn_many(texts, labels, threads=options.threads)
@@ -68,7 +70,9 @@ def main() -> None:
             speed, n = BLOCK * len(last) / sum(last), model.n_features
             size = sys.getsizeof(model.classifier._learner) / n
             points.append((done, speed))
-            print(f"{done:12,} {speed:10,.0f} {n:12,} {size:10.1f} {n_right / done:9.4f} {max(waits):14.3f} s", flush=True)
+            print(
+                f"{done:12,} {speed:10,.0f} {n:12,} {size:10.1f} {n_right / done:9.4f} {max(waits):14.3f} s", flush=True
+            )
             waits = []
     print(f"resident memory, at most: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:,.0f} MB")
     if options.picture is not None:
@@ -101,7 +105,9 @@ def files(model: TextClassifier, path: Path) -> None:
     checkpoints.count(1)
     during = longest_wait(lambda: checkpoints.written_at is not None, 600.0)
     checkpoints.close(last=False)
-    print(f"longest wait of a message while a checkpoint is written: {1e3 * during:.1f} ms; {1e3 * alone:.1f} ms without")
+    print(
+        f"longest wait of a message while a checkpoint is written: {1e3 * during:.1f} ms; {1e3 * alone:.1f} ms without"
+    )
 
 
 def draw(points: list[tuple[int, float]], path: Path) -> None:

@@ -1,6 +1,7 @@
 """Texts as hashed n-grams, in both engines."""
 
 import itertools
+import math
 import random
 
 import numpy as np
@@ -39,6 +40,7 @@ scanner_options = st.fixed_dictionaries(
         "mask_digits": st.booleans(),
         "prefix_length": st.sampled_from([0, 0, 1, 2, 4, 20]),
         "boundaries": st.booleans(),
+        "hash_function": st.sampled_from(["murmur3", "words", "words"]),
     }
 )
 
@@ -182,3 +184,48 @@ def test_the_same_text_and_others_in_turn(engine_in_test):
         with pytest.raises(TypeError, match="text must be a str"):
             scanner.transform_many([a, bad, b])
         assert scanner.transform_one(a) == rows[a]
+
+
+SEED, OF_LENGTH, OF_WORD, OF_NEXT = 0x243F6A8885A308D3, 0x13198A2E03707345, 0xA4093822299F31D1, 0x082EFA98EC4E6C89
+
+
+def hash_of_sixteen(word):
+    """The formula for a word of at most 16 bytes, in one line."""
+    low, high = (int.from_bytes(word.encode().ljust(16, b"\0")[i : i + 8], "little") for i in (0, 8))
+    product = (low ^ OF_WORD) * (high ^ (SEED + len(word.encode()) * OF_LENGTH) % 2**64)
+    return product % 2**64 ^ product // 2**64
+
+
+@both_engines
+@pytest.mark.parametrize(("one", "other"), [("a", "b"), ("", "spam"), ("sixteen-letters!", "é"), ("<s>", "手机")])
+def test_the_hash_of_a_pair_is_made_of_those_of_its_words(engine_in_test, one, other):
+    scanner = word_scanner(engine_in_test, hash_function="words", alternate_sign=False)
+    for ngram, h in [
+        (one, hash_of_sixteen(one)),
+        (f"{one} {other}", hash_of_sixteen(one) * OF_NEXT + hash_of_sixteen(other)),
+        (
+            f"{one} {other} {one}",
+            (hash_of_sixteen(one) * OF_NEXT + hash_of_sixteen(other)) * OF_NEXT + hash_of_sixteen(one),
+        ),
+    ]:
+        high = h % 2**64 >> 32
+        assert scanner.index(ngram) == (min(high, 2**32 - high) % ((1 << 31) - 1), 1.0)
+
+
+@both_engines
+def test_words_collide_no_more_than_chance_makes_them(engine_in_test):
+    """Words and pairs of all lengths, that differ in little, in a million columns."""
+    scanner = word_scanner(engine_in_test, hash_function="words", n_features=1 << 20)
+    words = [
+        f"{stem}{i}{end}" for stem in ("", "w", "prefix", "a long beginning") for i in range(2_000) for end in ("", "s")
+    ]
+    ngrams = {
+        *words,
+        *(f"{a} {b}" for a, b in itertools.pairwise(words)),
+        *(f"{b} {a}" for a, b in itertools.pairwise(words)),
+    }
+    n = len(ngrams)
+    expected = (1 << 20) * -math.expm1(n * math.log1p(-(2.0**-20)))  # distinct columns, on average
+    assert len({scanner.index(ngram)[0] for ngram in ngrams}) == pytest.approx(
+        expected, abs=5.0 * math.sqrt(n - expected)
+    )
