@@ -27,7 +27,9 @@ SP_INLINE unsigned sp_lowest_bit(uint64_t bits) { return (unsigned)__builtin_ctz
 SP_INLINE uint64_t sp_high_product(uint64_t a, uint64_t b) { return (uint64_t)(((unsigned __int128)a * b) >> 64); }
 #endif
 
-#if defined(__x86_64__) || defined(_M_X64)
+/* SP_PORTABLE leaves out all that only some processors have; for tests. */
+#if defined(SP_PORTABLE)
+#elif defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 #define SP_SSE2 1
 #if defined(__GNUC__) || defined(__clang__)

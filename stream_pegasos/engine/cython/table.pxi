@@ -40,7 +40,7 @@ cdef enum:
     FEWEST_HOMES = 16
     CROWD = 2048  # slots from home: more than chance makes of twenty million entries, five sixths of the slots being taken
     LARGE = 1 << 12  # homes from which on a table grows where it stands
-    AT_ONCE = 48  # entries that move at a time when it does
+    AT_ONCE = 128  # entries that move at a time when it does
 
 
 cdef inline uint64_t scatter(uint64_t h) noexcept nogil:
