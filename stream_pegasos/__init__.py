@@ -6,6 +6,7 @@ __version__ = "0.2.0"
 
 __all__ = [
     "AdaptiveClassifier",
+    "FrozenTextClassifier",
     "HashedBagOfWords",
     "KernelPegasosClassifier",
     "MultiLabelClassifier",
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
     from stream_pegasos.learners.ordinal import OrdinalClassifier
     from stream_pegasos.learners.pegasos import PegasosClassifier
     from stream_pegasos.learners.persistence import load
-    from stream_pegasos.learners.text import TextClassifier
+    from stream_pegasos.learners.text import FrozenTextClassifier, TextClassifier
 else:
     # A name is imported when it is first asked for, so that the command and its --help start at once.
     _PLACES = {
         "AdaptiveClassifier": "learners.adaptive",
+        "FrozenTextClassifier": "learners.text",
         "HashedBagOfWords": "features.hashing",
         "KernelPegasosClassifier": "learners.kernel",
         "MultiLabelClassifier": "learners.multilabel",

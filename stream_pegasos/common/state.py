@@ -22,6 +22,9 @@ LARGEST_SUM = 1e307
 
 Limit = float | Callable[[State], float]
 
+# Numbers of 32 bits, of which any is right, so that none is read to see that.
+WORD = np.uint32
+
 
 @dataclass(frozen=True)
 class Field:
@@ -35,7 +38,7 @@ class Field:
     high: Limit = LARGEST_SUM
     shape: tuple[str, ...] = ()
     signed: bool = False
-    of_type: type = float
+    of_type: type = float  # int, or `WORD` in arrays
     default: float | None = None  # in states of earlier versions; of each number
     size: int | None = None  # of an array that has one dimension, of its own
 
@@ -53,12 +56,14 @@ class Field:
                 check_number(self.name, value, -high if self.signed else low, high)
                 check_number(f"|{self.name}|", abs(value), low, high)
             return
-        dtype = np.int64 if self.of_type is int else np.float64
+        dtype = {int: np.int64, float: np.float64}.get(self.of_type, self.of_type)
         shape = tuple(sizes.setdefault(*size) for size in zip(self.shape, np.shape(value), strict=False))
         if self.size is not None:
             shape = (self.size,)
         if value.dtype != dtype or value.shape != shape or len(shape) != len(self.shape):
             raise ValueError(f"{self.name} are not as they were written")
+        if self.of_type is WORD:
+            return
         numbers = np.abs(value) if self.signed else value
         if not ((numbers >= low) & (numbers <= high)).all():
             raise ValueError(f"{self.name} are not from {low:g} to {high:g}")

@@ -2,6 +2,7 @@
 from stream_pegasos.engine.pure import AdaptiveColumnsLearner as AdaptiveColumnsLearner
 from stream_pegasos.engine.pure import AdaptiveLearner as AdaptiveLearner
 from stream_pegasos.engine.pure import Encoder as Encoder
+from stream_pegasos.engine.pure import FrozenLearner as FrozenLearner
 from stream_pegasos.engine.pure import KernelLearner as KernelLearner
 from stream_pegasos.engine.pure import Learner as Learner
 from stream_pegasos.engine.pure import Lock as Lock

@@ -16,7 +16,7 @@ from time import monotonic
 
 import numpy as np
 
-from stream_pegasos.engine.pure import OneByOne as PureOneByOne, Row as PureRow, adaptive, adaptive_columns, characters, driver, encoders, kernel, mistakes, pegasos, scanner, weights
+from stream_pegasos.engine.pure import OneByOne as PureOneByOne, Row as PureRow, adaptive, adaptive_columns, characters, driver, encoders, frozen, kernel, mistakes, pegasos, scanner, weights
 from stream_pegasos.engine.pure.encoders import check_value, plain_name
 
 cdef extern from "Python.h":
@@ -250,4 +250,5 @@ include "cython/pegasos.pxi"
 include "cython/adaptive.pxi"
 include "cython/taught.pxi"
 include "cython/adaptive_columns.pxi"
+include "cython/frozen.pxi"
 include "cython/kernel.pxi"

@@ -29,13 +29,14 @@ from stream_pegasos.features.frames import (
 from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights
 from stream_pegasos.learners.explanations import Columns, explain, first_against_second
 from stream_pegasos.learners.forgetting import forget_idle_names, forget_least
+from stream_pegasos.learners.freezing import Freezable
 from stream_pegasos.learners.labels import (
     Classes,
     Label,
     TwoClasses,
     targets_many,
 )
-from stream_pegasos.learners.persistence import Arrays, Saveable, Snapshot, pack_parameters, unpack_parameters
+from stream_pegasos.learners.persistence import Arrays, Snapshot, pack_parameters, unpack_parameters
 from stream_pegasos.learners.predictions import (
     Found,
     PartlyLearnedError,
@@ -53,7 +54,7 @@ READ_AGAIN = 128
 MOST_THREADS = 1 << 20
 
 
-class Classifier(OneByOne, Saveable, base.MiniBatchClassifier):  # type: ignore[misc]  # whose y is a bool, int or str
+class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore[misc]  # whose y is a bool, int or str
     """River's protocol around a learner of the engine.
 
     An estimator sets up the learner and the labels, and changes what is special to it. What turns examples into what

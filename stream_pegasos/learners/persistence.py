@@ -9,12 +9,13 @@ import contextlib
 import importlib
 import inspect
 import itertools
+import mmap
 import os
 import stat
 import uuid
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 FORMAT = "stream_pegasos"
 FORMAT_VERSION = 3  # 1 had names in the header, 2 had one column without saying so
+MAPPED_VERSION = 4  # of files with arrays that are mapped
 OLD_NAMES = {
     "PegasosTextClassifier": "TextClassifier",
     "MulticlassPegasosClassifier": "PegasosClassifier",
@@ -37,6 +39,7 @@ OLD_NAMES = {
 # The modules of what a file may be of: only that of its own is imported.
 PLACES = {
     "AdaptiveClassifier": "adaptive",
+    "FrozenTextClassifier": "text",
     "KernelPegasosClassifier": "kernel",
     "MultiLabelClassifier": "multilabel",
     "OrdinalClassifier": "ordinal",
@@ -44,12 +47,13 @@ PLACES = {
     "PegasosClassifier": "pegasos",
     "TextClassifier": "text",
 }
-READABLE = (1, 2, 3)
+READABLE = (1, 2, 3, 4)
 # Arrays of JSON as UTF-8.
 STATE, PROGRESS = "state", "progress"
 # The names of features: all their JSON texts, and where each begins and ends.
 NAMES, NAME_OFFSETS = "names", "name_offsets"
-SAFETENSORS_DTYPES = {"<i8": "I64", "<f8": "F64", "|u1": "U8"}  # in the order of a file
+SAFETENSORS_DTYPES = {"<i8": "I64", "<f8": "F64", "<u4": "U32", "|u1": "U8"}  # in the order of a file
+ALIGNMENT = 64  # of what stands in them, so that entries of a table that is mapped do not lie across lines of the cache
 
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -59,6 +63,7 @@ class Saveable:
     """Adds `save` and `load`. A subclass gives and takes its state as arrays, names of features and JSON values."""
 
     kinds: ClassVar[dict[str, type[Saveable]]] = {}
+    mapped: ClassVar[tuple[str, ...]] = ()  # arrays of 32-bit words that stay in the file, of which nothing is checked
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -110,7 +115,7 @@ class Saveable:
         ValueError
             If a parameter is a function, which no file can hold without code.
         """
-        return Snapshot(type(self).__name__, *self.to_state(), progress)
+        return Snapshot(type(self).__name__, *self.to_state(), progress, self.mapped)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -144,6 +149,7 @@ class Snapshot:
     values: dict[str, Any]
     progress: Any
     wait: Callable[[], None] = lambda: None  # until all arrays are written
+    mapped: tuple[str, ...] = ()
 
     def write(self, path: str | os.PathLike[str], keep: str | os.PathLike[str] | None = None) -> None:
         """Write a model file, which is there whole or not at all.
@@ -167,9 +173,9 @@ class Snapshot:
         if self.progress is not None:
             arrays[PROGRESS] = np.frombuffer(orjson.dumps(pack(self.progress)), np.uint8)
         header = {
-            "format_version": FORMAT_VERSION,
+            "format_version": MAPPED_VERSION if self.mapped else FORMAT_VERSION,
             "kind": self.kind,
-            "checksum": checksum(arrays, self.kind),
+            "checksum": checksum({name: arrays[name] for name in arrays.keys() - self.mapped}, self.kind),
         }
         metadata = {FORMAT: orjson.dumps(header).decode()}
         path = Path(os.path.realpath(path))  # a symbolic link stays one
@@ -194,7 +200,7 @@ def write_safetensors(file: IO[bytes], arrays: Arrays, metadata: dict[str, str])
         header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": [begin, begin + array.nbytes]}
         begin += array.nbytes
     text = orjson.dumps(header)
-    text += b" " * (-len(text) % 8)
+    text += b" " * (-(len(text) + 8) % ALIGNMENT)
     file.write(len(text).to_bytes(8, "little") + text)
     for name in names:
         file.write(arrays[name].data)
@@ -248,7 +254,8 @@ def load_with_progress(path: str | os.PathLike[str]) -> tuple[Classifier, Any]:
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            mapped = mapped_names(metadata)
+            arrays = {name: file.get_tensor(name) for name in {*file.keys()} - {*mapped}}
     except (AttributeError, OSError, SafetensorError, TypeError) as error:  # the first and last for types NumPy lacks
         raise ValueError(f"{path} is damaged or is no model: {error}") from None
     if FORMAT not in metadata:
@@ -259,6 +266,8 @@ def load_with_progress(path: str | os.PathLike[str]) -> tuple[Classifier, Any]:
         if version in READABLE:
             progress = arrays.get(PROGRESS)
             names, state = _contents(header, arrays)
+            if mapped:
+                arrays.update(mapped_arrays(path, mapped))
             model: Any = Saveable.kind_of(kind).from_state(arrays, names, state)
             return model, None if progress is None else unpack(orjson.loads(progress.tobytes()))
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
@@ -279,6 +288,39 @@ def _contents(header: Any, arrays: dict[str, NDArray[Any]]) -> tuple[list[Any], 
         names = unpack_names(arrays.pop(NAMES), arrays.pop(NAME_OFFSETS))
     arrays.pop(PROGRESS, None)
     return names, state
+
+
+def mapped_names(metadata: Mapping[str, str]) -> tuple[str, ...]:
+    """The arrays that a file of this metadata has mapped, by its kind."""
+    try:
+        header = orjson.loads(metadata[FORMAT])
+        return Saveable.kind_of(header["kind"]).mapped if header["format_version"] == MAPPED_VERSION else ()
+    except (LookupError, TypeError, ValueError):
+        return ()  # what is wrong is said where the rest is read
+
+
+def mapped_arrays(path: str | os.PathLike[str], names: Iterable[str]) -> Arrays:
+    """Arrays of 32-bit words that stay in the file, in memory that all processes share; they cannot be written to.
+
+    Raises
+    ------
+    LookupError, TypeError, ValueError
+        If the file does not have such arrays.
+    """
+    with open(path, "rb") as file:
+        content = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+    begin = 8 + int.from_bytes(content[:8].tobytes(), "little")
+    header = orjson.loads(content[8:begin].tobytes())
+    arrays = {}
+    for name in names:
+        first, end = header[name]["data_offsets"]
+        array = content[begin + first : begin + end]
+        if header[name]["dtype"] != "U32" or len(array) != end - first:
+            raise ValueError(f"{name} are not as they were written")
+        arrays[name] = array.view("<u4")
+        if not arrays[name].flags.aligned:
+            raise ValueError(f"{name} do not begin where words do")
+    return arrays
 
 
 def _check(wanted: Any, found: str) -> None:

@@ -11,6 +11,7 @@ from stream_pegasos.engine.pure.adaptive import AdaptiveLearner
 from stream_pegasos.engine.pure.adaptive_columns import AdaptiveColumnsLearner
 from stream_pegasos.engine.pure.driver import Learner, signs_of
 from stream_pegasos.engine.pure.encoders import Encoder, Rows, Vocabulary
+from stream_pegasos.engine.pure.frozen import FrozenLearner
 from stream_pegasos.engine.pure.kernel import KernelLearner
 from stream_pegasos.engine.pure.one_by_one import OneByOne
 from stream_pegasos.engine.pure.pegasos import PegasosLearner
@@ -22,6 +23,7 @@ __all__ = [
     "AdaptiveColumnsLearner",
     "AdaptiveLearner",
     "Encoder",
+    "FrozenLearner",
     "KernelLearner",
     "Learner",
     "Lock",

@@ -1,0 +1,73 @@
+"""Classifiers that learn no more, of which only what predicts is left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from stream_pegasos.engine import Learner, in_use
+from stream_pegasos.engine.pure import AdaptiveColumnsLearner, AdaptiveLearner, FrozenLearner
+from stream_pegasos.engine.pure.frozen import FROZEN, frozen_features, frozen_rest, reduction_of
+from stream_pegasos.learners.persistence import Arrays, Saveable
+
+__all__ = ["FEATURE_ARRAYS", "Freezable"]
+
+# What is known of features, in a file.
+FEATURE_ARRAYS = tuple(field.name for field in FROZEN if field.shape)
+
+
+class Freezable(Saveable):
+    """Adds what a frozen classifier is made of: the classifier as it would be without features, with labels, decisions
+    and all that calibrates; and what predicts of the features.
+    """
+
+    _learner: Learner
+    _frozen: tuple[Arrays, Mapping[str, Any], Mapping[str, Any]]
+
+    def frozen(self) -> Self:
+        """A copy that only predicts.
+
+        Raises
+        ------
+        TypeError
+            If it has no adaptive learner, or features that are not hashed.
+        ValueError
+            If there are too many classes.
+        """
+        if not isinstance(self._learner, (in_use(AdaptiveLearner), in_use(AdaptiveColumnsLearner))):
+            raise TypeError(
+                f"{type(self).__name__} cannot be frozen; AdaptiveClassifier can, and OrdinalClassifier and "
+                "MultiLabelClassifier made with one"
+            )
+        arrays, _, values = self.to_state()
+        known = frozen_features(self._learner, {**arrays, **values["learner"]})
+        none = np.zeros(len(arrays["keys"]), bool)
+        return self.from_frozen_state(self._learner.declaration.selected(arrays, none), [], values, known)
+
+    @classmethod
+    def from_frozen_state(
+        cls, arrays: Arrays, names: list[Any], values: Mapping[str, Any], known: Mapping[str, Any]
+    ) -> Self:
+        """One that only predicts, given the state of the classifier without features, and what predicts of them.
+
+        Raises
+        ------
+        LookupError, TypeError, ValueError
+            If there can be no such state.
+        """
+        made = cls.from_state(arrays, names, values)
+        made._frozen = arrays, values, known
+        learner = in_use(FrozenLearner)(reduction_of(made._learner))
+        state = {**known, **frozen_rest(made._learner, made._learner.get_state())}
+        learner.declaration.check(state)
+        learner.set_state(state)
+        made._learner = learner
+        return made
+
+    def frozen_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The arrays of one that only predicts, and the other values."""
+        arrays, values, known = self._frozen
+        numbers = {name: value for name, value in known.items() if name not in FEATURE_ARRAYS}
+        return {**arrays, **{name: known[name] for name in FEATURE_ARRAYS}}, {**values, "frozen": numbers}
