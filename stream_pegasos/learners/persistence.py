@@ -52,7 +52,7 @@ READABLE = (1, 2, 3, 4)
 STATE, PROGRESS = "state", "progress"
 # The names of features: all their JSON texts, and where each begins and ends.
 NAMES, NAME_OFFSETS = "names", "name_offsets"
-SAFETENSORS_DTYPES = {"<i8": "I64", "<f8": "F64", "<u4": "U32", "|u1": "U8"}  # in the order of a file
+SAFETENSORS_DTYPES = {"<u4": "U32", "<i8": "I64", "<f8": "F64", "|u1": "U8"}  # in the order of a file
 ALIGNMENT = 64  # of what stands in them, so that entries of a table that is mapped do not lie across lines of the cache
 
 

@@ -12,6 +12,7 @@ cdef struct FrozenEntry:
 
 cdef enum:
     GAP = 0xFFFFFFFF
+    TOGETHER = 8  # as many entries as make a line of the cache are at home together
 
 
 cdef inline Py_ssize_t n_in(const uint32_t* record) noexcept nogil:
@@ -127,7 +128,7 @@ cdef class FrozenLearner(Learner):
         self._state = dict(state)
         self._entries, self._words = <const FrozenEntry*> &self._table[0], &self._records[0]
         self._longest, self._n_words = state["longest"], self._records.shape[0]
-        self._n_homes = self._table.shape[0] // 2 - self._longest
+        self._n_homes = (self._table.shape[0] // 2 - self._longest) // TOGETHER
         self._multiplier = <uint32_t> (<uint64_t> state["multiplier"] * INVERSE_MULTIPLIER)
         self._n, self._unit, self._unknown_scale = state["n_features"], state["unit"], state["unknown_scale"]
         self._of_one_weight = self.reduction in frozen.OF_ONE_WEIGHT
@@ -160,14 +161,14 @@ cdef class FrozenLearner(Learner):
         return self._n_classes if self.several else 1
 
     cdef inline uint32_t _home(self, uint64_t h) noexcept nogil:
-        return <uint32_t> ((<uint64_t> (<uint32_t> h * self._multiplier) * self._n_homes) >> 32)
+        return <uint32_t> ((<uint64_t> (<uint32_t> h * self._multiplier) * self._n_homes) >> 32) * TOGETHER
 
     cdef inline uint32_t _find(self, uint64_t h, uint32_t home) noexcept nogil:
         """What the entry of a feature says."""
         cdef const FrozenEntry* at = self._entries + home
         cdef const FrozenEntry* end = at + self._longest
         cdef uint32_t wanted = <uint32_t> h * self._multiplier, is_known
-        # Most are a few from home: how many is hard to predict, so nothing branches on it.
+        # Which of these it is, is hard to predict, so nothing branches on it.
         at += (
             (at[0].hash < wanted) + (at[1].hash < wanted) + (at[2].hash < wanted) + (at[3].hash < wanted)
             + (at[4].hash < wanted) + (at[5].hash < wanted) + (at[6].hash < wanted) + (at[7].hash < wanted)
@@ -230,7 +231,7 @@ cdef class FrozenLearner(Learner):
         cdef uint32_t multiplier = self._multiplier
         cdef Py_ssize_t i
         for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
-            known[i] = <uint32_t> ((<uint64_t> (<uint32_t> e.hashes[i] * multiplier) * n_homes) >> 32)
+            known[i] = <uint32_t> ((<uint64_t> (<uint32_t> e.hashes[i] * multiplier) * n_homes) >> 32) * TOGETHER
             SP_PREFETCH(entries + known[i])
 
     cdef inline void _find_entries(self, const Row* e, Py_ssize_t begin) noexcept nogil:

@@ -23,8 +23,10 @@ HIGHER = np.uint32(16)  # the place of the higher half of a word
 GAP = 2**BITS - 1
 # How many of the places that hashes are at home at are taken.
 LOAD = 0.82
-# So many places from home on are looked at, at least and at most: were it more, keys would be hashed anew.
-SHORTEST, LONGEST = 8, 1024
+# So many hashes are at home together, since so many entries make a line of the cache.
+TOGETHER, LINE = 8, 64
+# So many places from home on are looked at, at most: were it more, keys would be hashed anew.
+LONGEST = 1024
 # The number of a column takes 16 bits.
 MOST_COLUMNS = 2**16 - 1
 # No weight is written with an exponent above this, of those that half precision has.
@@ -37,7 +39,7 @@ FROZEN = (
     Field("records", of_type=WORD, shape=("record words",)),
     count("n_features"),
     count("multiplier", high=GAP),
-    Field("longest", SHORTEST, LONGEST, of_type=int),
+    Field("longest", TOGETHER, LONGEST, of_type=int),
     Field("unit", 2.0**-1000, 2.0**1000),
 )
 
@@ -61,7 +63,7 @@ def declared(reduction: str) -> Declaration:
         ),
         (
             ("the table ends in the middle of an entry", lambda state: len(state["table"]) % 2 == 0),
-            ("the table has no room", lambda state: len(state["table"]) // 2 > state["longest"]),
+            ("the table has no room", lambda state: len(state["table"]) // 2 >= state["longest"] + TOGETHER),
             ("there is no record", lambda state: len(state["records"]) > 0),
         ),
     )
@@ -179,9 +181,9 @@ class FrozenLearner(Learner):
     def _known(self, key: int) -> int | None:
         """The second word of the entry of a key; `None` if there is no such entry."""
         table, longest = self._state["table"], self._state["longest"]
-        n_homes = len(table) // 2 - longest
+        n_homes = (len(table) // 2 - longest) // TOGETHER
         h = key * self._state["multiplier"] % 2**BITS
-        home = h * n_homes >> BITS
+        home = (h * n_homes >> BITS) * TOGETHER
         for place in range(home, home + longest):
             if table[2 * place] >= h:
                 return int(table[2 * place + 1]) if table[2 * place] == h != GAP else None
@@ -223,7 +225,7 @@ def nothing_of(reduction: str) -> State:
     nothing = np.zeros(0, np.uint32)
     return {
         **table_of(np.zeros(0, np.int64), nothing),
-        "records": np.zeros(1, np.uint32),
+        "records": np.zeros(LINE // 4, np.uint32),
         "unit": 1.0,
         "unknown_scale": 1.0,
         "intercepts": np.zeros(0 if several else 1),
@@ -283,7 +285,7 @@ def frozen_features(learner: Learner, state: State) -> State:
         of_each, weights = weights[of_first], np.zeros(len(keys))
         weights[np.repeat(np.arange(len(keys)), state["n_taught"])[of_first]] = of_each
     known = halves(weights / unit) | halves(scales) << HIGHER
-    return {**table_of(keys, known), "records": np.zeros(1, np.uint32), "unit": unit}
+    return {**table_of(keys, known), "records": np.zeros(LINE // 4, np.uint32), "unit": unit}
 
 
 def records_of(
@@ -316,24 +318,25 @@ def shared_records(
         begin = end
     if n_words > GAP:
         raise ValueError("what is known of the features takes more than 16 GB")
-    return np.array(known, np.uint32), np.frombuffer(b"".join(places) or bytes(4), np.uint32)
+    rest = bytes(-4 * n_words % LINE or LINE * (n_words == 0))
+    return np.array(known, np.uint32), np.frombuffer(b"".join([*places, rest]), np.uint32)
 
 
 def table_of(keys: NDArray[np.int64], known: NDArray[np.uint32]) -> State:
     """The entries of keys."""
-    n_homes = max(math.ceil(len(keys) / LOAD), 1)
+    n_homes = max(math.ceil(len(keys) / LOAD / TOGETHER), 1)
     multiplier = MULTIPLIER % 2**BITS
     while True:
         hashes = keys.astype(np.uint64) * np.uint64(multiplier) % np.uint64(2**BITS)
         order = np.argsort(hashes)
         hashes = hashes[order]
-        homes = (hashes * np.uint64(n_homes) >> np.uint64(BITS)).astype(np.int64)
+        homes = (hashes * np.uint64(n_homes) >> np.uint64(BITS)).astype(np.int64) * TOGETHER
         number = np.arange(len(keys))
         places = number + np.maximum.accumulate(homes - number)
-        longest = max(int((places - homes).max(initial=0)) + 1, SHORTEST)
+        longest = (int((places - homes).max(initial=0)) // TOGETHER + 1) * TOGETHER
         if longest <= LONGEST and GAP not in hashes[-1:]:
             break
         multiplier = multiplier * MULTIPLIER % 2**BITS
-    table = np.full((n_homes + longest, 2), [GAP, 0], np.uint32)
+    table = np.full((n_homes * TOGETHER + longest, 2), [GAP, 0], np.uint32)
     table[places, 0], table[places, 1] = hashes, known[order]
     return {"table": table.ravel(), "n_features": len(keys), "multiplier": multiplier, "longest": longest}
