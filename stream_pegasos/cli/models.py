@@ -32,7 +32,15 @@ def model_for(source: Input | None, load: Path | None, options: ModelOptions) ->
         return new_model(options, source)
     if options != ModelOptions():
         raise click.BadParameter("a loaded model keeps its own options", param_hint="--load")
-    return load_model(load, source)
+    model = load_model(load, source)
+    if source is not None:  # or it may as well predict alone
+        check_learns(model, load)
+    return model
+
+
+def check_learns(model: Any, path: Path) -> None:
+    if "frozen" in model.capabilities:
+        raise Failure(f"{path} is a frozen model, which only predicts; learn with the model that it was frozen from")
 
 
 def model_for_first_message(learner: Any, options: ModelOptions, source: Input, interrupt: Interrupt) -> Any:
@@ -129,6 +137,7 @@ def _resumed(
         return model_for(source, load, options), None
     model, progress = resumed
     _check_model(model, checkpoint, source)
+    check_learns(model, checkpoint)
     if options != ModelOptions() and _made_with(_as_begun(new_model(options, source), model)) != _made_with(model):
         raise Failure(f"{checkpoint} was begun with other options of the model; keep to them, or name another file")
     note(f"resuming with {model.n_learned:,} messages learned")
