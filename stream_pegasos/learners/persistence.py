@@ -53,7 +53,7 @@ STATE, PROGRESS = "state", "progress"
 # The names of features: all their JSON texts, and where each begins and ends.
 NAMES, NAME_OFFSETS = "names", "name_offsets"
 SAFETENSORS_DTYPES = {"<u4": "U32", "<i8": "I64", "<f8": "F64", "|u1": "U8"}  # in the order of a file
-ALIGNMENT = 64  # of what stands in them, so that entries of a table that is mapped do not lie across lines of the cache
+ALIGNMENT = 64  # of words that are mapped, so that entries of a table share lines of the cache as they are meant to
 
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -200,7 +200,8 @@ def write_safetensors(file: IO[bytes], arrays: Arrays, metadata: dict[str, str])
         header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": [begin, begin + array.nbytes]}
         begin += array.nbytes
     text = orjson.dumps(header)
-    text += b" " * (-(len(text) + 8) % ALIGNMENT)
+    alignment = ALIGNMENT if any(array.dtype.str == "<u4" for array in arrays.values()) else 8
+    text += b" " * (-(len(text) + 8) % alignment)
     file.write(len(text).to_bytes(8, "little") + text)
     for name in names:
         file.write(arrays[name].data)

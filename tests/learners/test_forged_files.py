@@ -321,7 +321,7 @@ def test_nests_too_deep_are_refused(path):
         fails_in_one_line(path)
 
 
-@pytest.mark.parametrize("version", [4, 0, "1", None, "one", [], 10**15])
+@pytest.mark.parametrize("version", [5, 0, "1", None, "one", [], 10**15])
 def test_other_versions_are_named(version, path):
     classifier("default").save(path)
     forge(path, lambda arrays, state, header: header.update(format_version=version))
