@@ -15,10 +15,10 @@ def freeze(
 ) -> None:
     """Write what a model needs to predict, for many machines.
 
-    It has a fifth of the size. It predicts as the model does, but for rounding,
-    and learns no
-    more: predict, test, explain and serve take it. Its file is mapped rather
-    than read, so that all processes of a machine that use it share one copy.
+    A frozen model has a fifth of the size, or less. It predicts as the model
+    does, but for rounding, and does not learn: predict, test, explain and serve
+    take it. Its file is mapped rather than read, so that all processes of a
+    machine that use it share one copy.
 
     \b
     Examples:
