@@ -115,7 +115,7 @@ class Saveable:
         ValueError
             If a parameter is a function, which no file can hold without code.
         """
-        return Snapshot(type(self).__name__, *self.to_state(), progress, self.mapped)
+        return Snapshot(type(self).__name__, *self.to_state(), progress, mapped=self.mapped)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -38,6 +38,7 @@ from river import evaluate, feature_extraction, linear_model, metrics, multiclas
 from scipy import sparse
 
 from stream_pegasos import (
+    AdaptiveClassifier,
     HashedBagOfWords,
     KernelPegasosClassifier,
     PegasosClassifier,
@@ -135,9 +136,9 @@ ALL = (
 )  # fmt: skip
 
 
-def streams_for_the_recipe() -> Iterator[tuple[str, list[str], list[bool], tuple[float, float]]]:
+def streams_for_the_recipe() -> Iterator[tuple[str, list[str], list[bool], tuple[float | str, float | str]]]:
     """With the ratios to reach, on one thread and on two."""
-    to_reach = {"sms_spam": (1.5, 1.5), "enron_1to3": (1.3, 2.0)}
+    to_reach = {"sms_spam": (1.5, ""), "enron_1to3": (1.3, 2.0)}
     for name, texts, labels in streams():
         yield name, copies(texts, STREAMS[name]), labels * STREAMS[name], to_reach[name]
     texts, labels = [], []
@@ -150,16 +151,18 @@ def streams_for_the_recipe() -> Iterator[tuple[str, list[str], list[bool], tuple
 
 def recipe(runs: int) -> None:
     for name, texts, labels, to_reach in streams_for_the_recipe():
-        for loss in ("hinge", "logistic"):
+        for threads, loss in product((1, 2), ("hinge", "logistic")):
             compare_with_vowpal_wabbit(
-                f"{name}: TextClassifier() | Vowpal Wabbit, {loss}, --ngram 2",
-                lambda texts, labels: TextClassifier().predict_learn_many(texts, labels),
+                f"{name}: recipe, threads={threads} | Vowpal Wabbit, {loss}, --ngram 2",
+                lambda texts, labels, threads=threads: TextClassifier().predict_learn_many(
+                    texts, labels, threads=threads
+                ),
                 texts,
                 labels,
                 {True: 1, False: -1},
                 ["--loss_function", loss, "--ngram", "2", "-b", "22"],
                 runs,
-                to_reach[0],
+                to_reach[threads - 1],
                 WORDS_AND_MARKS,
             )
 
@@ -491,13 +494,16 @@ def two_threads(runs: int) -> None:
 
 def memory(runs: int) -> None:
     """Bytes a distinct hashed feature, the most that any size up to two million features takes."""
-    model, worst = PegasosClassifier(), 0.0
-    for n in range(20_000, 2_000_001, 20_000):
-        columns = np.arange(n - 20_000, n, dtype=np.int64) * 2_654_435_761 % 2**31
-        model.learn_many(sparse.csr_matrix((np.ones(20_000), columns, [0, 20_000]), (1, 2**31)), [n % 40_000 == 0])
-        if len(model._learner.weights):
-            worst = max(worst, sys.getsizeof(model._learner.weights) / len(model._learner.weights))
-    print(f"{'bytes a distinct feature, at most':58} {worst:>22.1f} {'':22} {'':22} {'<= 32':>9}")
+    for model, most in ((PegasosClassifier(), 32), (AdaptiveClassifier(), 48)):
+        worst = 0.0
+        for n in range(20_000, 2_000_001, 20_000):
+            columns = np.arange(n - 20_000, n, dtype=np.int64) * 2_654_435_761 % 2**31
+            model.learn_many(sparse.csr_matrix((np.ones(20_000), columns, [0, 20_000]), (1, 2**31)), [n % 40_000 == 0])
+            if model.n_features:
+                table = getattr(model._learner, "weights", model._learner)
+                worst = max(worst, sys.getsizeof(table) / model.n_features)
+        title = f"{type(model).__name__}: bytes a distinct feature, at most"
+        print(f"{title:58} {worst:>22.1f} {'':22} {'':22} {f'<= {most}':>9}")
 
 
 def startup(runs: int) -> None:

@@ -2,7 +2,6 @@
 
 import math
 import pickle
-import sys
 
 import numpy as np
 import pytest
@@ -577,69 +576,3 @@ def test_a_state_of_before_mistakes_were_counted(engine_in_test):
     again = engine.restore("AdaptiveLearner", learner.arguments, state)
     assert np.array_equal(again.weights_of(np.array([1])), learner.weights_of(np.array([1])))
     assert again.mistakes()["n_newest_positives"] == 0.0
-
-
-@both_engines
-def test_features_are_kept_in_single_precision(engine_in_test):
-    X, y, c = random_rows(np.random.default_rng(10), 100, 12)
-    matrix = sparse.csr_array(X)
-    learner = engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, 30.0, 0.1)
-    arrays = matrix.indptr.astype(np.int64), matrix.indices, matrix.data
-    learner.predict_learn_many(engine_in_test.Rows(1 << 20), arrays, y, c)
-    state = learner.get_state()
-    for name in ("values", "log_ratios", "gradient_squares", "positives", "negatives"):
-        assert np.array_equal(state[name], state[name].astype(np.float32))
-    assert not np.array_equal(state["intercept_squares"], np.float32(state["intercept_squares"]))
-
-
-@both_engines
-def test_counts_that_no_longer_grow_are_halved(engine_in_test):
-    """After sixteen million examples one more does not show in single precision; the ratio goes on being learned."""
-    learner, vocabulary = (
-        engine_in_test.AdaptiveLearner(0.5, False, math.inf, 0.5, 0.0, 0.1),
-        engine_in_test.Vocabulary(),
-    )
-    for y in (-1.0, 1.0):
-        learner.learn(vocabulary, dict.fromkeys(range(6), 1.0), y, 1.0)
-    many = 2.0**24
-    state = learner.get_state()
-    state |= {
-        "n_positives": many,
-        "n_negatives": many,
-        "positives": np.full(6, many),
-        "negatives": np.full(6, many / 4),
-    }
-    for n_iterations, expected in [(2**24 - 1, (many, many / 4)), (2**24, (many / 2 + 1, many / 8))]:
-        learner.set_state({**state, "n_iterations": n_iterations})
-        learner.learn(vocabulary, dict.fromkeys(range(6), 1.0), 1.0, 1.0)
-        after = learner.get_state()
-        assert (set(after["positives"]), set(after["negatives"])) == ({expected[0]}, {expected[1]})
-        assert after["log_ratios"] == pytest.approx(np.full(6, math.log(4.0)), abs=1e-6)
-
-
-@needs_compiled
-def test_memory_of_a_feature_at_any_size():
-    learner, rows = compiled_engine.AdaptiveLearner(0.5, False, 5.0, 0.5, 0.0, 0.1), compiled_engine.Rows(1 << 31)
-    columns = np.random.default_rng(11).permutation(1 << 20)[:60_000].astype(np.int64)
-    for begin in range(0, len(columns), 500):
-        row = np.array([0, 500]), columns[begin : begin + 500], np.ones(500)
-        learner.predict_learn_many(rows, row, np.array([1.0]))
-        assert len(learner) == begin + 500
-        assert len(learner) < 4_000 or sys.getsizeof(learner) / len(learner) <= 48
-    assert set(learner.items()[0].tolist()) == set(columns.tolist())
-
-
-@both_engines
-def test_a_state_put_aside_is_that_of_then(engine_in_test):
-    """Whoever copies it, and whatever is learned meanwhile."""
-    n = 300_000 if engine_in_test is compiled_engine else 300
-    learner, rows = engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, 0.0, 0.1), engine_in_test.Rows(1 << 31)
-    row = np.array([0, n]), np.arange(n), np.linspace(1.0, 2.0, n)
-    learner.predict_learn_many(rows, row, np.array([1.0]))
-    expected = learner.get_state()
-    with learner.aside() as aside:
-        state = learner.get_state()
-    learner.predict_learn_many(rows, row, np.array([-1.0]))
-    aside.wait()
-    assert same_state(expected, state)
-    assert not same_state(expected, learner)
