@@ -17,18 +17,21 @@ cdef class AdaptiveColumnsLearner(Learner):
     cdef Line* _lines
     cdef double* _class_counts
     cdef Py_ssize_t* _met_order
-    cdef double _n_examples, _evidence, _inverse_evidence, _growth, _learning_rate, _largest_margin, _smoothing, _line_scaling
+    cdef double _n_examples, _evidence, _growth, _learning_rate, _largest_margin, _smoothing, _line_scaling
+    cdef uint32_t _age  # how often the evidence has begun anew
     cdef bint _hinge
     cdef int _reduction
     cdef readonly Py_ssize_t n_iterations
     cdef Py_ssize_t _n_classes, _n_lines, _width  # and for how many classes there is room
     cdef int64_t[::1] _order, _set_starts, _set_numbers
-    # Of the example in hand: the positions of its features, the values that the weights meet, and for each line the
-    # margin before it predicts, what the example is to it, the gradient, a probability and, of classes, how often a
-    # feature was met with it.
+    # Of the example in hand: the positions of its features, the values that the weights meet, what stands above and below in
+    # the largest of their count ratios, and for each line the margin before it predicts, what the example is to it, the
+    # gradient, and a probability.
     cdef Py_ssize_t* _positions
     cdef double* _values
-    cdef Py_ssize_t _positions_capacity, _values_capacity
+    cdef double* _above
+    cdef double* _below
+    cdef Py_ssize_t _positions_capacity, _values_capacity, _above_capacity, _below_capacity
     cdef double* _numbers  # the memory of these, of the margins and of the counts of classes
     cdef Py_ssize_t* _places  # the memory of the order and of what is known of columns in a step
     cdef double* _raw
@@ -36,9 +39,11 @@ cdef class AdaptiveColumnsLearner(Learner):
     cdef double* _gradients
     cdef double* _probabilities
     cdef double* _odds  # of each class, or of what stands above a line: how often it is not, beside how often it is
-    cdef Py_ssize_t* _active  # the columns with a gradient
-    cdef Py_ssize_t _n_active, _n_steps  # of features
-    cdef Py_ssize_t* _step_at  # the last step in which a feature that was learned had the column
+    cdef Py_ssize_t* _active  # the columns with a gradient, and these gradients
+    cdef double* _slopes
+    cdef Py_ssize_t _n_active
+    cdef Py_ssize_t* _at  # where a feature has some of these, and their gradients
+    cdef double* _own_slopes
 
     def __init__(
         self, double learning_rate, bint hinge, double largest_margin, double smoothing, double half_life,
@@ -66,14 +71,16 @@ cdef class AdaptiveColumnsLearner(Learner):
         free(self._lines)
         free(self._positions)
         free(self._values)
+        free(self._above)
+        free(self._below)
         free(self._numbers)
         free(self._places)
         if not self._is_twin:
             free_table(&self._table)
-            free(self._columns.taught)
+            free(self._columns.numbers)
 
     def __sizeof__(self):
-        return object.__sizeof__(self) + size_of(&self._table) + self._columns.room * sizeof(Taught)
+        return object.__sizeof__(self) + size_of(&self._table) + self._columns.room * SP_PIECE * sizeof(float)
 
     @property
     def order(self):
@@ -105,57 +112,64 @@ cdef class AdaptiveColumnsLearner(Learner):
         return keys, self.weights_of(keys)
 
     def weights_of(self, const int64_t[::1] keys):
-        cdef Py_ssize_t i, j, p
-        cdef const FeatureOfColumns* feature
-        cdef const Taught* taught
+        cdef Py_ssize_t i, j, p, column
+        cdef const sp_columns* feature
         wait_for(self._guard, self._guard)
         weights = np.zeros((keys.shape[0], self._n_summed()))
         cdef double[:, ::1] out = weights
         for i in range(keys.shape[0]):
             p = seek(&self._table, hash_key(keys[i]))
             if self._table.words[p].hash == hash_key(keys[i]):
-                feature = <const FeatureOfColumns*> record_at(&self._table, p)
+                feature = <const sp_columns*> record_at(&self._table, p)
                 for j in range(feature.n):
-                    taught = &self._columns.taught[feature.begin + j]
-                    if taught.column < out.shape[1]:
-                        out[i, taught.column] = taught.weight * self._scale(feature)
+                    column = column_at(&self._columns, feature, j)
+                    if column < out.shape[1]:
+                        out[i, column] = sp_weights(self._columns.numbers, feature)[j] * self._scale(feature)
         return weights
 
     def contributions(self, Encoder encoder not None, x, Py_ssize_t column=0):
         cdef Row* e = &self._hand.example
         cdef Py_ssize_t i, j
-        cdef const FeatureOfColumns* feature
-        cdef double weight
+        cdef const sp_columns* feature
         self.margin(encoder, x)
         found = {}
         for i in range(e.n):
             feature = &self._features()[self._positions[i]]
             j = place_of(&self._columns, feature, column)
-            if j < feature.n:
-                weight = self._columns.taught[feature.begin + j].weight
+            if j < feature.n and is_taught(&self._columns, feature, j):
+                weight = sp_weights(self._columns.numbers, feature)[j]
                 found[<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER)] = weight * self._values[i]
         return found
 
     def forget(self, double share):
         cdef Py_ssize_t i, j
-        cdef FeatureOfColumns* feature
+        cdef sp_columns* feature
+        cdef float* weights
+        cdef double above, below, evidence
         wait_for(self._guard, self._guard)
-        self._evidence /= share
-        self._weigh_anew()
+        evidence = self._evidence / share
+        self._evidence = 1.0
+        self._weaken(evidence)
         for i in range(self._n_lines):
             self._lines[i].intercept *= sqrt(share)
         self._count_odds()
         for i in range(1, self._table.n + 1):
             feature = &self._features()[i]
+            sp_weaken_columns(self._columns.numbers, feature, self._age, evidence)
+            weights = sp_weights(self._columns.numbers, feature)
             for j in range(feature.n):
-                self._columns.taught[feature.begin + j].weight *= sqrt(share)
-            feature.log_ratio = self._log_ratio(feature)
+                weights[j] = sp_single(weights[j] * sqrt(share))
+            self._find_ratio(feature, &above, &below)
+            self._take_logs(&above, &below, 1)
+            feature.log_ratio = sp_single(min(above, LARGEST_LOG_RATIO))
 
     def get_state(self):
         cdef Py_ssize_t i, j
         wait_for(self._guard, self._guard)
-        keys, found = records_of(&self._table, 2)
-        counts, columns, known = taught_of(&self._columns, self._features(), self._in_order(keys))
+        for i in range(1, self._table.n + 1):
+            sp_weaken_columns(self._columns.numbers, &self._features()[i], self._age, 1.0)
+        keys = records_of(&self._table, 0)[0]
+        found, counts, columns, known = taught_of(&self._columns, self._features(), self._in_order(keys))
         lines = [[(<double*> &self._lines[i])[j] for i in range(self._n_lines)] for j in range(4)]
         state = {
             "keys": keys, "log_ratios": found[0], "counts": found[1], "n_taught": counts, "taught_columns": columns,
@@ -172,12 +186,15 @@ cdef class AdaptiveColumnsLearner(Learner):
     def set_state(self, state):
         cdef Py_ssize_t i, j
         wait_for(self._guard, self._guard)
-        fill(&self._table, state["keys"], [state["log_ratios"], state["counts"]])
+        state = adaptive.of_this_age(state, adaptive_columns.EVIDENCE)
+        fill(&self._table, state["keys"], np.empty((0, len(state["keys"]))))
         fill_taught(
-            &self._columns, self._features(), self._in_order(state["keys"]), np.ascontiguousarray(state["n_taught"]),
+            &self._columns, self._features(), self._in_order(state["keys"]),
+            np.array([state["log_ratios"], state["counts"]]), np.ascontiguousarray(state["n_taught"]),
             np.ascontiguousarray(state["taught_columns"]),
-            np.array([state[name] for name in adaptive_columns.OF_COLUMN]),
+            np.array([state[name] for name in adaptive_columns.OF_COLUMN]), len(state["class_counts"]),
         )
+        self._age = 0
         self._n_classes, self._n_lines = len(state["class_counts"]), len(state["intercepts"])
         if self._make_room(self._n_classes) < 0:
             raise MemoryError
@@ -211,7 +228,7 @@ cdef class AdaptiveColumnsLearner(Learner):
         cdef Py_ssize_t* places
         if n <= self._width:
             return 0
-        numbers = <double*> calloc(7 * width, sizeof(double))
+        numbers = <double*> calloc(9 * width + SP_LANES, sizeof(double))
         lines = <Line*> calloc(width, sizeof(Line))
         places = <Py_ssize_t*> calloc(3 * width, sizeof(Py_ssize_t))
         if numbers == NULL or lines == NULL or places == NULL:
@@ -227,10 +244,11 @@ cdef class AdaptiveColumnsLearner(Learner):
         free(self._places)
         self._numbers = self._margins = numbers
         self._raw, self._signs, self._gradients = numbers + width, numbers + 2 * width, numbers + 3 * width
-        self._probabilities, self._odds = numbers + 4 * width, numbers + 5 * width
+        self._probabilities, self._odds = numbers + 4 * width, numbers + 8 * width  # and behind them stays 0
         self._class_counts, self._lines = numbers + 6 * width, lines
+        self._slopes, self._own_slopes = numbers + 7 * width, numbers + 5 * width
         self._places = self._met_order = places
-        self._active, self._step_at, self._width = places + width, places + 2 * width, width
+        self._active, self._at, self._width = places + width, places + 2 * width, width
         return 0
 
     cdef Learner _twin(self):
@@ -244,8 +262,8 @@ cdef class AdaptiveColumnsLearner(Learner):
         twin._smoothing, twin._line_scaling = self._smoothing, self._line_scaling
         return twin._as_twin(self)
 
-    cdef inline FeatureOfColumns* _features(self) noexcept nogil:
-        return <FeatureOfColumns*> self._table.records
+    cdef inline sp_columns* _features(self) noexcept nogil:
+        return <sp_columns*> self._table.records
 
     cdef Py_ssize_t _n_features(self) noexcept nogil:
         return self._table.n
@@ -271,7 +289,7 @@ cdef class AdaptiveColumnsLearner(Learner):
     cdef inline double _intercept(self, Py_ssize_t line) noexcept nogil:
         return self._line_scaling * self._lines[line].intercept + self._lines[line].offset / self._slope
 
-    cdef inline double _scale(self, const FeatureOfColumns* feature) noexcept nogil:
+    cdef inline double _scale(self, const sp_columns* feature) noexcept nogil:
         return LEAST_SCALE + feature.log_ratio if self._smoothing != 0.0 else 1.0
 
     # Scoring
@@ -303,7 +321,7 @@ cdef class AdaptiveColumnsLearner(Learner):
 
     cdef inline double _scale_values(self, const Row* e, Py_ssize_t begin) noexcept nogil:
         """Scale the values, and give the sum of their squares; have the columns fetched."""
-        cdef const FeatureOfColumns* feature
+        cdef const sp_columns* feature
         cdef double value, squares = 0.0
         cdef Py_ssize_t i
         for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
@@ -311,27 +329,16 @@ cdef class AdaptiveColumnsLearner(Learner):
             value = e.values[i] * self._scale(feature)
             squares += value * value
             self._values[i] = value
-            SP_PREFETCH(self._columns.taught + feature.begin)
+            SP_PREFETCH(self._columns.numbers + SP_PIECE * feature.begin)
         return squares
 
     cdef void _add_up(self, const Row* e) noexcept nogil:
         """The margins of the lines before they predict."""
-        cdef Py_ssize_t i, j, n = self._n_summed()
-        cdef const FeatureOfColumns* feature
-        cdef const Taught* taught
+        cdef Py_ssize_t i, n = self._n_summed()
         cdef double* sums = self._raw
-        cdef double value, base = self._base()
+        cdef double base = self._base()
         memset(sums, 0, max(n, self._n_lines) * sizeof(double))
-        for i in range(e.n):
-            feature = &self._features()[self._positions[i]]
-            taught, value = self._columns.taught + feature.begin, self._values[i]
-            if self._reduction == ORDINAL:
-                for j in range(feature.n):
-                    if taught[j].column == 0:
-                        sums[0] += taught[j].weight * value
-            else:
-                for j in range(feature.n):
-                    sums[taught[j].column] += taught[j].weight * value
+        sp_add_up(sums, n, self._columns.numbers, self._features(), self._positions, self._values, e.n)
         for i in range(self._n_lines if self._reduction == ORDINAL else 0):
             sums[self._n_lines - 1 - i] = sums[0]
         for i in range(self._n_lines):
@@ -358,6 +365,7 @@ cdef class AdaptiveColumnsLearner(Learner):
         cdef int64_t one = <int64_t> y
         cdef bint near
         cdef double rate
+        weight = min(weight, LARGEST_EXAMPLE)
         if self._reduction == MULTILABEL:
             if not 0 <= one < self._set_starts.shape[0] - 1:
                 return NO_CLASS
@@ -384,8 +392,10 @@ cdef class AdaptiveColumnsLearner(Learner):
                 return NO_MEMORY
         self.n_iterations += 1
         self._evidence *= self._growth
-        if self._evidence > LARGEST_EVIDENCE:
-            self._weigh_anew()
+        if self._evidence >= YEAR:
+            self._evidence /= YEAR
+            self._age += 1
+            self._weaken(YEAR)
         return 0
 
     cdef int _add_class(self) noexcept nogil:
@@ -482,7 +492,13 @@ cdef class AdaptiveColumnsLearner(Learner):
         cdef Py_ssize_t i, p
         cdef double counted = weight * self._evidence, gradient, square, total = 0.0
         cdef double intercept_rate = ORDINAL_INTERCEPT_RATE * rate if self._reduction == ORDINAL else rate
+        cdef bint halving = weight >= 1.0 and self.n_iterations >= MOST_COUNTED
+        cdef sp_move move = sp_move(rate, self._evidence, 1.0 / self._evidence, FIRST_SQUARES)
         cdef Line* line
+        if reserve(<void**> &self._above, &self._above_capacity, e.n, sizeof(double)) < 0:
+            return NO_MEMORY
+        if reserve(<void**> &self._below, &self._below_capacity, e.n, sizeof(double)) < 0:
+            return NO_MEMORY
         self._n_examples += counted
         for i in range(n):
             self._class_counts[classes[i]] += counted
@@ -495,57 +511,99 @@ cdef class AdaptiveColumnsLearner(Learner):
         if self._reduction == ORDINAL:
             for i in range(self._n_lines):
                 total += self._gradients[i]
+            memset(self._gradients, 0, self._n_classes * sizeof(double))
             self._gradients[0], self._active[0], self._n_active = total, 0, total != 0.0
+        for i in range(self._n_active):
+            self._slopes[i] = self._gradients[self._active[i]]
         self._count_odds()
         for i in range(e.n):
+            self._above[i] = self._below[i] = 1.0
             if e.values[i] != 0.0:
                 if self._positions[i] == 0:
                     p = make_record(&self._table, e.hashes[i])  # which it has if it stands in the example twice
                     if p < 0:
                         return NO_MEMORY
                     self._positions[i] = p
-                if self._learn_feature(self._positions[i], self._values[i], classes, n, counted, rate) < 0:
+                if self._learn_feature(i, classes, n, counted, halving, &move) < 0:
                     return NO_MEMORY
+        self._take_logs(self._above, self._below, e.n)
+        for i in range(e.n):
+            if e.values[i] != 0.0:
+                self._features()[self._positions[i]].log_ratio = sp_single(min(self._above[i], LARGEST_LOG_RATIO))
         return 0
 
     cdef int _learn_feature(
-        self, Py_ssize_t position, double value, const int64_t* classes, Py_ssize_t n, double counted, double rate
+        self, Py_ssize_t i, const int64_t* classes, Py_ssize_t n, double counted, bint halving, const sp_move* move
     ) noexcept nogil:
-        cdef FeatureOfColumns* feature = &self._features()[position]
-        cdef Taught* taught = self._columns.taught + feature.begin
-        cdef Py_ssize_t i, n_found = 0, last = self._n_summed()
-        cdef double gradient
-        self._n_steps += 1
-        for i in range(feature.n):
-            if taught[i].column < last and self._gradients[taught[i].column] != 0.0:
-                n_found += 1
-                self._step_at[taught[i].column] = self._n_steps
-                self._step_of(&taught[i], self._gradients[taught[i].column] * value, rate)
-        for i in range(self._n_active if n_found < self._n_active else 0):
-            gradient = self._gradients[self._active[i]] * value
-            if self._step_at[self._active[i]] != self._n_steps and gradient * gradient > 0.0:  # not taught yet
-                taught = add_taught(&self._columns, feature, self._active[i])
-                if taught == NULL:
-                    return -1
-                self._step_of(taught, gradient, rate)
-        feature.count += counted
-        for i in range(n):
-            if count_example(&self._columns, feature, classes[i], counted) < 0:
-                return -1
-        feature.log_ratio = self._log_ratio(feature)
+        cdef sp_columns* feature = &self._features()[self._positions[i]]
+        cdef float* numbers
+        cdef float* counts
+        cdef Py_ssize_t j, at
+        if feature.age != self._age:
+            sp_weaken_columns(self._columns.numbers, feature, self._age, 1.0)
+        if self._make_columns(feature, classes, n) < 0:
+            return -1
+        numbers = self._columns.numbers
+        if feature.dense:
+            sp_move_columns(
+                sp_weights(numbers, feature), sp_squares(numbers, feature), self._active, self._slopes, self._n_active,
+                self._values[i], move,
+            )
+        else:
+            sp_move_columns(
+                sp_weights(numbers, feature), sp_squares(numbers, feature), self._at, self._own_slopes,
+                self._find_active(feature), self._values[i], move,
+            )
+        counts = sp_counts(numbers, feature)
+        if halving and sp_single(feature.count + counted) == feature.count:
+            feature.count = sp_single(feature.count * 0.5)
+            for j in range(feature.n):
+                counts[j] = sp_single(counts[j] * 0.5)
+        feature.count = sp_single(feature.count + counted)
+        for j in range(n):
+            at = place_of(&self._columns, feature, classes[j])
+            counts[at] = sp_single(counts[at] + counted)
+        self._find_ratio(feature, &self._above[i], &self._below[i])
         return 0
 
-    cdef inline void _step_of(self, Taught* taught, double gradient, double rate) noexcept nogil:
-        cdef double square = gradient * gradient
-        if square > 0.0:
-            taught.squares += self._evidence * square
-            taught.weight -= rate * gradient / sqrt(taught.squares * self._inverse_evidence + FIRST_SQUARES)
+    cdef inline int _make_columns(self, sp_columns* feature, const int64_t* classes, Py_ssize_t n) noexcept nogil:
+        """Give a feature all columns that are to be taught; -1 if there is no memory."""
+        cdef Py_ssize_t i, n_missing
+        if feature.dense and feature.n >= self._n_classes:
+            return 0
+        n_missing = self._n_active + n
+        if not feature.dense:
+            n_missing -= self._find_active(feature)
+            for i in range(n):
+                n_missing -= self._gradients[classes[i]] != 0.0 or place_of(&self._columns, feature, classes[i]) < feature.n
+            if n_missing == 0:
+                return 0
+        if (feature.dense or feature.n + n_missing > feature.room) and (
+            lay_out(&self._columns, feature, n_missing, self._n_classes) < 0
+        ):
+            return -1
+        if not feature.dense:
+            for i in range(self._n_active):
+                add_column(&self._columns, feature, self._active[i])
+            for i in range(n):
+                add_column(&self._columns, feature, classes[i])
+        return 0
+
+    cdef inline Py_ssize_t _find_active(self, const sp_columns* feature) noexcept nogil:
+        """Which of the columns that a feature has few of have a gradient; how many."""
+        cdef const uint32_t* of = sp_numbers(self._columns.numbers, feature)
+        cdef Py_ssize_t i, n = 0
+        cdef double gradient
+        for i in range(feature.n):
+            gradient = self._gradients[of[i]]
+            self._at[n], self._own_slopes[n] = i, gradient
+            n += gradient != 0.0  # hard to predict, so nothing branches on it
+        return n
 
     cdef void _count_odds(self) noexcept nogil:
         """How often an example is not of each class, beside how often it is; the inverse of what stands above a line."""
         cdef double smoothing = self._smoothing * self._evidence, n = 0.0
         cdef Py_ssize_t i
-        self._inverse_evidence = 1.0 / self._evidence
         if smoothing == 0.0:
             return
         if self._reduction == ORDINAL:
@@ -557,39 +615,47 @@ cdef class AdaptiveColumnsLearner(Learner):
                 n = self._class_counts[i]
                 self._odds[i] = (max(self._n_examples - n, 0.0) + smoothing) / (n + smoothing)
 
-    cdef double _log_ratio(self, const FeatureOfColumns* feature) noexcept nogil:
-        cdef double smoothing = self._smoothing * self._evidence, largest = 1.0, above = 0.0, total = 0.0, odds
-        cdef const Taught* taught = self._columns.taught + feature.begin
-        cdef Py_ssize_t i
+    cdef inline void _find_ratio(self, const sp_columns* feature, double* above, double* below) noexcept nogil:
+        """Two numbers whose quotient is the count ratio of a feature; of ordered classes its logarithm, and any number."""
+        cdef double smoothing = self._smoothing * self._evidence
+        cdef const float* counts = sp_counts(self._columns.numbers, feature)
+        cdef const uint32_t* numbers
+        above[0] = below[0] = 0.0 if self._reduction == ORDINAL else 1.0
         if smoothing == 0.0 or self._n_lines == 0:
-            return 0.0
+            return
+        if self._reduction == ORDINAL:
+            above[0] = self._ordinal_ratio(feature, smoothing)
+            return
+        if feature.dense and feature.n >= self._n_classes:
+            sp_find_odds(counts, self._odds, self._n_classes, feature.count, smoothing, above, below)
+        elif feature.dense:  # and not learned since a class came
+            sp_find_odds_portable(counts, self._odds, feature.n, feature.count, smoothing, above, below)
+        else:
+            numbers = sp_numbers(self._columns.numbers, feature)
+            sp_find_odds_of_some(counts, numbers, self._odds, feature.n, feature.count, smoothing, above, below)
+
+    cdef inline void _take_logs(self, double* above, const double* below, Py_ssize_t n) noexcept nogil:
         if self._reduction != ORDINAL:
-            for i in range(feature.n_counted):
-                if taught[i].count > 0.0:
-                    odds = (taught[i].count + smoothing) / (max(feature.count - taught[i].count, 0.0) + smoothing)
-                    largest = max(largest, odds * self._odds[taught[i].column])
-            return min(log(largest), LARGEST_LOG_RATIO)
+            sp_logs_of_ratios(above, below, n)
+
+    cdef double _ordinal_ratio(self, const sp_columns* feature, double smoothing) noexcept nogil:
+        cdef const float* counts = sp_counts(self._columns.numbers, feature)
+        cdef double above = 0.0, total = 0.0
+        cdef Py_ssize_t i
         memset(self._probabilities, 0, self._n_classes * sizeof(double))
-        for i in range(feature.n_counted):
-            self._probabilities[taught[i].column] = taught[i].count
+        for i in range(feature.n):
+            if column_at(&self._columns, feature, i) < self._n_classes:
+                self._probabilities[column_at(&self._columns, feature, i)] = counts[i]
         for i in range(self._n_lines - 1, -1, -1):
             above += self._probabilities[self._met_order[i + 1]]
             total += fabs(log((above + smoothing) / (max(feature.count - above, 0.0) + smoothing) / self._odds[i]))
         return min(total / self._n_lines, LARGEST_LOG_RATIO)
 
-    cdef void _weigh_anew(self) noexcept nogil:
-        """Write all evidence down as what it counts now."""
-        cdef Py_ssize_t i, j
-        cdef FeatureOfColumns* feature
-        self._n_examples /= self._evidence
+    cdef void _weaken(self, double factor) noexcept nogil:
+        """Write the evidence of all but the features down as what it counts now."""
+        cdef Py_ssize_t i
+        self._n_examples /= factor
         for i in range(self._n_classes):
-            self._class_counts[i] /= self._evidence
+            self._class_counts[i] /= factor
         for i in range(self._n_lines):
-            self._lines[i].squares /= self._evidence
-        for i in range(1, self._table.n + 1):
-            feature = &self._features()[i]
-            feature.count /= self._evidence
-            for j in range(feature.n):
-                self._columns.taught[feature.begin + j].squares /= self._evidence
-                self._columns.taught[feature.begin + j].count /= self._evidence
-        self._evidence = 1.0
+            self._lines[i].squares /= factor

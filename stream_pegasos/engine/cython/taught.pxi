@@ -1,29 +1,44 @@
-cdef struct Taught:  # of a feature and a class
-    double weight, squares, count
-    Py_ssize_t column
+cdef extern from "cython/columns.h" nogil:
+    ctypedef struct sp_columns:
+        int64_t begin
+        float log_ratio, count
+        uint32_t age, n, room
+        uint8_t size, dense
+    ctypedef struct sp_move:
+        double rate, evidence, inverse_evidence, first_squares
+    enum:
+        SP_PIECE
+        SP_LANES
+    float* sp_weights(float*, const sp_columns*)
+    float* sp_squares(float*, const sp_columns*)
+    float* sp_counts(float*, const sp_columns*)
+    uint32_t* sp_numbers(float*, const sp_columns*)
+    void sp_weaken_columns(float*, sp_columns*, uint32_t, double)
+    void sp_add_up(double*, size_t, float*, const sp_columns*, const Py_ssize_t*, const double*, size_t)
+    void sp_move_columns(float*, float*, const Py_ssize_t*, const double*, size_t, double, const sp_move*)
+    void sp_find_odds(const float*, const double*, size_t, double, double, double*, double*)
+    void sp_find_odds_portable(const float*, const double*, size_t, double, double, double*, double*)
+    void sp_find_odds_of_some(const float*, const uint32_t*, const double*, size_t, double, double, double*, double*)
+    void sp_logs_of_ratios(double*, const double*, size_t)
+    void sp_choose_columns()
 
-
-cdef struct FeatureOfColumns:
-    double log_ratio, count
-    Py_ssize_t begin  # of its columns among those of all features
-    int64_t n, n_counted  # how many there are, and how many of them, the first, have been counted with an example
-    int64_t size  # the number of the size that there is room for
+sp_choose_columns()
 
 
 cdef enum:
     N_SIZES = 96
-    NUMBERS_OF_FEATURE = 6  # the size of the record, in those of a double
+    NUMBERS_OF_FEATURE = 4  # the size of the record, in those of a double
 
-# How many columns of a feature there may be room for: two sizes for each doubling.
+# How many pieces a block may have: two sizes for each doubling.
 cdef Py_ssize_t SIZES[N_SIZES]
 for size_number in range(N_SIZES):
     SIZES[size_number] = size_number if size_number < 2 else (2 + size_number % 2) << size_number // 2 - 1
 
 
 cdef struct Columns:  # of all features: blocks of the sizes above
-    Taught* taught
-    Py_ssize_t n, room
-    Py_ssize_t free[N_SIZES]  # the first block that was given back, −1 for none; its first column is the next one
+    float* numbers
+    Py_ssize_t n, room  # pieces
+    int64_t free[N_SIZES]  # the first block that was given back, −1 for none; there it says which is the next one
 
 
 cdef void make_no_columns(Columns* columns) noexcept nogil:
@@ -36,121 +51,153 @@ cdef void make_no_columns(Columns* columns) noexcept nogil:
 cdef Py_ssize_t take_block(Columns* columns, Py_ssize_t size) noexcept nogil:
     """Where a block of that size begins; -1 if there is no memory."""
     cdef Py_ssize_t begin = columns.free[size], room
-    cdef Taught* moved
+    cdef float* moved
     if begin >= 0:
-        columns.free[size] = columns.taught[begin].column
+        memcpy(&columns.free[size], columns.numbers + SP_PIECE * begin, sizeof(int64_t))
         return begin
     begin = columns.n
     if begin + SIZES[size] > columns.room:
         room = max(begin + SIZES[size], columns.room + columns.room // 2, 64)
-        moved = <Taught*> sp_allocate(room * sizeof(Taught))
+        moved = <float*> sp_allocate((room * SP_PIECE + SP_LANES) * sizeof(float))  # so many may be read at a time
         if moved == NULL:
             return -1
         if begin:
-            memcpy(moved, columns.taught, begin * sizeof(Taught))
-        free(columns.taught)
-        columns.taught, columns.room = moved, room
+            memcpy(moved, columns.numbers, begin * SP_PIECE * sizeof(float))
+        free(columns.numbers)
+        columns.numbers, columns.room = moved, room
     columns.n += SIZES[size]
     return begin
 
 
-cdef Taught* add_taught(Columns* columns, FeatureOfColumns* feature, Py_ssize_t column) noexcept nogil:
-    """Room for a column that the feature does not have yet; NULL if there is no memory."""
-    cdef Py_ssize_t begin
-    cdef Taught* added
-    if feature.n == SIZES[feature.size]:
-        begin = take_block(columns, feature.size + 1)
-        if begin < 0:
-            return NULL
-        if feature.n:
-            memcpy(&columns.taught[begin], &columns.taught[feature.begin], feature.n * sizeof(Taught))
-            columns.taught[feature.begin].column = columns.free[feature.size]
-            columns.free[feature.size] = feature.begin
-        feature.begin = begin
-        feature.size += 1
-    added = &columns.taught[feature.begin + feature.n]
-    feature.n += 1
-    added[0] = Taught(0.0, 0.0, 0.0, column)
-    return added
+cdef void give_back(Columns* columns, const sp_columns* feature) noexcept nogil:
+    if SIZES[feature.size]:
+        memcpy(columns.numbers + SP_PIECE * feature.begin, &columns.free[feature.size], sizeof(int64_t))
+        columns.free[feature.size] = feature.begin
 
 
-cdef inline Py_ssize_t place_of(const Columns* columns, const FeatureOfColumns* feature, Py_ssize_t column) noexcept nogil:
+cdef inline Py_ssize_t size_for(Py_ssize_t n_pieces) noexcept nogil:
+    cdef Py_ssize_t size = 0
+    while SIZES[size] < n_pieces:
+        size += 1
+    return size
+
+
+cdef inline bint is_taught(Columns* columns, const sp_columns* feature, Py_ssize_t i) noexcept nogil:
+    """Whether anything is known of the i-th column."""
+    return (
+        sp_weights(columns.numbers, feature)[i] != 0.0
+        or sp_squares(columns.numbers, feature)[i] != 0.0
+        or sp_counts(columns.numbers, feature)[i] != 0.0
+    )
+
+
+cdef inline Py_ssize_t column_at(Columns* columns, const sp_columns* feature, Py_ssize_t i) noexcept nogil:
+    """The number of the i-th column."""
+    return i if feature.dense else sp_numbers(columns.numbers, feature)[i]
+
+
+cdef inline Py_ssize_t place_of(Columns* columns, const sp_columns* feature, Py_ssize_t column) noexcept nogil:
     """Where the feature has that column; the number of its columns if it has not."""
-    cdef const Taught* taught = columns.taught + feature.begin
+    cdef const uint32_t* numbers = sp_numbers(columns.numbers, feature)
     cdef Py_ssize_t i
+    if feature.dense:
+        return min(column, <Py_ssize_t> feature.n)
     for i in range(feature.n):
-        if taught[i].column == column:
+        if numbers[i] == column:
             return i
     return feature.n
 
 
-cdef inline int count_example(
-    Columns* columns, FeatureOfColumns* feature, Py_ssize_t column, double counted
-) noexcept nogil:
-    """Count an example of that class with the feature, and keep what is counted in front; -1 if there is no memory."""
+cdef inline Py_ssize_t add_column(Columns* columns, sp_columns* feature, Py_ssize_t column) noexcept nogil:
+    """Where the feature has that column from now on, for which there is room."""
     cdef Py_ssize_t i = place_of(columns, feature, column)
-    cdef Taught* taught
-    cdef Taught moved
-    if i == feature.n and add_taught(columns, feature, column) == NULL:
+    if i == feature.n:
+        feature.n += 1
+        sp_numbers(columns.numbers, feature)[i] = column
+        sp_weights(columns.numbers, feature)[i] = 0.0
+        sp_squares(columns.numbers, feature)[i] = 0.0
+        sp_counts(columns.numbers, feature)[i] = 0.0
+    return i
+
+
+cdef int lay_out(Columns* columns, sp_columns* feature, Py_ssize_t n_more, Py_ssize_t n_columns) noexcept nogil:
+    """Make room for so many columns more, of all that there are; -1 if there is no memory."""
+    cdef sp_columns old = feature[0]
+    cdef Py_ssize_t i, j, n = n_more, begin, size, size_of_all = size_for((3 * n_columns + SP_PIECE - 1) // SP_PIECE)
+    for i in range(old.n):
+        n += not old.dense or is_taught(columns, &old, i)
+    size = size_for(n)
+    feature.dense = 2 * SIZES[size] > SIZES[size_of_all]  # which is faster, and takes little more memory
+    feature.size = size_of_all if feature.dense else size
+    begin = take_block(columns, feature.size)
+    if begin < 0:
+        feature[0] = old
         return -1
-    taught = columns.taught + feature.begin
-    if i >= feature.n_counted:
-        moved, taught[i] = taught[i], taught[feature.n_counted]
-        i = feature.n_counted
-        taught[i] = moved
-        feature.n_counted += 1
-    taught[i].count += counted
+    feature.begin = begin
+    feature.room = SP_PIECE * SIZES[feature.size] // 3 if feature.dense else SIZES[feature.size]
+    feature.n = feature.room if feature.dense else 0
+    if feature.dense:
+        memset(sp_weights(columns.numbers, feature), 0, 3 * feature.room * sizeof(float))
+    for i in range(old.n):
+        if not old.dense or is_taught(columns, &old, i):
+            j = add_column(columns, feature, column_at(columns, &old, i))
+            sp_weights(columns.numbers, feature)[j] = sp_weights(columns.numbers, &old)[i]
+            sp_squares(columns.numbers, feature)[j] = sp_squares(columns.numbers, &old)[i]
+            sp_counts(columns.numbers, feature)[j] = sp_counts(columns.numbers, &old)[i]
+    give_back(columns, &old)
     return 0
 
 
-cdef tuple taught_of(const Columns* columns, const FeatureOfColumns* features, const int64_t[::1] positions):
-    """How many columns each feature has that stands at one of these positions, and all of them in order: their numbers, and
-    what is known of each, with a row a number.
+cdef tuple taught_of(Columns* columns, const sp_columns* features, const int64_t[::1] positions):
+    """The log ratio and count of each feature that stands at one of these positions, how many columns it has, and all of
+    these in order: their numbers, and what is known of each, with a row a number.
     """
     cdef Py_ssize_t i, j, n = 0
-    cdef const Taught* taught
-    counts = np.empty(positions.shape[0], np.int64)
+    cdef const sp_columns* feature
+    counts, of_features = np.zeros(positions.shape[0], np.int64), np.empty((2, positions.shape[0]))
     cdef int64_t[::1] out_counts = counts
+    cdef double[:, ::1] out_features = of_features
     for i in range(positions.shape[0]):
-        out_counts[i] = features[positions[i]].n
+        for j in range(features[positions[i]].n):
+            out_counts[i] += is_taught(columns, &features[positions[i]], j)
         n += out_counts[i]
     numbers, known = np.empty(n, np.int64), np.empty((3, n))
     cdef int64_t[::1] out_numbers = numbers
     cdef double[:, ::1] out = known
     n = 0
     for i in range(positions.shape[0]):
-        taught = columns.taught + features[positions[i]].begin
-        for j in range(features[positions[i]].n):
-            out_numbers[n] = taught[j].column
-            out[0, n], out[1, n], out[2, n] = taught[j].weight, taught[j].squares, taught[j].count
-            n += 1
+        feature = &features[positions[i]]
+        out_features[0, i], out_features[1, i] = feature.log_ratio, feature.count
+        for j in range(feature.n):
+            if is_taught(columns, feature, j):
+                out_numbers[n] = column_at(columns, feature, j)
+                out[0, n] = sp_weights(columns.numbers, feature)[j]
+                out[1, n] = sp_squares(columns.numbers, feature)[j]
+                out[2, n] = sp_counts(columns.numbers, feature)[j]
+                n += 1
     order = np.lexsort((numbers, np.repeat(np.arange(len(counts)), counts)))
-    return counts, numbers[order], np.ascontiguousarray(known[:, order])
+    return of_features, counts, numbers[order], np.ascontiguousarray(known[:, order])
 
 
 cdef int fill_taught(
-    Columns* columns, FeatureOfColumns* features, const int64_t[::1] positions, const int64_t[::1] counts,
-    const int64_t[::1] numbers, const double[:, ::1] known,
+    Columns* columns, sp_columns* features, const int64_t[::1] positions, const double[:, ::1] of_features,
+    const int64_t[::1] counts, const int64_t[::1] numbers, const double[:, ::1] known, Py_ssize_t n_columns,
 ) except -1:
-    """Make these the only columns, as `taught_of` gives them."""
-    cdef Py_ssize_t i, j, n = 0
-    cdef FeatureOfColumns* feature
+    """Make these the only columns, as `taught_of` gives them, of so many that there are."""
+    cdef Py_ssize_t i, j, place, n = 0
+    cdef sp_columns* feature
     make_no_columns(columns)
     for i in range(positions.shape[0]):
         feature = &features[positions[i]]
-        feature.begin, feature.n, feature.n_counted, feature.size = 0, counts[i], 0, 0
-        while SIZES[feature.size] < counts[i]:
-            feature.size += 1
-        if counts[i]:
-            feature.begin = take_block(columns, feature.size)
-            if feature.begin < 0:
-                raise MemoryError
-        for j in range(counts[i]):
-            columns.taught[feature.begin + j] = Taught(known[0, n], known[1, n], 0.0, numbers[n])
-            n += 1
-        for j in range(n - counts[i], n):
-            if known[2, j] > 0.0:
-                count_example(columns, feature, numbers[j], known[2, j])
+        feature[0] = sp_columns(0, sp_single(of_features[0, i]), sp_single(of_features[1, i]), 0, 0, 0, 0, 0)
+        if counts[i] and lay_out(columns, feature, counts[i], n_columns) < 0:
+            raise MemoryError
+        for j in range(n, n + counts[i]):
+            place = add_column(columns, feature, numbers[j])
+            sp_weights(columns.numbers, feature)[place] = sp_single(known[0, j])
+            sp_squares(columns.numbers, feature)[place] = sp_single(known[1, j])
+            sp_counts(columns.numbers, feature)[place] = sp_single(known[2, j])
+        n += counts[i]
     return 0
 
 

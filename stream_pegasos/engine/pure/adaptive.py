@@ -97,12 +97,14 @@ DECLARATION = Declaration(
 )
 
 
-def of_this_age(state: State) -> State:
+EVIDENCE = ("evidence", *OF_INTERCEPT[2:], *OF_FEATURE[2:])
+
+
+def of_this_age(state: State, evidence: tuple[str, ...] = EVIDENCE) -> State:
     """A state as it is with little evidence, which earlier versions let grow further."""
     if state["evidence"] < YEAR:
         return state
     factor = YEAR ** ((math.frexp(state["evidence"])[1] - 1) // 16)
-    evidence = ("evidence", *OF_INTERCEPT[2:], *OF_FEATURE[2:])
     return {**state, **{name: state[name] / factor for name in evidence}}
 
 

@@ -15,8 +15,13 @@ from stream_pegasos.engine.pure.adaptive import (
     LARGEST_ADAPTIVE_WEIGHT,
     LARGEST_COEFFICIENT,
     LARGEST_EVIDENCE,
+    LARGEST_EXAMPLE,
     LARGEST_LOG_RATIO,
     LEAST_SCALE,
+    MOST_COUNTED,
+    YEAR,
+    of_this_age,
+    single,
 )
 from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, SMALLEST_SLOPE, Learner, Met, sigmoid
 from stream_pegasos.engine.pure.encoders import Encoder, are_unique
@@ -42,7 +47,7 @@ LARGEST_OFFSET = 1e100
 @dataclass(slots=True)
 class Column:
     """What is known of a feature and a class: the weight, and as evidence the sum of its squared gradients and the
-    number of examples of the class that had the feature.
+    number of examples of the class that had the feature; all in single precision.
     """
 
     weight: float = 0.0
@@ -52,7 +57,9 @@ class Column:
 
 @dataclass(slots=True)
 class Feature:
-    """The log-count ratio that a feature is scaled by, the number of examples that had it, and its columns."""
+    """The log-count ratio that a feature is scaled by and the number of examples that had it, in single precision, and
+    its columns.
+    """
 
     log_ratio: float = 0.0
     count: float = 0.0
@@ -60,6 +67,7 @@ class Feature:
 
 
 UNKNOWN = Feature()
+NOTHING = Column()  # is known of a column, which is then not taught
 
 
 @dataclass(slots=True)
@@ -74,6 +82,9 @@ class Line:
 
 OF_LINE = ("intercepts", "intercept_squares", "offsets", "offset_squares")
 OF_COLUMN = ("values", "gradient_squares", "taught_counts")
+EVIDENCE = (
+    "evidence", "n_examples", "class_counts", "intercept_squares", "counts", "gradient_squares", "taught_counts"
+)  # fmt: skip
 
 
 def declared(reduction: str) -> Declaration:
@@ -224,14 +235,14 @@ class AdaptiveColumnsLearner(Learner):
         """Keep that share of all evidence so far and, as weights grow with its root, that of the weights; from then on
         both move faster.
         """
-        self._evidence /= share
-        self._weigh_anew()
+        evidence, self._evidence = self._evidence / share, 1.0
+        self._weaken(evidence)
         for line in self._lines:
             line.intercept *= math.sqrt(share)
         for feature in self._features.values():
             for known in feature.columns.values():
-                known.weight *= math.sqrt(share)
-            feature.log_ratio = self._log_ratio(feature)
+                known.weight = single(known.weight * math.sqrt(share))
+            feature.log_ratio = single(self._log_ratio(feature))
 
     def _scale(self, feature: Feature) -> float:
         return LEAST_SCALE + feature.log_ratio if self.smoothing else 1.0
@@ -313,6 +324,7 @@ class AdaptiveColumnsLearner(Learner):
     def _learn(self, encoder: Encoder, met: Met, y: float, weight: float) -> bool:
         """Whether there was a step."""
         values, margins = met.values
+        weight = min(weight, LARGEST_EXAMPLE)
         classes = self._classes_of(y)
         for number in range(self.n_columns, max(classes, default=-1) + 1):
             self._add_class(number, margins)
@@ -328,8 +340,9 @@ class AdaptiveColumnsLearner(Learner):
             )
         self._n_iterations += 1
         self._evidence *= self._growth
-        if self._evidence > LARGEST_EVIDENCE:
-            self._weigh_anew()
+        if self._evidence >= YEAR:
+            self._evidence /= YEAR
+            self._weaken(YEAR)
         return bool(slopes)
 
     def _classes_of(self, y: float) -> list[int]:
@@ -405,6 +418,7 @@ class AdaptiveColumnsLearner(Learner):
         rate: float,
     ) -> None:
         counted = weight * self._evidence
+        halving = self._n_iterations >= MOST_COUNTED and weight >= 1.0
         self._n_examples += counted
         for number in classes:
             self._class_counts[number] += counted
@@ -419,44 +433,45 @@ class AdaptiveColumnsLearner(Learner):
             gradients = {0: sum(gradients.values())}
         for key, x, value in zip(row.keys, row.values, values, strict=True):
             if x != 0.0:
-                self._learn_feature(self._features.setdefault(key, Feature()), value, gradients, classes, counted, rate)
+                feature = self._features.setdefault(key, Feature())
+                for number, gradient in gradients.items():
+                    self._move(feature.columns.setdefault(number, Column()), gradient * value, rate)
+                self._count(feature, classes, counted, halving)
+                feature.log_ratio = single(self._log_ratio(feature))
 
-    def _learn_feature(
-        self,
-        feature: Feature,
-        value: float,
-        gradients: dict[int, float],
-        classes: list[int],
-        counted: float,
-        rate: float,
-    ) -> None:
-        for number, gradient in gradients.items():
-            square = gradient * value * gradient * value
-            if square > 0.0:
-                known = feature.columns.setdefault(number, Column())
-                known.squares += self._evidence * square
-                known.weight -= rate * gradient * value / math.sqrt(known.squares / self._evidence + FIRST_SQUARES)
-        feature.count += counted
-        for number in classes:
-            feature.columns.setdefault(number, Column()).count += counted
-        feature.log_ratio = self._log_ratio(feature)
+    def _move(self, known: Column, gradient: float, rate: float) -> None:
+        known.squares = single(known.squares + self._evidence * (gradient * gradient))
+        size = math.sqrt(known.squares / self._evidence + FIRST_SQUARES)
+        known.weight = single(known.weight - rate * gradient / size)
 
-    def _weigh_anew(self) -> None:
-        """Write all evidence down as what it counts now."""
-        evidence, self._evidence = self._evidence, 1.0
-        self._n_examples /= evidence
-        self._class_counts = [n / evidence for n in self._class_counts]
-        for line in self._lines:
-            line.squares /= evidence
-        for feature in self._features.values():
-            feature.count /= evidence
+    def _count(self, feature: Feature, classes: list[int], counted: float, halving: bool) -> None:
+        columns = [feature.columns.setdefault(number, Column()) for number in classes]
+        if halving and single(feature.count + counted) == feature.count:
+            # So many that one more does not show any longer: half of them say the same of the ratios.
+            feature.count = single(feature.count / 2.0)
             for known in feature.columns.values():
-                known.squares /= evidence
-                known.count /= evidence
+                known.count = single(known.count / 2.0)
+        feature.count = single(feature.count + counted)
+        for known in columns:
+            known.count = single(known.count + counted)
+
+    def _weaken(self, factor: float) -> None:
+        """Write all evidence down as what it counts now."""
+        self._n_examples /= factor
+        self._class_counts = [n / factor for n in self._class_counts]
+        for line in self._lines:
+            line.squares /= factor
+        for feature in self._features.values():
+            feature.count = single(feature.count / factor)
+            for known in feature.columns.values():
+                known.squares = single(known.squares / factor)
+                known.count = single(known.count / factor)
 
     def get_state(self) -> State:
         features = self._features.values()
-        columns = [sorted(feature.columns) for feature in features]
+        columns = [
+            sorted(number for number, known in feature.columns.items() if known != NOTHING) for feature in features
+        ]
         taught = [
             astuple(feature.columns[column])
             for feature, numbers in zip(features, columns, strict=True)
@@ -482,12 +497,14 @@ class AdaptiveColumnsLearner(Learner):
         return state
 
     def set_state(self, state: State) -> None:
+        state = of_this_age(state, EVIDENCE)
         self._features = {}
-        taught = zip(state["taught_columns"].tolist(), *(state[name].tolist() for name in OF_COLUMN), strict=True)
+        numbers_of_taught = (map(single, state[name].tolist()) for name in OF_COLUMN)
+        taught = zip(state["taught_columns"].tolist(), *numbers_of_taught, strict=True)
         of_features = ("keys", "log_ratios", "counts", "n_taught")
         for key, log_ratio, n, n_taught in zip(*(state[name].tolist() for name in of_features), strict=True):
             columns = {column: Column(*numbers) for column, *numbers in (next(taught) for _ in range(n_taught))}
-            self._features[key] = Feature(log_ratio, n, columns)
+            self._features[key] = Feature(single(log_ratio), single(n), columns)
         self._lines = [Line(*numbers) for numbers in zip(*(state[name].tolist() for name in OF_LINE), strict=True)]
         self._class_counts, self._n_examples = state["class_counts"].tolist(), state["n_examples"]
         self._evidence, self._n_iterations = state["evidence"], state["n_iterations"]

@@ -1,0 +1,221 @@
+/* The adaptive rule where a feature has a column a class: many columns at a time where the processor can. All ways do the same
+   operations in the same order, so that they agree to the last bit. */
+
+#ifndef STREAM_PEGASOS_COLUMNS_H
+#define STREAM_PEGASOS_COLUMNS_H
+
+#include "steps.h"
+
+/* What is known of a feature. Its columns are a block of memory: if there are many of them, the weights, squares and counts
+   of the columns from 0 to n; else the numbers of n columns, their weights, squares and counts, each with some `room`. */
+typedef struct {
+    int64_t begin; /* of the block, in pieces of SP_PIECE numbers */
+    float log_ratio, count;
+    uint32_t age, n, room;
+    uint8_t size;  /* the number of the block's size */
+    uint8_t dense;
+} sp_columns;
+
+#define SP_PIECE 4
+
+/* What the features of an example have in common. */
+typedef struct {
+    double rate, evidence, inverse_evidence, first_squares;
+} sp_move;
+
+SP_INLINE float *sp_weights(float *numbers, const sp_columns *f) {
+    return numbers + SP_PIECE * f->begin + (f->dense ? 0 : f->room);
+}
+SP_INLINE float *sp_squares(float *numbers, const sp_columns *f) { return sp_weights(numbers, f) + f->room; }
+SP_INLINE float *sp_counts(float *numbers, const sp_columns *f) { return sp_weights(numbers, f) + 2 * (size_t)f->room; }
+SP_INLINE uint32_t *sp_numbers(float *numbers, const sp_columns *f) {
+    return (uint32_t *)(numbers + SP_PIECE * f->begin);
+}
+
+/* Write squares and counts down as what they count after `years` or, but for that, after division by `factor`. */
+static void sp_weaken_columns(float *numbers, sp_columns *f, uint32_t age, double divisor) {
+    const uint32_t years = age - f->age;
+    const double factor = years < 16 ? ldexp(1.0, -SP_AGE_BITS * (int)years) : 0.0;
+    float *squares = sp_squares(numbers, f), *counts = sp_counts(numbers, f);
+    f->age = age;
+    f->count = sp_single(f->count * factor / divisor);
+    for (size_t i = 0; i < f->n; i++) {
+        squares[i] = sp_single(squares[i] * factor / divisor);
+        counts[i] = sp_single(counts[i] * factor / divisor);
+    }
+}
+
+/* Add to n sums what a feature of that value makes of them. */
+SP_INLINE void sp_add_some(double *sums, size_t n, float *numbers, const sp_columns *f, double value) {
+    const uint32_t *of = sp_numbers(numbers, f);
+    const float *weights = sp_weights(numbers, f);
+    for (size_t i = 0; i < f->n; i++)
+        if (of[i] < n) sums[of[i]] += weights[i] * value;
+}
+
+static void sp_add_up_portable(double *sums, size_t n, float *numbers, const sp_columns *features,
+                               const ptrdiff_t *positions, const double *values, size_t n_features) {
+    for (size_t k = 0; k < n_features; k++) {
+        const sp_columns *f = features + positions[k];
+        if (!f->dense) {
+            sp_add_some(sums, n, numbers, f, values[k]);
+        } else {
+            const float *weights = sp_weights(numbers, f);
+            for (size_t i = 0; i < f->n && i < n; i++) sums[i] += weights[i] * values[k];
+        }
+    }
+}
+
+/* One step for n of the columns: those with these indices, which have these gradients for a value of 1. */
+SP_INLINE void sp_move_one(float *weight, float *squares, double gradient, const sp_move *move) {
+    const double sum = *squares = sp_single(*squares + move->evidence * (gradient * gradient));
+    *weight = sp_single(*weight - move->rate * gradient / sqrt(sum * move->inverse_evidence + move->first_squares));
+}
+
+static void sp_move_portable(float *weights, float *squares, const ptrdiff_t *at, const double *gradients, size_t n,
+                             double value, const sp_move *move) {
+    for (size_t i = 0; i < n; i++) sp_move_one(weights + at[i], squares + at[i], gradients[i] * value, move);
+}
+
+/* The largest quotient of c · odds and the rest of `all`, each count with `smoothing` added, over the counts c above 0, and of
+   1: what stands above and what stands below. Each lane takes every eighth column. */
+#define SP_LANES 8
+
+SP_INLINE void sp_compare_odds(double count, double odds, double all, double smoothing, double *above, double *below) {
+    const double rest = all - count, a = (count + smoothing) * odds, b = (rest > 0.0 ? rest : 0.0) + smoothing;
+    if (count > 0.0 && a * *below > *above * b) *above = a, *below = b;
+}
+
+/* The larger lane of each two that are four apart, then the largest of these. */
+SP_INLINE void sp_largest_lane(const double *lanes_above, const double *lanes_below, double *above, double *below) {
+    *above = *below = 1.0;
+    for (size_t i = 0; i < SP_LANES / 2; i++) {
+        const size_t k = lanes_above[i + 4] * lanes_below[i] > lanes_above[i] * lanes_below[i + 4] ? i + 4 : i;
+        if (lanes_above[k] * *below > *above * lanes_below[k]) *above = lanes_above[k], *below = lanes_below[k];
+    }
+}
+
+/* Of the n columns with these numbers. */
+SP_INLINE void sp_find_odds_of_some(const float *counts, const uint32_t *of, const double *odds, size_t n, double all,
+                                    double smoothing, double *above, double *below) {
+    *above = *below = 1.0;
+    for (size_t i = 0; i < n; i++) sp_compare_odds(counts[i], odds[of[i]], all, smoothing, above, below);
+}
+
+/* Of the columns from 0 to n. After n odds there are SP_LANES more, which are 0. */
+static void sp_find_odds_portable(const float *counts, const double *odds, size_t n, double all, double smoothing,
+                                  double *above, double *below) {
+    double lanes_above[SP_LANES], lanes_below[SP_LANES];
+    for (size_t i = 0; i < SP_LANES; i++) lanes_above[i] = lanes_below[i] = 1.0;
+    for (size_t i = 0; i < n; i++)
+        sp_compare_odds(counts[i], odds[i], all, smoothing, lanes_above + i % SP_LANES, lanes_below + i % SP_LANES);
+    sp_largest_lane(lanes_above, lanes_below, above, below);
+}
+
+static void sp_logs_portable(double *above, const double *below, size_t n) {
+    for (size_t i = 0; i < n; i++) above[i] = sp_log_of_ratio(above[i], below[i]);
+}
+
+#if defined(SP_AVX2)
+SP_TARGET_AVX2 static void sp_add_up_avx2(double *sums, size_t n, float *numbers, const sp_columns *features,
+                                          const ptrdiff_t *positions, const double *values, size_t n_features) {
+    for (size_t k = 0; k < n_features; k++) {
+        const sp_columns *f = features + positions[k];
+        if (!f->dense) {
+            sp_add_some(sums, n, numbers, f, values[k]);
+        } else {
+            const float *weights = sp_weights(numbers, f);
+            const __m256d value = _mm256_set1_pd(values[k]);
+            const size_t last = f->n < n ? f->n : n;
+            size_t i = 0;
+            for (; i + 4 <= last; i += 4) {
+                const __m256d added = _mm256_mul_pd(_mm256_cvtps_pd(_mm_loadu_ps(weights + i)), value);
+                _mm256_storeu_pd(sums + i, _mm256_add_pd(_mm256_loadu_pd(sums + i), added));
+            }
+            for (; i < last; i++) sums[i] += weights[i] * values[k];
+        }
+    }
+}
+
+SP_TARGET_AVX2 static void sp_move_avx2(float *weights, float *squares, const ptrdiff_t *at, const double *gradients,
+                                        size_t n, double value, const sp_move *move) {
+    const __m256d evidence = _mm256_set1_pd(move->evidence), inverse = _mm256_set1_pd(move->inverse_evidence);
+    const __m256d first = _mm256_set1_pd(move->first_squares), rate = _mm256_set1_pd(move->rate);
+    size_t i = 0;
+    for (; i + 2 <= n; i += 4) { /* with three left, or two, one column stands there again, with the same numbers */
+        const size_t last = n - i < 4 ? n - i - 1 : 3, third = last < 2 ? last : 2;
+        const ptrdiff_t to[4] = {at[i], at[i + 1], at[i + third], at[i + last]};
+        const __m256d slopes = _mm256_setr_pd(gradients[i], gradients[i + 1], gradients[i + third], gradients[i + last]);
+        const __m256d gradient = _mm256_mul_pd(slopes, _mm256_set1_pd(value));
+        const __m128 before = _mm_setr_ps(squares[to[0]], squares[to[1]], squares[to[2]], squares[to[3]]);
+        const __m128 weight = _mm_setr_ps(weights[to[0]], weights[to[1]], weights[to[2]], weights[to[3]]);
+        const __m128 sum = sp_single4(
+            _mm256_add_pd(_mm256_cvtps_pd(before), _mm256_mul_pd(evidence, _mm256_mul_pd(gradient, gradient))));
+        const __m256d root = _mm256_sqrt_pd(_mm256_add_pd(_mm256_mul_pd(_mm256_cvtps_pd(sum), inverse), first));
+        const __m256d change = _mm256_div_pd(_mm256_mul_pd(rate, gradient), root);
+        const __m128 moved = sp_single4(_mm256_sub_pd(_mm256_cvtps_pd(weight), change));
+        float s[4], w[4];
+        _mm_storeu_ps(s, sum);
+        _mm_storeu_ps(w, moved);
+        for (int j = 0; j < 4; j++) squares[to[j]] = s[j], weights[to[j]] = w[j];
+    }
+    for (; i < n; i++) sp_move_one(weights + at[i], squares + at[i], gradients[i] * value, move);
+}
+
+SP_TARGET_AVX2 static void sp_find_odds_avx2(const float *counts, const double *odds, size_t n, double all,
+                                             double smoothing, double *above, double *below) {
+    const __m256d zero = _mm256_setzero_pd(), one = _mm256_set1_pd(1.0);
+    const __m256d all4 = _mm256_set1_pd(all), more = _mm256_set1_pd(smoothing);
+    __m256d above0 = one, below0 = one, above1 = one, below1 = one;
+    double lanes_above[SP_LANES], lanes_below[SP_LANES];
+#define COMPARE(at, above4, below4)                                                                          \
+    {                                                                                                        \
+        const __m256d count = _mm256_cvtps_pd(_mm_loadu_ps(counts + (at)));                                  \
+        const __m256d a = _mm256_mul_pd(_mm256_add_pd(count, more), _mm256_loadu_pd(odds + (at)));           \
+        const __m256d b = _mm256_add_pd(_mm256_max_pd(_mm256_sub_pd(all4, count), zero), more);              \
+        const __m256d larger = _mm256_and_pd(                                                                \
+            _mm256_cmp_pd(count, zero, _CMP_GT_OQ),                                                          \
+            _mm256_cmp_pd(_mm256_mul_pd(a, below4), _mm256_mul_pd(above4, b), _CMP_GT_OQ));                  \
+        above4 = _mm256_blendv_pd(above4, a, larger);                                                        \
+        below4 = _mm256_blendv_pd(below4, b, larger);                                                        \
+    }
+    for (size_t i = 0; i < n; i += SP_LANES) {
+        COMPARE(i, above0, below0)
+        COMPARE(i + 4, above1, below1)
+    }
+#undef COMPARE
+    _mm256_storeu_pd(lanes_above, above0);
+    _mm256_storeu_pd(lanes_above + 4, above1);
+    _mm256_storeu_pd(lanes_below, below0);
+    _mm256_storeu_pd(lanes_below + 4, below1);
+    sp_largest_lane(lanes_above, lanes_below, above, below);
+}
+
+SP_TARGET_AVX2 static void sp_logs_avx2(double *above, const double *below, size_t n) {
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        _mm256_storeu_pd(above + i, sp_log_of_ratio4(_mm256_loadu_pd(above + i), _mm256_loadu_pd(below + i)));
+    for (; i < n; i++) above[i] = sp_log_of_ratio(above[i], below[i]);
+}
+#endif
+
+static void (*sp_add_up)(double *, size_t, float *, const sp_columns *, const ptrdiff_t *, const double *, size_t) =
+    sp_add_up_portable;
+static void (*sp_move_columns)(float *, float *, const ptrdiff_t *, const double *, size_t, double, const sp_move *) =
+    sp_move_portable;
+static void (*sp_find_odds)(const float *, const double *, size_t, double, double, double *, double *) =
+    sp_find_odds_portable;
+static void (*sp_logs_of_ratios)(double *, const double *, size_t) = sp_logs_portable;
+
+static void sp_choose_columns(void) {
+#if defined(SP_AVX2)
+    if (sp_has_avx2()) {
+        sp_add_up = sp_add_up_avx2;
+        sp_move_columns = sp_move_avx2;
+        sp_find_odds = sp_find_odds_avx2;
+        sp_logs_of_ratios = sp_logs_avx2;
+    }
+#endif
+}
+
+#endif
