@@ -83,6 +83,14 @@ cdef class Encoder:
             self._release()
             end_loop(self._guard, self._guard)
 
+    def check(self, X):
+        begin_loop(self._guard, self._guard)
+        try:
+            self._load_many(X, True, True)
+        finally:
+            self._release()
+            end_loop(self._guard, self._guard)
+
     def forget_newest(self):
         self.forget(self._n_before)
 

@@ -29,6 +29,10 @@ class Encoder:
     def rows(self, X: Any, learning: bool) -> Iterable[Row]:
         return [self.row(x, learning) for x in X]
 
+    def check(self, X: Any) -> None:
+        """Raise what learning these inputs would raise."""
+        self.rows(X, True)
+
     def name(self, key: int) -> Any:
         """The name of the feature with that key."""
         return key
