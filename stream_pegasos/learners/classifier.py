@@ -476,7 +476,10 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
             lambda: labels.labels_many(found.margins if found.decided is None else found.decided),
             lambda: labels.probabilities_many(found.margins, found.calibrated, n_learned),
         )
-        return said if found.before is None else joined(found.before, said)
+        if found.before is None:
+            return said
+        classes, _ = labels.probabilities_many(found.margins[:0], found.calibrated[:0], n_learned)
+        return joined(found.before, said, classes)
 
     # What an estimator may change.
 

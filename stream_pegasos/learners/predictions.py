@@ -75,20 +75,22 @@ def settled(scores: Floats, labels: NDArray[Any], said: Said) -> Predictions:
     return Predictions(scores, lambda: labels, lambda: said)
 
 
-def joined(first: Predictions, second: Predictions) -> Predictions:
-    """What was said of examples before a third class came, and of those from then on."""
-    classes = second.classes
+def joined(first: Predictions, second: Predictions, classes: tuple[Label | None, ...]) -> Predictions:
+    """What was said of examples before a third class came, and of those from then on, which are of these classes."""
     columns = [classes.index(label) for label in first.classes if label is not None]
-    probabilities = np.zeros((len(first), len(classes)))
     scores = np.full((len(first), len(classes)), -np.inf)
-    probabilities[:, columns] = first.probabilities[:, [label is not None for label in first.classes]]
     if len(columns) == 2:
         scores[:, columns] = np.array([-first.scores, first.scores]).T
-    labels = label_array([*first.labels.tolist(), *second.labels.tolist()])
-    return settled(
+
+    def probabilities() -> Said:
+        found = np.zeros((len(first), len(classes)))
+        found[:, columns] = first.probabilities[:, [label is not None for label in first.classes]]
+        return classes, np.concatenate([found, second.probabilities])
+
+    return Predictions(
         np.concatenate([scores, second.scores]),
-        labels,
-        (classes, np.concatenate([probabilities, second.probabilities])),
+        lambda: label_array([*first.labels.tolist(), *second.labels.tolist()]),
+        probabilities,
     )
 
 
