@@ -44,20 +44,21 @@ class GrowingClassifier(Classifier):
         self, third: Label, encoder: Encoder, rows: Any, y: list[Any], w: float | Iterable[float]
     ) -> Found:
         """Learn rows in the middle of which a third label comes, up to there with two."""
-        each = list(w) if isinstance(w, Iterable) else [w] * len(y)
+        each = list(w) if isinstance(w, Iterable) else None  # one for all is checked, and read, much faster
         check_lengths("labels", len(y), n_rows(rows))
-        check_lengths("weights", len(each), len(y))
-        for weight in each:
+        check_lengths("weights", len(y) if each is None else len(each), len(y))
+        for weight in [w] if each is None else each:
             plain_weight(weight)
         n = [check_label(label) for label in y].index(third)
-        self.meet_rows(encoder, rows)  # whatever is wrong has to show before the first is learned
-        first = self.learn_rows(encoder, some_rows(rows, 0, n), y[:n], each[:n])
+        encoder.check(rows)  # whatever is wrong has to show before the first is learned
+        first = self.learn_rows(encoder, some_rows(rows, 0, n), y[:n], w if each is None else each[:n])
         # The one with the third label, too, was predicted with two.
         before = self.predictions_of(joined_found([first, self.meet_rows(encoder, some_rows(rows, n, n + 1))]))
         of_two = self._learner, self._labels
         self._become_several()
         try:
-            return self.learn_rows(encoder, some_rows(rows, n, len(y)), y[n:], each[n:]).after(before)
+            weights = w if each is None else each[n:]
+            return self.learn_rows(encoder, some_rows(rows, n, len(y)), y[n:], weights).after(before)
         except PartlyLearnedError as error:
             raise PartlyLearnedError(n + error.n_learned, error.found.after(before), error.args[2]) from error.__cause__
         except BaseException as error:  # a detector's, at the very example that brings the class, or an interruption
