@@ -86,13 +86,13 @@ SP_INLINE void sp_compare_odds(double count, double odds, double all, double smo
     if (count > 0.0 && a * *below > *above * b) *above = a, *below = b;
 }
 
-/* The larger lane of each two that are four apart, then the largest of these. */
-SP_INLINE void sp_largest_lane(const double *lanes_above, const double *lanes_below, double *above, double *below) {
-    *above = *below = 1.0;
-    for (size_t i = 0; i < SP_LANES / 2; i++) {
-        const size_t k = lanes_above[i + 4] * lanes_below[i] > lanes_above[i] * lanes_below[i + 4] ? i + 4 : i;
-        if (lanes_above[k] * *below > *above * lanes_below[k]) *above = lanes_above[k], *below = lanes_below[k];
-    }
+/* The larger lane of each two that are four apart, then of two of these that are two apart, then of the last two. */
+SP_INLINE void sp_largest_lane(double *lanes_above, double *lanes_below, double *above, double *below) {
+    for (size_t half = SP_LANES / 2; half; half /= 2)
+        for (size_t i = 0, k = half; i < half; i++, k++)
+            if (lanes_above[k] * lanes_below[i] > lanes_above[i] * lanes_below[k])
+                lanes_above[i] = lanes_above[k], lanes_below[i] = lanes_below[k];
+    *above = lanes_above[0], *below = lanes_below[0];
 }
 
 /* Of the n columns with these numbers. */
@@ -167,7 +167,6 @@ SP_TARGET_AVX2 static void sp_find_odds_avx2(const float *counts, const double *
     const __m256d zero = _mm256_setzero_pd(), one = _mm256_set1_pd(1.0);
     const __m256d all4 = _mm256_set1_pd(all), more = _mm256_set1_pd(smoothing);
     __m256d above0 = one, below0 = one, above1 = one, below1 = one;
-    double lanes_above[SP_LANES], lanes_below[SP_LANES];
 #define COMPARE(at, above4, below4)                                                                          \
     {                                                                                                        \
         const __m256d count = _mm256_cvtps_pd(_mm_loadu_ps(counts + (at)));                                  \
@@ -184,11 +183,16 @@ SP_TARGET_AVX2 static void sp_find_odds_avx2(const float *counts, const double *
         COMPARE(i + 4, above1, below1)
     }
 #undef COMPARE
-    _mm256_storeu_pd(lanes_above, above0);
-    _mm256_storeu_pd(lanes_above + 4, above1);
-    _mm256_storeu_pd(lanes_below, below0);
-    _mm256_storeu_pd(lanes_below + 4, below1);
-    sp_largest_lane(lanes_above, lanes_below, above, below);
+    const __m256d second = _mm256_cmp_pd(_mm256_mul_pd(above1, below0), _mm256_mul_pd(above0, below1), _CMP_GT_OQ);
+    const __m256d a = _mm256_blendv_pd(above0, above1, second), b = _mm256_blendv_pd(below0, below1, second);
+    const __m128d a0 = _mm256_castpd256_pd128(a), a1 = _mm256_extractf128_pd(a, 1);
+    const __m128d b0 = _mm256_castpd256_pd128(b), b1 = _mm256_extractf128_pd(b, 1);
+    const __m128d upper = _mm_cmpgt_pd(_mm_mul_pd(a1, b0), _mm_mul_pd(a0, b1));
+    const __m128d a2 = _mm_blendv_pd(a0, a1, upper), b2 = _mm_blendv_pd(b0, b1, upper);
+    const __m128d a3 = _mm_unpackhi_pd(a2, a2), b3 = _mm_unpackhi_pd(b2, b2);
+    const __m128d last = _mm_cmpgt_pd(_mm_mul_pd(a3, b2), _mm_mul_pd(a2, b3));
+    _mm_store_sd(above, _mm_blendv_pd(a2, a3, last));
+    _mm_store_sd(below, _mm_blendv_pd(b2, b3, last));
 }
 
 SP_TARGET_AVX2 static void sp_logs_avx2(double *above, const double *below, size_t n) {
