@@ -91,7 +91,7 @@ def test_help_has_whole_names_and_every_default(main, name, columns, monkeypatch
         assert f"[default: {' '.join(option.default.split())}]" in " ".join(text.split())
         if default not in (None, False, True, inspect.Parameter.empty):
             assert option.default == str(default)
-    assert n_options > 5
+    assert n_options > 5 or name == "freeze"  # which has none
 
 
 def test_defaults_of_the_model_in_the_help_are_those_of_the_model():
