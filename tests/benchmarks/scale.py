@@ -34,7 +34,7 @@ def vocabulary(n: int, rng: np.random.Generator) -> np.ndarray:
     return np.ascontiguousarray(letters).view("S8")[:, 0]
 
 
-def blocks(n_messages: int, n_words: int = 1_000_000) -> Iterator[tuple[list[str], list[bool]]]:
+def blocks(n_messages: int, n_words: int = 100_000) -> Iterator[tuple[list[str], list[bool]]]:
     """Messages whose labels the weights of their words decide, with some noise."""
     rng = np.random.default_rng(1)
     words, weights = vocabulary(n_words, rng), rng.normal(size=n_words)

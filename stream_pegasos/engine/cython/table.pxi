@@ -38,7 +38,7 @@ cdef struct Place:
 cdef enum:
     SPARE_SLOTS = 16
     FEWEST_HOMES = 16
-    CROWD = 2048  # slots from home: more than chance makes of twenty million entries, five sixths of the slots being taken
+    CROWD = 8192  # slots from home: more than chance makes of a hundred million entries, where slots are fullest
     LARGE = 1 << 12  # homes from which on a table grows where it stands
     AT_ONCE = 128  # entries that move at a time when it does
 
@@ -162,7 +162,7 @@ cdef inline Py_ssize_t capacity_of(Py_ssize_t n_slots) noexcept nogil:
 
 
 cdef inline Py_ssize_t grown(Py_ssize_t n_homes) noexcept nogil:
-    return (n_homes + (n_homes // 3 if n_homes < LARGE else n_homes * 3 // 16)) & ~3
+    return (n_homes + n_homes // 3) & ~3
 
 
 cdef inline void copy_words(Word* to, const Word* source, Py_ssize_t n) noexcept nogil:
@@ -277,7 +277,7 @@ cdef int begin_growth(Table* table) noexcept nogil:
 
 cdef int move_some(Table* table) noexcept nogil:
     """Move the last entries that have not moved yet; -1, and nothing done, if there is no memory."""
-    cdef Py_ssize_t stride = table.stride, first = table.unused_begin, last = first, n = 0, begin
+    cdef Py_ssize_t stride = table.stride, first = table.unused_begin, last = first, n = 0, begin, i
     cdef uint64_t h
     while first > 0 and n < AT_ONCE:
         first -= 1
@@ -292,6 +292,10 @@ cdef int move_some(Table* table) noexcept nogil:
     table.moved_from, table.unused_begin, table.unused_end = h, first + SPARE_SLOTS, begin
     put_all(table, table, first, last)
     make_empty(table, first, first + SPARE_SLOTS)
+    for i in range(max(2 * first - last, <Py_ssize_t> 0), first, 4):  # have the processor fetch those that move next
+        SP_PREFETCH(table.words + i * stride)
+        if table.has_others:
+            SP_PREFETCH(table.others + i * stride)
     return 0
 
 
@@ -301,7 +305,7 @@ cdef int move_rest(Table* table) noexcept nogil:
     """
     cdef Py_ssize_t n_before = table.unused_begin, begin = table.unused_end, last = begin, i
     cdef Table rest = table[0]
-    if n_before > CROWD:  # keys that crowd, of which nobody knows how far they push others
+    if n_before > LARGE // 4:  # keys that crowd, of which nobody knows how far they push others
         return rebuild(table, table.n_homes, table.n_slots - table.n_homes, table.stride)
     while not is_empty(table, last):
         last += 1
