@@ -4,7 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from engines import both_engines
+from engines import both_engines, compiled_engine, needs_compiled, pure_engine
+
+from stream_pegasos.engine.pure.adaptive_columns import OF_COLUMN
 
 N_FEATURES = 12
 
@@ -215,3 +217,45 @@ def test_a_line_between_ordered_classes_begins_as_its_neighbour(engine_in_test):
     assert len(learner.intercept) == 2
     assert learner.intercept == pytest.approx([between, between], abs=2.0)
     assert learner.get_state()["order"].tolist() == [0, 2, 1]
+
+
+@needs_compiled
+@pytest.mark.parametrize("half_life", [0.0, 1.0])
+@pytest.mark.parametrize("reduction", ["ovr", "multilabel", "ordinal"])
+def test_engines_agree_on_features_of_few_classes_and_of_many(reduction, half_life):
+    """Features begin with few columns and come to have most; classes come by and by, and once many at a time."""
+    generator = np.random.default_rng(2)
+    learners = [
+        learner_with(engine, reduction, np.arange(60), half_life=half_life) for engine in (pure_engine, compiled_engine)
+    ]
+    vocabularies = [pure_engine.Vocabulary(), compiled_engine.Vocabulary()]
+    for i in range(300):
+        last = i // 20 if i < 200 or reduction != "multilabel" else 59
+        label = int(generator.integers(last + 1))
+        row = {int(name): 1.0 + label % 3 for name in (80.0 * generator.random(12) ** 4).astype(int)}
+        for learner, vocabulary in zip(learners, vocabularies, strict=True):
+            if reduction == "multilabel":
+                learner.sets = np.array([0, 2]), np.array([0, label] if label else [0, 1], np.int64)
+            learner.learn(vocabulary, row, 0.0 if reduction == "multilabel" else float(label), 1.0)
+            if i in (150, 250):
+                learner.forget(0.3)
+    expected, state = (in_order(learner.get_state()) for learner in learners)
+    for name, values in expected.items():
+        assert state[name] == pytest.approx(values, rel=1e-6, abs=1e-12), name
+    again = learner_with(compiled_engine, reduction, np.arange(60), half_life=half_life)
+    again.set_state(learners[1].get_state())
+    row = {int(name): 1.0 for name in range(80)}
+    margins = [
+        learner.margin(vocabulary, row).tolist() for learner, vocabulary in zip(learners, vocabularies, strict=True)
+    ]
+    assert margins[1] == pytest.approx(margins[0], rel=1e-6, abs=1e-9)
+    assert again.margin(vocabularies[1], row).tolist() == margins[1]
+
+
+def in_order(state):
+    """The same with features in the order of their keys."""
+    order, starts = np.argsort(state["keys"]), np.cumsum(state["n_taught"]) - state["n_taught"]
+    taught = np.concatenate([np.arange(starts[i], starts[i] + state["n_taught"][i]) for i in order])
+    of_features = {name: state[name][order] for name in ("keys", "log_ratios", "counts", "n_taught")}
+    of_taught = {name: state[name][taught] for name in ("taught_columns", *OF_COLUMN)}
+    return {**state, **of_features, **of_taught}
