@@ -1,0 +1,246 @@
+cdef enum:  # reductions
+    OF_RULE_OVR = 0
+    MULTILABEL
+    ORDINAL
+
+
+cdef struct Line:
+    double intercept, squares, offset, offset_squares
+
+
+cdef class LinesLearner(Learner):
+    """Classes become lines, each of which tells two things apart: what an example is to each, and what they predict of it. A
+    rule for features is a subclass.
+    """
+
+    cdef Line* _lines
+    cdef double* _class_counts
+    cdef Py_ssize_t* _met_order
+    cdef double _n_examples, _evidence, _largest_margin, _smoothing, _line_scaling
+    cdef bint _hinge
+    cdef int _reduction
+    cdef Py_ssize_t _n_classes, _n_lines, _width  # and for how many classes there is room
+    cdef int64_t[::1] _order, _set_starts, _set_numbers
+    # Of the example in hand, for each line: the margin before it predicts, what the example is to it, the gradient, and a
+    # probability.
+    cdef double* _raw
+    cdef double* _signs
+    cdef double* _gradients
+    cdef double* _probabilities
+    cdef double* _odds  # of each class, or of what stands above a line: how often it is not, beside how often it is
+    cdef Py_ssize_t* _active  # the columns with a gradient, and these gradients
+    cdef double* _slopes
+    cdef Py_ssize_t _n_active
+    cdef Py_ssize_t* _at  # where a feature has some of these, and their gradients
+    cdef double* _own_slopes
+    cdef double* _numbers  # the memory of all these, of the margins and of the counts of classes
+    cdef Py_ssize_t* _places  # the memory of the order and of what is known of columns in a step
+
+    def __dealloc__(self):
+        free(self._lines)
+        free(self._numbers)
+        free(self._places)
+
+    @property
+    def order(self):
+        return np.asarray(self._order)
+
+    @order.setter
+    def order(self, order):
+        wait_for(self._guard, self._guard)
+        self._order = order
+
+    @property
+    def sets(self):
+        return np.asarray(self._set_starts), np.asarray(self._set_numbers)
+
+    @sets.setter
+    def sets(self, sets):
+        wait_for(self._guard, self._guard)
+        self._set_starts, self._set_numbers = sets
+
+    @property
+    def intercept(self):
+        cdef Py_ssize_t i
+        wait_for(self._guard, self._guard)
+        return np.array([self._base() + self._intercept(i) for i in range(self._n_lines)], np.float64)
+
+    @cython.final
+    cdef int _make_room(self, Py_ssize_t n) noexcept nogil:
+        """For as many classes; what is known stays, and the margins of the example in hand."""
+        cdef Py_ssize_t width = max(n, self._width + self._width // 2), i
+        cdef double* numbers
+        cdef Line* lines
+        cdef Py_ssize_t* places
+        if n <= self._width:
+            return 0
+        numbers = <double*> calloc(9 * width + SP_LANES, sizeof(double))
+        lines = <Line*> calloc(width, sizeof(Line))
+        places = <Py_ssize_t*> calloc(3 * width, sizeof(Py_ssize_t))
+        if numbers == NULL or lines == NULL or places == NULL:
+            free(numbers)
+            free(lines)
+            free(places)
+            return -1
+        for i in range(self._width):
+            numbers[i], numbers[width + i] = self._margins[i], self._raw[i]
+            numbers[6 * width + i], lines[i], places[i] = self._class_counts[i], self._lines[i], self._met_order[i]
+        free(self._numbers)
+        free(self._lines)
+        free(self._places)
+        self._numbers = self._margins = numbers
+        self._raw, self._signs, self._gradients = numbers + width, numbers + 2 * width, numbers + 3 * width
+        self._probabilities, self._odds = numbers + 4 * width, numbers + 8 * width  # and behind them stays 0
+        self._class_counts, self._lines = numbers + 6 * width, lines
+        self._slopes, self._own_slopes = numbers + 7 * width, numbers + 5 * width
+        self._places = self._met_order = places
+        self._active, self._at, self._width = places + width, places + 2 * width, width
+        return 0
+
+    cdef Py_ssize_t _n_columns(self) noexcept nogil:
+        return self._n_classes
+
+    cdef Py_ssize_t _n_columns_for(self, y) except -1:
+        if y is None or not len(y):
+            return self._n_classes
+        if self._reduction == MULTILABEL:
+            return max(self._n_classes, <Py_ssize_t> int(np.max(self._set_numbers, initial=-1)) + 1)
+        return max(self._n_classes, <Py_ssize_t> int(y.max()) + 1)
+
+    @cython.final
+    cdef inline Py_ssize_t _n_summed(self) noexcept nogil:
+        """How many columns of weights there are."""
+        return 1 if self._reduction == ORDINAL else self._n_classes
+
+    @cython.final
+    cdef inline double _base(self) noexcept nogil:
+        """What the margins begin with."""
+        return 0.0 if self._reduction == ORDINAL else -log(<double> max(self._n_classes - 1, 1))
+
+    @cython.final
+    cdef inline double _intercept(self, Py_ssize_t line) noexcept nogil:
+        return self._line_scaling * self._lines[line].intercept + self._lines[line].offset / self._slope
+
+    @cython.final
+    cdef void _predict(self) noexcept nogil:
+        """The margins that predict; of ordered classes the logarithms of their probabilities."""
+        cdef Py_ssize_t i
+        cdef double above = 1.0, next_above
+        for i in range(self._n_lines if self._reduction != ORDINAL else 0):
+            self._margins[i] = self._raw[i] + self._lines[i].offset / self._slope
+        for i in range(self._n_classes if self._reduction == ORDINAL else 0):
+            next_above = 0.0
+            if i < self._n_lines:
+                next_above = min(above, sigmoid(self._slope * self._raw[i] + self._lines[i].offset))
+            self._margins[self._met_order[i]] = log(max(above - next_above, 1e-300))
+            above = next_above
+
+    @cython.final
+    cdef int _add_class(self) noexcept nogil:
+        """Make room for the next class; a line between ordered ones begins as the one that it stands beside."""
+        cdef Py_ssize_t number = self._n_classes, rank = 0, at, i, beside
+        cdef double before = self._base()
+        if self._make_room(number + 1) < 0:
+            return -1
+        self._class_counts[number] = 0.0
+        self._n_classes += 1
+        if self._reduction != ORDINAL:
+            for i in range(number):
+                self._raw[i] += self._base() - before
+            self._raw[number] = self._base()
+            self._lines[number] = Line(0.0, 0.0, 0.0, 0.0)
+            self._n_lines += 1
+            return 0
+        # Both orders agree on those that are met.
+        for i in range(self._order.shape[0]):
+            if self._order[i] == number:
+                break
+            rank += rank < number and self._order[i] == self._met_order[rank]
+        for i in range(number, rank, -1):
+            self._met_order[i] = self._met_order[i - 1]
+        self._met_order[rank] = number
+        if number:
+            at = max(rank - 1, 0)
+            beside = min(at, self._n_lines - 1)
+            if self._n_lines == 0:
+                self._lines[0], self._raw[0] = Line(0.0, 0.0, 0.0, 0.0), 0.0
+            else:
+                for i in range(self._n_lines, beside, -1):
+                    self._lines[i], self._raw[i] = self._lines[i - 1], self._raw[i - 1]
+            self._n_lines += 1
+        return 0
+
+    @cython.final
+    cdef void _find_signs(self, const int64_t* classes, Py_ssize_t n) noexcept nogil:
+        """What the example is to each line."""
+        cdef Py_ssize_t i, rank
+        for i in range(self._n_lines):
+            self._signs[i] = -1.0
+        if self._reduction == ORDINAL:
+            rank = 0
+            while self._met_order[rank] != classes[0]:
+                self._signs[rank] = 1.0
+                rank += 1
+        else:
+            for i in range(n):
+                self._signs[classes[i]] = 1.0
+
+    @cython.final
+    cdef bint _find_gradients(self, double weight) noexcept nogil:
+        """Whether the example is near enough to teach a line."""
+        cdef Py_ssize_t i
+        cdef double sign, margin, limit
+        cdef bint near = False
+        self._n_active = 0
+        for i in range(self._n_lines):
+            sign, margin, limit = self._signs[i], self._signs[i] * self._raw[i], self._largest_margin
+            if sign < 0.0 and self._reduction != ORDINAL:
+                limit *= SHARE_OF_REST
+            self._gradients[i] = 0.0
+            if margin < limit:
+                near = True
+                if self._hinge:
+                    self._gradients[i] = -sign * weight if margin < 1.0 else 0.0
+                else:
+                    self._gradients[i] = -sign * weight * (1.0 / (1.0 + exp(min(margin, 700.0))))
+            if self._gradients[i] != 0.0:
+                self._active[self._n_active] = i
+                self._n_active += 1
+        return near
+
+    @cython.final
+    cdef void _calibrate_lines(self, int64_t y) noexcept nogil:
+        """One step on the log loss of what the example is: of its class, or of each line."""
+        cdef Py_ssize_t i
+        cdef double error, total = 0.0
+        cdef double rate = ORDINAL_OFFSET_RATE if self._reduction == ORDINAL else OFFSET_RATE
+        cdef double first_squares = ORDINAL_OFFSET_SQUARES if self._reduction == ORDINAL else OFFSET_SQUARES
+        cdef Line* line
+        if self._reduction == OF_RULE_OVR:
+            self._calibrate_class(y, self._raw, self._probabilities)
+        else:
+            for i in range(self._n_lines):
+                self._probabilities[i] = sigmoid(self._slope * self._raw[i] + self._lines[i].offset)
+                total += (self._probabilities[i] - (1.0 if self._signs[i] > 0.0 else 0.0)) * self._raw[i]
+            self._descend(total)
+        for i in range(self._n_lines):
+            line = &self._lines[i]
+            error = self._probabilities[i] - (1.0 if self._signs[i] > 0.0 else 0.0)
+            line.offset_squares += error * error
+            line.offset -= rate * error / sqrt(line.offset_squares + first_squares)
+
+    @cython.final
+    cdef void _count_odds(self) noexcept nogil:
+        """How often an example is not of each class, beside how often it is; the inverse of what stands above a line."""
+        cdef double smoothing = self._smoothing * self._evidence, n = 0.0
+        cdef Py_ssize_t i
+        if smoothing == 0.0:
+            return
+        if self._reduction == ORDINAL:
+            for i in range(self._n_lines - 1, -1, -1):
+                n += self._class_counts[self._met_order[i + 1]]
+                self._odds[i] = (n + smoothing) / (max(self._n_examples - n, 0.0) + smoothing)
+        else:
+            for i in range(self._n_classes):
+                n = self._class_counts[i]
+                self._odds[i] = (max(self._n_examples - n, 0.0) + smoothing) / (n + smoothing)
