@@ -111,7 +111,6 @@ cdef double FOLD_AVERAGED_BELOW = weights.FOLD_AVERAGED_BELOW
 cdef double CALIBRATION_RATE = driver.CALIBRATION_RATE
 cdef double CALIBRATION_MEMORY = driver.CALIBRATION_MEMORY
 cdef double LEAST_SCALE = adaptive.LEAST_SCALE
-cdef double LARGEST_EVIDENCE = adaptive.LARGEST_EVIDENCE
 cdef double YEAR = adaptive.YEAR
 cdef Py_ssize_t MOST_COUNTED = adaptive.MOST_COUNTED
 cdef double LARGEST_EXAMPLE = adaptive.LARGEST_EXAMPLE
