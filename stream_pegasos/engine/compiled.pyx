@@ -72,6 +72,7 @@ cdef extern from "cython/simd.h" nogil:
     void SP_PREFETCH(const void*)
     void* sp_allocate(size_t)
     void* sp_resize(void*, size_t, size_t)
+    void sp_give_back(void*, size_t, size_t, size_t, size_t)
     uint64_t sp_high_product(uint64_t, uint64_t)
     void sp_choose_instructions()
     void sp_classify(const uint8_t*, uint8_t*, size_t, int, sp_classes*)

@@ -10,7 +10,7 @@ import numpy as np
 from stream_pegasos.engine import Learner, in_use
 from stream_pegasos.engine.pure import AdaptiveColumnsLearner, AdaptiveLearner, FrozenLearner
 from stream_pegasos.engine.pure.frozen import FROZEN, frozen_features, frozen_rest, reduction_of
-from stream_pegasos.learners.persistence import Arrays, Saveable
+from stream_pegasos.learners.persistence import Arrays, Saveable, Snapshot
 
 __all__ = ["FEATURE_ARRAYS", "Freezable"]
 
@@ -25,6 +25,16 @@ class Freezable(Saveable):
 
     _learner: Learner
     _frozen: tuple[Arrays, Mapping[str, Any], Mapping[str, Any]]
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether it only predicts."""
+        return isinstance(self._learner, in_use(FrozenLearner))
+
+    def snapshot(self, progress: Any = None) -> Snapshot:
+        if "_learner" in self.__dict__ and self.is_frozen:
+            raise TypeError("save the frozen text model, not its classifier")
+        return super().snapshot(progress)
 
     def frozen(self) -> Self:
         """A copy that only predicts.

@@ -349,6 +349,11 @@ class FrozenTextClassifier(TextClassifier):
 
     mapped = FEATURE_ARRAYS
 
+    def __init__(self, features: HashedBagOfWords | None = None, classifier: Classifier | None = None) -> None:
+        super().__init__(features, classifier)
+        if not self.classifier.is_frozen:
+            raise TypeError("a frozen model is what TextClassifier.freeze makes")
+
     @property
     def capabilities(self) -> frozenset[str]:  # type: ignore[override]
         return super().capabilities | {"frozen"}

@@ -181,7 +181,7 @@ cdef class AdaptiveLearner(Learner):
         cdef int64_t[::1] k
         cdef double[:, ::1] out
         cdef uint8_t[::1] is_done
-        cdef Place* places = places_in_order(&self._table)
+        cdef Place* places
         cdef Aside aside = self._aside if n >= WORTH_A_PROCESS else None
         if aside is None:
             keys, numbers = np.empty(n, np.int64), np.empty((len(adaptive.OF_FEATURE), n))
@@ -189,13 +189,15 @@ cdef class AdaptiveLearner(Learner):
             keys, numbers = aside._arrays(n, len(adaptive.OF_FEATURE))
             is_done = aside._memory
         k, out = keys, numbers
+        places = places_in_order(&self._table)
         if aside is not None:
             aside._process = sp_fork()
         if n and (aside is None or aside._process <= 0):
             self._write_numbers(places, &k[0], &out[0, 0])
-            if aside is not None and aside._process == 0:  # the other process
+            if aside is not None:
                 is_done[0] = 1
-                sp_leave()
+                if aside._process == 0:  # the other process
+                    sp_leave()
         free(places)
         return keys, numbers
 

@@ -1,6 +1,7 @@
 cdef extern from "cython/aside.h" nogil:
     long sp_fork()
     void sp_leave()
+    void sp_end(long)
     void sp_wait(long)
 
 
@@ -30,6 +31,7 @@ cdef class Aside:
 
     def __dealloc__(self):
         if self._process > 0:
+            sp_end(self._process)
             sp_wait(self._process)
 
     def wait(self):
@@ -42,10 +44,11 @@ cdef class Aside:
         """
         cdef long process = self._process
         cdef const uint8_t[::1] memory
-        self._process = 0
         if process > 0:
             with nogil:
-                sp_wait(process)
+                sp_wait(process)  # at once, if another thread has waited
+            self._process = 0
+        if self._memory is not None:
             memory = self._memory
             if not memory[0]:
                 raise MemoryError("the copy of the model was not finished")

@@ -57,36 +57,50 @@ SP_INLINE void *sp_allocate(size_t size) {
 
 /* Memory for `size` bytes, 0 for none, in the place of that for `before` bytes, which stay as they are, and aligned to the
    lines of the cache; NULL, and nothing done, if there is none. Where the system can, much of it is moved by name alone. */
+#if defined(__linux__)
+#define SP_LARGE_PAGE ((size_t)1 << 21)
+
+SP_INLINE size_t sp_mapped(size_t size) {
+    const size_t page = size < 2 * SP_LARGE_PAGE ? 4096 : SP_LARGE_PAGE;
+    return size < (1 << 17) ? 0 : (size + page - 1) & ~(page - 1);
+}
+
+static void *sp_map(size_t size) {
+    const size_t more = size < 2 * SP_LARGE_PAGE ? 0 : SP_LARGE_PAGE; /* to begin with a large page */
+    char *all = (char *)mmap(NULL, size + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *begin = all;
+    if (all == (char *)MAP_FAILED) return NULL;
+    if (more) {
+        begin = (char *)(((uintptr_t)all + more - 1) & ~(uintptr_t)(more - 1));
+        if (begin > all) munmap(all, (size_t)(begin - all));
+        munmap(begin + size, more - (size_t)(begin - all));
+        madvise(begin, size, MADV_HUGEPAGE); /* a wish: it may be refused */
+    }
+    return begin;
+}
+#else
+SP_INLINE size_t sp_mapped(size_t size) { return (void)size, 0; }
+static void *sp_map(size_t size) { return (void)size, NULL; }
+#endif
+
+static void sp_free(void *memory, size_t size) {
+#if defined(__linux__)
+    if (memory && sp_mapped(size)) munmap(memory, sp_mapped(size));
+    else free(memory);
+#elif defined(_WIN32)
+    _aligned_free(memory);
+#else
+    free(memory);
+#endif
+}
+
 static void *sp_resize(void *memory, size_t before, size_t size) {
     void *moved = NULL;
-#if defined(__linux__)
-    const size_t page = (size_t)1 << 21;
-    const size_t mapped_before = before >= 2 * page ? (before + page - 1) & ~(page - 1) : 0;
-    const size_t mapped = size >= 2 * page ? (size + page - 1) & ~(page - 1) : 0;
-    if (mapped && mapped == mapped_before) return memory;
-    if (mapped) { /* at a large page's beginning, or the system takes small ones */
-        char *all = (char *)mmap(NULL, mapped + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (all == (char *)MAP_FAILED) return NULL;
-        char *begin = (char *)(((uintptr_t)all + page - 1) & ~(uintptr_t)(page - 1));
-        if (begin > all) munmap(all, (size_t)(begin - all));
-        munmap(begin + mapped, page - (size_t)(begin - all));
-        moved = begin;
-        if (mapped_before) {
-            const size_t kept = mapped < mapped_before ? mapped : mapped_before;
-            if (mremap(memory, kept, kept, MREMAP_MAYMOVE | MREMAP_FIXED, moved) == MAP_FAILED) {
-                munmap(moved, mapped);
-                return NULL;
-            }
-            if (kept < mapped_before) munmap((char *)memory + kept, mapped_before - kept);
-            memory = NULL;
-        }
-        madvise(moved, mapped, MADV_HUGEPAGE); /* a wish: it may be refused */
-        if (!memory) return moved;
-    }
-#else
-    const size_t mapped_before = 0;
-#endif
-    if (!moved && size) {
+    if (memory && sp_mapped(size) && sp_mapped(size) == sp_mapped(before)) return memory;
+    if (sp_mapped(size)) {
+        moved = sp_map(sp_mapped(size));
+        if (!moved) return NULL;
+    } else if (size) {
 #if defined(_WIN32)
         moved = _aligned_malloc(size, 64);
 #else
@@ -94,19 +108,31 @@ static void *sp_resize(void *memory, size_t before, size_t size) {
 #endif
         if (!moved) return NULL;
     }
-    if (!memory) return moved;
-    if (moved) memcpy(moved, memory, before < size ? before : size);
 #if defined(__linux__)
-    if (mapped_before) munmap(memory, mapped_before);
-    else
+    if (memory && sp_mapped(size) && sp_mapped(before)) {
+        /* All of it at once, so that it is one piece to the system, or it could not be moved again. */
+        if (mremap(memory, sp_mapped(before), sp_mapped(size), MREMAP_MAYMOVE | MREMAP_FIXED, moved) == MAP_FAILED)
+            return NULL; /* what became of the new place is not known */
+        if (size >= 2 * SP_LARGE_PAGE) madvise(moved, sp_mapped(size), MADV_HUGEPAGE);
+        return moved;
+    }
 #endif
-#if defined(_WIN32)
-        _aligned_free(memory);
-#else
-        free(memory);
-#endif
-    (void)mapped_before;
+    if (memory && moved) memcpy(moved, memory, before < size ? before : size);
+    sp_free(memory, before);
     return moved;
+}
+
+/* Give back the large pages that lie in what is no longer in use of such memory, from `begin` to `end`, of which all from
+   `before` on was given back already, or never used. */
+static void sp_give_back(void *memory, size_t size, size_t begin, size_t before, size_t end) {
+#if defined(__linux__)
+    const size_t first = (begin + SP_LARGE_PAGE - 1) & ~(SP_LARGE_PAGE - 1), last = end & ~(SP_LARGE_PAGE - 1);
+    before = (before + SP_LARGE_PAGE - 1) & ~(SP_LARGE_PAGE - 1);
+    if (size >= 2 * SP_LARGE_PAGE && first < before && first < last)
+        madvise((char *)memory + first, (before < last ? before : last) - first, MADV_DONTNEED);
+#else
+    (void)memory, (void)size, (void)begin, (void)before, (void)end;
+#endif
 }
 
 enum { SP_BLOCK = 64, SP_SEGMENT = 4096, SP_WORDS_IN_SEGMENT = SP_SEGMENT / SP_BLOCK };
@@ -438,7 +464,7 @@ static void (*sp_add_scaled)(double *, const double *const *, const double *, si
 static void (*sp_exp)(double *, size_t) = sp_exp_portable;
 
 /* The largest of n numbers, 0 for none. The compiler makes several at a time of it, where it may. */
-static inline __attribute__((always_inline)) uint32_t sp_largest_by(const uint32_t *x, size_t n) {
+SP_INLINE uint32_t sp_largest_by(const uint32_t *x, size_t n) {
     uint32_t largest = 0;
     for (size_t i = 0; i < n; i++) largest = x[i] > largest ? x[i] : largest;
     return largest;

@@ -60,29 +60,6 @@ cdef inline Py_ssize_t home(const Table* table, uint64_t h) noexcept nogil:
     return home_among(table, scatter(h) if table.scattered else h, n_homes)
 
 
-cdef inline Py_ssize_t seek(const Table* table, uint64_t h) noexcept nogil:
-    """Where `h` is, or else where it belongs. The last slot is always empty."""
-    cdef Py_ssize_t p = home(table, h)
-    if table.scattered:
-        while table.words[p].hash != h and table.words[p].hash != EMPTY:
-            p += table.stride
-    else:
-        while table.words[p].hash < h:
-            p += table.stride
-    return p
-
-
-cdef void find_homes(const Table* given, const Row* e, Py_ssize_t* slots) noexcept nogil:
-    """The home of each feature; and have the processor fetch the entries there while the first is waited for."""
-    cdef Table table = given[0]  # a copy, or it would be read anew after each write
-    cdef Py_ssize_t i
-    for i in range(e.n):
-        slots[i] = home(&table, e.hashes[i])
-        SP_PREFETCH(&table.words[slots[i]])
-        if table.stride > 4:  # which may well lie in two lines of the cache
-            SP_PREFETCH(&table.words[slots[i] + table.stride - 1])
-
-
 cdef inline Py_ssize_t entry_from(Py_ssize_t stride, const Word* words, Py_ssize_t p, uint64_t h) noexcept nogil:
     """Where `h` is, or else where it belongs, from its home p on."""
     # Where near its home an entry is is hard to predict, so nothing branches on it.
@@ -97,6 +74,27 @@ cdef inline Py_ssize_t entry_from(Py_ssize_t stride, const Word* words, Py_ssize
     while words[p].hash < h:
         p += stride
     return p
+
+
+cdef inline Py_ssize_t seek(const Table* table, uint64_t h) noexcept nogil:
+    """Where `h` is, or else where it belongs. The last slot is always empty."""
+    cdef Py_ssize_t p = home(table, h)
+    if table.scattered:
+        while table.words[p].hash != h and table.words[p].hash != EMPTY:
+            p += table.stride
+        return p
+    return entry_from(2, table.words, p, h) if table.stride == 2 else entry_from(table.stride, table.words, p, h)
+
+
+cdef void find_homes(const Table* given, const Row* e, Py_ssize_t* slots) noexcept nogil:
+    """The home of each feature; and have the processor fetch the entries there while the first is waited for."""
+    cdef Table table = given[0]  # a copy, or it would be read anew after each write
+    cdef Py_ssize_t i
+    for i in range(e.n):
+        slots[i] = home(&table, e.hashes[i])
+        SP_PREFETCH(&table.words[slots[i]])
+        if table.stride > 4:  # which may well lie in two lines of the cache
+            SP_PREFETCH(&table.words[slots[i] + table.stride - 1])
 
 
 cdef inline void find_entries_by(Py_ssize_t stride, const Word* words, const Row* e, Py_ssize_t* slots) noexcept nogil:
@@ -292,11 +290,20 @@ cdef int move_some(Table* table) noexcept nogil:
     table.moved_from, table.unused_begin, table.unused_end = h, first + SPARE_SLOTS, begin
     put_all(table, table, first, last)
     make_empty(table, first, first + SPARE_SLOTS)
+    give_back_slots(table, last)
     for i in range(max(2 * first - last, <Py_ssize_t> 0), first, 4):  # have the processor fetch those that move next
         SP_PREFETCH(table.words + i * stride)
         if table.has_others:
             SP_PREFETCH(table.others + i * stride)
     return 0
+
+
+cdef inline void give_back_slots(const Table* table, Py_ssize_t before) noexcept nogil:
+    """The memory of slots that came out of use."""
+    cdef size_t slot = table.stride * sizeof(Word), size = table.n_slots * slot
+    sp_give_back(table.words, size, table.unused_begin * slot, before * slot, table.unused_end * slot)
+    if table.has_others:
+        sp_give_back(table.others, size, table.unused_begin * slot, before * slot, table.unused_end * slot)
 
 
 cdef int move_rest(Table* table) noexcept nogil:
@@ -329,19 +336,31 @@ cdef inline void put_all(Table* table, const Table* source, Py_ssize_t slot, Py_
             p = max(home(table, source.words[q].hash), taken)
             if table.words[p].hash != EMPTY:  # others stood here before
                 p = seek(table, source.words[q].hash)
-                open_slot(table, p)
+                open_slot(table, p, gap_from(table, p))
             copy_entry(table, p, source, q)
             taken = p + stride
 
 
-cdef inline void open_slot(Table* table, Py_ssize_t p) noexcept nogil:
-    """Make room for an entry that belongs at p, where a slot is free behind."""
-    cdef Py_ssize_t gap = p
-    while table.words[gap].hash != EMPTY:
-        gap += table.stride
-    while gap > p:
-        copy_entry(table, gap, table, gap - table.stride)
-        gap -= table.stride
+cdef inline Py_ssize_t gap_from(const Table* table, Py_ssize_t p) noexcept nogil:
+    """The first slot from p on that is free."""
+    while table.words[p].hash != EMPTY:
+        p += table.stride
+    return p
+
+
+cdef inline void open_slot(Table* table, Py_ssize_t p, Py_ssize_t gap) noexcept nogil:
+    """Make room for an entry at p by moving those up to the gap."""
+    cdef Py_ssize_t i
+    if table.stride > 2:
+        memmove(table.words + p + table.stride, table.words + p, (gap - p) * sizeof(Word))
+        if table.has_others:
+            memmove(table.others + p + table.stride, table.others + p, (gap - p) * sizeof(Word))
+        return
+    for i in range(gap, p, -2):  # mostly one or two, which cost less than a call
+        table.words[i], table.words[i + 1] = table.words[i - 2], table.words[i - 1]
+    if table.has_others:
+        for i in range(gap, p, -2):
+            table.others[i], table.others[i + 1] = table.others[i - 2], table.others[i - 1]
 
 
 cdef int settle(Table* table) noexcept nogil:
@@ -403,9 +422,7 @@ cdef Py_ssize_t insert(Table* table, Py_ssize_t p, uint64_t h) noexcept nogil:
             return -1
         p = seek(table, h)
     while True:
-        gap = p
-        while table.words[gap].hash != EMPTY:
-            gap += table.stride
+        gap = gap_from(table, p)
         last = (table.unused_begin if p < table.unused_begin * table.stride else table.n_slots) - 1
         if not table.scattered and gap - home(table, h) > CROWD * table.stride:
             if settle(table) < 0:
@@ -419,7 +436,7 @@ cdef Py_ssize_t insert(Table* table, Py_ssize_t p, uint64_t h) noexcept nogil:
         elif make_slots(table, p) < 0:
             return -1
         p = seek(table, h)
-    open_slot(table, p)
+    open_slot(table, p, gap)
     table.words[p].hash, table.words[p + 1].hash = h, 0
     if table.stride > 2:
         memset(&table.words[p + 2], 0, (table.stride - 2) * sizeof(Word))
@@ -463,11 +480,15 @@ cdef void erase(Table* table, Py_ssize_t p) noexcept nogil:
 
 
 cdef int make_for(Table* table, Py_ssize_t n, Py_ssize_t stride) noexcept nogil:
-    """Make the table an empty one with room for n entries; -1 if there is no memory."""
+    """Make the table an empty one with room for n entries; -1, and nothing done, if there is no memory."""
+    cdef Table before = table[0]
     table.n, table.scattered = 0, False
+    if rebuild(table, max((n * 10 // 7 + 4) & ~3, <Py_ssize_t> FEWEST_HOMES), SPARE_SLOTS, stride) < 0:
+        table[0] = before
+        return -1
     if table.records != NULL:
         memset(table.records, 0, table.room * table.n_numbers * sizeof(double))
-    return rebuild(table, max((n * 10 // 7 + 4) & ~3, <Py_ssize_t> FEWEST_HOMES), SPARE_SLOTS, stride)
+    return 0
 
 
 cdef int compare_places(const void* one, const void* other) noexcept nogil:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from stream_pegasos.common.state import COLUMNS, LARGEST_SUM, WORD, Declaration, Field, State, count
 from stream_pegasos.engine.pure.adaptive import LARGEST_LOG_RATIO, LEAST_SCALE
 from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, Learner, Met, sigmoid
-from stream_pegasos.engine.pure.encoders import Encoder
+from stream_pegasos.engine.pure.encoders import Encoder, are_unique
 from stream_pegasos.engine.pure.weights import MULTIPLIER, Row
 
 # Where a feature has one weight.
@@ -44,6 +45,15 @@ FROZEN = (
 )
 
 
+ORDERED: tuple[tuple[str, Callable[[State], bool]], ...] = (
+    ("the classes have no order", lambda state: are_unique(state["order"])),
+    (
+        "there are not as many thresholds as classes",
+        lambda state: len(state["intercepts"]) == max(len(state["order"]) - 1, 0),
+    ),
+)
+
+
 def declared(reduction: str) -> Declaration:
     """What the state of a `FrozenLearner` consists of."""
     lines = "thresholds" if reduction == "ordinal" else COLUMNS
@@ -65,6 +75,8 @@ def declared(reduction: str) -> Declaration:
             ("the table ends in the middle of an entry", lambda state: len(state["table"]) % 2 == 0),
             ("the table has no room", lambda state: len(state["table"]) // 2 >= state["longest"] + TOGETHER),
             ("there is no record", lambda state: len(state["records"]) > 0),
+            ("the hashes cannot be undone", lambda state: int(state["multiplier"]) % 2 == 1),
+            *ORDERED * (reduction == "ordinal"),
         ),
     )
 
