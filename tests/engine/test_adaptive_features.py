@@ -74,3 +74,18 @@ def test_a_state_put_aside_is_that_of_then(engine_in_test):
     aside.wait()
     assert same_state(expected, state)
     assert not same_state(expected, learner)
+
+
+@both_engines
+@pytest.mark.parametrize("half_life", [0.0, 10_000.0])
+def test_counts_that_rounding_has_added_up_are_those_of_a_possible_state(engine_in_test, half_life):
+    """A feature that all messages have may be counted a little more often than there were messages."""
+    n = 30_000 if engine_in_test is compiled_engine else 3_000
+    generator = np.random.default_rng(12)
+    learner = engine_in_test.AdaptiveLearner(0.5, False, math.inf, 0.5, half_life, 0.1)
+    arrays = np.arange(0, 2 * n + 1, 2), np.tile([1, 2], n), np.ones(2 * n)
+    y, c = np.where(generator.random(n) < 0.3, 1.0, -1.0), generator.random(n) + 0.1
+    learner.predict_learn_many(engine_in_test.Rows(10), arrays, y, c)
+    state = learner.get_state()
+    learner.declaration.check(state)
+    assert state["positives"] == pytest.approx(np.full(2, state["n_positives"]), rel=1e-4)

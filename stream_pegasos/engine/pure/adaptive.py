@@ -27,7 +27,7 @@ LARGEST_EVIDENCE = 2.0**400
 # No example counts more than this, so that all that is known of features remains in the range of single precision.
 LARGEST_EXAMPLE = 1e15
 MOST_COUNTED = 2**24  # examples, one by one
-ROUNDED_UP = 1.0 + 2.0**-20  # a sum may be, by less than this factor
+ROUNDED_UP = 2.0  # a count may be, addition by addition, yet by less than this factor
 SMALLEST_SINGLE, LARGEST_SINGLE = 2.0**-126, 2.0**127
 
 
