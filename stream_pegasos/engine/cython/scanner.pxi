@@ -516,7 +516,8 @@ cdef class Scanner(CharacterNgrams):
                 count = e.values[i] = self._counts[i]
                 squares += count * count
                 sizes += fabs(count)
-            memset(self._counts, 0, n * sizeof(int32_t))
+            if n:
+                memset(self._counts, 0, n * sizeof(int32_t))
         self._clear_positions()
         self._positions_mask, self._scattered = FEWEST_POSITIONS - 1, False
         self._length = sqrt(squares) if self._l2 else sizes if self._l1 else 1.0
