@@ -91,7 +91,7 @@ def test_an_error_in_the_middle_leaves_no_thread_and_what_was_learned():
     for threads in (1, 3):
         weights = iter([0.5] * 200)  # then it raises
         learner = compiled_engine.PegasosLearner(1e-4, 1, 9.0, True, 0.0, initializer=lambda name, w=weights: next(w))
-        encoder = HashedBagOfWords().scanner.with_threads(threads)
+        encoder = compiled_engine.Scanner(*HashedBagOfWords().scanner.arguments).with_threads(threads)
         with pytest.raises(StopIteration):
             learner.predict_learn_many(encoder, X, y)
         states.append(learner.get_state())
