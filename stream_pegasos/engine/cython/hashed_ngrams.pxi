@@ -109,11 +109,6 @@ cdef class HashedNgrams(Ngrams):
         self._n_tokens, self._n_hashes, self._n_in_line = n_tokens, n_hashes, n_in_line
         return self._count_last() if at_end else 0
 
-    cdef bint _is_left_out(self, const uint8_t* token, Py_ssize_t n, bint two_characters) noexcept nogil:
-        if two_characters and n <= utf8_length(token[0]):
-            return True
-        return self._stop_words is not None and self._stop_words._contains(token, n)
-
     cdef Py_ssize_t _hash_run(
         self, const uint8_t* run, Py_ssize_t n_bytes, uint64_t h, bint alone, Py_ssize_t n_tokens
     ) noexcept nogil:

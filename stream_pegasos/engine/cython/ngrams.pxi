@@ -72,9 +72,7 @@ cdef class Ngrams(Bag):
                 token, n, least = <const uint8_t*> END, 4, max(min_n, 2)
             else:
                 token, n = buffer + edges.starts[i], edges.ends[i] - edges.starts[i]
-                if two_characters and n <= utf8_length(token[0]):
-                    continue
-                if self._stop_words is not None and self._stop_words._contains(token, n):
+                if self._is_left_out(token, n, two_characters):
                     continue
                 if prefix_length:
                     prefix = prefix_length if ascii else first_bytes(token, n, prefix_length)
@@ -128,6 +126,11 @@ cdef class Ngrams(Bag):
         self._joined_length, self._n_tokens, self._newest, self._n_ranges = end, n_tokens, newest, n_ranges
         self._n_in_line = n_in_line
         return self._count_ranges() if at_end else 0
+
+    cdef inline bint _is_left_out(self, const uint8_t* token, Py_ssize_t n, bint two_characters) noexcept nogil:
+        if two_characters and n <= utf8_length(token[0]):
+            return True
+        return self._stop_words is not None and self._stop_words._contains(token, n)
 
     cdef Py_ssize_t _add_run(self, uint32_t begin, uint32_t end, bint alone, Py_ssize_t n_tokens) noexcept nogil:
         """The n-grams of the characters of a run, or of a word of Hangul, which is not alone; how many characters it has."""
