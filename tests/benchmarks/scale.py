@@ -11,6 +11,7 @@ longest time that a message waits while a checkpoint of it is written.
 from __future__ import annotations
 
 import argparse
+import itertools
 import resource
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+from checkpoints import longest_wait
 
 from stream_pegasos import TextClassifier, load
 from stream_pegasos.operation.checkpoints import Checkpoints
@@ -84,14 +86,10 @@ def main() -> None:
 def files(model: TextClassifier, path: Path) -> None:
     texts, labels = next(blocks(BLOCK))
 
-    def longest_wait(until: object, seconds: float) -> float:
-        worst, last, end, i = 0.0, perf_counter(), perf_counter() + seconds, 0
-        while last < end and not until():
-            model.learn_one(texts[i % BLOCK], labels[i % BLOCK])
-            i += 1
-            now = perf_counter()
-            worst, last = max(worst, now - last), now
-        return worst
+    messages = itertools.cycle(zip(texts, labels, strict=True))
+
+    def learn() -> None:
+        model.learn_one(*next(messages))
 
     start = perf_counter()
     model.save(path)
@@ -99,11 +97,12 @@ def files(model: TextClassifier, path: Path) -> None:
     start = perf_counter()
     load(path)
     print(f"{path.stat().st_size / 1e6:,.0f} MB: saved in {saved:.1f} s, loaded in {perf_counter() - start:.1f} s")
-    alone = longest_wait(lambda: False, 3.0)
+    end = perf_counter() + 3.0
+    alone = longest_wait(learn, lambda: perf_counter() > end)
     checkpoints = Checkpoints(path, every=1)
     checkpoints.start(model.snapshot)
     checkpoints.count(1)
-    during = longest_wait(lambda: checkpoints.written_at is not None, 600.0)
+    during = longest_wait(learn, lambda: checkpoints.written_at is not None)
     checkpoints.close(last=False)
     print(
         f"longest wait of a message while a checkpoint is written: {1e3 * during:.1f} ms; {1e3 * alone:.1f} ms without"
