@@ -11,7 +11,7 @@ cdef extern from "cython/steps.h" nogil:
         bint halving
     float sp_single(double)
     double sp_log_of_ratio(double, double)
-    void sp_weaken(sp_evidence*, uint32_t)
+    void sp_weaken(sp_evidence*, uint32_t, double)
     void sp_weigh(const sp_feature**, const double*, double*, size_t, bint, double, double, double*, double*)
     void sp_learn(sp_feature**, sp_evidence**, const double*, size_t, const sp_step*)
     void sp_choose_steps()
@@ -160,10 +160,7 @@ cdef class AdaptiveLearner(Learner):
         for i in range(n_in_use(&self._table)):
             feature, known = self._feature_at(place(&self._table, NULL, i)), self._known_at(place(&self._table, NULL, i))
             if feature.hash != EMPTY:
-                sp_weaken(known, self._age)
-                known.squares = sp_single(known.squares / evidence)
-                known.positives = sp_single(known.positives / evidence)
-                known.negatives = sp_single(known.negatives / evidence)
+                sp_weaken(known, self._age, evidence)
                 feature.log_ratio = sp_single(self._log_ratio(known.positives, known.negatives))
                 feature.weight = sp_single(feature.weight * sqrt(share))
 
@@ -210,7 +207,7 @@ cdef class AdaptiveLearner(Learner):
             feature = self._feature_at(p)
             if feature.hash != EMPTY:
                 known = self._known_at(p)[0]
-                sp_weaken(&known, self._age)
+                sp_weaken(&known, self._age, 1.0)
                 keys[0] = <int64_t> (feature.hash * INVERSE_MULTIPLIER)
                 out[0], out[n], out[2 * n], out[3 * n] = feature.weight, feature.log_ratio, known.squares, known.positives
                 out[4 * n] = known.negatives
@@ -313,23 +310,19 @@ cdef class AdaptiveLearner(Learner):
     cdef inline void _find_entries(self, const Row* e, Py_ssize_t begin) noexcept nogil:
         """Find some features from their homes on."""
         cdef sp_feature** found = self._found
-        cdef sp_feature* at
-        cdef uint64_t h
+        cdef const Word* words = self._table.words
+        cdef Py_ssize_t p
         cdef size_t is_known
         cdef bint scattered = self._table.scattered
         cdef Py_ssize_t i
         for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
-            h = e.hashes[i]
             if scattered:
-                at = self._feature_at(seek(&self._table, h))
+                p = seek(&self._table, e.hashes[i])
             else:
-                at = found[i]
-                # Most are at most four from home: how many is hard to predict, so nothing branches on it.
-                at += (at[0].hash < h) + (at[1].hash < h) + (at[2].hash < h) + (at[3].hash < h)
-                while at.hash < h:
-                    at += 1
-            is_known = 0 - <size_t> (at.hash == h)  # a mask, since whether it is known is hard to predict, too
-            found[i] = <sp_feature*> (<size_t> at & is_known | <size_t> &UNKNOWN & ~is_known)
+                p = entry_from(WORDS_OF_FEATURE, words, <const Word*> found[i] - words, e.hashes[i])
+            # A mask, since whether it is known is hard to predict, too.
+            is_known = 0 - <size_t> (words[p].hash == e.hashes[i])
+            found[i] = <sp_feature*> (<size_t> &words[p] & is_known | <size_t> &UNKNOWN & ~is_known)
 
     cdef void _count_mistake(self, double y) noexcept nogil:
         """Take note of the size of a margin on the wrong side."""

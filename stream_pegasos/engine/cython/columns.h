@@ -32,10 +32,9 @@ SP_INLINE uint32_t *sp_numbers(float *numbers, const sp_columns *f) {
     return (uint32_t *)(numbers + SP_PIECE * f->begin);
 }
 
-/* Write squares and counts down as what they count after `years` or, but for that, after division by `factor`. */
+/* The same of the columns of a feature. */
 static void sp_weaken_columns(float *numbers, sp_columns *f, uint32_t age, double divisor) {
-    const uint32_t years = age - f->age;
-    const double factor = years < 16 ? ldexp(1.0, -SP_AGE_BITS * (int)years) : 0.0;
+    const double factor = sp_factor_of_age(age - f->age);
     float *squares = sp_squares(numbers, f), *counts = sp_counts(numbers, f);
     f->age = age;
     f->count = sp_single(f->count * factor / divisor);
@@ -53,17 +52,22 @@ SP_INLINE void sp_add_some(double *sums, size_t n, float *numbers, const sp_colu
         if (of[i] < n) sums[of[i]] += weights[i] * value;
 }
 
+SP_INLINE void sp_add_all(double *sums, size_t i, size_t n, const float *weights, double value) {
+    for (; i < n; i++) sums[i] += weights[i] * value;
+}
+
+#define SP_ADD_UP_BODY(ADD_ALL)                                                                          \
+    for (size_t k = 0; k < n_features; k++) {                                                            \
+        const sp_columns *f = features + positions[k];                                                   \
+        if (f->dense)                                                                                    \
+            ADD_ALL(sums, 0, f->n < n ? f->n : n, sp_weights(numbers, f), values[k]);                    \
+        else                                                                                             \
+            sp_add_some(sums, n, numbers, f, values[k]);                                                 \
+    }
+
 static void sp_add_up_portable(double *sums, size_t n, float *numbers, const sp_columns *features,
                                const ptrdiff_t *positions, const double *values, size_t n_features) {
-    for (size_t k = 0; k < n_features; k++) {
-        const sp_columns *f = features + positions[k];
-        if (!f->dense) {
-            sp_add_some(sums, n, numbers, f, values[k]);
-        } else {
-            const float *weights = sp_weights(numbers, f);
-            for (size_t i = 0; i < f->n && i < n; i++) sums[i] += weights[i] * values[k];
-        }
-    }
+    SP_ADD_UP_BODY(sp_add_all)
 }
 
 /* One step for n of the columns: those with these indices, which have these gradients for a value of 1. */
@@ -117,24 +121,17 @@ static void sp_logs_portable(double *above, const double *below, size_t n) {
 }
 
 #if defined(SP_AVX2)
+SP_INLINE SP_TARGET_AVX2 void sp_add_all_avx2(double *sums, size_t i, size_t n, const float *weights, double value) {
+    for (; i + 4 <= n; i += 4) {
+        const __m256d added = _mm256_mul_pd(_mm256_cvtps_pd(_mm_loadu_ps(weights + i)), _mm256_set1_pd(value));
+        _mm256_storeu_pd(sums + i, _mm256_add_pd(_mm256_loadu_pd(sums + i), added));
+    }
+    sp_add_all(sums, i, n, weights, value);
+}
+
 SP_TARGET_AVX2 static void sp_add_up_avx2(double *sums, size_t n, float *numbers, const sp_columns *features,
                                           const ptrdiff_t *positions, const double *values, size_t n_features) {
-    for (size_t k = 0; k < n_features; k++) {
-        const sp_columns *f = features + positions[k];
-        if (!f->dense) {
-            sp_add_some(sums, n, numbers, f, values[k]);
-        } else {
-            const float *weights = sp_weights(numbers, f);
-            const __m256d value = _mm256_set1_pd(values[k]);
-            const size_t last = f->n < n ? f->n : n;
-            size_t i = 0;
-            for (; i + 4 <= last; i += 4) {
-                const __m256d added = _mm256_mul_pd(_mm256_cvtps_pd(_mm_loadu_ps(weights + i)), value);
-                _mm256_storeu_pd(sums + i, _mm256_add_pd(_mm256_loadu_pd(sums + i), added));
-            }
-            for (; i < last; i++) sums[i] += weights[i] * values[k];
-        }
-    }
+    SP_ADD_UP_BODY(sp_add_all_avx2)
 }
 
 SP_TARGET_AVX2 static void sp_move_avx2(float *weights, float *squares, const ptrdiff_t *at, const double *gradients,

@@ -61,20 +61,22 @@ static double sp_log_of_ratio(double a, double b) {
     return k * SP_LN2 + (s + s) * SP_ATANH(z);
 }
 
-/* Write squares and counts down as what they count now. */
-static void sp_weaken(sp_evidence *known, uint32_t age) {
-    const uint32_t years = age - known->age;
-    const double factor = years < 16 ? ldexp(1.0, -SP_AGE_BITS * (int)years) : 0.0;
-    known->squares = sp_single(known->squares * factor);
-    known->positives = sp_single(known->positives * factor);
-    known->negatives = sp_single(known->negatives * factor);
+/* What evidence of so many years ago counts now. */
+SP_INLINE double sp_factor_of_age(uint32_t years) { return years < 16 ? ldexp(1.0, -SP_AGE_BITS * (int)years) : 0.0; }
+
+/* Write squares and counts down as what they count now, divided by that number. */
+static void sp_weaken(sp_evidence *known, uint32_t age, double divisor) {
+    const double factor = sp_factor_of_age(age - known->age);
+    known->squares = sp_single(known->squares * factor / divisor);
+    known->positives = sp_single(known->positives * factor / divisor);
+    known->negatives = sp_single(known->negatives * factor / divisor);
     known->age = age;
 }
 
 static void sp_learn_feature(sp_feature *feature, sp_evidence *known, double value, const sp_step *step) {
     const double gradient = step->gradient * value;
     float squares, positives, negatives;
-    if (known->age != step->age) sp_weaken(known, step->age);
+    if (known->age != step->age) sp_weaken(known, step->age, 1.0);
     squares = sp_single(known->squares + step->evidence * (gradient * gradient));
     if (gradient != 0.0 && squares > 0.0f) {
         known->squares = squares;
