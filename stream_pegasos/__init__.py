@@ -16,6 +16,7 @@ __all__ = [
     "TextFeatures",
     "__version__",
     "load",
+    "merge",
 ]
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from stream_pegasos.features.text import TextFeatures
     from stream_pegasos.learners.adaptive import AdaptiveClassifier
     from stream_pegasos.learners.kernel import KernelPegasosClassifier
+    from stream_pegasos.learners.merging import merge
     from stream_pegasos.learners.multilabel import MultiLabelClassifier
     from stream_pegasos.learners.ordinal import OrdinalClassifier
     from stream_pegasos.learners.pegasos import PegasosClassifier
@@ -41,6 +43,7 @@ else:
         "TextClassifier": "learners.text",
         "TextFeatures": "features.text",
         "load": "learners.persistence",
+        "merge": "learners.merging",
     }
 
     def __getattr__(name):

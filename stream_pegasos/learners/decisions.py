@@ -419,7 +419,7 @@ class FalsePositiveControl:
             If it cannot have been reached.
         """
         check_integer("n_negatives", state["n_negatives"], 0, (1 << 53) - 1)
-        check_integer("n_flagged", state["n_flagged"], 0, int(self.rate * state["n_negatives"]))
+        check_integer("n_flagged", state["n_flagged"], 0, state["n_negatives"])  # parts may exceed the rate
         check_number("cut", state["cut"], -LARGEST_MARGIN, LARGEST_MARGIN)
         check_number("scale", state["scale"], 0.0, LARGEST_MARGIN)
         self.tail = Tail() if "tail" in state else None

@@ -12,7 +12,7 @@ from stream_pegasos.common.state import State
 from stream_pegasos.engine import Learner, Vocabulary
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 
-__all__ = ["forget_idle_names", "forget_least"]
+__all__ = ["forget_idle_names", "forget_least", "most_important"]
 
 
 def forget_idle_names(learner: Learner, vocabulary: Vocabulary) -> None:
@@ -32,17 +32,22 @@ def forget_least(
         return
     state = learner.get_state()
     if len(learner) > max_features:
-        of_features = without_rounding(importance(state))
-        n_forgotten = len(learner) - max(1, max_features * 3 // 4)
-        most = np.partition(of_features, n_forgotten - 1)[n_forgotten - 1]
-        kept = of_features > most
-        equal = np.flatnonzero(of_features == most)
-        equal = equal[np.argsort(state["keys"][equal])]
-        kept[equal[: len(of_features) - n_forgotten - kept.sum()]] = True
-        state = learner.declaration.selected(state, kept)
+        n_kept = len(state["keys"]) - len(learner) + max(1, max_features * 3 // 4)
+        state = learner.declaration.selected(state, most_important(importance(state), state["keys"], n_kept))
         if "squares" in state:
             state["squares"] = np.array([math.fsum(column) for column in (state["values"] ** 2).T.tolist()])
     learner.set_state(with_names_forgotten(state, vocabulary))
+
+
+def most_important(importance: NDArray[np.float64], keys: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
+    """Which features are the `n` most important ones; of equal ones, to rounding, those with the smaller keys are."""
+    of_features = without_rounding(importance)
+    most = np.partition(of_features, -n - 1)[-n - 1]  # of those that are not
+    kept: NDArray[np.bool_] = of_features > most
+    equal = np.flatnonzero(of_features == most)
+    equal = equal[np.argsort(keys[equal])]
+    kept[equal[: n - kept.sum()]] = True
+    return kept
 
 
 def without_rounding(x: NDArray[np.float64]) -> NDArray[np.float64]:

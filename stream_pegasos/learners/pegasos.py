@@ -15,9 +15,10 @@ from stream_pegasos.common.checks import (
     check_one_of,
     step_arguments,
 )
+from stream_pegasos.common.state import State
 from stream_pegasos.engine import in_use
 from stream_pegasos.engine.pure import PegasosLearner
-from stream_pegasos.engine.pure.pegasos import from_two_classes
+from stream_pegasos.engine.pure.pegasos import OF_BUFFER, from_two_classes
 from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.first_weights import FirstWeights, check_seed
@@ -235,6 +236,14 @@ class PegasosClassifier(GrowingClassifier):
     def n_learned(self) -> int:
         return self._learner.n_iterations * self.batch_size + self._learner.n_buffered
 
+    def take_batch(self, state: State) -> None:
+        """Take over a state of this model but with more in the mini-batch buffer, and the steps of full columns."""
+        is_full = state["n_buffered"] == self.batch_size
+        with self.lock:
+            self._learner.set_state(with_buffer(state, state, is_full))
+            self.flush()
+            self._learner.set_state(with_buffer(self._learner.get_state(), state, ~is_full))
+
     def _learner_of_several(self) -> PegasosLearner:
         learner: PegasosLearner = type(self._learner)(*self._learner.arguments[:-1], reduction="ovr")  # type: ignore[misc]
         learner.set_state(from_two_classes(self._learner.get_state()))
@@ -255,3 +264,10 @@ class PegasosClassifier(GrowingClassifier):
         super()._take_state(state, names, values)
         if self._first_weights is not None:
             self._first_weights.seed = check_seed(unpack(values["first_weights_seed"]))
+
+
+def with_buffer(state: State, of: State, columns: NDArray[np.bool_]) -> State:
+    """A state whose mini-batch buffer holds what that of another does, for some columns."""
+    there = columns[of["buffer_columns"]]
+    made = state | {name: of[name][there] for name in OF_BUFFER}
+    return made | {name: np.where(columns, of[name], 0) for name in ("n_buffered", "n_violations") if name in of}

@@ -21,6 +21,7 @@ REDUCTIONS = ("two", "ovr", "crammer_singer", "pairs")
 OF_CLASSES = ("ovr", "crammer_singer")
 # What columns have alike that make one vector.
 JOINED = ("n_iterations", "n_buffered")
+OF_BUFFER = ("buffer_keys", "buffer_columns", "buffer_values")
 
 
 def declared(batch_size: int, average: bool, only_violations: bool, initializing: bool, reduction: str) -> Declaration:

@@ -1,0 +1,369 @@
+"""One model of several that went on from the same one, each with examples of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_pegasos.common.state import Declaration, State
+from stream_pegasos.engine.merging import (
+    is_changed,
+    merged_adaptive,
+    merged_columns,
+    merged_newest,
+    merged_pegasos,
+    negated,
+)
+from stream_pegasos.engine.pure import AdaptiveLearner
+from stream_pegasos.engine.pure.adaptive_columns import declared
+from stream_pegasos.engine.pure.adaptive_columns import from_two_classes as adaptive_from_two_classes
+from stream_pegasos.engine.pure.pegasos import from_two_classes as pegasos_from_two_classes
+from stream_pegasos.engine.pure.weights import FIRST_NAME
+from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.decisions import Tail
+from stream_pegasos.learners.forgetting import most_important
+from stream_pegasos.learners.labels import Label, ThirdLabelError, TwoClasses
+from stream_pegasos.learners.pegasos import PegasosClassifier
+from stream_pegasos.learners.persistence import Saveable, Snapshot, pack, unpack, unpack_parameters
+
+__all__ = ["changes", "merge", "merged_snapshots", "model_of"]
+
+C = TypeVar("C", bound=Classifier)
+
+# How the classifiers whose counts and weights are merged make lines of classes.
+REDUCTIONS = {"AdaptiveClassifier": "ovr", "MultiLabelClassifier": "multilabel", "OrdinalClassifier": "ordinal"}
+MERGEABLE = (*REDUCTIONS, "PegasosClassifier")
+# What no file may say of a limit of false positives that has met nothing.
+NO_TAIL = {"n": 0.0, "places": [], "counts": []}
+NO_CONTROL = {"n_negatives": 0, "n_flagged": 0, "cut": 0.0, "scale": 0.0, "tail": NO_TAIL}
+
+
+def merge(base: C, parts: Iterable[C]) -> C:
+    """One model of several that went on from the same one, each with examples of its own, as several machines do.
+
+    What the parts have learned is added up, and nothing is counted twice:
+
+    - counts of examples and squared gradients: what each part added is added;
+    - weights: each moves by the sum of the parts' changes, times a share. The share is 1 where one part alone moved the
+      weight, and the smaller the further each part moved it, since parts that go the same way go it twice. It follows
+      from the squared gradients that each part added, and from how far the changes of all parts together move the
+      margins of messages. Then weights that several parts moved are corrected, all along one direction, so that the
+      margin of the mean message moves as far as it does in one machine. There is nothing to set;
+    - the clock of the half-life: it goes on by the examples of all parts, whose examples lie evenly among each other;
+    - calibration: the mean of the parts' changes, each by how many examples it has learned;
+    - limits of false positives: examples and flagged ones are added, the cut is the mean of the parts', each by its
+      negatives. Parts do not know of each other's false positives, so together they may exceed a limit for a time;
+      nothing is flagged then until it holds again;
+    - classes that only some parts met follow those of the base, in the order of the parts; for the others all examples
+      were of other classes;
+    - `max_features`: the least-used features are dropped, as in learning.
+
+    A `PegasosClassifier` has no such sum of its own: its step is one of a mini-batch, and so are the parts. Give it a
+    `batch_size` of the examples that all parts learn together, and the merged model takes exactly the step that one
+    machine takes with all of them. With fewer examples they wait in the mini-batch buffer, as ever.
+
+    With one part the result is that part, bit for bit. The order of parts changes nothing beyond rounding, but for the
+    order of new classes.
+
+    Parameters
+    ----------
+    base
+        The model that all parts went on from, which nobody can check. It stays as it is.
+    parts
+        The models, at least one. They stay as they are.
+
+    Raises
+    ------
+    TypeError
+        If one is no classifier, or of a class that cannot be merged: `KernelPegasosClassifier`,
+        `OrdinalClassifier` with a `PegasosClassifier`, frozen ones, and those with a drift detector, which watches one
+        sequence of errors.
+    ValueError
+        If there is no part, classes or parameters differ, a part has learned less than the base, or parts of a
+        `PegasosClassifier` have taken steps, or met classes that the base does not know.
+
+    References
+    ----------
+    [^1]: Agarwal, A., Chapelle, O., Dudík, M. and Langford, J., 2014. A reliable effective terascale linear learning
+        system. JMLR 15. (The mean of weights by their squared gradients, as Vowpal Wabbit's `--merge` takes it. Here
+        the steps of AdaGrad are taken as a flow, which loses less when there are many parts.)
+
+    Examples
+    --------
+
+    >>> import copy
+    >>> from stream_pegasos import TextClassifier, merge
+
+    >>> base = TextClassifier()
+    >>> base.learn_many(["see you at lunch", "cheap pills for you"], ["ham", "spam"])
+    >>> parts = [copy.deepcopy(base), copy.deepcopy(base)]
+    >>> parts[0].learn_many(["lunch at noon?", "cheap watches"], ["ham", "spam"])
+    >>> parts[1].learn_many(["win a prize", "the agenda for noon"], ["spam", "ham"])
+    >>> model = merge(base, parts)
+    >>> model.n_iterations, model.predict_many(["watches", "a prize", "agenda"]).tolist()
+    (6, ['spam', 'spam', 'ham'])
+
+    """
+    snapshots = []
+    for model in (base, *parts):
+        if not isinstance(model, Classifier):
+            raise TypeError(f"{model!r} is a {type(model).__name__}, no classifier of this package")
+        with model.lock:
+            snapshots.append(Snapshot(type(model).__name__, *model.to_state(), None))
+    merged: C = model_of(merged_snapshots(snapshots[0], snapshots[1:]))
+    return merged
+
+
+@dataclasses.dataclass
+class Known:
+    """What a snapshot says of its classifier."""
+
+    kind: str
+    parameters: dict[str, Any]  # packed
+    labels: Any  # packed
+    state: State
+    names: list[Any]
+    rest: dict[str, Any]  # what else stands in its file
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Known:
+        values = snapshot.values.get("classifier", snapshot.values)
+        rest = {name: value for name, value in values.items() if name not in ("parameters", "labels", "learner")}
+        state = {**snapshot.arrays, **values.get("learner", {})}
+        kind = snapshot.values.get("kind", snapshot.kind)
+        return cls(kind, values["parameters"], values["labels"], state, snapshot.names, rest)
+
+    def snapshot(self, like: Snapshot) -> Snapshot:
+        """A snapshot of this, of a model that is otherwise like another."""
+        arrays = {name: value for name, value in self.state.items() if isinstance(value, np.ndarray)}
+        learner = {name: value for name, value in self.state.items() if name not in arrays}
+        values = {"parameters": self.parameters, "labels": self.labels, "learner": learner, **self.rest}
+        if "classifier" in like.values:
+            values = {**like.values, "classifier": values}
+        return dataclasses.replace(like, arrays=arrays, names=self.names, values=values)
+
+    @property
+    def is_of_two(self) -> bool:
+        return isinstance(self.labels, dict)
+
+    @property
+    def met(self) -> list[Label]:
+        """The labels met, the negative one before the positive one."""
+        if not self.is_of_two:
+            return [unpack(label) for label in self.labels]
+        both = [unpack(self.labels["negative"]), unpack(self.labels["positive"])]
+        return [label for label in both if label is not None] if self.labels["met"] else []
+
+    @property
+    def declaration(self) -> Declaration:
+        return AdaptiveLearner.declaration if self.is_of_two else declared(REDUCTIONS[self.kind])
+
+    def become_several(self, among: Sequence[Label]) -> None:
+        """Go on from two classes to any number; of labels that are not known two stand `among` all."""
+        negative, positive = unpack(self.labels["negative"]), unpack(self.labels["positive"])
+        if negative is None:
+            negative = next(label for label in among if label != positive)
+        if positive is None:
+            positive = next(label for label in among if label != negative)
+        from_two_classes = pegasos_from_two_classes if self.kind == "PegasosClassifier" else adaptive_from_two_classes
+        self.labels, self.state = [pack(negative), pack(positive)], from_two_classes(self.state)
+        if "false_positive_control" in self.rest:
+            self.rest = {**self.rest, "decisions": [[pack(positive), self.rest["false_positive_control"]]]}
+            del self.rest["false_positive_control"]
+
+
+def model_of(snapshot: Snapshot) -> Any:
+    """The model that a snapshot is of."""
+    return Saveable.kind_of(snapshot.kind).from_state(snapshot.arrays, snapshot.names, snapshot.values)
+
+
+def merged_snapshots(base: Snapshot, parts: Sequence[Snapshot]) -> Snapshot:
+    """What `merge` does, of snapshots. Of several parts each may be without the features that are as they were, as
+    `changes` gives it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `merge` does.
+    """
+    known = [Known.of(each) for each in (base, *parts)]
+    check_mergeable(known[0])
+    check_parts(known, [base, *parts])
+    if len(parts) == 1:
+        return parts[0]
+    share_names(known)
+    numbers = share_labels(known)
+    before, *after = known
+    rest = before.rest | merged_decisions(known)
+    if "label_counts" in rest:
+        rest["label_counts"] = merged_label_counts(known)
+    made = dataclasses.replace(before, rest=rest)
+    parameters = unpack_parameters(before.parameters)
+    states = [each.state for each in after]
+    if before.kind == "PegasosClassifier":
+        model = model_of(made.snapshot(base))
+        classifier: PegasosClassifier = model.parts["classifier"]
+        classifier.take_batch(merged_pegasos(before.state, states, parameters["batch_size"]))
+        return dataclasses.replace(base, **dict(zip(("arrays", "names", "values"), model.to_state(), strict=True)))
+    smoothing = parameters["smoothing"] if parameters["naive_bayes"] else 0.0
+    intercept_scaling = float(parameters["intercept_scaling"]) if parameters["fit_intercept"] else 0.0
+    half_life = float(parameters["half_life"] or 0.0)
+    rule = float(parameters["learning_rate"]), float(smoothing), half_life, intercept_scaling
+    if before.is_of_two:
+        made.state = merged_adaptive(before.state, states, *rule)
+    else:
+        of_all = before.met
+        order = np.array(
+            sorted(range(len(of_all)), key=of_all.__getitem__) if before.kind == "OrdinalClassifier" else []
+        )
+        made.state = merged_columns(
+            before.state, states, *rule, REDUCTIONS[before.kind], numbers, len(of_all), np.array(order, np.int64)
+        )
+    n_most = parameters["max_features"] or len(made.state["keys"])
+    if len(made.state["keys"]) > n_most:
+        state = made.state
+        used = state["counts"] if "counts" in state else state["positives"] + state["negatives"]
+        kept = most_important(used, state["keys"], max(1, n_most * 3 // 4))
+        made.state = made.declaration.selected(state, kept)
+    return made.snapshot(base)
+
+
+def changes(base: Snapshot, part: Snapshot) -> Snapshot:
+    """A part without the features that are as they were in the base: small, as it is sent to where parts are merged."""
+    before, after = Known.of(base), Known.of(part)
+    if after.names or before.is_of_two != after.is_of_two or after.kind not in REDUCTIONS:
+        return part
+    half_life = unpack_parameters(after.parameters)["half_life"] or 0.0
+    after.state = after.declaration.selected(after.state, is_changed(before.state, after.state, half_life))
+    return after.snapshot(part)
+
+
+def check_mergeable(base: Known) -> None:
+    """Raise a TypeError if parts of such a model cannot be merged."""
+    if base.kind not in MERGEABLE or "frozen" in base.rest:
+        raise TypeError(f"a model of {base.kind} cannot be merged; {', '.join(MERGEABLE)} can, unless they are frozen")
+    parameters = unpack_parameters(base.parameters)
+    for name, reason in (
+        ("drift_detector", "watches one sequence of errors"),
+        ("initializer", "would draw first weights in each part"),
+    ):
+        if parameters.get(name) is not None:
+            raise TypeError(f"a model with {name} cannot be merged: it {reason}")
+
+
+def check_parts(known: Sequence[Known], snapshots: Sequence[Snapshot]) -> None:
+    """Raise a ValueError unless the first can be the base of the others."""
+    base, *parts = known
+    if not parts:
+        raise ValueError("there is no part to merge")
+    features = snapshots[0].values.get("features")
+    for number, (part, snapshot) in enumerate(zip(parts, snapshots[1:], strict=True), 1):
+        if (part.kind, part.parameters, snapshot.values.get("features")) != (base.kind, base.parameters, features):
+            raise ValueError(f"part {number} is another kind of model than the base, or has other parameters")
+        if np.max(part.state["n_iterations"], initial=0) < np.max(base.state["n_iterations"], initial=0):
+            raise ValueError(f"part {number} did not go on from the base: it has learned fewer examples")
+
+
+def share_names(known: Sequence[Known]) -> None:
+    """Number the names of features in one way, those of the base first."""
+    numbers: dict[Any, int] = {}
+    for each in known:
+        own = np.array([FIRST_NAME + numbers.setdefault(name, len(numbers)) for name in each.names], np.int64)
+        for of in {"keys", "buffer_keys"} & each.state.keys():
+            keys = each.state[of].copy()
+            is_name = keys >= FIRST_NAME
+            keys[is_name] = own[keys[is_name] - FIRST_NAME]
+            each.state = {**each.state, of: keys}
+    known[0].names = [*numbers]
+
+
+def share_labels(known: Sequence[Known]) -> list[NDArray[np.int64]]:
+    """Bring all to two labels of which the same is positive or, from a third on, to any number. The base gets all
+    labels; the numbers that those of each have among them, where they are several.
+    """
+    base = known[0]
+    every = list(dict.fromkeys(label for each in known for label in each.met))
+    if all(each.is_of_two for each in known):
+        labels = TwoClasses(unpack_parameters(base.parameters).get("pos_label"))
+        try:
+            for each in known:
+                labels, _ = labels.with_labels(each.met)
+        except ThirdLabelError:
+            pass
+        else:
+            for each in known:
+                signs = {unpack(each.labels["negative"]): -1.0, unpack(each.labels["positive"]): 1.0}
+                if any(labels.targets[label] != signs[label] for label in each.met):
+                    each.state = negated(each.state)
+            base.labels = labels.get_state()
+            return []
+    for each in known:
+        if each.is_of_two:
+            each.become_several(sorted(every, key=repr))  # whatever the order of parts
+    of_all = list(dict.fromkeys(label for each in known for label in each.met))
+    numbers = [np.array([of_all.index(label) for label in each.met], np.int64) for each in known]
+    base.labels = [pack(label) for label in of_all]
+    return numbers
+
+
+def merged_label_counts(known: Sequence[Known]) -> list[Any]:
+    """How many examples of each label were learned."""
+    counts = [{unpack(label): n for label, n in each.rest["label_counts"]} for each in known]
+    before, *after = counts
+    every = dict.fromkeys(label for each in counts for label in each)
+    return [
+        [pack(label), before.get(label, 0) + sum(part.get(label, 0) - before.get(label, 0) for part in after)]
+        for label in every
+    ]
+
+
+def merged_decisions(known: Sequence[Known]) -> dict[str, Any]:
+    """The limits of false positives."""
+    if "false_positive_control" in known[0].rest:
+        controls = [each.rest["false_positive_control"] for each in known]
+        return {"false_positive_control": merged_control(controls[0], controls[1:])}
+    if not any("decisions" in each.rest for each in known):
+        return {}
+    of_labels = [{repr(label): (label, control) for label, control in each.rest.get("decisions", [])} for each in known]
+    every = {of: label for each in of_labels for of, (label, _) in each.items()}
+    merged = []
+    for of, label in every.items():
+        controls = [each.get(of, (label, NO_CONTROL))[1] for each in of_labels]
+        none = any(control is None for control in controls)
+        merged.append([label, None if none else merged_control(controls[0], controls[1:])])
+    return {"decisions": merged}
+
+
+def merged_control(before: Mapping[str, Any], after: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A limit of false positives."""
+    n_new = [part["n_negatives"] - before["n_negatives"] for part in after]
+    n = before["n_negatives"] + sum(n_new)
+
+    def added(of: Callable[[Mapping[str, Any]], Any]) -> Any:
+        return of(before) + sum(of(part) - of(before) for part in after)
+
+    made = {
+        "n_negatives": n,
+        "n_flagged": added(lambda each: each["n_flagged"]),
+        "cut": before["cut"]
+        + math.fsum(own * (part["cut"] - before["cut"]) for own, part in zip(n_new, after, strict=True))
+        / max(sum(n_new), 1),
+        "scale": max(added(lambda each: each["scale"] * each["n_negatives"]), 0.0) / max(n, 1),
+    }
+    if all("tail" in each for each in (before, *after)):
+        tails = [tail_arrays(each["tail"]) for each in (before, *after)]
+        counts = merged_newest(tails[0], tails[1:], ("n",), ("counts",), Tail.MOST)["counts"].tolist()
+        there = {place: count for place, count in enumerate(counts) if count}
+        made["tail"] = {"n": math.fsum(there.values()), "places": [*there], "counts": [*there.values()]}
+    return made
+
+
+def tail_arrays(tail: Mapping[str, Any]) -> State:
+    counts = np.zeros(2 * Tail.OF_SIGN)
+    counts[tail["places"]] = tail["counts"]
+    return {"n": tail["n"], "counts": counts}

@@ -1,0 +1,496 @@
+"""One model of several parts, against what one machine knows of all examples and sums that are made here."""
+
+import copy
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from river import drift, optim
+
+from stream_pegasos import (
+    AdaptiveClassifier,
+    KernelPegasosClassifier,
+    MultiLabelClassifier,
+    OrdinalClassifier,
+    PegasosClassifier,
+    TextClassifier,
+    load,
+    merge,
+)
+from stream_pegasos.learners.merging import changes, merged_snapshots, model_of
+from stream_pegasos.learners.persistence import Snapshot
+
+CLASSES = {"two": ["ham", "spam"], "several": ["a", "b", "c"], "ordinal": [1, 2, 3, 4], "labels": ["x", "y", "z"]}
+
+
+def examples(n, labels, seed=0, n_features=30, own=""):
+    """Dicts of features of which some tell the label; with `own`, features that no other stream has."""
+    generator = np.random.default_rng(seed)
+    X, y = [], []
+    for _ in range(n):
+        number = int(generator.integers(len(labels)))
+        having = np.flatnonzero(generator.random(n_features) < 0.2).tolist()
+        X.append({f"f{j}": 1.0 for j in having} | {f"of {number}": 1.0})
+        if generator.random() < 0.1:
+            number = int(generator.integers(len(labels)))
+        if own:
+            X[-1][f"{own}{generator.integers(9)}"] = 1.0
+        y.append(labels[number])
+    return X, y
+
+
+def make(kind, **options):
+    if kind == "ordinal":
+        return OrdinalClassifier(AdaptiveClassifier(**options))
+    if kind == "labels":
+        return MultiLabelClassifier(AdaptiveClassifier(**options))
+    return AdaptiveClassifier(**options)
+
+
+def learned(model, n, labels, seed, **options):
+    model = copy.deepcopy(model)
+    X, y = examples(n, labels, seed, **options)
+    model.learn_many(X, [{label} for label in y] if isinstance(model, MultiLabelClassifier) else y)
+    return model
+
+
+def base_and_parts(kind="two", n_parts=3, n=40, n_base=60, **options):
+    labels = CLASSES[kind]
+    base = learned(make(kind, **options), n_base, labels, 0)
+    return base, [learned(base, n + 7 * k, labels, k + 1, own=f"of part {k} ") for k in range(n_parts)]
+
+
+def snapshot_of(model):
+    return Snapshot(type(model).__name__, *copy.deepcopy(model.to_state()), None)
+
+
+def flat(model):
+    """The weights, by feature or by class and feature."""
+    weights = model.weights
+    if not any(isinstance(each, dict) for each in weights.values()):
+        return weights
+    return {(label, name): weight for label, each in weights.items() for name, weight in each.items()}
+
+
+def state_of(model):
+    """Arrays, by the features' order of names, and single numbers."""
+    arrays, names, values = model.to_state()
+    numbers = {
+        name: value
+        for name, value in values.get("classifier", values)["learner"].items()
+        if isinstance(value, (int, float))
+    }
+    return arrays, names, numbers
+
+
+def known_of(model):
+    """What is known of each feature of two classes: weight, ratio, squared gradients, and counts."""
+    arrays, names, _ = state_of(model)
+    order = np.argsort(arrays["keys"])
+    columns = ("values", "log_ratios", "gradient_squares", "positives", "negatives")
+    rows = np.array([arrays[name][order] for name in columns]).T
+    return dict(zip(names, rows, strict=True))
+
+
+def assert_same(one, other, rtol=0.0):
+    """Whether all that two models know is the same, up to the order of features."""
+    a, b = snapshot_of(one), snapshot_of(other)
+    if rtol == 0.0:
+        assert sorted(a.arrays) == sorted(b.arrays)
+        for name in a.arrays:
+            np.testing.assert_array_equal(a.arrays[name], b.arrays[name], err_msg=name)
+        assert (a.names, a.values) == (b.names, b.values)
+        return
+    weights, others = flat(one), flat(other)
+    for name in {*weights, *others}:
+        np.testing.assert_allclose(weights.get(name, 0.0), others.get(name, 0.0), rtol, rtol, err_msg=str(name))
+    numbers, others = state_of(one)[2], state_of(other)[2]
+    assert numbers == {name: pytest.approx(value, rel=rtol, abs=rtol) for name, value in others.items()}
+    for name in ("gradient_squares", "positives", "negatives", "counts", "taught_counts", "false_positives"):
+        if name in a.arrays:
+            assert a.arrays[name].sum() == pytest.approx(b.arrays[name].sum(), rel=rtol)
+
+
+# --- what holds of every kind -----------------------------------------------------------------------------------------
+
+every_kind = pytest.mark.parametrize("kind", CLASSES)
+
+
+@every_kind
+def test_one_part_is_that_part_bit_for_bit(kind):
+    base, (part,) = base_and_parts(kind, 1)
+    assert_same(merge(base, [part]), part)
+
+
+@every_kind
+def test_a_part_that_learned_nothing_changes_nothing(kind):
+    base, parts = base_and_parts(kind)
+    assert_same(merge(base, [*parts, copy.deepcopy(base)]), merge(base, parts), 1e-12)
+    idle = merge(base, [copy.deepcopy(base), copy.deepcopy(base)])
+    assert_same(idle, base, 1e-12)
+    assert_same(merge(base, [copy.deepcopy(base), parts[0]]), parts[0], 1e-6)  # of singles, once more rounded
+
+
+@every_kind
+def test_the_order_of_parts_changes_nothing_beyond_rounding(kind):
+    base, parts = base_and_parts(kind)
+    assert_same(merge(base, parts[::-1]), merge(base, parts), 1e-6)
+
+
+@every_kind
+@pytest.mark.parametrize("half_life", [None, 50.0, 1.0])
+def test_parts_without_what_is_as_it_was_make_the_same_model(kind, half_life):
+    base, *parts = map(snapshot_of, texts_learned(kind, half_life))
+    whole, thin = merged_snapshots(base, parts), merged_snapshots(base, [changes(base, part) for part in parts])
+    for name in whole.arrays:
+        np.testing.assert_array_equal(whole.arrays[name], thin.arrays[name], err_msg=name)
+    assert whole.values == thin.values
+    sizes = [len(changes(base, part).arrays["keys"]) for part in parts]
+    assert max(sizes) < len(base.arrays["keys"]) / 2
+
+
+def texts_learned(kind, half_life):
+    """A base that knows many words, then parts that have met few."""
+    labels = CLASSES[kind]
+    base = TextClassifier(classifier=make(kind, half_life=half_life, margin=None))
+    generator = np.random.default_rng(0)
+
+    def learn(model, n, n_words):
+        y = [labels[i] for i in generator.integers(len(labels), size=n)]
+        texts = [
+            f"{label} of {' '.join(chr(0x4E00 + j) for j in row)}"
+            for label, row in zip(y, generator.integers(n_words, size=(n, 4)), strict=True)
+        ]
+        model.learn_many(texts, [{label} for label in y] if kind == "labels" else y)
+        return model
+
+    learn(base, 200, 2_000)
+    return base, *(learn(copy.deepcopy(base), 20, 20) for _ in range(3))
+
+
+@every_kind
+def test_a_merged_model_goes_on_learning_and_is_as_good_as_one_machine(kind):
+    labels = CLASSES[kind]
+    base = learned(make(kind, half_life=None), 100, labels, 0)
+    parts = [learned(base, 100, labels, 1 + k) for k in range(4)]
+    merged = merge(base, parts)
+    one = base
+    for k in range(4):
+        one = learned(one, 100, labels, 1 + k)
+    assert merged.n_iterations == one.n_iterations == 500
+    X, y = examples(500, labels, 99)
+
+    def right(model):
+        if kind == "labels":
+            return np.mean([model.predict_proba_one(x)[label][True] > 0.5 for x, label in zip(X, y, strict=True)])
+        return np.mean(model.predict_many(X) == np.array(y))
+
+    assert right(merged) > right(base) - 0.01
+    assert right(merged) > right(one) - 0.01
+    learned(merged, 10, labels, 7)
+
+
+@every_kind
+def test_only_the_most_used_features_are_kept(kind):
+    base, parts = base_and_parts(kind, max_features=44)
+    features = [name if kind in ("two", "ordinal") else name[1] for name in flat(merge(base, parts))]
+    assert len(set(features)) == 33
+    assert {f"of {number}" for number in range(len(CLASSES[kind]))} <= {*features}
+
+
+# --- two classes ------------------------------------------------------------------------------------------------------
+
+
+def test_a_feature_that_one_part_saw_keeps_its_whole_step():
+    base, parts = base_and_parts()
+    model = merge(base, parts)
+    merged, of_now = known_of(model), state_of(model)[2]["evidence"]
+    for number, part in enumerate(parts):
+        own = {name: row for name, row in known_of(part).items() if name.startswith(f"of part {number}")}
+        assert len(own) == 9
+        for name, (weight, ratio, *evidence) in own.items():
+            np.testing.assert_allclose(merged[name][:2], [weight, ratio], rtol=1e-6)
+            same = np.array(evidence) * of_now / state_of(part)[2]["evidence"]  # the clock has gone on further
+            np.testing.assert_allclose(merged[name][2:], same, rtol=0.02)
+
+
+def test_counts_and_squared_gradients_add_what_each_part_added():
+    base, parts = base_and_parts(half_life=None, margin=None)
+    merged = known_of(merge(base, parts))
+    counts = {True: Counter(), False: Counter()}
+    of_labels = Counter()
+    for n, seed, own in [(60, 0, ""), *((40 + 7 * k, k + 1, f"of part {k} ") for k in range(3))]:
+        for x, label in zip(*examples(n, CLASSES["two"], seed, own=own), strict=True):
+            counts[label == "spam"].update(x)
+            of_labels[label] += 1
+    known = [known_of(model) for model in (base, *parts)]
+    nothing = np.zeros(5)
+    spam_is_positive = base.classes[1] == "spam"
+    for name, (_, ratio, squares, positives, negatives) in merged.items():
+        p, n = counts[spam_is_positive][name], counts[not spam_is_positive][name]
+        assert (positives, negatives) == (p, n)
+        before, *after = (each.get(name, nothing)[2] for each in known)
+        assert squares == pytest.approx(before + sum(each - before for each in after), rel=1e-6)
+        if sum(name in each for each in known[1:]) > 1:
+            assert ratio == pytest.approx(math.log((p + 0.5) / (n + 0.5)), rel=1e-6, abs=1e-6)
+    numbers = state_of(merge(base, parts))[2]
+    assert numbers["n_positives"] + numbers["n_negatives"] == sum(of_labels.values())
+
+
+@pytest.mark.parametrize("half_life", [30.0, 100.0])
+def test_evidence_is_that_of_examples_at_their_place_in_time(half_life):
+    labels, n_parts, n = CLASSES["two"], 3, 60
+    base = learned(AdaptiveClassifier(half_life=half_life, margin=None), 50, labels, 0)
+    parts = [learned(base, n, labels, k + 1) for k in range(n_parts)]
+    merged = merge(base, parts)
+    counts = Counter()
+    for i, x in enumerate(examples(50, labels, 0)[0]):
+        for name in x:
+            counts[name] += 2.0 ** (-(n_parts * n + 50 - i) / half_life)
+    for k in range(n_parts):
+        for i, x in enumerate(examples(n, labels, k + 1)[0]):
+            for name in x:
+                counts[name] += 2.0 ** (-(n_parts * n - n_parts * i - k) / half_life)
+    known, of_now = known_of(merged), state_of(merged)[2]["evidence"]
+    found = {name: (row[3] + row[4]) / of_now for name, row in known.items()}
+    # Within a part time goes by more slowly, so that the oldest count a little too much and the newest too little.
+    assert sum(found.values()) == pytest.approx(sum(counts.values()), rel=0.03)
+    for name in ("of 0", "of 1"):
+        assert found[name] == pytest.approx(counts[name], rel=0.15)
+
+
+@pytest.mark.parametrize("half_life", [1.0, 10.0])
+def test_a_part_may_outlive_its_evidence(half_life):
+    base, parts = base_and_parts(half_life=half_life, n=1_500, n_parts=2)
+    merged = merge(base, parts)
+    numbers = state_of(merged)[2]
+    assert 1.0 <= numbers["evidence"] < 2.0**16
+    n_total = (numbers["n_positives"] + numbers["n_negatives"]) / numbers["evidence"]
+    assert 0.1 < n_total < 2.0 * half_life + 2.0
+    assert set(merged.weights) == set(parts[0].weights) | set(parts[1].weights)
+
+
+def test_parts_may_meet_the_labels_in_another_order():
+    """A label that one part alone knows is positive in it, whatever it is to the others."""
+    base = AdaptiveClassifier()
+    X, y = examples(80, ["ham", "spam"], 3)
+    first = copy.deepcopy(base)
+    first.learn_many(X[:40], y[:40])
+    second = copy.deepcopy(base)
+    other_first = sorted(range(40, 80), key=lambda i: (y[i] == first.classes[0], i))
+    second.learn_many([X[i] for i in other_first], [y[i] for i in other_first])
+    assert second.classes == first.classes[::-1]
+    merged = merge(base, [first, second])
+    assert merged.classes == first.classes
+    counts = Counter(name for x, label in zip(X, y, strict=True) for name in x if label == merged.classes[1])
+    assert {name: row[3] for name, row in known_of(merged).items() if row[3]} == pytest.approx(dict(counts), rel=0.01)
+    assert np.mean(merged.predict_many(X) == np.array(y)) > 0.85
+
+
+def test_a_third_class_that_one_part_met():
+    base, parts = base_and_parts(n_parts=2)
+    X, y = examples(60, ["ham", "spam", "news"], 5)
+    parts[1].learn_many(X, y)
+    merged = merge(base, parts)
+    assert set(merged.classes) == {"ham", "spam", "news"}
+    assert merged.predict_one({"of 2": 1.0}) == "news"
+    assert merged.predict_proba_one({"of 0": 1.0})["ham"] > 0.5
+    arrays, _, numbers = state_of(merged)
+    assert arrays["class_counts"].sum() == pytest.approx(numbers["n_examples"])
+
+
+def test_new_classes_of_parts_follow_one_another():
+    base = learned(AdaptiveClassifier(), 60, ["a", "b"], 0)
+    merged = merge(base, [learned(base, 60, ["a", "b", "d"], 1), learned(base, 60, ["a", "b", "c"], 2)])
+    assert merged.classes == (*base.classes, "d", "c")
+    X, y = examples(60, ["a", "b", "c"], 9)
+    assert np.mean(merged.predict_many(X) == np.array(y)) > 0.85
+
+
+@pytest.mark.parametrize("kind", ["ordinal", "labels"])
+def test_a_class_between_others_that_one_part_met(kind):
+    labels = CLASSES[kind]
+    base = learned(make(kind), 60, [labels[0], labels[2]], 0)
+    parts = [learned(base, 60, [labels[0], labels[2]], 1), learned(base, 60, labels, 2)]
+    merged = merge(base, parts)
+    assert set(merged.classes) == set(labels)
+    if kind == "ordinal":
+        assert sum(merged.predict_proba_one({"of 1": 1.0}).values()) == pytest.approx(1.0)
+    learned(merged, 10, labels, 3)
+
+
+def test_dicts_may_have_other_names_in_each_part():
+    base, parts = base_and_parts()
+    merged = merge(base, parts)
+    assert set(merged.weights) == set().union(*(part.weights for part in parts))
+    assert {f"of part {k} {j}" for k in range(3) for j in range(9)} <= set(merged.weights)
+
+
+def test_counts_of_labels_balance_classes():
+    base, parts = base_and_parts(class_weight="balanced")
+    counts = Counter(examples(60, CLASSES["two"], 0)[1])
+    for k in range(3):
+        counts.update(examples(40 + 7 * k, CLASSES["two"], k + 1, own="p")[1])
+    found = dict(merge(base, parts).to_state()[2]["label_counts"])
+    assert sorted(found.values()) == sorted(counts.values())
+
+
+@pytest.mark.parametrize(
+    "kind, options",
+    [
+        ("two", {"pos_label": "spam", "max_false_positive_rate": 0.1}),
+        ("several", {"max_false_positive_rate": {"b": 0.1}}),
+        ("labels", {"max_false_positive_rate": {"y": 0.1}}),
+    ],
+)
+def test_limits_of_false_positives_add_up(kind, options):
+    def control_of(model):
+        values = model.to_state()[2]
+        return values["false_positive_control"] if kind == "two" else values["decisions"][0][1]
+
+    base, parts = base_and_parts(kind, n=200, **options)
+    merged, before, *after = map(control_of, (merge(base, parts), base, *parts))
+    for name in ("n_negatives", "n_flagged"):
+        assert merged[name] == before[name] + sum(each[name] - before[name] for each in after)
+    new = [each["n_negatives"] - before["n_negatives"] for each in after]
+    assert merged["cut"] == pytest.approx(np.average([each["cut"] for each in after], weights=new))
+    assert merged["tail"]["n"] == merged["n_negatives"]
+
+
+def test_newest_mistakes_and_the_slope_of_probabilities():
+    base, parts = base_and_parts()
+    before, *after = (model.to_state() for model in (base, *parts))
+    merged = merge(base, parts).to_state()
+    for name in ("false_positives", "false_negatives"):
+        expected = before[0][name] + sum(each[0][name] - before[0][name] for each in after)
+        np.testing.assert_allclose(merged[0][name], expected, atol=1e-9)
+    slopes = [each[2]["learner"]["slope"] for each in (merged, *after)]
+    assert min(slopes[1:]) <= slopes[0] <= max(slopes[1:])
+
+
+# --- Pegasos ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"average": True, "project": False},
+        {"multi_class": "crammer_singer"},
+        {"multi_class": "ovr", "fit_intercept": True},
+    ],
+)
+@pytest.mark.parametrize("classes", ["two", "several"])
+def test_parts_of_a_mini_batch_take_the_step_of_one_machine(options, classes):
+    labels = CLASSES[classes]
+    base = learned(PegasosClassifier(l2=0.1, batch_size=30, **options), 40, labels, 0)
+    n_waiting = base.to_state()[0]["n_buffered"].max()  # one against the rest, a class begins its batch when it comes
+    sizes = [len(each) for each in np.array_split(np.arange(30 - n_waiting), 3)]
+    parts, one = [], base
+    for seed, n in enumerate(sizes, 1):
+        parts.append(learned(base, n, labels, seed))
+        one = learned(one, n, labels, seed)
+    merged = merge(base, parts)
+    assert_same_weights(merged, one)
+    fewer = merge(base, parts[:2])
+    assert fewer.n_iterations == base.n_iterations  # the examples wait in the buffer
+    assert_same_weights(learned(fewer, sizes[2], labels, 3), one)
+    assert_same_weights(learned(merged, 30, labels, 4), learned(one, 30, labels, 4))
+
+
+def assert_same_weights(one, other):
+    assert one.n_iterations == other.n_iterations
+    weights, others = flat(one), flat(other)
+    for name in {*weights, *others}:  # one that is 0 may be left out
+        np.testing.assert_allclose(weights.get(name, 0.0), others.get(name, 0.0), rtol=1e-9, atol=1e-12)
+
+
+def test_a_part_that_took_a_step_cannot_be_merged():
+    base = learned(PegasosClassifier(batch_size=20), 20, CLASSES["two"], 0)
+    parts = [learned(base, 25, CLASSES["two"], k) for k in (1, 2)]
+    with pytest.raises(ValueError, match="a part has taken a step"):
+        merge(base, parts)
+    with pytest.raises(ValueError, match="the parts have 30 examples, and a mini-batch is of 20"):
+        merge(base, [learned(base, 15, CLASSES["two"], k) for k in (1, 2)])
+
+
+# --- what is refused, and what is hard --------------------------------------------------------------------------------
+
+
+def frozen():
+    model = TextClassifier(classifier=AdaptiveClassifier())
+    model.learn_many(["a b", "c d"], ["ham", "spam"])
+    return model.freeze()
+
+
+def refused():
+    two = CLASSES["two"]
+    base = learned(AdaptiveClassifier(), 20, two, 0)
+    part = learned(base, 20, two, 1)
+    yield base, [], ValueError, "there is no part"
+    yield base, [part, learned(AdaptiveClassifier(half_life=7), 30, two, 0)], ValueError, "part 2 .* other parameters"
+    yield part, [part, base], ValueError, "part 2 did not go on from the base"
+    yield base, [learned(PegasosClassifier(), 30, two, 0)], ValueError, "part 1 is another kind"
+    for model, said in [
+        (KernelPegasosClassifier(), "KernelPegasosClassifier cannot be merged"),
+        (AdaptiveClassifier(drift_detector=drift.binary.DDM()), "drift_detector cannot be merged"),
+        (PegasosClassifier(initializer=optim.initializers.Normal()), "initializer cannot be merged"),
+        (frozen(), "frozen"),
+    ]:
+        yield model, [copy.deepcopy(model)], TypeError, said
+
+
+@pytest.mark.parametrize("base, parts, error, said", [pytest.param(*each, id=each[-1]) for each in refused()])
+def test_models_that_cannot_be_merged_are_refused(base, parts, error, said):
+    with pytest.raises(error, match=said):
+        merge(base, parts)
+
+
+@settings(max_examples=60)
+@given(
+    kind=st.sampled_from([*CLASSES]),
+    sizes=st.lists(st.integers(0, 12), min_size=2, max_size=4),
+    n_base=st.integers(0, 15),
+    n_labels=st.integers(1, 4),
+    seed=st.integers(0, 2**16),
+    weight=st.sampled_from([0.0, 1e-15, 1.0, 1e15]),
+    value=st.sampled_from([1.0, -1.0, 1e-30, 1e30]),
+    options=st.fixed_dictionaries(
+        {},
+        optional={
+            "half_life": st.sampled_from([None, 1.0, 3.0]),
+            "fit_intercept": st.just(False),
+            "naive_bayes": st.just(False),
+            "loss": st.just("hinge"),
+            "class_weight": st.just("balanced"),
+            "max_features": st.just(7),
+            "learning_rate": st.sampled_from([1e-30, 1e30]),
+        },
+    ),
+)
+def test_whatever_parts_have_learned_the_merged_model_is_one(
+    tmp_path_factory, kind, sizes, n_base, n_labels, seed, weight, value, options
+):
+    """It passes the checks of a file, and goes on from there."""
+    labels = CLASSES[kind][:n_labels]
+    if kind == "labels":
+        options.pop("class_weight", None)
+
+    def learn(model, n, seed):
+        X, y = examples(n, labels, seed, n_features=8)
+        X = [dict.fromkeys(x, value) for x in X]
+        model.learn_many(X, [{label} for label in y] if kind == "labels" else y, weight)
+        return model
+
+    base = learn(make(kind, **options), n_base, seed)
+    merged = merge(base, [learn(copy.deepcopy(base), n, seed + 1 + i) for i, n in enumerate(sizes)])
+    path = tmp_path_factory.getbasetemp() / "merged.safetensors"
+    merged.save(path)
+    again = load(path)
+    assert again.n_iterations == merged.n_iterations == n_base + sum(sizes)
+    assert np.isfinite([*flat(merged).values()]).all()
+    learn(again, 5, seed)
+    assert model_of(snapshot_of(merged)).n_iterations == merged.n_iterations
