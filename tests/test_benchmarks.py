@@ -1,5 +1,6 @@
 """What the scripts in tests/benchmarks compute, against values derived another way."""
 
+import copy
 import gzip
 import json
 import re
@@ -12,6 +13,7 @@ import accuracy
 import drift
 import labels
 import memory
+import merging
 import numpy as np
 import pytest
 import several
@@ -22,7 +24,14 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import SGDClassifier
 from sklearn.svm import LinearSVC
 
-from stream_pegasos import HashedBagOfWords, OrdinalClassifier, PegasosClassifier, TextClassifier
+from stream_pegasos import (
+    AdaptiveClassifier,
+    HashedBagOfWords,
+    OrdinalClassifier,
+    PegasosClassifier,
+    TextClassifier,
+    merge,
+)
 from stream_pegasos.evaluation import prequential
 from stream_pegasos.streams import synthetic
 
@@ -408,6 +417,26 @@ def test_memory_is_measured_with_150_classes():
     if not texts:
         pytest.skip("the streams are not there")
     assert (len(texts), len(given), len(set(given))) == (24_000, 24_000, 150)
+
+
+def test_merging_shares_each_batch_out(monkeypatch):
+    """Two parts of the second half, each with every other message, and the bound without a merge."""
+    monkeypatch.setattr(merging, "FIRST", 150)
+    stream = accuracy.Stream("sms_spam", TEXTS, IS_SPAM)
+    options = {"half_life": None, "pos_label": True}
+    model, margins = merging.in_batches(stream, 2, 150, None)
+    bound_model, bound = merging.in_batches(stream, 2, 150, None, is_bound=True)
+    base = TextClassifier(classifier=AdaptiveClassifier(**options))
+    expected = np.empty(300)
+    expected[:150] = base.predict_learn_many(TEXTS[:150], IS_SPAM[:150]).scores
+    parts = [copy.deepcopy(base), copy.deepcopy(base)]
+    for i, part in enumerate(parts):
+        expected[150 + i :: 2] = part.predict_learn_many(TEXTS[150 + i :: 2], IS_SPAM[150 + i :: 2]).scores
+    np.testing.assert_array_equal(margins, expected)
+    np.testing.assert_array_equal(bound, expected)  # one batch, so that both begin alike
+    assert model.weights == merge(base, parts).weights
+    base.learn_many(TEXTS[150:], IS_SPAM[150:])
+    assert bound_model.weights == base.weights
 
 
 # --- late and missing labels ------------------------------------------------------------------------------------------
