@@ -113,8 +113,24 @@ class Declaration:
 
     def selected(self, state: Mapping[str, Any], kept: NDArray[np.bool_]) -> State:
         """The state without some of the features."""
-        kept_of = {FEATURES: kept}
+        return self.taken(state, np.flatnonzero(kept))
+
+    def taken(
+        self, state: Mapping[str, Any], places: NDArray[np.intp], starts: NDArray[np.int64] | None = None
+    ) -> State:
+        """The state with the features in these places alone, in their order; `starts` as `starts_of` gives them."""
+        taken_of: dict[str, NDArray[np.intp]] = {FEATURES: places}
         if "n_taught" in state:
-            kept_of[TAUGHT] = np.repeat(kept, state["n_taught"])
-        of_fields = {field.name: kept_of.get(field.shape[0]) for field in self.fields if field.shape}
+            starts, n = self.starts_of(state) if starts is None else starts, state["n_taught"][places]
+            taken_of[TAUGHT] = np.repeat(starts[places] - (np.cumsum(n) - n), n) + np.arange(n.sum())
+        of_fields = {field.name: taken_of.get(field.shape[0]) for field in self.fields if field.shape}
         return {name: value if of_fields.get(name) is None else value[of_fields[name]] for name, value in state.items()}
+
+    def starts_of(self, state: Mapping[str, Any]) -> NDArray[np.int64]:
+        """Where the columns of each feature begin."""
+        starts: NDArray[np.int64] = np.cumsum(state["n_taught"]) - state["n_taught"]
+        return starts
+
+    def names_of(self, *dimensions: str) -> list[str]:
+        """The fields whose first dimension is one of these."""
+        return [field.name for field in self.fields if field.shape and field.shape[0] in dimensions]

@@ -6,6 +6,7 @@ The header of such a file may not be large, so all that can grow is an array: th
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import inspect
 import itertools
@@ -484,7 +485,13 @@ def drift_detector_class(name: str) -> Any:
 
 def parameters_of(estimator: Any) -> dict[str, Any]:
     """What an object of River's protocol was made with, by parameter."""
-    return {name: getattr(estimator, name) for name in inspect.signature(type(estimator)).parameters}
+    kind: Any = type(estimator)
+    return {name: getattr(estimator, name) for name in parameter_names(kind)}
+
+
+@functools.cache
+def parameter_names(kind: Any) -> tuple[str, ...]:
+    return tuple(inspect.signature(kind).parameters)
 
 
 def pack_parameters(estimator: base.Base) -> dict[str, Any]:
