@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
 from time import monotonic, perf_counter
@@ -76,6 +77,8 @@ class Monitor:
         The number of predictions asked for.
     n_failed
         The number of requests that failed.
+    lock
+        Whoever looks at it while others learn holds it, but for `learned_elsewhere`, which takes it.
 
     Examples
     --------
@@ -98,6 +101,7 @@ class Monitor:
 
     def __init__(self, model: Any, window: int = 1_000) -> None:
         self.model = model
+        self.lock = threading.Lock()
         self.score: Any = new_score(model, window, exact=False)
         self.n_predictions = 0
         self.n_failed = 0
@@ -114,7 +118,35 @@ class Monitor:
 
     def learned(self, examples: list[Labelled], block: PredictedBlock) -> None:
         """Take in messages that were predicted, then learned."""
-        outcomes: Any = block.outcomes(self.model)
+        self._score(block.outcomes(self.model))
+        self._show([(example[0], example[1]) for example in examples[-NEWEST:]], block, self.score.n)
+        self._count(len(examples))
+        self._find_names(examples[-1][0])
+
+    def learned_elsewhere(self, model: Any, outcomes: Sequence[Any], newest: PredictedBlock | None = None) -> None:
+        """Take in messages that were predicted, then learned, by other processes.
+
+        Parameters
+        ----------
+        model
+            The model that has learned them, which is followed from now on.
+        outcomes
+            Those of the messages, in their order.
+        newest
+            The newest of them, as they were predicted, with their examples.
+        """
+        with self.lock:
+            for each in outcomes:
+                self._score(each)
+            if newest is not None:
+                pairs = [(example[0], example[1]) for example in newest.examples]
+                self._show(pairs, newest, self.score.n)
+                for text, _ in pairs:
+                    self._name(text)
+            self.model = model
+            self._count(sum(each.n for each in outcomes))
+
+    def _score(self, outcomes: Any) -> None:
         while outcomes.n:
             first, outcomes = outcomes.split(self._step - self.score.n % self._step)
             self._take(self.score.after(first))
@@ -126,9 +158,6 @@ class Monitor:
         if self.model.n_drifts > self._n_drifts:
             self._n_drifts = self.model.n_drifts
             self._drifts = [*self._drifts, self.score.n][-MOST_DRIFTS:]
-        self._show([(example[0], example[1]) for example in examples[-NEWEST:]], block, self.score.n)
-        self._count(len(examples))
-        self._find_names(examples[-1][0])
 
     def predicted(self, texts: list[str], block: PredictedBlock) -> None:
         """Take in messages that were only predicted."""
@@ -313,7 +342,14 @@ class Monitor:
     def _find_names(self, text: str) -> None:
         """Remember which n-grams the columns of a text stand for, if there is time for it."""
         start = perf_counter()
-        if start < self._names_due or not self._has_weights:
+        if start < self._names_due:
+            return
+        self._name(text)
+        end = perf_counter()
+        self._names_due = end + (end - start) / SHARE_FOR_NAMES
+
+    def _name(self, text: str) -> None:
+        if not self._has_weights:
             return
         features = self.model.features
         for ngram in dict.fromkeys(features.tokens(text[:LONGEST_NAMED])):
@@ -324,8 +360,6 @@ class Monitor:
             self._names[column] = ngram, sign
         while len(self._names) > MOST_NAMES:
             del self._names[next(iter(self._names))]
-        end = perf_counter()
-        self._names_due = end + (end - start) / SHARE_FOR_NAMES
 
     def words(self, label: Any = None) -> dict[str, list[tuple[str, float]]]:
         """Of the words whose names are known, those that weigh most for and against a label; with two classes and with

@@ -12,6 +12,7 @@ except ImportError as error:
 
 from stream_pegasos.service.app import LOOPBACK, create_app
 from stream_pegasos.service.server import serve
+from stream_pegasos.service.watching import watch
 from stream_pegasos.service.work import Limits, Service
 
-__all__ = ["LOOPBACK", "Limits", "Service", "create_app", "serve"]
+__all__ = ["LOOPBACK", "Limits", "Service", "create_app", "serve", "watch"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import monotonic
@@ -71,6 +70,9 @@ class Service:
         The bearer token that requests have to carry; `None` for none.
     id_window
         Of how many messages learned the ids are remembered, so that none of them is learned again.
+    monitor
+        What follows the model where something else teaches it, so that nothing is learned here; `None` where it is
+        taught here.
     """
 
     def __init__(
@@ -81,20 +83,25 @@ class Service:
         limits: Limits | None = None,
         token: str | None = None,
         id_window: int = 100_000,
+        monitor: Monitor | None = None,
     ) -> None:
-        self.model = model
+        self.learns = monitor is None
         self.checkpoints = checkpoints
         self.limits = limits or Limits()
         self.token = token
-        self.monitor = Monitor(model)
+        self.monitor = Monitor(model) if monitor is None else monitor
         self._learned = LearnedIds(id_window)
         if progress and "monitor" in progress:
             self.monitor.set_state(progress["monitor"])
         if progress and "ids" in progress:  # those of before know none
             self._learned.set_state(progress["ids"])
         self.n_bytes_on_the_way = 0  # of the bodies of all requests that are not answered yet
-        self._lock = threading.Lock()  # between the event loop and the thread of the checkpoints
+        self._lock = self.monitor.lock  # between the event loop and the thread of the checkpoints
         self._learning = asyncio.Lock()
+
+    @property
+    def model(self) -> Any:
+        return self.monitor.model
 
     def snapshot(self) -> Snapshot:
         with self._lock:
@@ -132,6 +139,8 @@ class Service:
         RuntimeError
             If learning failed on the way; `learned_ids` tells how far it came.
         """
+        if not self.learns:
+            raise ValueError("the model learns from a stream, not from here")
         answers: list[dict[str, Any]] = []
         async with self._learning:  # or labels could become known between the check and the learning
             labels = [example[1] for example in examples]
