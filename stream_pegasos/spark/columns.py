@@ -1,0 +1,196 @@
+"""Columns of frames: those that are asked for, and those of what a model says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_type
+
+from stream_pegasos.learners.probabilities import Floats
+from stream_pegasos.learners.text import TextClassifier
+
+__all__ = [
+    "arranged",
+    "arrow_of_answers",
+    "check_column",
+    "check_labels",
+    "check_new",
+    "check_order",
+    "check_text_model",
+    "check_there",
+    "column",
+    "fields_of_answers",
+    "is_ordered",
+    "label_type",
+    "plain_names",
+]
+
+LONGEST = 1 << 63  # of integers in a column
+ANSWERS = ("prediction", "probabilities", "error")
+TEXTS = (t.StringType,)
+LABELS = (t.StringType, t.BooleanType, t.ByteType, t.ShortType, t.IntegerType, t.LongType)
+NUMBERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType, t.FloatType, t.DoubleType, t.DecimalType)
+KINDS = {TEXTS: "strings", LABELS: "strings, booleans or integers", NUMBERS: "numbers"}
+
+
+def check_column(frame: DataFrame, what: str, name: str, types: tuple[Any, ...], several: bool = False) -> t.DataType:
+    """The type of the column, or of what its arrays hold where there are `several`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column.
+    TypeError
+        If it is of another type.
+    """
+    check_there(frame, what, name)
+    found = frame.schema[name].dataType
+    kind: Any = found
+    if several:
+        kind = kind.elementType if isinstance(kind, t.ArrayType) else None
+    if not isinstance(kind, types):
+        wanted = f"arrays of {KINDS[types]}" if several else KINDS[types]
+        raise TypeError(f"column {name!r} is of type {found.simpleString()}; the {what} must be {wanted}")
+    return kind  # type: ignore[no-any-return]
+
+
+def check_there(frame: DataFrame, what: str, name: str) -> None:
+    """Raise a ValueError if a frame has no such column."""
+    if name not in frame.columns:
+        raise ValueError(
+            f"the frame has no column {name!r} for the {what}; it has {', '.join(map(repr, frame.columns))}"
+        )
+
+
+def check_new(frame: DataFrame, names: Iterable[str | None]) -> None:
+    """Raise a ValueError if a frame has one of these columns already, or two of one name; a TypeError if Spark cannot
+    send one to Python.
+    """
+    cased = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    there = [name if cased else name.casefold() for name in frame.columns]
+    for name in names:
+        if name is not None and (name if cased else name.casefold()) in there:
+            raise ValueError(f"the frame has a column {name!r} already, as one of the new ones is called; rename it")
+    for name, plain in zip(frame.columns, there, strict=True):
+        if there.count(plain) > 1:
+            raise ValueError(f"the frame has two columns {name!r}; rename one")
+    for field in frame.schema.fields:
+        try:
+            to_arrow_type(field.dataType, timezone="UTC")
+        except Exception as error:
+            kind = field.dataType.simpleString()
+            raise TypeError(f"column {field.name!r} is of type {kind}, which Spark cannot send to Python") from error
+
+
+def check_order(frame: DataFrame, names: Iterable[str]) -> None:
+    """Raise a ValueError if a frame has no such columns, or a TypeError if they cannot be sorted by."""
+    for name in names:
+        check_there(frame, "order", name)
+        kind = frame.schema[name].dataType
+        if not is_ordered(kind):
+            raise TypeError(f"column {name!r} is of type {kind.simpleString()}, which has no order")
+
+
+def is_ordered(kind: t.DataType) -> bool:
+    """Whether a column of that type can be sorted by."""
+    if isinstance(kind, t.ArrayType):
+        return is_ordered(kind.elementType)
+    if isinstance(kind, t.StructType):
+        return all(is_ordered(field.dataType) for field in kind.fields)
+    return not isinstance(kind, (t.MapType, t.VariantType))
+
+
+def check_labels(frame: DataFrame, name: str, model: Any) -> t.DataType:
+    """The type of one label of a column that a model is to learn: strings, booleans or 64-bit integers.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `check_column` does, and if the model knows labels of another type, or wants integers.
+    """
+    found = check_column(frame, "labels", name, LABELS, "several labels" in model.capabilities)
+    kind = found if isinstance(found, (t.StringType, t.BooleanType)) else t.LongType()
+    known = label_type(model.classes) if any(label is not None for label in model.classes) else kind
+    if known != kind:
+        raise TypeError(
+            f"column {name!r} is of type {found.simpleString()}, and the model has labels of type "
+            f"{known.simpleString()}"
+        )
+    if "ordered" in model.capabilities and kind != t.LongType():
+        raise TypeError(f"column {name!r} is of type {found.simpleString()}; ordered classes must be integers")
+    return kind
+
+
+def label_type(labels: Iterable[Any]) -> t.DataType:
+    """The type of a column that holds these labels: strings, unless all are booleans or all are integers."""
+    labels = list(labels)
+    kinds = {type(label) for label in labels if label is not None}
+    if kinds == {bool}:
+        return t.BooleanType()
+    is_long = kinds == {int} and all(-LONGEST <= label < LONGEST for label in labels if label is not None)
+    return t.LongType() if is_long else t.StringType()
+
+
+def arranged(frame: DataFrame, order: Sequence[str], n_parts: int | None = None) -> DataFrame:
+    """A frame in an order that is the same whenever it is computed, after a shuffle too: by these columns, and by all
+    others where they are equal. With `n_parts` it is divided into so many partitions, each of which has that order.
+    """
+    others = [column(field.name) for field in frame.schema.fields if is_ordered(field.dataType)]
+    by_hash = f.xxhash64(*others)
+    by = [*map(column, order), by_hash, *others]
+    if n_parts is None:
+        return frame.orderBy(*by)
+    return frame.repartition(n_parts, by_hash).sortWithinPartitions(*by)
+
+
+def plain_names(names: Iterable[str]) -> dict[str, str]:
+    """A name for each column that `mapInArrow` takes: no dots."""
+    return {name: f"_{number}" for number, name in enumerate(dict.fromkeys(names))}
+
+
+def column(name: str) -> Column:
+    """A column of any name, also where dots have a meaning in it."""
+    return f.col(f"`{name.replace('`', '``')}`")
+
+
+def fields_of_answers(of_label: t.DataType, several: bool = False) -> list[t.StructField]:
+    """The columns of answers: the label, or an array of such where there are `several`; the probability of each label;
+    and why a message was not learned.
+    """
+    prediction = t.ArrayType(of_label, False) if several else of_label
+    kinds = (prediction, t.MapType(of_label, t.DoubleType(), False), t.StringType())
+    return [t.StructField(*each) for each in zip(ANSWERS, kinds, strict=True)]
+
+
+def arrow_of_answers(
+    labels: Sequence[Any], classes: Sequence[Any], probabilities: Floats, of_label: t.DataType, several: bool
+) -> tuple[pa.Array, pa.Array]:
+    """Labels, or arrays of such where there are `several`, and maps from each class to its probability."""
+    kind = to_arrow_type(of_label)
+    if isinstance(of_label, t.StringType):
+        is_plain = all(isinstance(label, str) for label in classes)
+        if not is_plain:  # of some model that takes any
+            text = {label: None if label is None else str(label) for label in (None, *classes)}
+            labels = [[text[one] for one in each] if several else text[each] for each in labels]
+            classes = [text[label] for label in classes]
+    known = [column for column, label in enumerate(classes) if label is not None]
+    n, width = len(labels), len(known)
+    names = pa.array([classes[column] for column in known], kind)
+    keys = names.take(pa.array(np.tile(np.arange(width), n)))
+    offsets = pa.array(np.arange(n + 1, dtype=np.int32) * width)
+    values = pa.array(np.ascontiguousarray(probabilities[:, known], float).ravel())
+    made = pa.array(labels, pa.list_(kind) if several else kind)
+    return made, pa.MapArray.from_arrays(offsets, keys, values)
+
+
+def check_text_model(model: Any) -> None:
+    """Raise a TypeError if it is no model of texts."""
+    if not isinstance(model, TextClassifier) or model.features.on is not None:
+        kind = "of a field of messages" if isinstance(model, TextClassifier) else f"of class {type(model).__name__}"
+        raise TypeError(f"the model is {kind}; columns of texts go to a TextClassifier whose features have no `on`")

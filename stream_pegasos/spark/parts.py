@@ -1,0 +1,402 @@
+"""What a worker learns of its part of the messages, and how the driver makes one model of all parts."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark import Broadcast
+from pyspark.sql import DataFrame
+from pyspark.sql import types as t
+
+from stream_pegasos.common.checks import LARGEST_WEIGHT
+from stream_pegasos.evaluation.prequential import REFUSALS, PredictedBlock, predict_block
+from stream_pegasos.features.frames import some_rows
+from stream_pegasos.learners.labels import PositiveLabelError
+from stream_pegasos.learners.merging import Known, changes, check_mergeable, merged_snapshots, model_of
+from stream_pegasos.learners.persistence import Snapshot
+from stream_pegasos.learners.predictions import settled
+from stream_pegasos.learners.text import TextClassifier
+from stream_pegasos.spark.columns import (
+    ANSWERS,
+    NUMBERS,
+    TEXTS,
+    arrow_of_answers,
+    check_column,
+    check_labels,
+    check_text_model,
+    fields_of_answers,
+)
+from stream_pegasos.spark.sharing import packed, unpacked
+
+__all__ = [
+    "Learned",
+    "Messages",
+    "Part",
+    "answered_part",
+    "check_can_merge",
+    "learned_part",
+    "merged_parts",
+    "parts_of",
+    "snapshot_of",
+    "worker",
+]
+
+# A part is sent in pieces of this many bytes, in columns of its own.
+PART, PIECE, CONTENT = "_part", "_piece", "_content"
+TYPES_OF_PIECES = (pa.int32(), pa.int32(), pa.binary())
+PIECES = f"{PART} int, {PIECE} int, {CONTENT} binary"
+LARGEST_PIECE = 32 << 20
+NO_LABEL = "the label is null"
+MOST_REASONS, OTHERS = 20, "other reasons"
+MOST_PARTS = 1 << 20
+NEWEST = 20  # messages that a page shows
+
+
+@dataclass
+class Learned:
+    """What was learned of messages.
+
+    Attributes
+    ----------
+    n_read
+        The number of messages.
+    n_learned
+        The number of those that were learned.
+    refused
+        How many were passed over, by reason; of a stream without those that have no label, which are predicted.
+    """
+
+    n_read: int = 0
+    n_learned: int = 0
+    refused: dict[str, int] = field(default_factory=dict)
+
+    def add(self, other: Learned) -> None:
+        self.n_read += other.n_read
+        self.n_learned += other.n_learned
+        counts = Counter(self.refused) + Counter(other.refused)
+        n_other = counts.pop(OTHERS, 0)
+        rest = counts.most_common()
+        self.refused = dict(rest[:MOST_REASONS])
+        n_other += sum(count for _, count in rest[MOST_REASONS:])
+        if n_other:
+            self.refused[OTHERS] = n_other
+
+
+@dataclass
+class Part(Learned):
+    """What a part has to say to the driver."""
+
+    number: int = 0
+    snapshot: bytes = b""
+    fault: str | None = None  # for which nothing can be learned at all
+    outcomes: list[Any] = field(default_factory=list)
+    newest: PredictedBlock | None = None  # the last messages with labels, as examples of it
+
+    def answer(
+        self,
+        model: Any,
+        X: Callable[[list[int]], Any],
+        texts: Sequence[Any],
+        labels: Sequence[Any],
+        weights: Sequence[Any],
+        messages: Messages,
+    ) -> dict[str, pa.Array]:
+        """Predict, then learn, messages of which `X` gives some to the model; the answers to all, by column.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If none can be learned.
+        """
+        faults = faults_of(model, texts, labels, weights)
+        at = [i for i, fault in enumerate(faults) if fault is None]
+        given = [labels[i] for i in at]
+        blocks = [*predicted_in_turn(model, X(at), given, [weights[i] for i in at])]
+        self._take_note(model, blocks, [texts[i] for i in at])
+        refused = [fault for fault in faults if fault is not None]
+        self.add(Learned(len(texts), sum(len(block.y) for block in blocks), Counter(refused)))
+        said = [messages.answers(block) for block in blocks] or [messages.no_answers]
+        places = iter(range(len(at)))
+        order = pa.array([None if fault is not None else next(places) for fault in faults], pa.int64())
+        columns = [pa.concat_arrays(column).take(order) for column in zip(*said, strict=True)]
+        return dict(zip(ANSWERS, [*columns, pa.array(faults, pa.string())], strict=True))
+
+    def _take_note(self, model: Any, blocks: Sequence[PredictedBlock], texts: Sequence[str]) -> None:
+        """Keep what scores are made of, and the newest messages."""
+        outcomes: list[Any] = [block.outcomes(model) for block in blocks if block.y]
+        # Of two classes, which may be exchanged, and from a third on of several.
+        for _, alike in itertools.groupby(outcomes, lambda each: (type(each), getattr(each, "classes", None))):
+            first, *rest = alike
+            self.outcomes.append(first.joined([first, *rest]) if rest else first)
+        end = len(texts)
+        for block in reversed(blocks):
+            if block.y:
+                said, n = block.predictions, min(len(block), NEWEST)
+                newest = settled(said.scores[-n:], said.labels[-n:], (said.classes, said.probabilities[-n:]))
+                examples = list(zip(texts[end - n : end], block.y[-n:], strict=True))
+                self.newest = PredictedBlock(newest, block.classes, block.y[-n:], examples)
+                return
+            end -= len(block)
+
+    def pieces(self) -> Iterator[pa.RecordBatch]:
+        """All this in rows that are not too large."""
+        content = pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
+        for number, begin in enumerate(range(0, len(content), LARGEST_PIECE)):
+            row = ([self.number], [number], [content[begin : begin + LARGEST_PIECE]])
+            arrays = [pa.array(value, kind) for value, kind in zip(row, TYPES_OF_PIECES, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, [PART, PIECE, CONTENT])
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Which columns of a frame are messages.
+
+    Parameters
+    ----------
+    text, label, weight
+        Their names; `None` where weights are 1.
+    of_label
+        The type of a label.
+    several
+        Whether labels may hold together, so that they come in arrays.
+    """
+
+    text: str
+    label: str
+    weight: str | None
+    of_label: t.DataType
+    several: bool
+
+    @classmethod
+    def of(cls, frame: DataFrame, model: Any, text: str, label: str, weight: str | None) -> Messages:
+        """Those of a frame that a model is to learn.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a column is not there or of another type, or the model is no text model.
+        """
+        check_text_model(model)
+        check_column(frame, "texts", text, TEXTS)
+        if weight is not None:
+            check_column(frame, "weights", weight, NUMBERS)
+        return cls(text, label, weight, check_labels(frame, label, model), "several labels" in model.capabilities)
+
+    @property
+    def columns(self) -> list[str]:
+        return [name for name in (self.text, self.label, self.weight) if name is not None]
+
+    def renamed(self, names: Mapping[str, str]) -> Messages:
+        """The same of a frame whose columns have new names."""
+        weight = None if self.weight is None else names[self.weight]
+        return replace(self, text=names[self.text], label=names[self.label], weight=weight)
+
+    @property
+    def fields_of_answers(self) -> list[t.StructField]:
+        return fields_of_answers(self.of_label, self.several)
+
+    def answers(self, block: PredictedBlock) -> tuple[pa.Array, pa.Array]:
+        """The labels predicted and the probabilities."""
+        said = block.predictions
+        if None not in block.classes:
+            labels, classes, probabilities = said.labels.tolist(), said.classes, said.probabilities
+        else:
+            labels, known = [each.label for each in block.each()], [label in block.classes for label in said.classes]
+            classes = tuple(itertools.compress(said.classes, known))
+            probabilities = said.probabilities[:, known]
+        return arrow_of_answers(labels, classes, probabilities, self.of_label, self.several)
+
+    @property
+    def no_answers(self) -> tuple[pa.Array, pa.Array]:
+        return arrow_of_answers([], [], np.zeros((0, 0)), self.of_label, self.several)
+
+    def read(self, batch: pa.RecordBatch | pa.Table) -> tuple[list[Any], list[Any], list[Any]]:
+        """The texts, labels and weights."""
+        texts, labels = batch[self.text].to_pylist(), batch[self.label].to_pylist()
+        if self.weight is None:
+            return texts, labels, [1.0] * len(texts)
+        return texts, labels, [None if w is None else float(w) for w in batch[self.weight].to_pylist()]
+
+
+def faults_of(model: Any, texts: Sequence[Any], labels: Sequence[Any], weights: Sequence[Any]) -> list[str | None]:
+    """What is wrong with each message, `None` where it can be learned or has no label."""
+    reasons = refused_labels(model, labels)
+    faults: list[str | None] = []
+    for text, label, weight in zip(texts, labels, weights, strict=True):
+        if text is None:
+            faults.append("the text is null")
+        elif label is not None and (weight is None or not 0.0 <= weight <= LARGEST_WEIGHT):
+            faults.append(f"the weight is not from 0 to {LARGEST_WEIGHT:g}")
+        else:
+            faults.append(reasons.get(hashable(label)))
+    return faults
+
+
+def hashable(label: Any) -> Any:
+    return tuple(label) if isinstance(label, list) else label
+
+
+def refused_labels(model: Any, labels: Iterable[Any]) -> dict[Any, str]:
+    """Why labels cannot be learned, by label, each together with those before it that can."""
+    there = [label for label in dict.fromkeys(map(hashable, labels)) if label is not None]
+    accepted: list[Any] = []
+    reasons = {}
+    try:
+        model.check_labels(there)
+    except PositiveLabelError:
+        raise
+    except REFUSALS:
+        for label in there:
+            try:
+                model.check_labels([*accepted, label])
+                accepted.append(label)
+            except REFUSALS as error:
+                reasons[label] = str(error)
+    return reasons
+
+
+def predicted_in_turn(model: Any, X: Any, labels: Sequence[Any], weights: Sequence[float]) -> Iterator[PredictedBlock]:
+    """Predict each message, then learn it if it has a label. Nothing may be wrong with any of them."""
+    begin = 0
+    for labelled, group in itertools.groupby(labels, lambda label: label is not None):
+        end = begin + sum(1 for _ in group)
+        while begin < end:
+            # Of two classes a margin tells the predicted label only once both are known.
+            is_alone = labelled and None in model.classes
+            next_begin = begin + 1 if is_alone else end
+            these = some_rows(X, begin, next_begin)
+            y, w = list(labels[begin:next_begin]), weights[begin:next_begin]
+            if labelled and not is_alone:
+                yield PredictedBlock(model.predict_learn_many(these, y, w), model.classes, y)
+            else:
+                block = predict_block(model, these, y if labelled else [])
+                if labelled:
+                    model.learn_many(these, y, w)
+                yield block
+            begin = next_begin
+
+
+def learned_part(
+    batches: Iterable[pa.RecordBatch], base: Broadcast[bytes], messages: Messages
+) -> Iterator[pa.RecordBatch]:
+    """Learn a part of the messages; what the driver is to know of it, in pieces."""
+    before = unpacked(base.value)
+    model, part = model_of(before), Part()
+    try:
+        for batch in batches:
+            part.number = batch[PART][0].as_py()
+            texts, labels, weights = messages.read(batch)
+            reasons = [
+                NO_LABEL if fault is None and label is None else fault
+                for fault, label in zip(faults_of(model, texts, labels, weights), labels, strict=True)
+            ]
+            at = [i for i, reason in enumerate(reasons) if reason is None]
+            model.learn_many(*(some(column, at) for column in (texts, labels, weights)))
+            part.add(Learned(len(texts), len(at), Counter(reason for reason in reasons if reason is not None)))
+    except REFUSALS as error:
+        part.fault = str(error)
+    if part.n_read:
+        part.snapshot = packed(changes(before, snapshot_of(model)))
+    yield from part.pieces() if part.n_read or part.fault else ()
+
+
+def answered_part(
+    batches: Iterable[pa.RecordBatch], base: Broadcast[bytes], messages: Messages
+) -> Iterator[pa.RecordBatch]:
+    """Predict, then learn, a part of the messages; the answers beside what came, then what the driver is to know."""
+    before = unpacked(base.value)
+    model, part, schema = model_of(before), Part(), pa.schema([])
+    try:
+        for batch in batches:
+            part.number = batch[PART][0].as_py()
+            batch = batch.drop_columns([PART])
+            schema = with_fields(batch.schema, messages)
+            texts, labels, weights = messages.read(batch)
+            answers = part.answer(model, partial(some, texts), texts, labels, weights, messages)
+            yield filled(batch, answers, schema)
+    except REFUSALS as error:
+        part.fault = str(error)
+    if part.n_read:
+        part.snapshot = packed(changes(before, snapshot_of(model)))
+    for piece in part.pieces() if part.n_read or part.fault else ():
+        yield filled(piece, {}, schema)
+
+
+def with_fields(schema: pa.Schema, messages: Messages) -> pa.Schema:
+    """The schema of messages with those of answers and pieces; where one is filled, the other is null."""
+    kinds = [*(column.type for column in messages.no_answers), pa.string(), *TYPES_OF_PIECES]
+    more = [pa.field(name, kind) for name, kind in zip((*ANSWERS, PART, PIECE, CONTENT), kinds, strict=True)]
+    return pa.schema([field.with_nullable(True) for field in schema] + more)
+
+
+def filled(batch: pa.RecordBatch, more: dict[str, pa.Array], schema: pa.Schema) -> pa.RecordBatch:
+    """A batch with more columns, and nulls in those of the schema that it does not have."""
+    there = {**dict(zip(batch.schema.names, batch.columns, strict=True)), **more}
+    arrays = [there.get(field.name, pa.nulls(len(batch), field.type)) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def some(values: Sequence[Any], at: list[int]) -> list[Any]:
+    return [values[i] for i in at]
+
+
+def snapshot_of(model: Any) -> Snapshot:
+    arrays, names, values = model.to_state()
+    return Snapshot(type(model).__name__, arrays, names, values, None)
+
+
+def parts_of(table: pa.Table) -> list[Part]:
+    """The parts whose pieces the workers have sent, in order.
+
+    Raises
+    ------
+    ValueError
+        If one could learn nothing.
+    """
+    rows = sorted(zip(*(table.column(name).to_pylist() for name in (PART, PIECE, CONTENT)), strict=True))
+    parts: list[Part] = []
+    for _, group in itertools.groupby(rows, lambda row: row[0]):
+        parts.append(pickle.loads(b"".join(content for _, _, content in group)))
+        if parts[-1].fault is not None:
+            raise ValueError(parts[-1].fault)
+    return parts
+
+
+def merged_parts(base: Snapshot, parts: Sequence[Part]) -> Snapshot:
+    """The model of all parts. Pegasos has taken one step with all that they have learned."""
+    # One part alone needs another that has learned nothing, as it may be without the features that it did not change.
+    nothing = changes(base, base)
+    merged = merged_snapshots(base, [*(unpacked(part.snapshot) for part in parts if part.snapshot), nothing, nothing])
+    if "batch_size" not in Known.of(base).parameters:
+        return merged
+    model = model_of(merged)
+    model.flush()
+    return snapshot_of(model)
+
+
+def worker(of_part: Any, *arguments: Any) -> Any:
+    """A function of the batches of a partition."""
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return of_part(batches, *arguments)  # type: ignore[no-any-return]
+
+    return work
+
+
+def check_can_merge(model: TextClassifier, n_messages: int | None = None) -> None:
+    """Raise a TypeError or a ValueError if parts of the model cannot be merged that learn so many messages together."""
+    known = Known.of(snapshot_of(model.clone()))
+    check_mergeable(known)
+    batch_size = known.parameters.get("batch_size")
+    if batch_size is not None and (n_messages or 1) >= batch_size:
+        what = "a message" if n_messages is None else f"a round of {n_messages:,} messages"
+        mini_batch = f"a mini-batch of a PegasosClassifier with batch_size={batch_size:,}"
+        raise ValueError(f"{what} is not less than {mini_batch}, of which it is to be one step")

@@ -1,0 +1,116 @@
+"""What a model says of the texts of a frame."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from stream_pegasos.learners.persistence import load
+from stream_pegasos.learners.text import TextClassifier
+from stream_pegasos.spark.columns import (
+    TEXTS,
+    arrow_of_answers,
+    check_column,
+    check_new,
+    check_text_model,
+    column,
+    label_type,
+)
+from stream_pegasos.spark.sharing import ModelFile, context_of
+
+__all__ = ["score"]
+
+ANSWER = "_answer"
+
+
+def score(
+    frame: DataFrame,
+    model: TextClassifier | str | os.PathLike[str],
+    *,
+    text: str = "text",
+    prediction: str = "prediction",
+    probabilities: str | None = "probabilities",
+) -> DataFrame:
+    """Add what a model says of each text: the label, and the probability of each label.
+
+    Parameters
+    ----------
+    frame
+        The texts, of a batch or of a stream.
+    model
+        A `TextClassifier`, frozen or not: each process of each worker is sent it once. Or the path of a model file that
+        all workers can read: a frozen model is mapped from it, so that the processes of a machine share its memory.
+    text
+        The column of texts. Where it is null, so are the answers.
+    prediction
+        The new column of labels: strings, or booleans or integers where all labels of the model are; where labels may
+        hold together, arrays of them.
+    probabilities
+        The new column of probabilities, maps from label to double; `None` for no such column, which is faster where
+        there are many labels.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a column is not there or of another type, a new one is there already, or the model is no text model.
+    OSError
+        If the model file cannot be read.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import TextClassifier
+    >>> from stream_pegasos.spark import score
+
+    >>> model = TextClassifier()
+    >>> model.learn_many(["see you at lunch", "cheap pills for you"], ["ham", "spam"])
+    >>> frame = spark.createDataFrame([("cheap pills",), ("lunch?",)], ["text"])
+    >>> score(frame, model).select("text", "prediction").show()
+    +-----------+----------+
+    |       text|prediction|
+    +-----------+----------+
+    |cheap pills|      spam|
+    |     lunch?|       ham|
+    +-----------+----------+
+    <BLANKLINE>
+
+    """
+    check_column(frame, "texts", text, TEXTS)
+    check_new(frame, [prediction, probabilities, ANSWER])
+    if prediction == probabilities:
+        raise ValueError(f"prediction and probabilities cannot both be {prediction!r}")
+    path = os.fspath(model) if isinstance(model, (str, os.PathLike)) else None
+    loaded: Any = model if path is None else load(path)
+    check_text_model(loaded)
+    texts_of = [str(label) for label in loaded.classes if label is not None]
+    if len(set(texts_of)) < len(texts_of):
+        raise ValueError("the model has labels that differ in type alone, such as 1 and '1'; a column cannot")
+    of_label, several = label_type(loaded.classes), "several labels" in loaded.capabilities
+    fields = {prediction: t.ArrayType(of_label, False) if several else of_label}
+    if probabilities is not None:
+        fields[probabilities] = t.MapType(of_label, t.DoubleType(), False)
+    shared: Any = context_of(frame).broadcast(loaded if path is None else ModelFile(path))
+
+    def said(texts: pa.Array) -> pa.Array:
+        model = shared.value if path is None else shared.value.model
+        found = model.predictions(texts.drop_null().to_pylist())
+        whole = found.probabilities if probabilities is not None else found.probabilities[:, :0]
+        classes = found.classes[: whole.shape[1]]
+        answers = arrow_of_answers(found.labels.tolist(), classes, whole, of_label, several)
+        made = pa.StructArray.from_arrays(answers[: len(fields)], [*fields])
+        if not texts.null_count:
+            return made
+        place = pc.subtract(pc.cumulative_sum(pc.cast(texts.is_valid(), pa.int64())), 1)
+        return made.take(pc.if_else(texts.is_valid(), place, None))
+
+    kind = t.StructType([t.StructField(name, of) for name, of in fields.items()])
+    # Or Spark would score again what is filtered by the answer.
+    answer = f.arrow_udf(said, kind).asNondeterministic()(column(text))  # type: ignore[attr-defined]
+    answered = frame.select("*", answer.alias(ANSWER))
+    return answered.select(*map(column, frame.columns), *(f.col(ANSWER)[name].alias(name) for name in fields))

@@ -1,0 +1,110 @@
+"""History that is learned on Spark, in parts."""
+
+import contextlib
+import copy
+
+import pytest
+
+from stream_pegasos import AdaptiveClassifier, PegasosClassifier, TextClassifier, merge
+from stream_pegasos.streams import synthetic
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = "text string, label string"
+MESSAGES = list(synthetic(1_000, seed=3))
+
+
+def state_of(model):
+    arrays, _, values = model.to_state()
+    return {name: array.tolist() for name, array in arrays.items()}, values
+
+
+@pytest.mark.parametrize(
+    "classifier", [AdaptiveClassifier(), PegasosClassifier(batch_size=101)], ids=["adaptive", "pegasos"]
+)
+def test_rounds_are_merges_of_what_each_partition_learns(spark, classifier):
+    from stream_pegasos.spark import learn
+    from stream_pegasos.spark.columns import arranged
+
+    begin = TextClassifier(classifier=classifier.clone())
+    begin.learn_many(*zip(*MESSAGES[:101], strict=True))
+    frame = spark.createDataFrame(MESSAGES[100:600], SCHEMA)
+    learned = learn(frame, begin, parts=2, round_size=100, passes=2)
+    assert (learned.n_read, learned.n_learned, learned.refused) == (1_000, 1_000, {})
+    of_parts = [[tuple(row) for row in rows] for rows in arranged(frame, [], 2).rdd.glom().collect()]
+    assert sorted(row for rows in of_parts for row in rows) == sorted(MESSAGES[100:600])
+    assert learned.n_rounds == 2 * -(-max(map(len, of_parts)) // 50)
+    model = copy.deepcopy(begin)
+    for _ in range(2):
+        for first in range(0, max(map(len, of_parts)), 50):
+            parts = [copy.deepcopy(model) for _ in range(2)]
+            for part, rows in zip(parts, of_parts, strict=True):
+                if rows[first : first + 50]:
+                    part.learn_many(*zip(*rows[first : first + 50], strict=True))
+            model = merge(model, parts)
+            model.flush()
+    assert state_of(learned.model) == state_of(model)
+    assert begin.n_learned == 101
+
+
+def test_no_bit_depends_on_how_messages_came_or_on_an_executor_that_is_killed(spark, tmp_path, monkeypatch):
+    """Killed between two rounds, and the messages came through a shuffle, whose order differs each time."""
+    import os
+
+    from stream_pegasos.spark import learn, learning
+
+    def kill(batches):
+        with open(f"/proc/{os.getppid()}/stat") as daemon:  # whose parent is the executor
+            os.kill(int(daemon.read().rpartition(")")[2].split()[1]), 9)
+        yield from batches
+
+    def killing(*arguments):
+        if not killed:
+            killed.append(True)
+            with contextlib.suppress(Exception):
+                spark.range(0, 1, 1, 1).mapInArrow(kill, "id long").toArrow()
+        return merged_parts(*arguments)
+
+    killed, found, merged_parts = [True], [], learning.merged_parts
+    monkeypatch.setattr(learning, "merged_parts", killing)
+    for n_partitions in (8, 5, 8):
+        rows = spark.sparkContext.parallelize(MESSAGES[::-1] if n_partitions == 5 else MESSAGES, n_partitions)
+        frame = spark.createDataFrame(rows, SCHEMA).repartition(4)
+        found.append(state_of(learn(frame, parts=3, round_size=300).model))
+        if len(found) == 2:
+            killed.clear()
+    assert killed
+    assert found[0] == found[1] == found[2]
+
+
+def test_bad_rows_are_counted(spark):
+    from stream_pegasos.spark import learn
+
+    rows = [
+        *((text, label, 1.0) for text, label in MESSAGES[:90]),
+        (None, "ham", 1.0),
+        ("a", None, 1.0),
+        ("a", "ham", -2.0),
+    ]
+    frame = spark.createDataFrame(rows, "text string, label string, weight double")
+    learned = learn(frame, weight="weight", parts=1)
+    assert (learned.n_read, learned.n_learned) == (93, 90)
+    assert [*learned.refused.values()] == [1, 1, 1] and "the label is null" in learned.refused
+    assert sum(learned.model.predict_one(text) == label for text, label in MESSAGES) > 800
+    assert learn(frame.where("text = 'nothing of it'")).n_read == 0
+
+
+def test_what_can_never_be_learned_is_one_clear_error(spark):
+    from stream_pegasos.spark import learn
+
+    frame = spark.createDataFrame(MESSAGES[:50], "text string, label string")
+    with pytest.raises(ValueError, match=r"^is label '\w+' the positive one\?"):
+        learn(frame, TextClassifier(classifier=AdaptiveClassifier(threshold=0.9)))
+    with pytest.raises(ValueError, match="a round of 100,000 messages is not less than a mini-batch"):
+        learn(frame, TextClassifier(classifier=PegasosClassifier()))
+    with pytest.raises(ValueError, match="round_size"):
+        learn(frame, round_size=0)
+    with pytest.raises(ValueError, match="no column 'weight' for the weights"):
+        learn(frame, weight="weight")
+    with pytest.raises(TypeError, match="column 'text' is of type string; the weights must be numbers"):
+        learn(frame, weight="text")

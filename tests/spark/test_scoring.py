@@ -1,0 +1,73 @@
+"""Texts that are scored on Spark get what the library says of them."""
+
+import numpy as np
+import pytest
+
+from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier, TextClassifier
+from stream_pegasos.streams import synthetic
+
+pytestmark = pytest.mark.spark
+
+TEXTS, LABELS = zip(*synthetic(400, seed=2), strict=True)
+MODELS = {
+    "two classes": (AdaptiveClassifier(), list(LABELS)),
+    "booleans": (AdaptiveClassifier(), [label == "spam" for label in LABELS]),
+    "several classes": (AdaptiveClassifier(), [f"{label}{i % 3}" for i, label in enumerate(LABELS)]),
+    "ordered": (OrdinalClassifier(), [len(text) % 4 for text in TEXTS]),
+    "several labels": (MultiLabelClassifier(), [{label, "mail"} for label in LABELS]),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_answers_are_those_of_the_model(spark, tmp_path, name):
+    from stream_pegasos.spark import score
+
+    classifier, labels = MODELS[name]
+    model = TextClassifier(classifier=classifier.clone())
+    model.learn_many(TEXTS[:300], labels[:300])
+    texts = [*TEXTS[300:], "", "読む 🎉", None]
+    frame = spark.createDataFrame(list(enumerate(texts)), "`a.b` long, `the text` string").repartition(3)
+    rows = score(frame, model, text="the text", prediction="said", probabilities="p").orderBy("`a.b`").collect()
+    assert rows[-1].said is None and rows[-1].p is None
+    wanted = model.predictions(texts[:-1])
+    several = name == "several labels"
+    assert [tuple(row.said) if several else row.said for row in rows[:-1]] == wanted.labels.tolist()
+    found = [[row.p[label] for label in wanted.classes] for row in rows[:-1]]
+    np.testing.assert_array_equal(found, wanted.probabilities)
+    model.save(tmp_path / "model.safetensors")
+    frozen = model.freeze()
+    frozen.save(tmp_path / "frozen.safetensors")
+    for path, of in ((tmp_path / "model.safetensors", model), (str(tmp_path / "frozen.safetensors"), frozen)):
+        said = score(frame, path, text="the text", probabilities=None).orderBy("`a.b`").collect()
+        assert "probabilities" not in said[0]
+        labels = of.predict_many(texts[:-1]).tolist()
+        assert [tuple(row.prediction) if several else row.prediction for row in said[:-1]] == labels
+
+
+def test_a_stream_is_scored_too(spark, tmp_path):
+    from stream_pegasos.spark import score
+
+    model = TextClassifier()
+    model.learn_many(TEXTS[:300], LABELS[:300])
+    spark.createDataFrame([(text,) for text in TEXTS[300:]], "text string").write.parquet(str(tmp_path / "in"))
+    stream = score(spark.readStream.schema("text string").parquet(str(tmp_path / "in")), model)
+    writer = stream.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
+    writer.start(str(tmp_path / "out"), format="parquet").awaitTermination()
+    rows = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert {(row.text, row.prediction) for row in rows} == {(text, model.predict_one(text)) for text in TEXTS[300:]}
+
+
+def test_a_wrong_call_says_what_is_wrong(spark, tmp_path):
+    from stream_pegasos.spark import score
+
+    frame = spark.createDataFrame([("lunch", 1)], ["text", "n"])
+    model = TextClassifier()
+    for arguments, options, kind, reason in (
+        ([model], {"text": "body"}, ValueError, "no column 'body' for the texts; it has 'text', 'n'"),
+        ([model], {"text": "n"}, TypeError, "column 'n' is of type bigint; the texts must be strings"),
+        ([model], {"prediction": "n"}, ValueError, "a column 'n' already, as"),
+        ([AdaptiveClassifier()], {}, TypeError, "the model is of class AdaptiveClassifier"),
+        ([tmp_path / "none"], {}, FileNotFoundError, "none"),
+    ):
+        with pytest.raises(kind, match=reason):
+            score(frame, *arguments, **options)
