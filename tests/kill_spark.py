@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,8 @@ def kill(process: subprocess.Popen[bytes], checkpoint: Path, chance: random.Rand
             assert time.monotonic() < begin + SECONDS_OF_RUN
         time.sleep(chance.uniform(0.0, 3.0))
     at_work = process.poll() is None
-    os.killpg(process.pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):  # it has just ended
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     return at_work
 
