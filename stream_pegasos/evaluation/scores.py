@@ -46,6 +46,13 @@ class Outcomes(NamedTuple):
         together = np.concatenate
         return cls(together(y), together(margins), together(probabilities), together(predicted), classes[-1])
 
+    def turned(self, classes: tuple[Label | None, ...]) -> Outcomes:
+        """The same for a model whose negative and positive label are these, of which the other may be positive here."""
+        negative, positive = self.classes
+        if (negative is None or negative != classes[1]) and (positive is None or positive != classes[0]):
+            return self._replace(classes=classes)
+        return Outcomes(~self.y, -self.margins, 1.0 - self.probabilities, ~self.predicted, classes)
+
     def as_classes(self) -> ClassOutcomes:
         """The same as outcomes of several classes."""
         both = np.array([1.0 - self.probabilities, self.probabilities]).T

@@ -14,7 +14,7 @@ import numpy as np
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.evaluation.label_scores import labels_that_hold
 from stream_pegasos.evaluation.prequential import Labelled, PredictedBlock, Prediction
-from stream_pegasos.evaluation.scores import new_score, score_of_state
+from stream_pegasos.evaluation.scores import kind_of, new_score, score_of_state
 from stream_pegasos.operation.answers import LABELS, ORDERED, SEVERAL, TWO, label_named, most_probable, shown
 
 __all__ = ["Monitor"]
@@ -136,8 +136,9 @@ class Monitor:
             The newest of them, as they were predicted, with their examples.
         """
         with self.lock:
-            for each in outcomes:
-                self._score(each)
+            is_of_two = kind_of(model) == TWO
+            for each in outcomes:  # processes that met labels in another order took another one for positive
+                self._score(each.turned(model.classes) if is_of_two else each)
             if newest is not None:
                 pairs = [(example[0], example[1]) for example in newest.examples]
                 self._show(pairs, newest, self.score.n)

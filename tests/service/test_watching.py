@@ -4,11 +4,13 @@ import copy
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import numpy as np
 import orjson
 import pytest
 
 from stream_pegasos import TextClassifier
 from stream_pegasos.evaluation.prequential import predict_learn
+from stream_pegasos.evaluation.scores import PrequentialScore
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.service import watch
 from stream_pegasos.streams import synthetic
@@ -43,6 +45,35 @@ def test_a_watched_model_is_shown_as_it_learns_and_cannot_be_taught():
     with pytest.raises(HTTPError, match="401"):
         get(url, "monitor", token="another")
     assert monitor.model.n_learned == 300
+
+
+def test_processes_that_met_labels_in_another_order_are_scored_alike():
+    """And so are those that met one label alone; what is kept of the score goes on as it was."""
+    messages = list(synthetic(300, seed=5))
+    spam, ham = ([message for message in messages if message[1] == label] for label in ("spam", "ham"))
+    model, monitor, alone = TextClassifier(), Monitor(TextClassifier()), PrequentialScore(exact=False)
+    model.learn_many(*zip(ham[0], spam[0], strict=True))
+    for chunk in ([*ham[:20], *spam[:20]], [*spam[20:40], *ham[20:40]], spam[40:60], ham[40:60]):
+        part = TextClassifier()
+        outcomes = [block.outcomes(part) for block in predict_learn(part, chunk)]
+        monitor.learned_elsewhere(model, outcomes)
+        signs = [1.0 if part.classes[1] in ("spam", None) and part.classes[0] != "spam" else -1.0 for _ in outcomes]
+        for each, sign in zip(outcomes, signs, strict=True):
+            right = each.y == each.predicted
+            y = each.y if sign > 0.0 else ~each.y
+            probabilities = each.probabilities if sign > 0.0 else 1.0 - each.probabilities
+            alone.update(y, sign * each.margins, probabilities, y == right)
+    assert monitor.score.classes == ("ham", "spam")
+    assert monitor.score.confusion_matrix.sum(axis=1).tolist() == [60, 60]
+    found, wanted = monitor.score.get_state(), alone.get_state()
+    for name in ("confusion_matrix", "newest", "margin_counts"):
+        assert found[name] == wanted[name]
+    np.testing.assert_allclose(found["tenths"], wanted["tenths"], rtol=1e-12)
+    resumed = Monitor(model)
+    resumed.set_state(monitor.get_state())
+    for each in (monitor, resumed):
+        each.learned_elsewhere(model, outcomes)
+    assert resumed.get_state() == monitor.get_state()
 
 
 def test_a_port_that_is_taken_is_said():
