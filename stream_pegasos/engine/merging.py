@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ from stream_pegasos.engine.pure.mistakes import COUNTS, MOST_NEWEST
 from stream_pegasos.engine.pure.pegasos import OF_BUFFER
 from stream_pegasos.engine.pure.weights import MULTIPLIER
 
-__all__ = ["is_changed", "merged_adaptive", "merged_columns", "merged_newest", "merged_pegasos", "negated"]
+__all__ = ["Rule", "is_changed", "merged_adaptive", "merged_columns", "merged_newest", "merged_pegasos", "negated"]
 
 ORIGINAL = np.uint64(pow(MULTIPLIER, -1, 1 << 64))  # makes a key of its hash again
 YEAR_BITS = round(math.log2(YEAR))
@@ -114,16 +114,22 @@ def mean_kept(halvings: float) -> float:
     return -math.expm1(-halvings * math.log(2.0)) / (halvings * math.log(2.0)) if halvings else 1.0
 
 
+class Rule(NamedTuple):
+    """The parameters of an adaptive learner that say how parts of it become one; as the learner has them."""
+
+    learning_rate: float
+    smoothing: float
+    half_life: float
+    intercept_scaling: float
+
+
 def merged_adaptive(
     base: State,
     parts: Sequence[State],
-    learning_rate: float,
-    smoothing: float,
-    half_life: float,
-    intercept_scaling: float,
+    rule: Rule,
 ) -> State:
     """The state of an `AdaptiveLearner`."""
-    clock = Clock(base, parts, half_life)
+    clock = Clock(base, parts, rule.half_life)
     keys, place, places = union(base["keys"], [part["keys"] for part in parts])
     n = len(keys)
 
@@ -136,7 +142,7 @@ def merged_adaptive(
     for name, of_intercept in names:
         before[name][np.append(place, n)] = with_intercept(base, name, of_intercept)
     one_column = np.zeros(n + 1, np.int64)
-    steps = Steps(before[values], clock.in_examples(before[squares]), learning_rate, one_column, n_intercepts=1)
+    steps = Steps(before[values], clock.in_examples(before[squares]), rule.learning_rate, one_column, n_intercepts=1)
     messages = Messages(n + 1)
     counts = {name: np.zeros(n + 1) for name in (positives, negatives)}
     made = {log_ratios: before[log_ratios].copy()}
@@ -154,11 +160,11 @@ def merged_adaptive(
         made[log_ratios][at[saw]] = now[log_ratios][saw]
     made |= {name: clock.together(before[name], added) for name, added in counts.items()}
     made[squares] = clock.together(before[squares], steps.added)
-    if smoothing:
-        few, several = smoothing * clock.evidence, n_saw > 1
+    if rule.smoothing:
+        few, several = rule.smoothing * clock.evidence, n_saw > 1
         made[log_ratios][several] = np.log(made[positives][several] + few) - np.log(made[negatives][several] + few)
-    scales = LEAST_SCALE + abs(made[log_ratios][:n] - made[log_ratios][n]) if smoothing else np.ones(n)
-    made[values] = steps.weights(messages, np.arange(n + 1), messages.values(scales, intercept_scaling))
+    scales = LEAST_SCALE + abs(made[log_ratios][:n] - made[log_ratios][n]) if rule.smoothing else np.ones(n)
+    made[values] = steps.weights(messages, np.arange(n + 1), messages.values(scales, rule.intercept_scaling))
     return {
         "keys": keys,
         **as_kept({name: made[name][:n] for name in OF_FEATURE}),
@@ -173,10 +179,7 @@ def merged_adaptive(
 def merged_columns(
     base: State,
     parts: Sequence[State],
-    learning_rate: float,
-    smoothing: float,
-    half_life: float,
-    intercept_scaling: float,
+    rule: Rule,
     reduction: str,
     numbers: Sequence[Places],
     n_classes: int,
@@ -186,7 +189,7 @@ def merged_columns(
     have among all `n_classes`, and of ordered ones in which `order` these are.
     """
     is_ordinal = reduction == "ordinal"
-    clock = Clock(base, parts, half_life)
+    clock = Clock(base, parts, rule.half_life)
     keys, place, places = union(base["keys"], [part["keys"] for part in parts])
     n = len(keys)
     counts, log_ratios, n_saw = np.zeros(n), np.zeros(n), np.zeros(n, np.int64)
@@ -226,7 +229,7 @@ def merged_columns(
     )
     n_lines = lines_before.shape[1]
     line = np.arange(n_lines)
-    rate = learning_rate * math.sqrt(2.0 * min(max(base["slope"], LEAST_SLOPE), MOST_SLOPE))
+    rate = rule.learning_rate * math.sqrt(2.0 * min(max(base["slope"], LEAST_SLOPE), MOST_SLOPE))
     all_squares = np.append(before[squares], lines_before[1])
     steps = Steps(
         np.append(before[values], lines_before[0]),
@@ -252,8 +255,8 @@ def merged_columns(
     of_classes = [classes_of(*each) for each in zip((base, *parts), numbers, strict=True)]
     new_of_class = [clock.added(number, each, of_classes[0]) for number, each in enumerate(of_classes[1:])]
     class_counts = clock.together(of_classes[0], np.sum(new_of_class, axis=0))
-    few = smoothing * clock.evidence
-    if smoothing:
+    few = rule.smoothing * clock.evidence
+    if rule.smoothing:
         found = (
             ordinal_ratios(counts, feature, column, of_class, class_counts, n_examples, order, few)
             if is_ordinal
@@ -262,7 +265,7 @@ def merged_columns(
         log_ratios[n_saw > 1] = found[n_saw > 1]
     log_ratios = np.minimum(log_ratios, LARGEST_LOG_RATIO)
     in_messages = messages.values(
-        LEAST_SCALE + log_ratios if smoothing else np.ones(n), 0.0 if is_ordinal else intercept_scaling
+        LEAST_SCALE + log_ratios if rule.smoothing else np.ones(n), 0.0 if is_ordinal else rule.intercept_scaling
     )
     merged = steps.weights(messages, np.append(feature, np.full(n_lines, n)), in_messages)
     merged_squares = clock.together(all_squares, steps.added)

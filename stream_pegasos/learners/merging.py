@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.state import Declaration, State
 from stream_pegasos.engine.merging import (
+    Rule,
     is_changed,
     merged_adaptive,
     merged_columns,
@@ -31,7 +32,7 @@ from stream_pegasos.learners.labels import Label, ThirdLabelError, TwoClasses
 from stream_pegasos.learners.pegasos import PegasosClassifier
 from stream_pegasos.learners.persistence import Saveable, Snapshot, pack, unpack, unpack_parameters
 
-__all__ = ["changes", "merge", "merged_snapshots", "model_of"]
+__all__ = ["changes", "merge", "merged_snapshots", "model_of", "snapshot_of"]
 
 C = TypeVar("C", bound=Classifier)
 
@@ -109,12 +110,11 @@ def merge(base: C, parts: Iterable[C]) -> C:
     (6, ['spam', 'spam', 'ham'])
 
     """
-    snapshots = []
-    for model in (base, *parts):
+    models = [base, *parts]
+    for model in models:
         if not isinstance(model, Classifier):
             raise TypeError(f"{model!r} is a {type(model).__name__}, no classifier of this package")
-        with model.lock:
-            snapshots.append(Snapshot(type(model).__name__, *model.to_state(), None))
+    snapshots = [snapshot_of(model) for model in models]
     merged: C = model_of(merged_snapshots(snapshots[0], snapshots[1:]))
     return merged
 
@@ -177,6 +177,13 @@ class Known:
             del self.rest["false_positive_control"]
 
 
+def snapshot_of(model: Classifier) -> Snapshot:
+    """The state of a model as it is now, all of it in memory at once."""
+    with model.lock:
+        arrays, names, values = model.to_state()
+    return Snapshot(type(model).__name__, arrays, names, values, None)
+
+
 def model_of(snapshot: Snapshot) -> Any:
     """The model that a snapshot is of."""
     return Saveable.kind_of(snapshot.kind).from_state(snapshot.arrays, snapshot.names, snapshot.values)
@@ -213,16 +220,16 @@ def merged_snapshots(base: Snapshot, parts: Sequence[Snapshot]) -> Snapshot:
     smoothing = parameters["smoothing"] if parameters["naive_bayes"] else 0.0
     intercept_scaling = float(parameters["intercept_scaling"]) if parameters["fit_intercept"] else 0.0
     half_life = float(parameters["half_life"] or 0.0)
-    rule = float(parameters["learning_rate"]), float(smoothing), half_life, intercept_scaling
+    rule = Rule(float(parameters["learning_rate"]), float(smoothing), half_life, intercept_scaling)
     if before.is_of_two:
-        made.state = merged_adaptive(before.state, states, *rule)
+        made.state = merged_adaptive(before.state, states, rule)
     else:
         of_all = before.met
         order = np.array(
             sorted(range(len(of_all)), key=of_all.__getitem__) if before.kind == "OrdinalClassifier" else []
         )
         made.state = merged_columns(
-            before.state, states, *rule, REDUCTIONS[before.kind], numbers, len(of_all), np.array(order, np.int64)
+            before.state, states, rule, REDUCTIONS[before.kind], numbers, len(of_all), np.array(order, np.int64)
         )
     n_most = parameters["max_features"] or len(made.state["keys"])
     if len(made.state["keys"]) > n_most:

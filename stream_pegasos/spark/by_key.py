@@ -119,8 +119,7 @@ def learn_by_key(
     check_column(stream, "texts", text, TEXTS)
     of_label = check_labels(stream, label, model)
     check_there(stream, "keys", key)
-    columns = [order] if isinstance(order, str) else [*order]
-    check_order(stream, columns)
+    columns = check_order(stream, order)
     for name in columns:
         kind = stream.schema[name].dataType
         if not isinstance(kind, t.AtomicType):

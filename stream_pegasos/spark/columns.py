@@ -88,13 +88,23 @@ def check_new(frame: DataFrame, names: Iterable[str | None]) -> None:
             raise TypeError(f"column {field.name!r} is of type {kind}, which Spark cannot send to Python") from error
 
 
-def check_order(frame: DataFrame, names: Iterable[str]) -> None:
-    """Raise a ValueError if a frame has no such columns, or a TypeError if they cannot be sorted by."""
+def check_order(frame: DataFrame, order: str | Sequence[str]) -> list[str]:
+    """The columns to sort by, of which one may be given alone.
+
+    Raises
+    ------
+    ValueError
+        If the frame has no such columns.
+    TypeError
+        If they cannot be sorted by.
+    """
+    names = [order] if isinstance(order, str) else [*order]
     for name in names:
         check_there(frame, "order", name)
         kind = frame.schema[name].dataType
         if not is_ordered(kind):
             raise TypeError(f"column {name!r} is of type {kind.simpleString()}, which has no order")
+    return names
 
 
 def is_ordered(kind: t.DataType) -> bool:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from stream_pegasos.common.checks import check_integer
-from stream_pegasos.learners.merging import model_of
+from stream_pegasos.learners.merging import model_of, snapshot_of
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.spark.columns import arranged, check_order, column, plain_names
 from stream_pegasos.spark.parts import (
@@ -23,7 +23,6 @@ from stream_pegasos.spark.parts import (
     learned_part,
     merged_parts,
     parts_of,
-    snapshot_of,
     worker,
 )
 from stream_pegasos.spark.sharing import context_of, packed
@@ -113,8 +112,7 @@ def learn(
     """
     model = TextClassifier() if model is None else model
     messages = Messages.of(frame, model, text, label, weight)
-    columns = [order] if isinstance(order, str) else [*order]
-    check_order(frame, columns)
+    columns = check_order(frame, order)
     context = context_of(frame)
     parts = context.defaultParallelism if parts is None else parts
     check_integer("parts", parts, 1, MOST_PARTS)

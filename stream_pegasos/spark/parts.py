@@ -20,7 +20,7 @@ from stream_pegasos.common.checks import LARGEST_WEIGHT
 from stream_pegasos.evaluation.prequential import REFUSALS, PredictedBlock, predict_block
 from stream_pegasos.features.frames import some_rows
 from stream_pegasos.learners.labels import PositiveLabelError
-from stream_pegasos.learners.merging import Known, changes, check_mergeable, merged_snapshots, model_of
+from stream_pegasos.learners.merging import Known, changes, check_mergeable, merged_snapshots, model_of, snapshot_of
 from stream_pegasos.learners.persistence import Snapshot
 from stream_pegasos.learners.predictions import settled
 from stream_pegasos.learners.text import TextClassifier
@@ -45,7 +45,6 @@ __all__ = [
     "learned_part",
     "merged_parts",
     "parts_of",
-    "snapshot_of",
     "worker",
 ]
 
@@ -346,11 +345,6 @@ def filled(batch: pa.RecordBatch, more: dict[str, pa.Array], schema: pa.Schema) 
 
 def some(values: Sequence[Any], at: list[int]) -> list[Any]:
     return [values[i] for i in at]
-
-
-def snapshot_of(model: Any) -> Snapshot:
-    arrays, names, values = model.to_state()
-    return Snapshot(type(model).__name__, arrays, names, values, None)
 
 
 def parts_of(table: pa.Table) -> list[Part]:

@@ -18,7 +18,7 @@ from pyspark.sql import types as t
 from pyspark.sql.streaming.query import StreamingQuery
 
 from stream_pegasos.common.checks import check_integer
-from stream_pegasos.learners.merging import model_of
+from stream_pegasos.learners.merging import model_of, snapshot_of
 from stream_pegasos.learners.persistence import load, load_with_progress, remove_leftovers
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.operation.monitor import Monitor
@@ -37,7 +37,6 @@ from stream_pegasos.spark.parts import (
     check_can_merge,
     merged_parts,
     parts_of,
-    snapshot_of,
     worker,
 )
 from stream_pegasos.spark.sharing import context_of, packed, unpacked
@@ -141,8 +140,7 @@ def learn_stream(
         check_integer("parts", parts, 1, MOST_PARTS)
     learning = StreamLearning(Path(checkpoint).absolute(), TextClassifier() if model is None else model)
     messages = Messages.of(stream, learning.model, text, label, weight)
-    columns = [order] if isinstance(order, str) else [*order]
-    check_order(stream, columns)
+    columns = check_order(stream, order)
     if parts is not None:
         check_can_merge(learning.model)
     of_folders = ["batch"] if isinstance(answers, (str, os.PathLike)) else []

@@ -27,8 +27,7 @@ from sklearn.metrics import roc_auc_score
 from split import LEARNED
 
 from stream_pegasos import AdaptiveClassifier, TextClassifier, merge
-from stream_pegasos.learners.merging import model_of
-from stream_pegasos.learners.persistence import Snapshot
+from stream_pegasos.learners.merging import model_of, snapshot_of
 
 STREAMS = {"enron_1to3": "spam", "rt_polarity": "pos", "sms_spam": "spam", "waimai_zh": "pos"}
 PARTS, BATCHES = (2, 4, 8, 16), (1_000, 4_000)
@@ -125,7 +124,7 @@ def in_batches(
 
 
 def copies(model: TextClassifier, n: int) -> list[TextClassifier]:
-    snapshot = Snapshot(type(model).__name__, *model.to_state(), None)
+    snapshot = snapshot_of(model)
     return [model_of(snapshot) for _ in range(n)]
 
 

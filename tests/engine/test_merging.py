@@ -7,7 +7,7 @@ import pytest
 from engines import both_engines, pure_engine, random_stream
 
 from stream_pegasos.engine.merged_steps import Messages, Steps
-from stream_pegasos.engine.merging import merged_adaptive
+from stream_pegasos.engine.merging import Rule, merged_adaptive
 
 RATE, OF_INTERCEPT = 0.5, 0.1
 ARGUMENTS = (RATE, False, math.inf, 0.5, 0.0, OF_INTERCEPT)
@@ -99,7 +99,7 @@ def test_states_of_both_engines_are_merged_alike(engine_in_test):
     for engine in (pure_engine, engine_in_test):
         base = learned(engine, None, 0)
         parts = [learned(engine, base, seed) for seed in (1, 2, 3)]
-        merged.append(merged_adaptive(base, parts, RATE, 0.5, 0.0, OF_INTERCEPT))
+        merged.append(merged_adaptive(base, parts, Rule(RATE, 0.5, 0.0, OF_INTERCEPT)))
     orders = [np.argsort(state["keys"]) for state in merged]
     for name, value in merged[0].items():
         one, other = (
