@@ -50,13 +50,9 @@ def _app() -> None:
     """Learn to classify a stream of messages, one message at a time.
 
     \b
-    stream-pegasos evaluate
     stream-pegasos evaluate mail.jsonl.gz
-    stream-pegasos evaluate stars.csv --ordered
     stream-pegasos train mail.csv --save m.safetensors
-    stream-pegasos test m.safetensors held_out.csv
     stream-pegasos predict m.safetensors new.csv
-    tail -f mail.jsonl | stream-pegasos run --save m.safetensors
     """
 
 

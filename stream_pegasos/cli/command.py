@@ -24,12 +24,14 @@ class Option:
     min: float | None = None
     max: float | None = None
     hidden: bool = False
+    brief: str = ""  # what --help says of it, in a line; without one, only --help-all has it
 
     def of_click(self, name: str, kind: Any, given: dict[str, Any]) -> click.Option:
         is_flag = kind is bool
         return _Option(
             [self.flag, name],
             group=self.group,
+            brief=self.brief,
             help=f"{self.help} [default: {self.default}]",
             metavar=self.metavar,
             type=None if is_flag else _type_of_click(kind, self.min, self.max),
@@ -59,9 +61,9 @@ def _type_of_click(kind: Any, low: float | None = None, high: float | None = Non
 
 
 class _Option(click.Option):
-    def __init__(self, names: list[str], group: str, **given: Any) -> None:
+    def __init__(self, names: list[str], group: str, brief: str, **given: Any) -> None:
         super().__init__(names, **given)
-        self.group = group
+        self.group, self.brief = group, brief
 
 
 class _Argument(click.Argument):
@@ -75,13 +77,56 @@ class _Argument(click.Argument):
         return self.record
 
 
+def _brief_record(parameter: click.Parameter, ctx: click.Context) -> tuple[str, str] | None:
+    record = parameter.get_help_record(ctx)
+    if record is not None and isinstance(parameter, _Option):
+        return (record[0], parameter.brief) if parameter.brief else None
+    return record
+
+
 NO_BREAK = "\u2011"  # a hyphen at which no line ends
 
 
+def _show_all(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked:
+        ctx.meta[HELP_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+HELP_ALL = "--help-all"
+N_EXAMPLES = 3  # in the help of one screen
+
+
 class _Command(click.Command):
-    """A command whose help has its options in groups, with whole names."""
+    """A command whose help fits a screen; --help-all has every option, in groups, with whole names."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        about = "Show every option, and what else there is to know."
+        help_all = click.Option(
+            [HELP_ALL], is_flag=True, expose_value=False, is_eager=True, callback=_show_all, help=about
+        )
+        return [*super().get_params(ctx), help_all]
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if HELP_ALL in ctx.meta:
+            super().format_help_text(ctx, formatter)
+            return
+        first, *_, examples = (self.help or "").split("\n\n")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(first)
+        formatter.write_paragraph()
+        for example in examples.splitlines()[2 : 2 + N_EXAMPLES]:
+            formatter.write(f"{example}\n")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if HELP_ALL not in ctx.meta:
+            parameters = self.get_params(ctx)
+            records = [found for parameter in parameters if (found := _brief_record(parameter, ctx)) is not None]
+            with formatter.section("Options"):
+                formatter.write_dl(records)
+            return
         groups: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)

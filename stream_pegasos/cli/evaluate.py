@@ -43,6 +43,7 @@ class ResultOptions:
         Path | None,
         result_option(
             "--plot",
+            brief="Draw accuracy over the stream: .png, .svg or .pdf.",
             metavar="FILE",
             help="Draw the curve here, a .png, .svg or .pdf; needs matplotlib.",
             default="nowhere",
@@ -52,6 +53,7 @@ class ResultOptions:
         Path | None,
         result_option(
             "--predictions",
+            brief="Write each prediction beside its true label.",
             metavar="FILE",
             help="Write the prediction of each message here, beside its true label: a .tsv, .csv or .jsonl.",
             default="nowhere",

@@ -27,16 +27,30 @@ def explain(
     *,
     text: Annotated[
         str | None,
-        result_option("--text", metavar="TEXT", help="Explain the prediction for this text instead.", default="none"),
+        result_option(
+            "--text",
+            brief="Explain the prediction for this text instead.",
+            metavar="TEXT",
+            help="Explain the prediction for this text instead.",
+            default="none",
+        ),
     ] = None,
     top: Annotated[
         int,
-        result_option("--top", min=1, metavar="N", help="How many features for each label.", default="20"),
+        result_option(
+            "--top",
+            brief="How many features for each label [default: 20]",
+            min=1,
+            metavar="N",
+            help="How many features for each label.",
+            default="20",
+        ),
     ] = 20,
     label: Annotated[
         str | None,
         result_option(
             "--label",
+            brief="The label to explain.",
             metavar="LABEL",
             help="The label to explain.",
             default="all; of a text the predicted one against the next",

@@ -22,6 +22,7 @@ class StreamOptions:
         str | None,
         stream_option(
             "--format",
+            brief="jsonl, csv, tsv, text, fasttext, vw, svmlight, …",
             metavar="NAME",
             help="jsonl, csv, tsv, labelled-text, text, fasttext, vw, svmlight or parquet. Any may be compressed.",
             default="what the extension of the file says; jsonl for standard input and other pipes",
@@ -31,6 +32,7 @@ class StreamOptions:
         str,
         stream_option(
             "--text-field",
+            brief="Field of the text [default: text]",
             metavar="NAME",
             help="Field of the text: jsonl, csv, tsv, parquet; a.b is the b of an object a.",
             default="text",
@@ -38,7 +40,13 @@ class StreamOptions:
     ] = "text"
     label_field: Annotated[
         str,
-        stream_option("--label-field", metavar="NAME", help="Field of the label, in the same way.", default="label"),
+        stream_option(
+            "--label-field",
+            brief="Field of the label [default: label]",
+            metavar="NAME",
+            help="Field of the label, in the same way.",
+            default="label",
+        ),
     ] = "label"
     delimiter: Annotated[
         str | None,
@@ -114,12 +122,18 @@ class ModelOptions:
     ] = None
     ordered: Annotated[
         bool | None,
-        model_option("--ordered", help="The labels are integers that have an order, as stars.", default="off"),
+        model_option(
+            "--ordered",
+            brief="The labels are integers that have an order, as stars.",
+            help="The labels are integers that have an order, as stars.",
+            default="off",
+        ),
     ] = None
     multi_label: Annotated[
         bool | None,
         model_option(
             "--multi-label",
+            brief="A message has a list of labels.",
             help="Labels may hold together: a message has a JSON list of them.",
             default="off unless evaluate or train find a list in the first message",
         ),
@@ -292,7 +306,11 @@ class DecisionOptions:
     threshold: Annotated[
         float | None,
         model_option(
-            "--threshold", metavar="P", help="Positive only above this probability.", default="that of the model"
+            "--threshold",
+            brief="Positive only above this probability.",
+            metavar="P",
+            help="Positive only above this probability.",
+            default="that of the model",
         ),
     ] = None
     max_false_positive_rate: Annotated[
@@ -331,15 +349,29 @@ ThreadsOption = Annotated[
 ]
 SaveOption = Annotated[
     Path | None,
-    result_option("--save", metavar="MODEL", help="Write the model here, as safetensors.", default="nowhere"),
+    result_option(
+        "--save",
+        brief="Write the model here.",
+        metavar="MODEL",
+        help="Write the model here, as safetensors.",
+        default="nowhere",
+    ),
 ]
 LoadOption = Annotated[
-    Path | None, model_option("--load", metavar="MODEL", help="Continue with this saved model.", default="a new one")
+    Path | None,
+    model_option(
+        "--load",
+        brief="Continue with this saved model.",
+        metavar="MODEL",
+        help="Continue with this saved model.",
+        default="a new one",
+    ),
 ]
 CheckpointOption = Annotated[
     Path | None,
     result_option(
         "--checkpoint",
+        brief="Keep model and progress here; go on from there.",
         metavar="MODEL",
         help="Keep model and progress in this file, and go on from it.",
         default="nothing is kept",

@@ -32,7 +32,13 @@ def predict(
     *,
     output: Annotated[
         Path | None,
-        result_option("--output", metavar="FILE", help="Write the answers here.", default="standard output"),
+        result_option(
+            "--output",
+            brief="Write the answers here: .tsv, .csv or .jsonl.",
+            metavar="FILE",
+            help="Write the answers here.",
+            default="standard output",
+        ),
     ] = None,
     output_format: FormatOption = None,
     stream: StreamOptions,

@@ -45,6 +45,7 @@ def run(
         Path | None,
         result_option(
             "--save",
+            brief="Write the model here at the end.",
             metavar="MODEL",
             help="Write the model here at the end, also after Ctrl-C and SIGTERM.",
             default="nowhere",
@@ -54,6 +55,7 @@ def run(
         str | None,
         result_option(
             "--output",
+            brief="File, kafka://…, redis://…, - or none [default: -]",
             metavar="SINK",
             help="Where answers go: a file, kafka://…, redis://…, - for standard output, or none.",
             default="-",
@@ -67,6 +69,7 @@ def run(
         str | None,
         stream_option(
             "--label-topic",
+            brief="Labels that come later, by ids of messages.",
             metavar="SOURCE",
             help="Labels that come later, under the ids of their messages.",
             default="none",

@@ -24,12 +24,20 @@ def serve(
     seconds: CheckpointSeconds = 10.0,
     load: LoadOption = None,
     host: Annotated[
-        str, service_option("--host", metavar="ADDRESS", help="Where to listen.", default="127.0.0.1")
+        str,
+        service_option(
+            "--host",
+            brief="Where to listen [default: 127.0.0.1]",
+            metavar="ADDRESS",
+            help="Where to listen.",
+            default="127.0.0.1",
+        ),
     ] = "127.0.0.1",
     port: Annotated[
         int,
         service_option(
             "--port",
+            brief="Where to listen [default: 8000]",
             min=0,
             max=65535,
             metavar="N",
@@ -41,6 +49,7 @@ def serve(
         Path | None,
         service_option(
             "--token-file",
+            brief="File of the token that requests must carry.",
             metavar="FILE",
             help="Requests must carry the bearer token that stands here.",
             default="none",
@@ -89,7 +98,7 @@ def serve(
     \b
     Examples:
       stream-pegasos serve --checkpoint mail.safetensors
-      curl -H 'Content-Type: application/json' -d '{"text": "win a prize"}' http://127.0.0.1:8000/predict
+      curl 127.0.0.1:8000/predict --json '{"text": "win a prize"}'
     """
     import ipaddress
 

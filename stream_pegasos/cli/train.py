@@ -19,7 +19,11 @@ def train(
     save: Annotated[
         Path,
         result_option(
-            "--save", metavar="MODEL", help="Write the model here, as safetensors.", default="none, it must be given"
+            "--save",
+            brief="Write the model here.",
+            metavar="MODEL",
+            help="Write the model here, as safetensors.",
+            default="none, it must be given",
         ),
     ],
     load: LoadOption = None,

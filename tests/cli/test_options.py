@@ -78,7 +78,7 @@ def test_version(main):
 @pytest.mark.parametrize("columns", ["60", "80", "200"])
 def test_help_has_whole_names_and_every_default(main, name, columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
-    text = main(name, "--help")[1]
+    text = main(name, "--help-all")[1]
     n_options = 0
     function = getattr(importlib.import_module(f"stream_pegasos.cli.{name}"), name)
     for _, annotation, default in parameters_of(function):
@@ -115,13 +115,24 @@ def test_defaults_of_the_model_in_the_help_are_those_of_the_model():
             assert value is None and said.split()[0] in ("no", "none", "off", "1,", "adaptive,", "words")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_teaches(main, name):
-    code, out, err = main(name, "--help")
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_teaches_on_one_screen(main, name):
+    code, out, err = main(*name.split(), "--help")
     assert (code, err) == (0, "")
-    assert "Examples:" in out
-    assert f"stream-pegasos {name}" in out
-    assert name in main("--help")[1]
+    lines = out.splitlines()
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80
+    assert any(line.strip().startswith(f"stream-pegasos {name}") for line in lines)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_line_of_the_short_help_is_in_the_long_one(main, name):
+    """Examples and names of options, in the same words."""
+    short, long = (main(name, flag)[1] for flag in ("--help", "--help-all"))
+    assert "Examples:" in long
+    assert {word for word in short.split() if word.startswith("--")} <= set(long.split())
+    assert {line for line in short.splitlines() if line.startswith("  stream-pegasos")} <= {
+        line.removeprefix("  ") for line in long.splitlines()
+    }
 
 
 def modules_after(*arguments):
