@@ -6,7 +6,7 @@ and of labels that hold together come from the folder that STREAM_PEGASOS_DATA n
 yours; what is missing of them or of the peers is left out and named. In Chinese peers find words as they do by
 themselves, and also get its characters, or the words that jieba cuts.
 
-    python tests/benchmarks/accuracy.py [--stream FILE[:POSITIVE]] [--ordered] [--split]
+    python tests/benchmarks/accuracy.py [--stream FILE[:POSITIVE]] [--ordered] [--split [--figure PNG]]
                                         [--only ours,vw,river,sklearn,bogofilter] [--limit N] [--markdown]
 """
 
@@ -143,6 +143,7 @@ def main() -> None:
     parser.add_argument("--stream", action="append", metavar="FILE[:POSITIVE]", help="a stream of yours; repeatable")
     parser.add_argument("--ordered", action="store_true", help="the classes of --stream have an order")
     parser.add_argument("--split", action="store_true", help="learn the first 80 %%, predict the rest")
+    parser.add_argument("--figure", metavar="PNG", help="with --split: draw accuracy over speed into this file")
     parser.add_argument("--only", default=",".join(PARTS), help="parts to run, separated by commas")
     parser.add_argument("--limit", type=int, help="take the first so many messages of each stream")
     parser.add_argument("--markdown", action="store_true", help="print Markdown tables")
@@ -160,7 +161,10 @@ def main() -> None:
         )
         if arguments.split:
             one_of = [stream for stream in begun if isinstance(stream, Stream) or stream.kind == "classes"]
-            split.print_table([(name, texts, list(labels)) for name, texts, labels, *_ in one_of], arguments.markdown)
+            streams = [(name, texts, list(labels)) for name, texts, labels, *_ in one_of]
+            found = split.print_table(streams, arguments.markdown)
+            if arguments.figure:
+                split.draw(found, len(streams)).savefig(arguments.figure)
             return
         for stream in begun:
             if isinstance(stream, Stream):

@@ -1,0 +1,35 @@
+"""The picture of the guide "How it works": three learners over one stream, each message predicted before it is learned.
+
+python examples/learning_curves.py [STREAM [PNG]]
+"""
+
+import sys
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from stream_pegasos import PegasosClassifier, TextClassifier
+from stream_pegasos.evaluation.prequential import evaluate
+from stream_pegasos.streams import read, synthetic
+
+MODELS = {
+    "TextClassifier(), the default": TextClassifier(),
+    "Pegasos with a gentle start, t0=1e4": TextClassifier(classifier=PegasosClassifier(t0=1e4)),
+    "Pegasos as published": TextClassifier(classifier=PegasosClassifier()),
+}
+
+figure = Figure(figsize=(8, 3.6), dpi=110, layout="constrained")
+axes = figure.subplots()
+for name, model in MODELS.items():
+    stream = read(sys.argv[1]) if len(sys.argv) > 1 else synthetic()
+    curve = evaluate(model, stream).curve
+    axes.plot([point.n for point in curve], [1.0 - point.window_accuracy for point in curve], label=name)
+    print(f"{curve[-1].accuracy:.4f}  {name}")
+axes.set_xlabel("messages learned")
+axes.set_ylabel("wrong, of the newest 1,000")
+axes.set_yscale("log")
+axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=1))
+axes.spines[["top", "right"]].set_visible(False)
+axes.grid(alpha=0.3)
+axes.legend(frameon=False)
+figure.savefig(sys.argv[2] if len(sys.argv) > 2 else "learning_curves.png")
