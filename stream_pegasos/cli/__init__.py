@@ -22,6 +22,7 @@ COMMANDS = {
     "run": "Answer and learn a live source as its messages come.",
     "serve": "Predict and learn over HTTP, and show it on a page.",
     "explain": "Print what weighs most, or why a text is predicted as it is.",
+    "tune": "Find the features and options that predict a stream best.",
     "freeze": "Write what a model needs to predict, for many machines.",
 }
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import click
+
 
 class Failure(Exception):
     """An end with exit code 1 and one line that says why."""
@@ -56,6 +58,16 @@ def check_outputs(*paths: Path | None, inputs: Iterable[Path | None] = ()) -> No
             raise Failure(f"cannot write {path}: it is a directory")
         if path:
             taken.add(path.resolve())
+
+
+def check_plot(path: Path | None) -> None:
+    """Fail before the work where matplotlib is missing, or cannot write such a file."""
+    if path is None:
+        return
+    from stream_pegasos.evaluation.plot import FILE_TYPES
+
+    if path.suffix and path.suffix.lower() not in FILE_TYPES:
+        raise click.BadParameter(f"{path} is none of {', '.join(FILE_TYPES)}", param_hint="--plot")
 
 
 @contextmanager

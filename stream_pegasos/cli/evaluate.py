@@ -12,7 +12,7 @@ import click
 
 from stream_pegasos.cli.answers import EvaluatedAnswers, FormatOption, Output, chosen_format
 from stream_pegasos.cli.command import Argument
-from stream_pegasos.cli.console import check_outputs, print_lines, writing
+from stream_pegasos.cli.console import check_outputs, check_plot, print_lines, writing
 from stream_pegasos.cli.inputs import FileInput, SyntheticInput, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_for_first_message, new_model, save_model
@@ -66,11 +66,7 @@ class ResultOptions:
         check_outputs(self.curve, self.plot, self.predictions, inputs=inputs)
         if self.output_format is not None and self.predictions is None:
             raise click.BadParameter("it is about --predictions", param_hint="--output-format")
-        if self.plot:
-            from stream_pegasos.evaluation.plot import FILE_TYPES  # which fails if matplotlib is missing
-
-            if self.plot.suffix and self.plot.suffix.lower() not in FILE_TYPES:
-                raise click.BadParameter(f"{self.plot} is none of {', '.join(FILE_TYPES)}", param_hint="--plot")
+        check_plot(self.plot)
 
     def predictions_output(self) -> Output | None:
         if self.predictions is None:

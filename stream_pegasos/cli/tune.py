@@ -1,0 +1,187 @@
+"""The command `tune`."""
+
+from contextlib import closing
+from dataclasses import fields, replace
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from stream_pegasos.cli.command import Argument
+from stream_pegasos.cli.console import check_outputs, check_plot, print_lines, writing
+from stream_pegasos.cli.inputs import DICT_FORMATS, FileInput, Input, bad_lines, progress_bar
+from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
+from stream_pegasos.cli.models import model_for_first_message, new_model, save_model
+from stream_pegasos.cli.options import ModelOptions, SaveOption, StreamOptions, result_option
+
+if TYPE_CHECKING:
+    from stream_pegasos.evaluation.tuning import Candidate, Tuning
+
+# What is tried, each of the features with each of the learners; the first of each are the defaults.
+FEATURES: tuple[dict[str, Any], ...] = (
+    {},
+    {"ngram_range": "1"},
+    {"ngram_range": "1,3"},
+    {"prefix_length": 0},
+    {"prefix_length": 5},
+    {"binary": False},
+    {"mask_digits": False},
+    {"analyzer": "char_wb", "ngram_range": "2,5"},
+)
+LEARNERS: tuple[dict[str, Any], ...] = (
+    {},
+    {"learning_rate": 0.25},
+    {"learning_rate": 1.0},
+    {"half_life": 1_000.0},
+    {"half_life": 100_000.0},
+    {"classifier": "pegasos", "t0": 10_000.0},
+)
+THE_DEFAULTS = "the defaults"
+OF_PEGASOS = {"l2", "t0", "batch_size", "project"}
+OF_ADAPTIVE = {"learning_rate", "half_life", "threshold", "max_false_positive_rate", "drift_detector"}
+N_ROWS = 10
+COST = {"several labels": "wrong labels a message", "ordered": "mean absolute error"}
+
+
+def tune(
+    file: Annotated[str, Argument(metavar="FILE", help="The stream, - for standard input.")],
+    *,
+    stream: StreamOptions,
+    model: ModelOptions,
+    plot: Annotated[
+        Path | None,
+        result_option(
+            "--plot",
+            brief="Draw what each gained over the stream.",
+            metavar="FILE",
+            help="Draw what each gained over the stream, a .png, .svg or .pdf; needs matplotlib.",
+            default="nowhere",
+        ),
+    ] = None,
+    save: SaveOption = None,
+) -> None:
+    """Find the features, the learner and the options that predict a stream best.
+
+    Some fifty models predict and then learn each message side by side, in one
+    pass. After 1,000 messages the worse half is dropped, and so on each time
+    their number has doubled. Options that are given are kept in all of them.
+    The defaults stay to the end, and win unless another model is better by
+    more than two standard errors: what looks better by chance is not worth an
+    option. A model is judged on the newer half of its messages. --save writes
+    the model that won, which has learned the stream.
+
+    \b
+    Examples:
+      stream-pegasos tune mail.jsonl.gz
+      stream-pegasos tune stars.csv --ordered --plot tune.png
+      stream-pegasos tune bank.jsonl --max-features 100000 --save bank.safetensors
+    """
+    from stream_pegasos.evaluation.tuning import tune as tune_models
+
+    check_outputs(plot, save, inputs=[Path(file)])
+    check_plot(plot)
+    source = FileInput(file, stream)
+    with Interrupt() as interrupt, closing(source):
+        model_for_first_message(None, model, source, interrupt)
+        models = models_to_try(model, source)
+        with progress_bar(source) as progress:
+            tuning = tune_models(
+                models,
+                interrupt.until_signal(source),
+                on_refused=source.refuse,
+                on_chunk=lambda tuning: progress(tuning.n, _headline(tuning)),
+            )
+        source.report_rest()
+        if tuning.n < 2:
+            raise source.nothing("learned")
+        print_lines(_summary(source, tuning, stream, model))
+        if plot:
+            from stream_pegasos.evaluation.plot import save_tuning
+
+            with writing(plot):
+                save_tuning(tuning, plot, source.name)
+        if save:
+            save_model(tuning.best.model, save)
+    exit_with_code(source, interrupt)
+
+
+def models_to_try(options: ModelOptions, source: Input | None) -> dict[str, Any]:
+    """The model with these options, and others with one option more or several, by how these are written."""
+    of_features = source is not None and source.format in DICT_FORMATS
+    given = {field.name for field in fields(options) if getattr(options, field.name) is not None}
+    several = options.multi_label or (source is not None and source.several)  # which only the adaptive learner learns
+    of_pegasos, of_adaptive = given & OF_PEGASOS, given & OF_ADAPTIVE
+    if of_pegasos or options.classifier == "pegasos":
+        given |= OF_ADAPTIVE
+    if of_adaptive or options.classifier == "adaptive" or several:
+        given |= OF_PEGASOS
+    tried = [features | learner for features, learner in product(({},) if of_features else FEATURES, LEARNERS)]
+    return {
+        _flags(each) or THE_DEFAULTS: new_model(replace(options, **each), source)
+        for each in tried
+        if not each.keys() & given
+    }
+
+
+def _flags(given: dict[str, Any]) -> str:
+    """Options of a model as they are written on the command line."""
+    words = []
+    for field in fields(ModelOptions):
+        if field.name in given:
+            (option,) = field.type.__metadata__  # type: ignore[union-attr]
+            on, _, off = option.flag.partition("/")
+            value = given[field.name]
+            words += [on if value else off] if isinstance(value, bool) else [on, _written(value)]
+    return " ".join(words)
+
+
+def _written(value: Any) -> str:
+    import shlex
+
+    return f"{value:g}" if isinstance(value, float) else shlex.quote(str(value))
+
+
+def _headline(tuning: "Tuning") -> str:
+    left = sum(not each.is_dropped for each in tuning.candidates)
+    return f"{left} of {len(tuning.candidates)} models left, best: {tuning.ranking[0].name}"
+
+
+def _summary(source: FileInput, tuning: "Tuning", stream: StreamOptions, model: ModelOptions) -> str:
+    from stream_pegasos.evaluation.scores import kind_of
+
+    first, best = tuning.candidates[0], tuning.best
+    cost = COST.get(kind_of(first.model))
+    head = f"{source.name}: {len(tuning.candidates)} models, {tuning.n:,} messages, {bad_lines(source)}"
+    rows = [("", "messages", cost or "accuracy", "gain ± error")]
+    ranking = tuning.ranking[:N_ROWS]
+    for each in ranking if first in ranking else [*ranking[:-1], first]:
+        rows.append(_row(tuning, each, cost is None))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    table = [
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()  # names, then figures
+        for row in rows
+    ]
+    if best is first:
+        found = "Best: the defaults. No other model is better by more than two standard errors."
+    else:
+        found = f"Best: {best.name}"
+    given = {field.name: value for field in fields(model) if (value := getattr(model, field.name)) is not None}
+    words = ["stream-pegasos train", _written(source.name), _flags_of_stream(stream), _flags(given)]
+    words += [best.name] * (best is not first)
+    return "\n".join([head, "", *table, "", found, f"  {' '.join(filter(None, words))} --save model.safetensors"])
+
+
+def _flags_of_stream(stream: StreamOptions) -> str:
+    words = []
+    for field in fields(StreamOptions):
+        value = getattr(stream, field.name)
+        if value != field.default:
+            (option,) = field.type.__metadata__  # type: ignore[union-attr]
+            words += [option.flag] if isinstance(value, bool) else [option.flag, _written(value)]
+    return " ".join(words)
+
+
+def _row(tuning: "Tuning", each: "Candidate", is_accuracy: bool) -> tuple[str, str, str, str]:
+    mean, error = tuning.gain(each)
+    cost = float(each.newer(each.n).mean())
+    gain = "" if each is tuning.candidates[0] else f"{mean:+.4f} ± {error:.4f}"
+    return each.name, f"{each.n:,}", f"{1.0 - cost if is_accuracy else cost:.4f}", gain

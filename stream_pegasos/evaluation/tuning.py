@@ -1,0 +1,219 @@
+"""Tune: which features, learner and options predict a stream best, found in one pass over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_pegasos.evaluation.prequential import Labelled, OnRefused, chunks, predict_learn
+from stream_pegasos.evaluation.scores import kind_of
+
+__all__ = ["Candidate", "Tuning", "tune"]
+
+Floats = NDArray[np.float64]
+CostOf = Callable[[Any, Any], float]  # of what was said and what is true
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A model that takes part.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    model
+        The model. It has learned all messages that it took part in.
+    costs
+        What each of its predictions cost, made before the message was learned: 1 for a wrong label; of ordered labels
+        how far off it was; of labels that hold together the number of those that were wrong.
+    is_dropped
+        Whether it was dropped before the end.
+    """
+
+    name: str
+    model: Any
+    costs: list[Floats] = field(default_factory=list)
+    is_dropped: bool = False
+
+    @property
+    def n(self) -> int:
+        """How many messages it predicted."""
+        return sum(map(len, self.costs))
+
+    def newer(self, n: int) -> Floats:
+        """The costs of the newer half of the first `n` messages."""
+        return np.concatenate([*self.costs, np.empty(0)])[n // 2 : n]
+
+
+@dataclass(slots=True)
+class Tuning:
+    """What `tune` returns.
+
+    Attributes
+    ----------
+    candidates
+        All that took part; the first is what the others are compared with.
+    n
+        The number of messages.
+    """
+
+    candidates: list[Candidate]
+    n: int = 0
+
+    def gain(self, candidate: Candidate) -> tuple[float, float]:
+        """How much less a prediction cost than one of the first candidate, and the standard error of that.
+
+        Both predicted the same messages: those of the newer half of what the candidate has seen.
+        """
+        n = candidate.n
+        saved = self.candidates[0].newer(n) - candidate.newer(n)
+        if len(saved) < 2:
+            return 0.0, 0.0
+        return float(saved.mean()), float(saved.std(ddof=1) / np.sqrt(len(saved)))
+
+    @property
+    def ranking(self) -> list[Candidate]:
+        """The candidates: those that stayed longest first, and of these those that gained most."""
+        return sorted(self.candidates, key=lambda each: (-each.n, -self.gain(each)[0]))
+
+    @property
+    def best(self) -> Candidate:
+        """The candidate to use: the first one, unless the best of the others gained more than two standard errors."""
+        others = [each for each in self.ranking if each is not self.candidates[0] and not each.is_dropped]
+        if others:
+            mean, error = self.gain(others[0])
+            if mean > 2.0 * error:
+                return others[0]
+        return self.candidates[0]
+
+
+def tune(
+    models: Mapping[str, Any],
+    examples: Iterable[Labelled],
+    *,
+    first_rung: int = 1_000,
+    on_refused: OnRefused | None = None,
+    on_chunk: Callable[[Tuning], None] | None = None,
+) -> Tuning:
+    """Let models predict and learn a stream side by side, and drop the losers as evidence comes.
+
+    After `first_rung` messages the worse half is dropped, then again each time the number of messages has doubled
+    (successive halving, Jamieson and Talwalkar 2016). The first model stays to the end, as what the others are compared
+    with. A model is judged on the newer half of its messages, so that one which starts slowly is not judged by its
+    start. Texts are scanned once for all models that have the same features.
+
+    Parameters
+    ----------
+    models
+        The models, by name; they learn the stream. The first one is the default, which another has to beat.
+    examples
+        The stream: tuples `(x, y)`, `(x, y, w)` or longer.
+    first_rung
+        After how many messages the worse half is dropped for the first time; at least 2.
+    on_refused
+        Called with each example that the first model refuses, and the reason; it is passed over then. Without it such
+        an example raises.
+    on_chunk
+        Called after each chunk of messages with what is known by then.
+
+    Raises
+    ------
+    ExampleError
+        If a model refuses an example and there is no `on_refused`.
+    ValueError
+        If there is no model, or `first_rung` is below 2.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import HashedBagOfWords, PegasosClassifier, TextClassifier
+    >>> from stream_pegasos.evaluation.tuning import tune
+    >>> from stream_pegasos.streams import synthetic
+
+    >>> tuning = tune(
+    ...     {
+    ...         "Pegasos": TextClassifier(HashedBagOfWords(), PegasosClassifier()),
+    ...         "adaptive": TextClassifier(),
+    ...     },
+    ...     synthetic(n=2_000, seed=1),
+    ... )
+    >>> tuning.best.name
+    'adaptive'
+
+    """
+    if not models:
+        raise ValueError("there is no model to tune")
+    if first_rung < 2:
+        raise ValueError(f"first_rung is {first_rung}: it must be at least 2")
+    tuning = Tuning([Candidate(name, model) for name, model in models.items()])
+    cost_of = _cost_of(tuning.candidates[0].model)
+    rung = first_rung
+    read = chunks(examples)
+    for chunk in read:
+        while chunk:
+            taken, chunk = chunk[: rung - tuning.n], chunk[rung - tuning.n :]
+            tuning.n += _learn(tuning.candidates, taken, cost_of, on_refused)
+            if tuning.n == rung:
+                _drop_the_worse_half(tuning)
+                rung *= 2
+        if on_chunk is not None:
+            on_chunk(tuning)
+    return tuning
+
+
+def _learn(
+    candidates: list[Candidate],
+    chunk: list[Labelled],
+    cost_of: Callable[[Any, Any], float],
+    on_refused: OnRefused | None,
+) -> int:
+    """Let all that are left predict and learn a chunk; how many of its messages were learned."""
+    first, *others = (each for each in candidates if not each.is_dropped)
+    learned: list[Labelled] = []
+    costs: list[float] = []
+    for block in predict_learn(first.model, chunk, on_refused):
+        learned += block.examples
+        costs += map(cost_of, (each.label for each in block.each()), block.y)
+    first.costs.append(np.array(costs))
+    if learned:
+        X, y = [example[0] for example in learned], [example[1] for example in learned]
+        w = [example[2] if len(example) > 2 else 1.0 for example in learned]
+        for each, model, rows in _with_shared_rows(others, X):
+            said = model.predict_learn_many(rows, y, w).labels.tolist()
+            each.costs.append(np.array([cost_of(label, truth) for label, truth in zip(said, y, strict=True)]))
+    return len(learned)
+
+
+def _with_shared_rows(candidates: list[Candidate], X: list[Any]) -> Iterator[tuple[Candidate, Any, Any]]:
+    """Each candidate with the model that is to learn, and what from: features that several share are made once."""
+    groups: dict[str, list[Candidate]] = {}
+    for each in candidates:
+        groups.setdefault(repr(getattr(each.model, "features", None)), []).append(each)
+    for group in groups.values():
+        features = getattr(group[0].model, "features", None)
+        if features is None or len(group) == 1:
+            yield from ((each, each.model, X) for each in group)
+        else:
+            matrix = features.transform_many(X)
+            yield from ((each, each.model.classifier, matrix) for each in group)
+
+
+def _drop_the_worse_half(tuning: Tuning) -> None:
+    others = (each for each in tuning.candidates[1:] if not each.is_dropped)
+    left = sorted(others, key=lambda each: -tuning.gain(each)[0])
+    for each in left[(len(left) + 1) // 2 :]:
+        each.is_dropped = True
+
+
+def _cost_of(model: Any) -> CostOf:
+    kind = kind_of(model)
+    if kind == "several labels":
+        return lambda said, truth: len(set(said or ()) ^ set(truth))
+    if kind == "ordered":
+        return lambda said, truth: 1.0 if said is None else abs(said - truth)
+    return lambda said, truth: float(said != truth)
