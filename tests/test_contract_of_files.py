@@ -16,8 +16,16 @@ from safetensors.numpy import save as safetensors_save
 import stream_pegasos
 from stream_pegasos.engine.pure.mistakes import COUNTS
 
+
+def through_read_only_arrays(model, path):
+    """A pickle as joblib reads it that maps files: arrays lie in memory that cannot be written."""
+    arrays = []
+    written = pickle.dumps(model, 5, buffer_callback=arrays.append)
+    return pickle.loads(written, buffers=[bytes(array) for array in arrays])
+
+
 COPIES = {
-    "pickle": lambda model, path: pickle.loads(pickle.dumps(model)),
+    "pickle": through_read_only_arrays,
     "oldest pickle": lambda model, path: pickle.loads(pickle.dumps(model, 2)),
     "deepcopy": lambda model, path: copy.deepcopy(model),
     "clone": lambda model, path: model.clone(include_attributes=True),

@@ -30,7 +30,7 @@ cdef class PegasosLearner(Learner):
     cdef int _reduction
     cdef object _initializer
     cdef double _initial_scale
-    cdef double[:, ::1] _signs
+    cdef const double[:, ::1] _signs
     cdef Steps* _steps
     cdef double* _numbers  # the memory of the margins and of the next two
     cdef double* _current  # the margins by the w of now
