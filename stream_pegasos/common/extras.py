@@ -18,4 +18,4 @@ def missing(what: str, extra: str, error: ImportError) -> ImportError:
     except PackageNotFoundError:  # it runs from its source folder
         needed = [name.replace("_", "-")]
     command = shlex.join([sys.executable, "-m", "pip", "install", *needed])
-    return ImportError(f"{what} needs {name}: {command}", name=name)
+    return ImportError(f"{what} needs {name}: {command} (or pip install 'stream-pegasos[{extra}]')", name=name)
