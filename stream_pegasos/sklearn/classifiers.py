@@ -1,0 +1,481 @@
+"""The learners as classifiers over texts and over matrices."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from river import base
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from stream_pegasos.common.checks import check_bool, check_integer, check_lengths
+from stream_pegasos.features.hashing import HashedBagOfWords
+from stream_pegasos.features.text import TextFeatures
+from stream_pegasos.learners.adaptive import AdaptiveClassifier
+from stream_pegasos.learners.class_weights import ClassWeight
+from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.labels import check_label
+from stream_pegasos.learners.persistence import parameters_of
+from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
+from stream_pegasos.learners.probabilities import Floats
+from stream_pegasos.learners.text import TextClassifier
+from stream_pegasos.sklearn.texts import texts_of
+
+__all__ = ["OnlineClassifier", "OnlineTextClassifier"]
+
+Labels = NDArray[Any]
+
+
+def has_margins(estimator: Any) -> bool:
+    """Whether the classifier has a margin for each class: ordered classes may have one for each pair of neighbours."""
+    return "ordered" not in estimator.part("classifier").capabilities
+
+
+class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # which says nothing of types
+    """scikit-learn's protocol around a classifier of this package, which does all the work.
+
+    A subclass says what its parts are, which examples it takes, and how a model is made of its parts.
+    """
+
+    PARTS: ClassVar[Mapping[str, Callable[[], base.Base]]]  # by parameter, what stands for `None`
+    classifier: Classifier | None
+    class_weight: ClassWeight
+    passes: int
+    shuffle: bool
+    random_state: Any
+
+    # What a subclass says.
+
+    def _examples(self, X: Any, is_new: bool) -> Any:
+        """The examples as the model takes them, a list or a CSR matrix; `is_new` if it has learned nothing before."""
+        raise NotImplementedError
+
+    def _new_model(self) -> Classifier:
+        raise NotImplementedError
+
+    # Parameters.
+
+    def part(self, name: str) -> Any:
+        """What a part is, its default for `None`."""
+        part = getattr(self, name)
+        return self.PARTS[name]() if part is None else part
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name.
+
+        Parameters
+        ----------
+        deep
+            Whether those of the parts are there too, as in `classifier__learning_rate`.
+        """
+        params: dict[str, Any] = super().get_params(deep=False)
+        if deep:
+            for name in self.PARTS:
+                params |= {f"{name}__{option}": value for option, value in options_of(self.part(name)).items()}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters, and those of the parts, as in `classifier__learning_rate`.
+
+        Parameters
+        ----------
+        params
+            The new values by name.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If there is no such parameter, or a part does not take its value.
+        """
+        of_parts: dict[str, dict[str, Any]] = {}
+        for name in list(params):
+            part, nested, option = name.partition("__")
+            if nested and part in self.PARTS:
+                of_parts.setdefault(part, {})[option] = params.pop(name)
+        super().set_params(**params)
+        for name, options in of_parts.items():
+            setattr(self, name, with_options(self.part(name), options))
+        return self
+
+    # Learning.
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn all rows afresh: what was learned before is forgotten.
+
+        Parameters
+        ----------
+        X
+            The examples.
+        y
+            As many labels: strings, integers or booleans.
+        sample_weight
+            As many weights, of at least 0; `None` for 1 each. A row with a weight of 0 is left out.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter, the examples, the labels or the weights are none that can be learned. What was learned
+            before is then as it was.
+        """
+        check_integer("passes", self.passes, 1, 1 << 31)
+        check_bool("shuffle", self.shuffle)
+        new = copy.copy(self)
+        examples, labels, weights = new._checked(X, y, sample_weight, is_new=True)
+        new.classes_, new.model_, new._are_fixed = np.unique(labels), new._new_model(), False
+        rows = np.flatnonzero(weights)
+        chance = check_random_state(self.random_state)
+        for _ in range(self.passes):
+            learn(new.model_, examples, labels, weights, chance.permutation(rows) if self.shuffle else rows)
+        new.model_.flush()
+        self.__dict__ = new.__dict__
+        return self
+
+    def partial_fit(
+        self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Go on learning: each row once, in the order in which they stand.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        classes
+            All labels that there will ever be, in the first call: others are refused from then on. Without it
+            `classes_` grows with the labels that come.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `fit` does; if a label is none of `classes`; and if these are not those of the first call. What was
+            learned before is then as it was.
+        PartlyLearnedError
+            If a drift detector raises after some examples. It says how many were learned.
+        """
+        is_new = not hasattr(self, "model_")
+        new = copy.copy(self)
+        examples, labels, weights = new._checked(X, y, sample_weight, is_new)
+        if is_new:
+            new.model_, new._are_fixed = new._new_model(), classes is not None
+        new.classes_ = new._known(np.unique(labels), None if classes is None else np.unique(column_or_1d(classes)))
+        try:
+            learn(new.model_, examples, labels, weights, np.flatnonzero(weights))
+        except (PartlyLearnedError, KeyboardInterrupt):
+            self.__dict__ = new.__dict__  # what was learned stays
+            raise
+        self.__dict__ = new.__dict__
+        return self
+
+    def _checked(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, is_new: bool
+    ) -> tuple[Any, Labels, Floats]:
+        """The examples, their labels and their weights."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        examples = self._examples(X, is_new)
+        labels = column_or_1d(y, warn=True)
+        assert_all_finite(labels, input_name="y")
+        for label in set(labels.tolist() if labels.dtype == object else ()):
+            check_label(label)  # before they are sorted, which says nothing clear of None
+        check_classification_targets(labels)
+        n = n_examples(examples)
+        check_lengths("labels", len(labels), n)
+        weights = np.ones(n) if sample_weight is None else column_or_1d(np.asarray(sample_weight, np.float64))
+        check_lengths("weights", len(weights), n)
+        if not weights.any():
+            raise ValueError("there is nothing to learn: there are no examples, or the weight of each is zero")
+        return examples, labels, weights
+
+    def _known(self, labels: Labels, classes: Labels | None) -> Labels:
+        """The classes once these labels are learned."""
+        before: Labels | None = getattr(self, "classes_", classes)
+        if before is None:
+            return labels
+        if classes is not None and not np.array_equal(before, classes):
+            raise ValueError(f"classes are {classes.tolist()}, but were {before.tolist()} in the first call")
+        new = set(labels.tolist()) - set(before.tolist())
+        if new and self._are_fixed:
+            raise ValueError(f"label {new.pop()!r} is none of the classes {before.tolist()}")
+        known: Labels = unique_labels(before, labels) if new else before
+        return known
+
+    # Predicting.
+
+    def _predictions(self, X: Any) -> Predictions:
+        check_is_fitted(self, "model_")
+        said: Predictions = self.model_.predictions(self._examples(X, is_new=False))
+        return said
+
+    def _columns(self) -> dict[Any, int]:
+        """The column of each class."""
+        return {label: column for column, label in enumerate(self.classes_.tolist())}
+
+    def predict(self, X: Any) -> Labels:
+        """The label of each example, as an array.
+
+        Parameters
+        ----------
+        X
+            The examples.
+        """
+        said, columns = self._predictions(X), self._columns()
+        # A label that is none of the classes stands for what may come beside a single one.
+        labels: Labels = self.classes_[[columns.get(label, 0) for label in said.labels.tolist()]]
+        return labels
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probabilities of each example, with a column for each of `classes_`.
+
+        They are calibrated online, and those of an example sum to 1. Of classes that have had no example yet, each has
+        0; while only one has had any, the others share what it leaves: 1 / (n + 2) after n examples.
+
+        Parameters
+        ----------
+        X
+            The examples.
+        """
+        said, columns = self._predictions(X), self._columns()
+        probabilities = np.zeros((len(said), len(columns)))
+        for label, column in zip(said.classes, said.probabilities.T, strict=True):
+            if label in columns:
+                probabilities[:, columns[label]] = column
+        if not columns.keys() >= set(said.classes):
+            to_come = [column for label, column in columns.items() if label not in said.classes] or [0]
+            probabilities[:, to_come] += (1.0 - probabilities.sum(axis=1, keepdims=True)) / len(to_come)
+        return probabilities
+
+    @available_if(has_margins)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Floats:
+        """The margins of each example: with two classes how far it is on the side of `classes_[1]`, with more a column
+        for each of `classes_`, −inf for one that has had no example yet.
+
+        Parameters
+        ----------
+        X
+            The examples.
+        """
+        said, columns, classes = self._predictions(X), self._columns(), self.model_.classes
+        margins = np.full((len(said), len(columns)), -np.inf)
+        if said.scores.ndim == 1:
+            if len(columns) <= 2:
+                is_second = columns.get(classes[1]) == 1 or columns.get(classes[0]) == 0
+                return said.scores if is_second else -said.scores
+            of_classes = np.array([-said.scores, said.scores])
+        else:
+            of_classes = said.scores.T
+        for label, column in zip(classes, of_classes, strict=True):
+            if label in columns:
+                margins[:, columns[label]] = column
+        return margins[:, 1] - margins[:, 0] if len(columns) == 2 else margins
+
+
+class OnlineTextClassifier(ClassifierFace):
+    """Text in, label out: features and a classifier, learned in one pass.
+
+    Without arguments it is the `TextClassifier` of this package: the recipe's features in any language, learned by an
+    `AdaptiveClassifier`. Texts come as a list, an array, a series, or a frame with one column.
+
+    Options of the parts are parameters of this estimator, too: `features__ngram_range`, `classifier__learning_rate`.
+
+    Parameters
+    ----------
+    features
+        The `TextFeatures`, with their defaults if `None`, or `HashedBagOfWords` that turn texts into features.
+    classifier
+        The classifier that learns from them: an `AdaptiveClassifier`, with its defaults if `None`, or the package's
+        `PegasosClassifier`, `OrdinalClassifier` (which has no `decision_function`) or `KernelPegasosClassifier`.
+    class_weight
+        What the loss on each label counts, as a dict from label to a weight of at least 0, or `"balanced"`: that of the
+        classifier, which balances by the labels that it has learned so far. `None` for what the classifier has.
+    passes
+        How often `fit` learns all rows, at least 1. One pass is enough for the adaptive classifier; others may want
+        more.
+    shuffle
+        Whether `fit` learns rows in a random order, another one in each pass. Rows of one class after the other cannot
+        be learned well in their order. `False` for a stream, whose order means something. `partial_fit` never shuffles.
+    random_state
+        What shuffles: an int, for the same model every time, a NumPy `RandomState`, or `None`.
+
+    Attributes
+    ----------
+    classes_ : numpy.ndarray
+        The labels, sorted.
+    model_ : TextClassifier
+        What has learned. It can be saved, served and taught further by itself; its labels are those of `y`.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos.sklearn import OnlineTextClassifier
+
+    >>> model = OnlineTextClassifier()
+    >>> model.fit(["see you at lunch", "cheap pills for you", "lunch at noon?"], ["ham", "spam", "ham"])
+    OnlineTextClassifier()
+    >>> model.predict(["pills, cheap pills", "at noon"])
+    array(['spam', 'ham'], dtype='<U4')
+
+    A stream in portions, all of whose labels are known before:
+
+    >>> model = OnlineTextClassifier().set_params(classifier__learning_rate=1.0)
+    >>> for texts, labels in [(["lunch?"], ["work"]), (["cheap pills", "lunch!"], ["spam", "work"])]:
+    ...     _ = model.partial_fit(texts, labels, classes=["home", "spam", "work"])
+    >>> model.predict_proba(["cheap lunch"]).shape
+    (1, 3)
+
+    """
+
+    PARTS: ClassVar = {"features": TextFeatures, "classifier": AdaptiveClassifier}
+
+    def __init__(
+        self,
+        features: HashedBagOfWords | None = None,
+        classifier: Classifier | None = None,
+        *,
+        class_weight: ClassWeight = None,
+        passes: int = 1,
+        shuffle: bool = True,
+        random_state: Any = 0,
+    ) -> None:
+        self.features = features
+        self.classifier = classifier
+        self.class_weight = class_weight
+        self.passes = passes
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string, tags.input_tags.two_d_array = True, False
+        return tags
+
+    def _examples(self, X: Any, is_new: bool) -> Any:
+        return texts_of(X)
+
+    def _new_model(self) -> Classifier:
+        return TextClassifier(self.part("features"), new_classifier(self))
+
+
+class OnlineClassifier(ClassifierFace):
+    """A linear classifier over the rows of a matrix, sparse or dense, learned in one pass.
+
+    The default, `AdaptiveClassifier`, is made for sparse features, of which it counts how often they are there: words,
+    tags, one-hot columns. It keeps weights of those columns alone that were ever there, so that there may be 2³⁰. For
+    texts `OnlineTextClassifier` does the same faster, without a matrix.
+
+    Options of the classifier are parameters of this estimator, too: `classifier__learning_rate`.
+
+    Parameters
+    ----------
+    classifier
+        An `AdaptiveClassifier`, with its defaults if `None`, or the package's `PegasosClassifier`, `OrdinalClassifier`
+        (which has no `decision_function`) or `KernelPegasosClassifier`.
+    class_weight, passes, shuffle, random_state
+        As those of `OnlineTextClassifier`.
+
+    Attributes
+    ----------
+    classes_ : numpy.ndarray
+        The labels, sorted.
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : numpy.ndarray
+        The names of columns, if X was a data frame whose columns have names.
+    model_ : Classifier
+        What has learned. Its features are the numbers of columns, its labels those of `y`.
+
+    Examples
+    --------
+
+    >>> from scipy import sparse
+    >>> from stream_pegasos import PegasosClassifier
+    >>> from stream_pegasos.sklearn import OnlineClassifier
+
+    >>> X = sparse.csr_array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]] * 20)
+    >>> OnlineClassifier().fit(X, ["ham", "spam", "spam"] * 20).predict([[1, 0], [0, 1]])
+    array(['ham', 'spam'], dtype='<U4')
+    >>> model = OnlineClassifier(PegasosClassifier(l2=0.1), passes=100)
+    >>> model.fit(X, [-1, 1, 1] * 20).decision_function([[1.0, 0.0], [0.0, 1.0]]).round()
+    array([-1.,  2.])
+
+    """
+
+    PARTS: ClassVar = {"classifier": AdaptiveClassifier}
+
+    def __init__(
+        self,
+        classifier: Classifier | None = None,
+        *,
+        class_weight: ClassWeight = None,
+        passes: int = 1,
+        shuffle: bool = True,
+        random_state: Any = 0,
+    ) -> None:
+        self.classifier = classifier
+        self.class_weight = class_weight
+        self.passes = passes
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _examples(self, X: Any, is_new: bool) -> Any:
+        matrix = sparse.csr_array(validate_data(self, X, reset=is_new, accept_sparse="csr", dtype=np.float64))
+        if not matrix.data.all():
+            matrix = matrix.copy()
+            matrix.eliminate_zeros()  # which a dense matrix would not tell of
+        return matrix
+
+    def _new_model(self) -> Classifier:
+        return new_classifier(self)
+
+
+def new_classifier(estimator: ClassifierFace) -> Classifier:
+    """The classifier of an estimator, that has learned nothing yet."""
+    classifier = estimator.part("classifier")
+    if not isinstance(classifier, Classifier) or isinstance(classifier, TextClassifier):
+        raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
+    if "several labels" in classifier.capabilities:
+        raise TypeError("labels that may hold together are not learned here; MultiLabelClassifier does by itself")
+    weight = estimator.class_weight
+    return with_options(classifier, {} if weight is None else {"class_weight": weight})  # type: ignore[no-any-return]
+
+
+def options_of(part: Any) -> dict[str, Any]:
+    """The options of a part; none of what cannot be one, of which `fit` complains."""
+    return parameters_of(part) if isinstance(part, base.Base) else {}
+
+
+def with_options(part: Any, options: Mapping[str, Any]) -> Any:
+    """A part that has learned nothing, with new options.
+
+    Raises
+    ------
+    ValueError
+        If it has no such option.
+    """
+    known = options_of(part)
+    for name in options.keys() - known.keys():
+        raise ValueError(f"Invalid parameter {name!r} for {type(part).__name__}. It has: {', '.join(known)}")
+    return part.clone(dict(options))
+
+
+def learn(model: Classifier, examples: Any, labels: Labels, weights: Floats, rows: NDArray[np.intp]) -> None:
+    """Learn some examples, in this order."""
+    if not np.array_equal(rows, np.arange(len(labels))):
+        labels, weights = labels[rows], weights[rows]
+        examples = [examples[row] for row in rows.tolist()] if isinstance(examples, list) else examples[rows]
+    model.learn_many(examples, labels, 1.0 if (weights == 1.0).all() else weights)
+
+
+def n_examples(examples: Any) -> int:
+    return len(examples) if isinstance(examples, list) else int(examples.shape[0])

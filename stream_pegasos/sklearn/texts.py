@@ -1,0 +1,43 @@
+"""Texts as scikit-learn's users have them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stream_pegasos.features.frames import is_frame
+
+__all__ = ["texts_of"]
+
+
+def texts_of(X: Any) -> list[Any]:
+    """The texts of a list, an array, a series, or a frame or an array with one column.
+
+    Raises
+    ------
+    TypeError
+        If they are a single text, or a sparse matrix.
+    ValueError
+        If there is more than one column.
+    """
+    if isinstance(X, (str, bytes, dict)):
+        raise TypeError(f"X must be a sequence of texts, not a single {type(X).__name__}")
+    if hasattr(X, "tocsr"):
+        raise TypeError("X is a sparse matrix, not texts; OnlineClassifier learns from matrices")
+    if is_frame(X):
+        check_one_column(X.shape)
+        return list(X[X.columns[0]])
+    if isinstance(X, np.ndarray):
+        if X.ndim != 1:
+            check_one_column(X.shape)
+        return X.ravel().tolist()
+    return list(X)
+
+
+def check_one_column(shape: tuple[int, ...]) -> None:
+    if len(shape) != 2 or shape[1] != 1:
+        raise ValueError(
+            f"X has the shape {shape}; texts stand in one column: choose it, or use a ColumnTransformer with a "
+            "TextVectorizer for each"
+        )

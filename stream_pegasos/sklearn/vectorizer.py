@@ -1,0 +1,158 @@
+"""The recipe's features as a transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, Self
+
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from stream_pegasos.features.text import TextFeatures
+from stream_pegasos.sklearn.texts import texts_of
+
+__all__ = ["TextVectorizer"]
+
+
+class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # which says nothing of types
+    """Texts of any language to a sparse matrix of hashed words, marks, their pairs and the beginnings of words.
+
+    It learns nothing and keeps nothing, like scikit-learn's `HashingVectorizer`; `fit` only checks the parameters. The
+    columns are those of `TextFeatures`, whose docstring describes the words, and there are 2²⁰ of them, since most
+    classifiers of scikit-learn keep a dense weight for each. `OnlineClassifier` does not, so that it may have 2³⁰.
+
+    Parameters
+    ----------
+    n_features
+        The number of columns, from 1 to 2³¹ − 1.
+    ngram_range
+        The smallest and the largest n of the n-grams of words.
+    analyzer
+        `"word"`, `"char"` or `"char_wb"`; the last two want `prefix_length=0` and `boundaries=False`.
+    lowercase
+        Whether to lower-case the text first.
+    strip_accents
+        `"unicode"` or `"ascii"` to take accents off, a function from str to str, or `None`.
+    stop_words
+        Words to leave out before n-grams are made: a collection, `"english"`, or `None`.
+    token_pattern
+        The regular expression of a token instead of the words, marks and runs of any language; `None` for these.
+    binary
+        Whether every count that is there becomes 1.
+    norm
+        `"l2"`, `"l1"` or `None`: what the values of a text are divided by.
+    alternate_sign
+        Whether the hash also decides a sign.
+    preprocessor
+        A function from str to str that replaces lower-casing and accent stripping.
+    tokenizer
+        A function from str to tokens, all of which are taken for words.
+    mask_digits
+        Whether every decimal digit becomes a 0, so that numbers of one form are one word.
+    prefix_length
+        Words that are longer count also by that many first characters; 0 for none.
+    boundaries
+        Whether n-grams reach over the ends of the text.
+    hash_function
+        `"words"`, which is several times as fast, or `"murmur3"`, scikit-learn's.
+
+    Examples
+    --------
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from stream_pegasos.sklearn import TextVectorizer
+
+    >>> TextVectorizer().transform(["see you at lunch", "cheap pills for you"]).shape
+    (2, 1048576)
+    >>> model = make_pipeline(TextVectorizer(n_features=2**10), LogisticRegression())
+    >>> model.fit(["see you at lunch", "cheap pills for you"], ["ham", "spam"]).predict(["pills, cheap pills"])
+    array(['spam'], dtype='<U4')
+
+    """
+
+    def __init__(
+        self,
+        n_features: int = 2**20,
+        *,
+        ngram_range: tuple[int, int] = (1, 2),
+        analyzer: Literal["word", "char", "char_wb"] = "word",
+        lowercase: bool = True,
+        strip_accents: Literal["ascii", "unicode"] | Callable[[str], str] | None = None,
+        stop_words: Literal["english"] | Iterable[str] | None = None,
+        token_pattern: str | None = None,
+        binary: bool = True,
+        norm: Literal["l1", "l2"] | None = "l2",
+        alternate_sign: bool = False,
+        preprocessor: Callable[[str], str] | None = None,
+        tokenizer: Callable[[str], Iterable[str]] | None = None,
+        mask_digits: bool = True,
+        prefix_length: int = 4,
+        boundaries: bool = True,
+        hash_function: Literal["words", "murmur3"] = "words",
+    ) -> None:
+        self.n_features = n_features
+        self.ngram_range = ngram_range
+        self.analyzer = analyzer
+        self.lowercase = lowercase
+        self.strip_accents = strip_accents
+        self.stop_words = stop_words
+        self.token_pattern = token_pattern
+        self.binary = binary
+        self.norm = norm
+        self.alternate_sign = alternate_sign
+        self.preprocessor = preprocessor
+        self.tokenizer = tokenizer
+        self.mask_digits = mask_digits
+        self.prefix_length = prefix_length
+        self.boundaries = boundaries
+        self.hash_function = hash_function
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.string, tags.input_tags.two_d_array = True, False
+        return tags
+
+    def fit(self, X: Any = None, y: Any = None) -> Self:
+        """Check the parameters, and learn nothing.
+
+        Parameters
+        ----------
+        X, y
+            Whatever they are.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter is none that `TextFeatures` takes.
+        """
+        self._features()
+        return self
+
+    def partial_fit(self, X: Any = None, y: Any = None) -> Self:
+        """The same as `fit`.
+
+        Parameters
+        ----------
+        X, y
+            Whatever they are.
+        """
+        return self.fit()
+
+    def transform(self, X: Any) -> Any:
+        """The texts as the rows of a CSR matrix.
+
+        Parameters
+        ----------
+        X
+            Texts: a list, an array, a series, or a frame with one column.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If they are no texts, or a parameter is none that `TextFeatures` takes.
+        """
+        return self._features().transform_many(texts_of(X))
+
+    def _features(self) -> TextFeatures:
+        return TextFeatures(**self.get_params())
