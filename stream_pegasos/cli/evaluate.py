@@ -92,12 +92,12 @@ def evaluate(
 ) -> None:
     """Predict every message of a stream, then learn it, and print how good the predictions were.
 
-    Every prediction is made before its label is learned: the figures are
-    those of live use. Classes come as the stream brings them. Where the first
-    message has a list of labels, they may hold together. Lines that cannot be
-    read or learned are reported and skipped; in the file of --predictions,
-    which is as what predict --output-format writes, they have an error.
-    Exit codes: 0; 1 it failed; 2 usage; 130 Ctrl-C, after the summary.
+    Every prediction is made before its label is learned, so the figures are
+    those of live use. New classes are learned when they first come. If the
+    first message has a list of labels, each message may have several. Lines
+    that cannot be read or learned are reported and skipped; --predictions
+    writes their error. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C
+    (the summary is still printed).
 
     \b
     Examples:

@@ -60,12 +60,12 @@ def explain(
 ) -> None:
     """Print the features that weigh most for each label, or why a text is predicted as it is.
 
-    Of more than two classes a text is explained by what sets the first apart
-    from the second; --label asks about one alone.
+    With more than two classes an explanation of a text says what sets the
+    first class apart from the second; --label explains one class.
 
-    A text model stores hashed features. The words of STREAM, such as the one
-    it was trained on, give them names; where several words share a feature,
-    the most frequent names it.
+    A text model stores hashed features, which have no names. The words of
+    STREAM, such as the stream that it learned, name them. Where several words
+    share a feature, the most frequent one names it.
 
     \b
     Examples:

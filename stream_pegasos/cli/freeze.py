@@ -16,9 +16,9 @@ def freeze(
     """Write what a model needs to predict, for many machines.
 
     A frozen model has a fifth of the size, or less. It predicts as the model
-    does, but for rounding, and does not learn: predict, test, explain and serve
-    take it. Its file is mapped rather than read, so that all processes of a
-    machine that use it share one copy.
+    does, up to rounding, and cannot learn. predict, test, explain and serve
+    take it. All processes of a machine that use the file share one copy in
+    memory.
 
     \b
     Examples:

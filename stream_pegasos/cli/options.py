@@ -34,7 +34,7 @@ class StreamOptions:
             "--text-field",
             brief="Field of the text [default: text]",
             metavar="NAME",
-            help="Field of the text: jsonl, csv, tsv, parquet; a.b is the b of an object a.",
+            help="The field with the text, in jsonl, csv, tsv and parquet; a.b is the field b of an object a.",
             default="text",
         ),
     ] = "text"
@@ -44,7 +44,7 @@ class StreamOptions:
             "--label-field",
             brief="Field of the label [default: label]",
             metavar="NAME",
-            help="Field of the label, in the same way.",
+            help="The field with the label, named in the same way.",
             default="label",
         ),
     ] = "label"
@@ -53,7 +53,7 @@ class StreamOptions:
         stream_option(
             "--delimiter",
             metavar="CHAR",
-            help=r"What stands between fields: csv, tsv; as ; or \t.",
+            help=r"The separator of fields in csv and tsv, as ; or \t.",
             default=", or tab",
         ),
     ] = None
@@ -62,7 +62,7 @@ class StreamOptions:
         stream_option(
             "--columns",
             metavar="A,B,…",
-            help="The names of the columns where csv, tsv have no header, as text,label; _ for others.",
+            help="Names of the columns, where csv and tsv have no header, as text,label; _ for a column to skip.",
             default="the header",
         ),
     ] = None
@@ -71,7 +71,7 @@ class StreamOptions:
         stream_option(
             "--encoding",
             metavar="NAME",
-            help="How text is encoded: latin-1, gb18030, …; a byte order mark tells of utf-16.",
+            help="The encoding of the text, as latin-1 or gb18030; a byte order mark shows utf-16.",
             default="utf-8",
         ),
     ] = "utf-8"
@@ -80,7 +80,7 @@ class StreamOptions:
         stream_option(
             "--encoding-errors",
             metavar="NAME",
-            help="Lines that are not UTF-8 are read as windows-1252; strict: they are bad.",
+            help="How lines that are not UTF-8 are read: as windows-1252, or strict: they are bad.",
             default="windows-1252",
         ),
     ] = "windows-1252"
@@ -95,7 +95,7 @@ class StreamOptions:
         stream_option(
             "--label-separator",
             metavar="SEP",
-            help="What stands between labels that hold together; as --multi-label.",
+            help="The separator of several labels in one text; implies --multi-label.",
             default="a text is one label",
         ),
     ] = None
@@ -134,7 +134,7 @@ class ModelOptions:
         model_option(
             "--multi-label",
             brief="A message has a list of labels.",
-            help="Labels may hold together: a message has a JSON list of them.",
+            help="A message may have several labels, given as a JSON list.",
             default="off unless evaluate or train find a list in the first message",
         ),
     ] = None
@@ -144,7 +144,7 @@ class ModelOptions:
     half_life: Annotated[
         float | None,
         model_option(
-            "--half-life", metavar="N", help="adaptive: messages until evidence counts half.", default="10000"
+            "--half-life", metavar="N", help="adaptive: messages after which evidence counts half.", default="10000"
         ),
     ] = None
     threshold: Annotated[
@@ -162,14 +162,16 @@ class ModelOptions:
     ] = None
     drift_detector: Annotated[
         str | None,
-        model_option("--drift-detector", metavar="NAME", help="adaptive: one of River's, as HDDMW.", default="none"),
+        model_option(
+            "--drift-detector", metavar="NAME", help="adaptive: one of River's detectors, as HDDMW.", default="none"
+        ),
     ] = None
     l2: Annotated[
         float | None, model_option("--l2", metavar="λ", help="pegasos: regularisation, above 0.", default="0.0001")
     ] = None
     t0: Annotated[
         float | None,
-        model_option("--t0", metavar="T", help="pegasos: steps that count as taken, a gentle start.", default="0"),
+        model_option("--t0", metavar="T", help="pegasos: steps that count as taken, for a gentle start.", default="0"),
     ] = None
     batch_size: Annotated[
         int | None, model_option("--batch-size", metavar="K", help="pegasos: examples in one step.", default="1")
@@ -188,15 +190,15 @@ class ModelOptions:
     ] = None
     class_weight: Annotated[
         bool | None,
-        model_option("--balanced", help="Weigh the labels so that all count the same in all.", default="off"),
+        model_option("--balanced", help="Weigh the labels so that each counts the same in total.", default="off"),
     ] = None
     pos_label: Annotated[
         str | None,
         model_option(
             "--pos-label",
             metavar="LABEL",
-            help="The positive label, which --threshold and --max-false-positive-rate are about, however many others "
-            "there are; they need it unless labels are true and false, 0 and 1, or -1 and 1.",
+            help="The label that --threshold and --max-false-positive-rate are about. They need it unless labels are "
+            "true and false, 0 and 1, or -1 and 1.",
             default="1, true, or else the label that comes second",
         ),
     ] = None
@@ -216,19 +218,19 @@ class ModelOptions:
         model_option("--token-pattern", metavar="REGEX", help="What a word is.", default="words of any language"),
     ] = None
     binary: Annotated[
-        bool | None, model_option("--binary/--no-binary", help="Presence rather than counts.", default="binary")
+        bool | None, model_option("--binary/--no-binary", help="Count presence, not occurrences.", default="binary")
     ] = None
     norm: Annotated[str | None, model_option("--norm", metavar="NAME", help="l2, l1 or none.", default="l2")] = None
     mask_digits: Annotated[
         bool | None,
-        model_option("--mask-digits/--no-mask-digits", help="Take every digit for 0.", default="mask-digits"),
+        model_option("--mask-digits/--no-mask-digits", help="Read every digit as 0.", default="mask-digits"),
     ] = None
     prefix_length: Annotated[
         int | None,
         model_option(
             "--prefix-length",
             metavar="N",
-            help="Count the first N letters of longer words; 0 for none.",
+            help="Add the first N letters of longer words as a feature; 0 for none.",
             default="4",
         ),
     ] = None
@@ -244,7 +246,7 @@ class ModelOptions:
     boundaries: Annotated[
         bool | None,
         model_option(
-            "--boundaries/--no-boundaries", help="N-grams reach over the ends of a text.", default="boundaries"
+            "--boundaries/--no-boundaries", help="Let n-grams reach over the ends of a text.", default="boundaries"
         ),
     ] = None
 

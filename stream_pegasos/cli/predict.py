@@ -47,17 +47,18 @@ def predict(
 ) -> None:
     """Answer each message: the predicted label, a tab and the probability of that label.
 
-    Line n answers message n of FILE: one that cannot be read has an empty
-    label and an empty probability. Labels in FILE are not needed and not
-    used. Where labels hold together, commas (or --label-separator) stand
-    between them, and between their probabilities. A model that has learned
-    nothing yet predicts an empty label with probability 0.5.
+    Line n answers message n of FILE. A message that cannot be read has an
+    empty label and an empty probability. Labels in FILE are not used. Several
+    labels of a message are separated by commas (or --label-separator), and so
+    are their probabilities. A model that has learned nothing yet predicts an
+    empty label with probability 0.5.
 
-    With --output-format an answer has the id of its message, the probability
-    of every label as a JSON object, the margin (with two classes that of the
-    positive one, with more how far the label is above the next best), and the
-    error where there is one; tsv and csv have a header, and labels that hold
-    together are a JSON list. For an answer to each line as it comes, use run.
+    With --output-format an answer has more columns: the id of its message, the
+    probabilities of all labels (a JSON object), the margin, and the error if
+    there is one. The margin is that of the positive class; with more than two
+    classes, how far the label is above the next best. tsv and csv have a
+    header, and several labels are a JSON list. To answer each line as it
+    comes, use run.
 
     \b
     Examples:

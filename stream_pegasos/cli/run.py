@@ -99,20 +99,18 @@ def run(
     """Answer each message of a live source as it comes; learn from those labelled.
 
     The prediction is made before the label is learned. An answer is what
-    predict prints: the predicted label, a tab and its probability; an empty
-    label and 0.5 while nothing is learned; both empty for what cannot be read,
-    which is reported, too. --output-format is that of predict; a topic or
-    stream gets the same fields. A file is written anew, or gone on with where
-    the run goes on from its checkpoint: answers since the newest checkpoint
-    then stand there twice. Only standard input may be csv, tsv, parquet,
-    utf-16 or compressed.
+    predict prints: the label, a tab and its probability. Before anything is
+    learned it is an empty label and 0.5. For a message that cannot be read,
+    which is reported, both are empty. A topic or a stream gets the fields of
+    --output-format. An output file is written anew; a run that goes on from a
+    checkpoint appends to it, and repeats the answers since that checkpoint.
+    Only standard input may be csv, tsv, parquet, utf-16 or compressed.
 
-    With --checkpoint the model and the position in the source are kept in one
-    file, and the run goes on from there when it is started again, whatever
-    ended it: no message is lost, none is learned twice. --load is for the
-    first start. A source with another name or on another server is refused,
-    unless --moved says that it is the same stream: it is then read on at the
-    same place there.
+    --checkpoint keeps the model and the position in the source in one file.
+    Started again, the run goes on from there, whatever ended it: no message is
+    lost, none is learned twice. --load is for the first start. A source with
+    another name or on another server is refused, unless --moved says that it
+    is the same stream: reading then goes on at the same position.
 
     \b
     Examples:

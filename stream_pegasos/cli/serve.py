@@ -88,12 +88,13 @@ def serve(
 ) -> None:
     """Predict and learn over HTTP, and show it on a page.
 
-    POST /predict and /learn take {"text": …}, to learn with a "label", or a
-    list of them; with --multi-label the "label" is a list of labels. A message
-    whose "id" was learned before is not learned again. GET / is the page,
-    /openapi.json says the rest. Without --token-file whoever reaches the
-    address may read and teach the model. So it listens on this machine only;
-    for others, give it a token and put a proxy with TLS before it.
+    POST /predict takes {"text": …} or a list of such messages; POST /learn
+    takes the same with a "label", which is a list with --multi-label. A
+    message whose "id" was learned before is not learned again. GET / is the
+    page, /openapi.json lists the rest. Without --token-file whoever reaches
+    the address may read and teach the model. Therefore it listens on this
+    machine only. For others, give it a token and put a proxy with TLS before
+    it.
 
     \b
     Examples:

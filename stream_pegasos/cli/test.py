@@ -26,10 +26,10 @@ def test(
 ) -> None:
     """Print how well a saved model predicts the messages of a file, and learn none of them.
 
-    The figures are those of evaluate, of a model that stays as it is: for
-    messages held out from what it learned. A label that the model does not
-    know counts as one more class, of which no message is found. Lines that
-    cannot be read are reported and skipped.
+    Use it on messages that the model has not learned. It prints the figures
+    that evaluate prints, and the model stays as it is. A label that the model
+    does not know counts as one more class, which is never predicted. Lines
+    that cannot be read are reported and skipped.
 
     \b
     Examples:
