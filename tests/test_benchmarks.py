@@ -377,9 +377,13 @@ def test_split_learns_the_beginning_and_predicts_the_rest(written, monkeypatch, 
     model = TextClassifier()
     model.learn_many(TEXTS[:240], STARS[:240])
     share = np.mean([model.predict_one(text) == star for text, star in zip(TEXTS[240:], STARS[240:], strict=True)])
-    assert float(table["ours: TextClassifier(), one pass"][0]) == pytest.approx(share, abs=1e-4)
-    assert table.pop("stream.jsonl") == []
-    assert all(0.2 < float(cells[0]) <= 1.0 for cells in table.values())
+    assert float(table[split.OURS][0]) == pytest.approx(share, abs=1e-4)
+    assert table.pop("stream.jsonl") == ["messages/s"]
+    assert all(0.2 < float(cells[0]) <= 1.0 and float(cells[1].replace(",", "")) > 0 for cells in table.values())
+    found = {name: (float(accuracy), float(speed.replace(",", ""))) for name, (accuracy, speed) in table.items()}
+    assert [line.get_xydata()[0].tolist() for line in split.draw(found, 1).axes[0].lines] == [
+        [speed, accuracy] for accuracy, speed in found.values()
+    ]
     assert len(table) >= len(split.MODELS) - 1  # one of them may not be installed
 
 

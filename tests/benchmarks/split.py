@@ -111,7 +111,7 @@ def river_naive_bayes(texts: list[str], labels: list[Any], later: list[str]) -> 
     return [model.predict_one(text) for text in later]
 
 
-OURS = "ours: TextClassifier(), one pass"
+OURS = "stream_pegasos, one pass"
 MODELS: dict[str, Model] = {
     OURS: ours,
     "Vowpal Wabbit, logistic, word pairs, one pass": vowpal_wabbit,
