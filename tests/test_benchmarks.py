@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import several
 import split
+import tuning
 from peers import CHARACTERS, is_chinese, late_vowpal_wabbit, words_by_jieba, write_vowpal_wabbit
 from river import evaluate, feature_extraction, linear_model, metrics, naive_bayes
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -526,3 +527,13 @@ def test_script_of_operations_runs(command, printed):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(printed, done.stdout)
+
+
+def test_tuning_compares_on_the_half_that_it_did_not_see():
+    stream = several.Stream("stars", TEXTS, STARS, "classes")
+    found, cost, same, gain, _ = tuning.figures(stream)
+    model = TextClassifier()
+    wrong = [said != star for said, star in zip(model.predict_learn_many(TEXTS, STARS).labels, STARS, strict=True)]
+    half = len(STARS) // 2
+    assert (found, cost, same) == ("the defaults", f"{np.mean(wrong[half:]):.4f}", cost)
+    assert gain.startswith("+0.0000")
