@@ -28,8 +28,15 @@ def bad_labels(case):
     return BAD_LABELS
 
 
-def for_each(cases):
-    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
+def for_each(cases, heavy=lambda case: False):
+    """Run a test over cases; those that take long and tell little more, on demand."""
+    params = [pytest.param(case, marks=[pytest.mark.heavy] * heavy(case), id=case.name) for case in cases]
+    return pytest.mark.parametrize("case", params)
+
+
+def is_around_another(case):
+    """Whether the case is a model of texts whose classifier is a case of its own."""
+    return case.of != "features" and case.name != "text"
 
 
 def after(case, *numbers):

@@ -7,7 +7,18 @@ import pickle
 
 import numpy as np
 import pytest
-from contract import bits, bits_of, calls_of, flat, for_each, learn, many_of, saveable, through_a_file
+from contract import (
+    bits,
+    bits_of,
+    calls_of,
+    flat,
+    for_each,
+    is_around_another,
+    learn,
+    many_of,
+    saveable,
+    through_a_file,
+)
 from estimators import CASES, ORDERED, TWO, seen
 from forging import as_of_old, innermost, put_together, put_together_as_of_old, take_apart
 from safetensors import safe_open
@@ -134,7 +145,7 @@ def test_files_of_earlier_versions_are_read(case, version, tmp_path):
     assert (tmp_path / "again").read_bytes() == (tmp_path / "new").read_bytes()
 
 
-@for_each(written_before)
+@for_each(written_before, heavy=is_around_another)
 def test_files_of_earlier_versions_are_checked(case, tmp_path):
     """Forged as well as those of today; what their one column lacks is none that any model can have."""
     path, wrong = tmp_path / "model", []
@@ -247,7 +258,7 @@ def put(state, place, value):
     state[name] = value
 
 
-@for_each(saveable)
+@for_each(saveable, heavy=is_around_another)
 def test_forged_files_are_refused(case, tmp_path):
     """With a checksum to fit."""
     path = tmp_path / "model"

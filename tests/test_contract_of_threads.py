@@ -8,7 +8,7 @@ import threading
 
 import numpy as np
 import pytest
-from contract import assert_close, bits_of, calls_of, flat, for_each, learn, many_of, pure, told
+from contract import assert_close, bits_of, calls_of, flat, for_each, is_around_another, learn, many_of, pure, told
 from estimators import CASES, TWO, seen
 from interpreter import run
 
@@ -124,7 +124,7 @@ def restless():
     sys.setswitchinterval(before)
 
 
-@for_each(CASES)
+@for_each(CASES, heavy=lambda case: "kernel" in case.name or is_around_another(case))
 def test_threads_see_the_model_between_two_calls(case, run_threads, restless):
     reference, model = case.make(), case.make()
     calls = calls_of(case)

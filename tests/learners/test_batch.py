@@ -43,7 +43,7 @@ def rbf(A, B):
 # --- Newton's method --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("l2", [1.0, 1e-2, 1e-5])
+@pytest.mark.parametrize("l2", [1.0, 1e-2, pytest.param(1e-5, marks=pytest.mark.heavy)])
 @pytest.mark.parametrize("n_columns", [30, 500])  # fewer and more columns than examples
 def test_newton_finds_the_optimum_of_other_solvers(l2, n_columns):
     X, y = examples(n_columns=n_columns)

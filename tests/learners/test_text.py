@@ -230,6 +230,7 @@ def test_only_linear_models_explain(classifier):
         TextClassifier(classifier=classifier).explain_one("text")
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(pure, reason="the pure engine takes a minute for it")
 def test_a_text_of_a_million_distinct_words():
     model, long = TextClassifier(), " ".join(f"w{chr(97 + i % 26)}{i:x}z" for i in range(1_000_000))

@@ -90,6 +90,7 @@ def test_kill_loses_no_more_than_what_came_after_the_last_checkpoint(serve, tmp_
     assert seen["accuracy"] == evaluate(TextClassifier(), STREAM[:100]).score.accuracy
 
 
+@pytest.mark.heavy
 def test_a_sender_beside_another_client_and_a_service_that_is_killed(serve, tmp_path):
     """Each message of its stream is learned once, and so is each of the other's."""
     stream, checkpoint = tmp_path / "stream.jsonl", tmp_path / "model"

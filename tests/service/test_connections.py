@@ -96,7 +96,7 @@ def test_no_client_keeps_others_off(serve, token):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the files of a process are counted as Linux tells them")
-@pytest.mark.parametrize("token", ["", "secret"])
+@pytest.mark.parametrize("token", [pytest.param("", marks=pytest.mark.heavy), "secret"])
 def test_no_client_keeps_its_connection(serve, token):
     served = serve(token, 0.3, command=[sys.executable, "-c", FOR_SHORT])
 

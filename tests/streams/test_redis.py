@@ -294,6 +294,7 @@ def test_sink(address, redis_client):
         open_sink(address.replace("mail", "other")).send([Answer(1, 1, 0.5)])
 
 
+@pytest.mark.heavy
 def test_sink_whose_server_is_away_for_a_moment(address, redis_server, redis_client):
     sink = open_sink(address)
     sink.send([Answer(1, "a", 0.5)])
