@@ -1,0 +1,388 @@
+"""Which messages people are asked to label, and the labels that they give."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_pegasos.common.checks import check_integer, check_number
+from stream_pegasos.learners.predictions import Predictions
+
+__all__ = ["FIRST", "LONGEST_TAUGHT", "Given", "Keeper", "Teaching", "Waiting", "uncertainty"]
+
+FIRST = ("uncertain", "newest", "oldest")  # which messages are asked for first
+LONGEST_TAUGHT = 20_000  # characters of a message that a person is asked to read
+MOST_DONE = 100_000  # texts that are remembered, by their hash, as not to be asked for again
+MOST_SCORED = 1_000  # messages that are scored anew at a time
+MOST_HELD = 5  # labels that can be taken back; with more the model would ask without having learned
+
+_CHARACTERS_A_MESSAGE = 1_000  # that may be kept, on average
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A message that waits for its label.
+
+    Parameters
+    ----------
+    number
+        Its number among all messages that waited.
+    text
+        The message.
+    uncertainty
+        How unsure the model was of it, from 0 to 1.
+    scored_at
+        How many messages the model had learned then; -1 for never.
+    origin
+        Where the message comes from, for whoever keeps the labels.
+    """
+
+    number: int
+    text: str
+    uncertainty: float = 1.0
+    scored_at: int = -1
+    origin: Any = None
+
+
+@dataclass(slots=True)
+class Given:
+    """A label that can still be taken back; it is learned at the time `due` of the clock."""
+
+    message: Waiting
+    label: Any
+    due: float
+
+
+class Keeper(Protocol):
+    """What keeps labels as they are given. If it raises an OSError, the label is not given, or not taken back."""
+
+    def given(self, message: Waiting, label: Any) -> None:
+        """A person has given a label."""
+
+    def taken_back(self, message: Waiting) -> None:
+        """The label of the message is taken back."""
+
+    def learned(self, message: Waiting) -> None:
+        """The label of the message is learned, and stays."""
+
+
+class Teaching:
+    """Messages that wait for people to label them, in bounded memory, and the labels that can still be taken back.
+
+    A text waits once, however often it comes. The newest five labels can be taken back, each for some seconds: they
+    wait outside of the model, which has never seen those taken back. Then they are learned, and stay, as no learner
+    can unlearn.
+
+    The model would most like to know messages between whose two most probable labels it wavers: `uncertainty` is 1 less
+    the difference of their probabilities. The measure is the margin sampling of Scheffer, Decomain and Wrobel, "Active
+    Hidden Markov Models for Information Extraction", IDA 2001.
+
+    Parameters
+    ----------
+    size
+        How many messages wait at most, from 0 to 1,000,000; fewer where they have more than 1,000 characters on
+        average. The newest ones push out the oldest. One of more than 20,000 characters does not wait. With 0 nobody
+        is asked.
+    seconds
+        How long a label can be taken back, from 0 to 3,600, if not five others are given before.
+    first
+        Which messages are asked for first: those that the model is most `"uncertain"` of, the `"newest"` or the
+        `"oldest"`. Among equally uncertain ones it is the newest, or with `more` the oldest.
+    more
+        Where messages come from, as pairs of a text and its origin, when there is room for them; none is pushed out
+        then. Without it they come by `add`.
+    keeper
+        What keeps labels as they are given.
+    clock
+        What tells the time in seconds.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `size` or `seconds` is out of range, or `first` is none of the three.
+
+    Attributes
+    ----------
+    n_given
+        How many labels were given, but for those taken back.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import TextClassifier
+    >>> from stream_pegasos.operation.teaching import Teaching
+
+    >>> model = TextClassifier()
+    >>> model.learn_many(["win a prize", "lunch at noon"] * 20, ["spam", "ham"] * 20)
+    >>> teaching = Teaching(size=100, seconds=0)
+    >>> teaching.add(["a prize to win", "lunch, or a prize?", "at noon"])
+    >>> stale = teaching.stale(model.n_learned)
+    >>> teaching.score(stale, model.predictions([message.text for message in stale]), model.n_learned)
+    >>> [asked, *_] = teaching.queue(limit=3)
+    >>> asked.text
+    'lunch, or a prize?'
+    >>> teaching.give(asked.number, "spam")
+    >>> [(given.message.text, given.label) for given in teaching.due()]
+    [('lunch, or a prize?', 'spam')]
+
+    """
+
+    def __init__(
+        self,
+        size: int = 1_000,
+        seconds: float = 10.0,
+        first: str = "uncertain",
+        more: Iterator[tuple[str, Any]] | None = None,
+        keeper: Keeper | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        check_integer("the number of messages that wait", size, 0, 1_000_000)
+        check_number("the seconds to take a label back", seconds, 0.0, 3_600.0)
+        if first not in FIRST:
+            raise ValueError(f"{first!r} is none of {', '.join(FIRST)}")
+        self.size, self.seconds, self.first = size, seconds, first
+        self.n_given = 0
+        self._more, self._keeper, self._clock = more, keeper, clock
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, Waiting] = {}  # by number, the oldest first
+        self._number_of: dict[str, int] = {}
+        self._n_characters = 0
+        self._given: dict[int, Given] = {}  # by number, in the order of giving
+        self._done: dict[int, None] = {}  # hashes of texts, the oldest first
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def reads(self) -> bool:
+        """Whether messages come from `more`."""
+        return self._more is not None
+
+    def add(self, texts: Sequence[str]) -> None:
+        """Take in messages that came without a label, unless messages come from `more`; one that waits already becomes
+        the newest.
+        """
+        if self.reads or not self.size:
+            return
+        for text in texts[-self.size :]:
+            self._remove(text)
+            self._wait(text, None)
+        self._make_room()
+
+    def fill(self) -> None:
+        """Take in more messages, as far as there are any and there is room."""
+        while self._more is not None and self._has_room():
+            text, origin = next(self._more, (None, None))
+            if text is None:
+                self._more = iter(())
+                return
+            if text not in self._number_of:
+                self._wait(text, origin)
+
+    def drop(self, texts: Iterable[str]) -> None:
+        """Do not ask for these, as others have told their labels."""
+        for text in texts:
+            self._remove(text)
+
+    def remember(self, texts: Iterable[str]) -> None:
+        """Never ask for these, as people have given their labels before."""
+        for text in texts:
+            self._remove(text)
+            self._finish(text)
+            self.n_given += 1
+
+    def stale(self, n_learned: int) -> list[Waiting]:
+        """Messages that are to be scored anew, given how much the model has learned: those that it seems most uncertain
+        of, and those that were scored longest ago; at most 1,000 at a time.
+        """
+        old = [message for message in self._waiting.values() if message.scored_at != n_learned]
+        if len(old) <= MOST_SCORED:
+            return old
+        head = [message for message in self.queue(MOST_SCORED // 10, "uncertain") if message.scored_at != n_learned]
+        chosen = {message.number for message in head}
+        longest_ago = heapq.nsmallest(MOST_SCORED, old, key=lambda message: message.scored_at)
+        rest = (message for message in longest_ago if message.number not in chosen)
+        return [*head, *itertools.islice(rest, MOST_SCORED - len(head))]
+
+    def score(self, messages: Sequence[Waiting], predictions: Predictions, n_learned: int) -> None:
+        """Take in what a model that has learned so much says of messages."""
+        for message, value in zip(messages, uncertainty(predictions).tolist(), strict=True):
+            message.uncertainty, message.scored_at = value, n_learned
+
+    def queue(self, limit: int, first: str | None = None) -> list[Waiting]:
+        """The messages that are to be asked for next.
+
+        Parameters
+        ----------
+        limit
+            How many.
+        first
+            Another order than usual; see above.
+
+        Raises
+        ------
+        ValueError
+            If there is no such order.
+        """
+        first = self.first if first is None else first
+        if first not in FIRST:
+            raise ValueError(f"{first!r} is none of {', '.join(FIRST)}")
+        sign = 1 if first == "oldest" or (first == "uncertain" and self.reads) else -1
+
+        def place(message: Waiting) -> tuple[float, int]:
+            return (-message.uncertainty if first == "uncertain" else 0.0), sign * message.number
+
+        return heapq.nsmallest(limit, self._waiting.values(), key=place)
+
+    def text_of(self, number: int) -> str:
+        """The message of that number.
+
+        Raises
+        ------
+        LookupError
+            If it does not wait for a label.
+        """
+        return self._message(number).text
+
+    def give(self, number: int, label: Any) -> None:
+        """Give a message its label; it is learned when it is due.
+
+        Raises
+        ------
+        LookupError
+            If the message does not wait for a label.
+        OSError
+            If the label cannot be kept; the message waits on.
+        """
+        message = self._message(number)
+        if self._keeper is not None:
+            self._keeper.given(message, label)
+        self._remove(message.text)
+        self._finish(message.text)
+        self._given[number] = Given(message, label, self._clock() + self.seconds)
+        self.n_given += 1
+        self.fill()
+
+    def skip(self, number: int) -> None:
+        """Do not ask for a message again.
+
+        Raises
+        ------
+        LookupError
+            If the message does not wait for a label.
+        """
+        message = self._message(number)
+        self._remove(message.text)
+        self._finish(message.text)
+        self.fill()
+
+    def take_back(self, number: int) -> None:
+        """Take a label back that is not learned yet; its message waits for a label again.
+
+        Raises
+        ------
+        LookupError
+            If the message has no label that can be taken back.
+        OSError
+            If what keeps the labels fails; the label stays.
+        """
+        if number not in self._given:
+            raise LookupError(f"message {number} has no label that can be taken back; what is learned stays learned")
+        message = self._given[number].message
+        if self._keeper is not None:
+            self._keeper.taken_back(message)
+        del self._given[number]
+        self._done.pop(hash(message.text), None)
+        self._put(message)
+        self.n_given -= 1
+        if not self.reads:
+            self._make_room()
+
+    def given(self) -> list[tuple[Given, float]]:
+        """The labels that can be taken back, the newest first, and for how many seconds each still can."""
+        now = self._clock()
+        return [(given, max(0.0, given.due - now)) for given in reversed(self._given.values())]
+
+    def due(self, at_once: bool = False) -> list[Given]:
+        """The labels that are to be learned now, in the order in which they were given; they cannot be taken back.
+
+        Parameters
+        ----------
+        at_once
+            Whether all are, as at the end.
+        """
+        now = self._clock()
+        is_late = len(self._given) if at_once else max(0, len(self._given) - MOST_HELD)
+        due = [given for place, given in enumerate(self._given.values()) if place < is_late or given.due <= now]
+        for given in due:
+            del self._given[given.message.number]
+            if self._keeper is not None:
+                self._keeper.learned(given.message)
+        return due
+
+    def _message(self, number: int) -> Waiting:
+        if number not in self._waiting:
+            raise LookupError(f"message {number} does not wait for a label, or no longer")
+        return self._waiting[number]
+
+    def _wait(self, text: str, origin: Any) -> None:
+        if text.strip() and len(text) <= LONGEST_TAUGHT and hash(text) not in self._done:
+            self._put(Waiting(next(self._numbers), text, origin=origin))
+
+    def _put(self, message: Waiting) -> None:
+        self._remove(message.text)
+        self._waiting[message.number] = message
+        self._number_of[message.text] = message.number
+        self._n_characters += len(message.text)
+
+    def _remove(self, text: str) -> None:
+        number = self._number_of.pop(text, None)
+        if number is not None:
+            del self._waiting[number]
+            self._n_characters -= len(text)
+
+    def _has_room(self) -> bool:
+        most = self.size * _CHARACTERS_A_MESSAGE - LONGEST_TAUGHT
+        return len(self._waiting) < self.size and (self._n_characters <= most or not self._waiting)
+
+    def _make_room(self) -> None:
+        while len(self._waiting) > self.size or self._n_characters > self.size * _CHARACTERS_A_MESSAGE:
+            self._remove(next(iter(self._waiting.values())).text)
+
+    def _finish(self, text: str) -> None:
+        self._done[hash(text)] = None
+        while len(self._done) > MOST_DONE:
+            del self._done[next(iter(self._done))]
+
+
+def uncertainty(predictions: Predictions) -> NDArray[np.float64]:
+    """How unsure a model is of each message, from 0 to 1: 1 less the difference of the probabilities of the two most
+    probable labels. Of labels that may hold together each has a difference of its own, between holding and not, and the
+    least one counts. A model that knows no two labels is unsure of everything.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import TextClassifier
+    >>> from stream_pegasos.operation.teaching import uncertainty
+    >>> uncertainty(TextClassifier().predictions(["a", "b"])).tolist()
+    [1.0, 1.0]
+
+    """
+    if not len(predictions):
+        return np.ones(0)
+    probabilities, unsure = predictions.probabilities, np.ones(len(predictions))
+    if isinstance(predictions.labels[0], tuple):
+        nearest = np.abs(2.0 * probabilities - 1.0).min(axis=1, initial=1.0)
+        return 1.0 - nearest if probabilities.shape[1] else unsure
+    if probabilities.shape[1] < 2 or None in predictions.classes:
+        return unsure
+    two = np.partition(probabilities, -2, axis=1)[:, -2:]
+    return np.clip(1.0 - (two[:, 1] - two[:, 0]), 0.0, 1.0)

@@ -1,0 +1,214 @@
+"""Which messages people are asked to label, and the labels that they give."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier, TextClassifier
+from stream_pegasos.learners.predictions import settled
+from stream_pegasos.operation import teaching as module
+from stream_pegasos.operation.teaching import Teaching, uncertainty
+
+TEXTS = st.text("ab \ud800", max_size=4)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+class Kept:
+    """What keeps labels: a list that is cut."""
+
+    def __init__(self):
+        self.labels, self.fixed, self.fails = [], [], False
+
+    def check(self):
+        if self.fails:
+            raise OSError("the disk is full")
+
+    def given(self, message, label):
+        self.check()
+        self.labels.append((message.text, label))
+
+    def taken_back(self, message):
+        self.check()
+        self.labels = [pair for pair in self.labels if pair[0] != message.text]
+
+    def learned(self, message):
+        self.fixed.append(message.text)
+
+
+class Machine(RuleBasedStateMachine):
+    """The queue beside plain lists: those that wait, the oldest first, and those that can be taken back."""
+
+    def __init__(self):
+        super().__init__()
+        self.clock, self.kept = Clock(), Kept()
+        self.teaching = Teaching(4, 10.0, "oldest", keeper=self.kept, clock=self.clock)
+        self.waiting, self.given, self.over, self.learned = [], [], set(), []
+
+    @rule(texts=st.lists(TEXTS, max_size=6))
+    def add(self, texts):
+        self.teaching.add(texts)
+        for text in texts[-4:]:
+            self.waiting = [other for other in self.waiting if other != text]
+            if text.strip() and text not in self.over:
+                self.waiting.append(text)
+        self.waiting = self.waiting[-4:]
+
+    def choose(self, data):
+        message = data.draw(st.sampled_from(self.teaching.queue(10)))
+        self.waiting.remove(message.text)
+        self.over.add(message.text)
+        return message
+
+    @precondition(lambda self: self.waiting)
+    @rule(data=st.data(), label=st.sampled_from("xy"))
+    def give(self, data, label):
+        message = self.choose(data)
+        self.teaching.give(message.number, label)
+        self.given.append((message.number, message.text, label, self.clock.now + 10.0))
+
+    @precondition(lambda self: self.waiting)
+    @rule(data=st.data())
+    def skip(self, data):
+        self.teaching.skip(self.choose(data).number)
+
+    @precondition(lambda self: self.given)
+    @rule(data=st.data())
+    def take_back(self, data):
+        one = data.draw(st.sampled_from(self.given))
+        self.teaching.take_back(one[0])
+        self.given.remove(one)
+        self.over.discard(one[1])
+        self.waiting = [*self.waiting, one[1]][-4:]
+
+    @precondition(lambda self: self.waiting or self.given)
+    @rule(data=st.data())
+    def nothing_changes_where_the_label_cannot_be_kept(self, data):
+        self.kept.fails = True
+        with pytest.raises(OSError, match="full"):
+            if self.waiting:
+                self.teaching.give(data.draw(st.sampled_from(self.teaching.queue(10))).number, "x")
+            else:
+                self.teaching.take_back(self.given[0][0])
+        self.kept.fails = False
+
+    @rule(seconds=st.sampled_from([0.0, 4.0, 11.0]))
+    def learn(self, seconds):
+        self.clock.now += seconds
+        late = len(self.given) - module.MOST_HELD
+        due = [one for i, one in enumerate(self.given) if i < late or one[3] <= self.clock.now]
+        assert [(each.message.text, each.label) for each in self.teaching.due()] == [one[1:3] for one in due]
+        self.given = [one for one in self.given if one not in due]
+        self.learned += [one[1:3] for one in due]
+
+    @invariant()
+    def same(self):
+        assert {message.text for message in self.teaching.queue(10)} == set(self.waiting)
+        assert len(self.teaching) == len(self.waiting)
+        numbers = [message.number for message in self.teaching.queue(10)]
+        assert numbers == sorted(numbers)
+        assert [each.message.text for each, _ in self.teaching.given()] == [one[1] for one in self.given[::-1]]
+        assert self.teaching.n_given == len(self.given) + len(self.learned)
+        assert self.kept.labels == [*self.learned, *(one[1:3] for one in self.given)]
+        assert self.kept.fixed == [text for text, _ in self.learned]
+
+
+Machine.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestQueue = Machine.TestCase
+
+
+def predictions(rows, classes, labels=None):
+    rows = np.array(rows, float)
+    labels = np.array(labels if labels is not None else ["?"] * len(rows), object)
+    return settled(rows, labels, (classes, rows))
+
+
+@given(st.lists(st.lists(st.floats(0.01, 1.0), min_size=3, max_size=3), min_size=1, max_size=5))
+def test_uncertainty_is_what_the_best_two_leave(rows):
+    rows = [[value / sum(row) for value in row] for row in rows]
+    expected = [1.0 - (sorted(row)[-1] - sorted(row)[-2]) for row in rows]
+    assert uncertainty(predictions(rows, ("a", "b", "c"))).tolist() == pytest.approx(expected)
+
+
+def test_uncertainty_of_labels_that_hold_together_is_that_of_the_least_sure():
+    said = predictions([[0.9, 0.45], [0.01, 0.98]], ("a", "b"), labels=[0, 0])
+    labels = np.empty(2, object)
+    labels[:] = [("a",), ("b",)]
+    said = settled(said.scores, labels, (said.classes, said.probabilities))
+    assert uncertainty(said).tolist() == pytest.approx([0.9, 0.04])
+
+
+@pytest.mark.parametrize("classifier", [None, OrdinalClassifier(AdaptiveClassifier()), MultiLabelClassifier()])
+def test_who_knows_nothing_is_unsure_of_everything(classifier):
+    assert uncertainty(TextClassifier(classifier=classifier).predictions(["a", "b"])).tolist() == [1.0, 1.0]
+
+
+def test_the_most_uncertain_are_asked_for_first_and_then_the_newest_or_those_that_come_first():
+    for more, equal in ((None, ["d", "b"]), (iter([(text, None) for text in "abcd"]), ["b", "d"])):
+        teaching = Teaching(100 if more is None else 1_000, more=more)
+        teaching.add([*"abcd"])
+        teaching.fill()
+        stale = teaching.stale(1)
+        rows = {"a": [0.9, 0.1], "b": [0.6, 0.4], "c": [0.3, 0.7], "d": [0.4, 0.6]}
+        teaching.score(stale, predictions([rows[message.text] for message in stale], ("x", "y")), 1)
+        assert [message.text for message in teaching.queue(10)] == [*equal, "c", "a"]
+        assert [message.text for message in teaching.queue(2, "newest")] == ["d", "c"]
+        assert [message.text for message in teaching.queue(2, "oldest")] == ["a", "b"]
+        assert teaching.stale(1) == [] and len(teaching.stale(2)) == 4
+
+
+def test_of_very_many_those_are_scored_anew_that_come_next_or_were_scored_longest_ago(monkeypatch):
+    monkeypatch.setattr(module, "MOST_SCORED", 20)
+    teaching = Teaching(1_000)
+    teaching.add([str(i) for i in range(100)])
+    for n in range(1, 8):  # all within so many times
+        stale = teaching.stale(n)
+        head = {message.number for message in teaching.queue(2)}
+        assert len(stale) == 20 and head <= {message.number for message in stale}
+        teaching.score(stale, predictions([[0.9, 0.1]] * 20, ("x", "y")), n)
+    assert min(message.scored_at for message in teaching.queue(100)) > 0
+
+
+def test_memory_is_bounded_by_characters_too():
+    teaching = Teaching(size=10)  # of 1,000 characters on average
+    teaching.add(["a" * 20_001])
+    assert len(teaching) == 0
+    teaching.add([letter * 4_000 for letter in "abcd"])
+    assert [message.text[0] for message in teaching.queue(10, "oldest")] == ["c", "d"]
+
+    texts = iter([(letter * 15_000, i) for i, letter in enumerate("abcdef")])
+    teaching = Teaching(size=50, more=texts)
+    teaching.fill()
+    assert len(teaching) == 3  # a fourth one of 20,000 characters might have no room
+    teaching.give(1, "x")
+    assert [message.origin for message in teaching.queue(10)] == [1, 2, 3]
+
+
+def test_texts_that_were_labelled_are_not_asked_for():
+    teaching = Teaching(more=iter([(text, None) for text in ("a", "b", "a", "c")]))
+    teaching.remember(["b"])
+    teaching.fill()
+    assert [message.text for message in teaching.queue(10)] == ["a", "c"]
+    teaching = Teaching()
+    teaching.add(["a", "b"])
+    teaching.drop(["b", "c"])
+    assert [message.text for message in teaching.queue(10)] == ["a"]
+
+
+def test_bad_input_is_refused():
+    for options in ({"size": -1}, {"size": 1.5}, {"seconds": -1.0}, {"first": "best"}):
+        with pytest.raises((TypeError, ValueError)):
+            Teaching(**options)
+    teaching = Teaching()
+    with pytest.raises(ValueError, match="best"):
+        teaching.queue(1, "best")
+    for refuse in (teaching.take_back, teaching.skip, teaching.text_of, lambda number: teaching.give(number, "x")):
+        with pytest.raises(LookupError, match="message 7"):
+            refuse(7)
