@@ -2,6 +2,7 @@
 
 import ast
 import graphlib
+import re
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,14 @@ def test_private_names_stay_in_their_module(module):
             if node.attr in OF_RIVER or not known:
                 wrong.append(f"line {node.lineno}: {ast.unparse(node)}")
     assert not wrong
+
+
+def test_no_two_scripts_of_the_page_define_the_same_name():
+    """They share one scope, where the later of two functions would take the place of the other."""
+    defined = re.compile(r"^(?:async )?(?:function|const|let|class) (\w+)", re.MULTILINE)
+    names = [name for path in PACKAGE.rglob("*.js") for name in defined.findall(path.read_text("utf-8"))]
+    assert len(names) > 50
+    assert sorted(names) == sorted(set(names))
 
 
 SUFFIXES = (".py", ".pyx", ".pxi", ".css", ".js")

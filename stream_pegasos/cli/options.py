@@ -387,6 +387,49 @@ CheckpointSeconds = Annotated[
     float,
     result_option("--checkpoint-seconds", min=0.1, metavar="S", help="Write it after so many seconds.", default="10.0"),
 ]
+HostOption = Annotated[
+    str,
+    service_option(
+        "--host",
+        brief="Where to listen [default: 127.0.0.1]",
+        metavar="ADDRESS",
+        help="Where to listen.",
+        default="127.0.0.1",
+    ),
+]
+PortOption = Annotated[
+    int,
+    service_option(
+        "--port",
+        brief="Where to listen [default: 8000]",
+        min=0,
+        max=65535,
+        metavar="N",
+        help="Where to listen; 0 for any port that is free.",
+        default="8000",
+    ),
+]
+TokenFileOption = Annotated[
+    Path | None,
+    service_option(
+        "--token-file",
+        brief="File of the token that requests must carry.",
+        metavar="FILE",
+        help="Requests must carry the bearer token that stands here.",
+        default="none",
+    ),
+]
+TakeBackSeconds = Annotated[
+    float,
+    service_option(
+        "--take-back-seconds",
+        min=0,
+        max=3600,
+        metavar="S",
+        help="How long a label of the page can be taken back; then it is learned.",
+        default="10.0",
+    ),
+]
 ModelArgument = Annotated[Path, Argument(metavar="MODEL", help="A model that --save wrote.")]
 
 

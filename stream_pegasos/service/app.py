@@ -19,6 +19,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from stream_pegasos import __version__
 from stream_pegasos.evaluation.prequential import Labelled
+from stream_pegasos.service.lessons import LONGEST_FAULT, add_teaching, learning_as_given
 from stream_pegasos.service.messages import (
     CLASSES,
     LEARNED,
@@ -33,6 +34,7 @@ from stream_pegasos.service.messages import (
     label_of_query,
     labels_as_read,
     operations,
+    operations_of_teaching,
     read_messages,
 )
 from stream_pegasos.service.metrics import Metrics
@@ -49,7 +51,9 @@ PAGE_FILES = {
     "/page.js": "page.js",
     "/charts.js": "charts.js",
     "/classes.js": "classes.js",
+    "/teaching.css": "teaching.css",
     "/trial.js": "trial.js",
+    "/teaching.js": "teaching.js",
 }
 OPEN_PATHS = {*PAGE_FILES, "/healthz"}  # where no token is asked for: they tell nothing of any message
 MEDIA_TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript"}
@@ -60,7 +64,6 @@ PAGE_HEADERS = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-cache",
 }
-LONGEST_FAULT = 500  # characters
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")  # as they stand in a Host header
 
 
@@ -81,7 +84,8 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
         if service.checkpoints is not None:
             service.checkpoints.start(service.snapshot)
         gc.freeze()  # what is there by now stays, and need not be looked through while requests wait
-        yield
+        async with learning_as_given(service):
+            yield
         gc.unfreeze()
         if service.checkpoints is not None:
             try:
@@ -137,6 +141,8 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
     app.add_route("/predict", predict_messages, ["POST"], include_in_schema=False)
     app.add_route("/learn", learn_messages, ["POST"], include_in_schema=False)
     app.add_route("/explain", explain_message, ["POST"], include_in_schema=False)
+
+    add_teaching(app, service)
 
     @app.get("/learned", summary="The ids of the newest messages learned, the oldest first", responses=LEARNED)
     async def learned() -> Response:
@@ -196,7 +202,7 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
         if app.openapi_schema is None or kind != service.kind:
             kind = service.kind
             schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-            schema["paths"] = {**operations(kind), **schema["paths"]}
+            schema["paths"] = {**operations(kind), **operations_of_teaching(kind), **schema["paths"]}
             if service.token is not None:
                 schema.setdefault("components", {})["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
                 schema["security"] = [{"token": []}]

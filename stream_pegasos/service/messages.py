@@ -36,6 +36,18 @@ class LabelledMessage(Message):
     weight: NotRequired[Annotated[float, Field(ge=0.0, le=1e30, allow_inf_nan=False)]]
 
 
+class TakenBack(TypedDict):
+    """A message whose label is taken back, by the number that GET /asked has."""
+
+    number: int
+
+
+class Taught(TakenBack):
+    """A message that a person labels; with null it is passed over."""
+
+    label: Label | list[Label] | None
+
+
 class PredictResponse(TypedDict):
     """What the model says of a message. `label` is null, and so is `probability`, as long as it cannot say. Where
     several labels may hold together both are lists, of all that hold. With two classes there is the `margin`, above 0
@@ -76,29 +88,15 @@ ADAPTERS: dict[Any, tuple[TypeAdapter[Any], TypeAdapter[Any]]] = {
     LabelledMessage: (TypeAdapter(LabelledMessage), TypeAdapter(Annotated[list[LabelledMessage], FailFast()])),
 }
 
+TEACHING: dict[Any, TypeAdapter[Any]] = {Taught: TypeAdapter(Taught), TakenBack: TypeAdapter(TakenBack)}
+
 
 async def read_messages(request: Request, service: Service, kind: Any) -> tuple[list[Any], bool]:
     """The messages in the body, and whether they came as a list."""
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type != "application/json":
-        # So a browser asks before it lets the page of a stranger send anything.
-        raise HTTPException(415, "the content type must be application/json")
     limits = service.limits
     body = await _read(request, service)
     is_list = body.lstrip()[:1] == b"["
-    adapter = ADAPTERS[kind][is_list]
-    try:
-        try:
-            messages = adapter.validate_json(body)
-        except ValidationError as error:
-            # A lone surrogate is legal in a text, but only Python's parser takes it.
-            if b"\\ud" not in body.lower() or error.errors()[0]["type"] != "json_invalid":
-                raise
-            messages = adapter.validate_python(json.loads(body))
-    except ValidationError as error:
-        raise HTTPException(422, _fault(error)) from None
-    except (ValueError, RecursionError):
-        raise HTTPException(422, "the body is no JSON") from None
+    messages = _validated(body, ADAPTERS[kind][is_list])
     messages = messages if is_list else [messages]
     if len(messages) > limits.batch:
         raise HTTPException(413, f"{len(messages):,} messages; a request may have {limits.batch:,}")
@@ -110,7 +108,31 @@ async def read_messages(request: Request, service: Service, kind: Any) -> tuple[
     return messages, is_list
 
 
+async def read_teaching(request: Request, service: Service, kind: Any) -> Any:
+    """What a person says of a message that waits for its label."""
+    return _validated(await _read(request, service), TEACHING[kind])
+
+
+def _validated(body: bytes, adapter: TypeAdapter[Any]) -> Any:
+    try:
+        try:
+            return adapter.validate_json(body)
+        except ValidationError as error:
+            # A lone surrogate is legal in a text, but only Python's parser takes it.
+            if b"\\ud" not in body.lower() or error.errors()[0]["type"] != "json_invalid":
+                raise
+            return adapter.validate_python(json.loads(body))
+    except ValidationError as error:
+        raise HTTPException(422, _fault(error)) from None
+    except (ValueError, RecursionError):
+        raise HTTPException(422, "the body is no JSON") from None
+
+
 async def _read(request: Request, service: Service) -> bytes:
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != "application/json":
+        # So a browser asks before it lets the page of a stranger send anything.
+        raise HTTPException(415, "the content type must be application/json")
     limits = service.limits
     length = request.headers.get("content-length")
     # Python refuses to read an int of very many digits.
@@ -288,6 +310,34 @@ def _operation(
             "413": {"description": "The body, a text, a label or the number of messages is beyond its limit."},
             "415": {"description": "The content type is not application/json."},
             "422": {"description": "The body is not as it must be, or the model does not take a label."},
+        },
+    }
+    return {"post": post}
+
+
+def operations_of_teaching(kind: str) -> dict[str, Any]:
+    """What OpenAPI is told of each POST by which people teach."""
+    label = EXAMPLES[kind][1][0]
+    return {
+        "/teach": _operation_of_teaching(
+            "Give a message its label, which is learned after some seconds", Taught, {"number": 17, "label": label}
+        ),
+        "/take-back": _operation_of_teaching("Take a label back that is not learned yet", TakenBack, {"number": 17}),
+    }
+
+
+def _operation_of_teaching(summary: str, taken: Any, example: dict[str, Any]) -> dict[str, Any]:
+    schema = TypeAdapter(taken).json_schema()
+    post = {
+        "summary": summary,
+        "requestBody": {"required": True, "content": {"application/json": {"schema": schema, "example": example}}},
+        "responses": {
+            "200": {"description": "It is done.", "content": {"application/json": {"example": {"n_given": 3}}}},
+            "401": {"description": "The bearer token is missing or wrong."},
+            "404": {"description": "The message does not wait, or its label is learned already."},
+            "415": {"description": "The content type is not application/json."},
+            "422": {"description": "The body is not as it must be, or the model does not take the label."},
+            "503": {"description": "The label cannot be kept, as where a disk is full."},
         },
     }
     return {"post": post}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -17,11 +18,15 @@ from stream_pegasos.operation.answers import LABELS, ORDERED, TWO, answers_of, l
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
+from stream_pegasos.operation.teaching import Teaching
 from stream_pegasos.service.learned import Id, LearnedIds
 
 # Work on many messages gives way to other requests after about so many characters.
 SLICE = 50_000
 MOST_CONTRIBUTIONS = 50
+MOST_OFFERED = 1_000  # labels that are offered to those who teach
+MOST_GIVEN = 20  # labels that are shown as given
+LONGEST_GIVEN = 200  # characters shown of their messages
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,8 @@ class Service:
     monitor
         What follows the model where something else teaches it, so that nothing is learned here; `None` where it is
         taught here.
+    teaching
+        The messages that people are asked to label; `None` for none.
     """
 
     def __init__(
@@ -84,8 +91,10 @@ class Service:
         token: str | None = None,
         id_window: int = 100_000,
         monitor: Monitor | None = None,
+        teaching: Teaching | None = None,
     ) -> None:
         self.learns = monitor is None
+        self.teaching = teaching if teaching is not None and self.learns else Teaching(size=0)
         self.checkpoints = checkpoints
         self.limits = limits or Limits()
         self.token = token
@@ -95,6 +104,7 @@ class Service:
             self.monitor.set_state(progress["monitor"])
         if progress and "ids" in progress:  # those of before know none
             self._learned.set_state(progress["ids"])
+        self._offered: list[Any] = []  # labels, in the order in which they are offered
         self.n_bytes_on_the_way = 0  # of the bodies of all requests that are not answered yet
         self._lock = self.monitor.lock  # between the event loop and the thread of the checkpoints
         self._learning = asyncio.Lock()
@@ -123,6 +133,7 @@ class Service:
                 block = predict_block(self.model, part, [])
                 self.monitor.predicted(part, block)
                 answers += answers_of(block, self.kind)
+            self.teaching.add(part)
             if len(answers) < len(texts):
                 await asyncio.sleep(0)
         return answers
@@ -166,7 +177,105 @@ class Service:
                 if self.model.n_learned == before:
                     raise
                 raise RuntimeError(f"learned in part: {error}") from error
+        self.teaching.drop(example[0] for example in examples)
         return answers, are_new
+
+    async def asked(self, limit: int, first: str | None = None) -> dict[str, Any]:
+        """The messages that people are to label next, what the model says of them, and the labels that can be taken
+        back.
+
+        Parameters
+        ----------
+        limit
+            How many messages.
+        first
+            In another order than usual: see `Teaching`.
+        """
+        first = self.teaching.first if first is None else first
+        stale = self.teaching.stale(self.model.n_learned) if first == "uncertain" else []
+        for part in _slices(stale, lambda message: len(message.text)):
+            with self._lock:
+                n_learned = self.model.n_learned
+                block = predict_block(self.model, [message.text for message in part], [])
+                self.teaching.score(part, block.predictions, n_learned)
+            await asyncio.sleep(0)
+        messages = self.teaching.queue(limit, first)
+        with self._lock:
+            block = predict_block(self.model, [message.text for message in messages], [])
+            answers = answers_of(block, self.kind) if messages else []
+            classes = [label for label in self.model.classes if label is not None] if self.model.n_learned else []
+        given = self.teaching.given()
+        labels = self._offer(itertools.chain(classes, *(_each_label(each.label) for each, _ in given)))
+        return {
+            "kind": self.kind,
+            "size": self.teaching.size,
+            "seconds": self.teaching.seconds,
+            "first": first,
+            "reads": self.teaching.reads,
+            "n_waiting": len(self.teaching),
+            "n_given": self.teaching.n_given,
+            "n_labels": len(labels),
+            "labels": [shown(label) for label in labels[:MOST_OFFERED]],
+            "messages": [
+                {"number": message.number, "text": message.text, **_shown_answer(answer)}
+                for message, answer in zip(messages, answers, strict=True)
+            ],
+            "given": [
+                {
+                    "number": each.message.number,
+                    "text": each.message.text[:LONGEST_GIVEN],
+                    "label": _shown_labels(each.label),
+                    "seconds": seconds,
+                }
+                for each, seconds in given[:MOST_GIVEN]
+            ],
+        }
+
+    def _offer(self, labels: Iterable[Any]) -> list[Any]:
+        """The labels that can be given, each in the place that it had, as people know them by it; ordered ones in
+        order.
+        """
+        now = dict.fromkeys(labels)
+        new = sorted((label for label in now if label not in self._offered), key=str)
+        self._offered = [*(label for label in self._offered if label in now), *new]
+        return sorted(self._offered) if self.kind == ORDERED else self._offered
+
+    async def teach(self, number: int, label: Any) -> None:
+        """Take the label that a person gives a message; it is learned when it cannot be taken back any more. With
+        `None` the message is passed over.
+
+        Raises
+        ------
+        LookupError
+            If the message does not wait for a label.
+        ValueError, TypeError
+            If the model does not take the label, or there would be too many.
+        OSError
+            If the label cannot be kept.
+        """
+        if label is None:
+            self.teaching.skip(number)
+            return
+        async with self._learning:
+            self.teaching.text_of(number)
+            known = self.model.classes
+            if isinstance(label, tuple):
+                label = tuple(_label_meant(known, each) for each in label)
+            else:
+                label = _label_meant(known, label)
+            labels = [*(given.label for given, _ in self.teaching.given()), label]
+            self.model.check_labels(labels)
+            self._check_room(labels)
+            self.teaching.give(number, label)
+        await self.learn_given()
+
+    async def learn_given(self, at_once: bool = False) -> None:
+        """Learn the labels that people gave and that cannot be taken back any more, or `at_once` all of them."""
+        for given in self.teaching.due(at_once):
+            try:
+                await self.learn([(given.message.text, given.label)])
+            except (ValueError, TypeError, RuntimeError) as error:
+                print(f"stream-pegasos: a label that was given is not learned: {error}", file=sys.stderr, flush=True)
 
     def _check_room(self, labels: list[Any]) -> None:
         """See to it that the labels do not become too many, as where a field of ids is taken for the label."""
@@ -266,7 +375,7 @@ class Service:
     def view(self) -> dict[str, Any]:
         with self._lock:
             view = self.monitor.view()
-        return {**view, "checkpoint": self._checkpoint()}
+        return {**view, "checkpoint": self._checkpoint(), "asks": self.teaching.size > 0}
 
     def describe(self) -> dict[str, Any]:
         with self._lock:
@@ -284,6 +393,27 @@ class Service:
             "seconds_ago": None if written is None else monotonic() - written,
             "error": checkpoints.error,
         }
+
+
+def _label_meant(known: Sequence[Any], given: Any) -> Any:
+    label = label_named(known, given)
+    return given if label is None else label
+
+
+def _each_label(label: Any) -> Sequence[Any]:
+    return label if isinstance(label, tuple) else (label,)
+
+
+def _shown_labels(label: Any) -> Any:
+    return [shown(each) for each in label] if isinstance(label, tuple) else shown(label)
+
+
+def _shown_answer(answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer to a message with its labels as they are shown."""
+    some = {"label": _shown_labels(answer["label"]), "probability": answer["probability"]}
+    if "probabilities" in answer:
+        some["probabilities"] = [(shown(label), value) for label, value in answer["probabilities"]]
+    return some
 
 
 def _slices(items: list[Any], size_of: Callable[[Any], int]) -> Iterator[list[Any]]:

@@ -13,7 +13,7 @@ testclient = pytest.importorskip("fastapi.testclient")
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
-@pytest.mark.parametrize("path", ["/predict", "/learn", "/explain"])
+@pytest.mark.parametrize("path", ["/predict", "/learn", "/explain", "/teach", "/take-back"])
 def test_other_types_of_content_are_refused(client, path, kind):
     response = client.post(path, content=json.dumps(GOOD), headers={"content-type": kind})
     refused(response, 415, "application/json")
@@ -45,6 +45,9 @@ def test_a_wrong_token(given):
             ("POST", "/learn"),
             ("POST", "/predict"),
             ("POST", "/explain"),
+            ("POST", "/teach"),
+            ("POST", "/take-back"),
+            ("GET", "/asked"),
             ("GET", "/learned"),
             ("GET", "/monitor"),
             ("GET", "/model"),

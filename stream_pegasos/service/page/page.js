@@ -142,6 +142,8 @@ async function refresh() {
   setState("live", "Live");
   setNotice("notice", "");
   show(data);
+  byId("teaching").hidden = !data.asks;
+  if (data.asks) await refreshAsked();
 }
 
 async function poll() {

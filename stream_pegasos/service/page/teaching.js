@@ -1,0 +1,261 @@
+// Teaching: the messages that wait for a label, the labels that are given, and those that are taken back.
+"use strict";
+
+const MOST_ASKED = 8;
+const MOST_BUTTONS = 10;
+
+let asked = []; // the messages, as they stand on the page
+let labels = []; // that can be given
+let selected = null; // the number of a message
+let first = null; // which messages come first, where it was chosen here
+let turn = 0; // an answer from before the newest turn is out of date
+let hasFocused = false;
+const mine = []; // the numbers of the messages that were labelled here
+const chosen = new Map(); // of messages that may have several labels: those chosen so far, as JSON
+
+const place = () => asked.findIndex(({ number }) => number === selected);
+
+// Asking and telling --------------------------------------------------------------------------------------------------
+
+async function refreshAsked() {
+  const at = turn;
+  let data = null;
+  try {
+    const response = await ask(`asked?limit=${MOST_ASKED}${first ? `&first=${first}` : ""}`);
+    if (response.ok) data = await response.json();
+  } catch {
+    return; // the figures tell of it
+  }
+  if (data && at === turn) showAsked(data);
+}
+
+/** Tell the service; whether it took it. */
+async function tell(path, body) {
+  turn += 1;
+  let failure = "";
+  try {
+    const response = await ask(path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    if (response.status === 401) askForToken();
+    if (!response.ok) failure = await reason(response);
+  } catch {
+    failure = "The service cannot be reached.";
+  }
+  turn += 1;
+  write(byId("teaching-error"), failure);
+  return !failure;
+}
+
+/** Give a message its label, or pass it over with null. */
+async function give(number, label) {
+  const at = asked.findIndex((message) => message.number === number);
+  if (at < 0) return;
+  const [message] = asked.splice(at, 1);
+  if (selected === number) selected = asked[Math.min(at, asked.length - 1)]?.number ?? null;
+  showList();
+  byId("asked").focus({ preventScroll: true });
+  if (await tell("teach", { number, label })) {
+    if (label !== null) mine.push(number);
+    chosen.delete(number);
+  } else {
+    asked.splice(at, 0, message);
+    selected = number;
+  }
+  await refreshAsked();
+}
+
+async function takeBack(number) {
+  if (!(await tell("take-back", { number }))) return refreshAsked();
+  if (mine.includes(number)) mine.splice(mine.indexOf(number), 1);
+  await refreshAsked();
+  if (asked.some((message) => message.number === number)) select(number);
+}
+
+// Showing -------------------------------------------------------------------------------------------------------------
+
+function showAsked(data) {
+  labels = data.labels;
+  // The message that someone is reading stays where it is, however the others are ordered by now.
+  const at = place();
+  const kept = at < 0 ? null : asked[at];
+  asked = data.messages.filter(({ number }) => number !== selected);
+  const fresh = data.messages.find(({ number }) => number === selected) ?? kept;
+  if (fresh) asked.splice(Math.min(at, asked.length), 0, fresh);
+  asked.length = Math.min(asked.length, MOST_ASKED);
+  if (place() < 0) selected = asked[0]?.number ?? null;
+
+  const held = `The newest 5 labels can be taken back, each for ${short.format(data.seconds)} s; then they are learned. `;
+  write(
+    byId("teaching-line"),
+    `${plural(data.n_waiting, "message")} ${data.n_waiting === 1 ? "waits" : "wait"}, ` +
+      `${plural(data.n_given, "label")} given. ${data.seconds ? held : "Labels are learned at once. "}` +
+      "Messages that the model is unsure of are harder than others: accuracy over them is lower.",
+  );
+  if (data.reads) byId("nothing").hidden = true;
+  for (const button of document.querySelectorAll(".orders button")) {
+    button.setAttribute("aria-pressed", String(button.dataset.first === data.first));
+  }
+  byId("label-form").hidden = !asked.length;
+  byId("keys").hidden = !asked.length;
+  byId("nothing-asked").hidden = asked.length > 0;
+  const empty = "No message waits. Those that come to POST /predict do.";
+  write(byId("nothing-asked"), data.reads ? "All messages have a label." : empty);
+  write(byId("give-label"), kind === LABELS ? "Choose" : "Give");
+  const several = kind === LABELS ? "Enter gives the chosen ones, or none. " : "";
+  write(
+    byId("keys"),
+    `Keys: digits for labels, ${several}N for another, J and K or the arrows to move, S to skip, U to take back.`,
+  );
+  const options = labels.map((label) => {
+    const option = document.createElement("option");
+    option.value = name(label);
+    return option;
+  });
+  if (byId("labels").dataset.key !== JSON.stringify(labels)) {
+    byId("labels").dataset.key = JSON.stringify(labels);
+    byId("labels").replaceChildren(...options);
+  }
+  showList();
+  showGiven(data.given);
+  if (data.reads && !hasFocused && asked.length) byId("asked").focus({ preventScroll: true });
+  hasFocused = true;
+}
+
+function showList() {
+  update(byId("asked"), asked, ({ number }) => number, "asked-template", showMessageAsked);
+}
+
+/** The labels that have a button, each with its key. */
+function offered({ number, probabilities }) {
+  let some = labels;
+  if (some.length > MOST_BUTTONS) some = (probabilities ?? labels.map((label) => [label])).slice(0, 9).map(([label]) => label);
+  for (const each of [...(chosen.get(number) ?? [])].map((text) => JSON.parse(text))) {
+    if (!some.some((label) => sameLabel(label, each))) some = [...some, each];
+  }
+  const areDigits = some.every((label) => Number.isInteger(label) && label >= 0 && label <= 9);
+  return some.map((label, i) => [label, areDigits ? String(label) : i < 10 ? String((i + 1) % 10) : ""]);
+}
+
+function showMessageAsked(item, message) {
+  const { number, text, label, probability, probabilities } = message;
+  const isSelected = number === selected;
+  if (isSelected) item.setAttribute("aria-current", "true");
+  else item.removeAttribute("aria-current");
+  write(item.querySelector("bdi"), text);
+  const said = known(label) ? [label].flat() : [];
+  const chance = known(probability) ? [probability].flat() : [];
+  const parts = said.map((each, i) => `${name(each)} ${known(chance[i]) ? chance[i].toFixed(2) : ""}`);
+  const none = kind === LABELS && labels.length ? "no label holds" : "nothing known yet";
+  write(item.querySelector(".said"), parts.length ? `The model says ${parts.join(", ")}` : `The model says: ${none}`);
+  const chances = new Map((probabilities ?? []).map(([each, value]) => [JSON.stringify(each), value]));
+  const buttons = offered(message);
+  update(item.querySelector(".labels"), buttons, ([each]) => each, "label-template", (button, [each, key]) => {
+    const json = JSON.stringify(each);
+    write(button.children[0], isSelected ? key : "");
+    button.children[0].hidden = !isSelected || !key;
+    write(button.children[1], name(each));
+    write(button.children[2], chances.has(json) ? chances.get(json).toFixed(2) : "");
+    if (kind === LABELS) button.setAttribute("aria-pressed", String(chosen.get(number)?.has(json) ?? false));
+    button.onclick = () => chooseLabel(number, each);
+  });
+  let done = item.querySelector(".give-chosen");
+  if (kind === LABELS && !done) {
+    done = document.createElement("button");
+    done.type = "button";
+    done.className = "give-chosen";
+    item.querySelector(".skip-message").before(done);
+  }
+  if (done) {
+    const n = chosen.get(number)?.size ?? 0;
+    write(done, n ? `Give ${plural(n, "label")}` : "None holds");
+    done.onclick = () => giveChosen(number);
+  }
+  item.querySelector(".skip-message").onclick = () => give(number, null);
+  item.onclick = (event) => {
+    if (!event.target.closest("button")) select(number);
+  };
+}
+
+function showGiven(given) {
+  byId("given-part").hidden = !given.length;
+  update(byId("given"), given, ({ number }) => number, "given-template", (item, { number, text, label, seconds }) => {
+    write(item.children[0], text);
+    const several = [label].flat().map(name);
+    writeLabels(item.children[1], several.length ? several : ["none"]);
+    write(item.children[2], `learned in ${Math.ceil(seconds)} s`);
+    item.children[3].onclick = () => takeBack(number);
+  });
+}
+
+// Choosing ------------------------------------------------------------------------------------------------------------
+
+function select(number) {
+  selected = number;
+  showList();
+  byId("asked").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+}
+
+function chooseLabel(number, label) {
+  if (kind !== LABELS) return give(number, label);
+  const json = JSON.stringify(label);
+  const now = chosen.get(number) ?? new Set();
+  if (!now.delete(json)) now.add(json);
+  chosen.set(number, now);
+  select(number);
+}
+
+function giveChosen(number) {
+  give(number, [...(chosen.get(number) ?? [])].map((text) => JSON.parse(text)));
+}
+
+function move(by) {
+  const to = asked[Math.max(0, Math.min(asked.length - 1, place() + by))];
+  if (to) select(to.number);
+}
+
+/** What a key does; whether it does anything. */
+function press(key) {
+  const message = asked[place()];
+  const hit = message && offered(message).find(([, its]) => its === key);
+  if (hit) chooseLabel(selected, hit[0]);
+  else if (key === "j" || key === "ArrowDown") move(1);
+  else if (key === "k" || key === "ArrowUp") move(-1);
+  else if (key === "u" && mine.length) takeBack(mine.at(-1));
+  else if (key === "s" && message) give(selected, null);
+  else if (key === "n" && message) byId("new-label").focus();
+  else if (key === "Enter" && message && kind === LABELS) giveChosen(selected);
+  else return false;
+  return true;
+}
+
+byId("teaching").addEventListener("keydown", (event) => {
+  const { target, key } = event;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (target.matches("input")) {
+    if (key === "Escape") byId("asked").focus();
+    return;
+  }
+  if (key === "Enter" && target.matches("button")) return; // which it presses
+  if (press(key.length === 1 ? key.toLowerCase() : key)) event.preventDefault();
+});
+
+byId("label-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const text = byId("new-label").value.trim();
+  if (!text || place() < 0) return;
+  byId("new-label").value = "";
+  chooseLabel(selected, text);
+  byId("asked").focus({ preventScroll: true });
+});
+
+for (const button of document.querySelectorAll(".orders button")) {
+  button.addEventListener("click", () => {
+    first = button.dataset.first;
+    selected = null;
+    turn += 1;
+    refreshAsked();
+  });
+}

@@ -1,0 +1,174 @@
+"""The part of the page by which people teach."""
+
+import json
+
+import pytest
+from pages import (
+    DESKTOP,
+    MARKUP,
+    TELEPHONE,
+    assert_contrasts,
+    assert_fits,
+    assert_quiet,
+    httpx,
+    resize,
+    served,
+    shown,
+    text,
+    texts,
+    wait,
+)
+
+from stream_pegasos import MultiLabelClassifier, TextClassifier
+from stream_pegasos.operation.teaching import Teaching
+from stream_pegasos.service import Service
+from stream_pegasos.streams import synthetic
+
+Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
+
+NEW = [text for text, _ in synthetic(n=30, seed=8)]
+
+
+def open_page(page, url):
+    page.get(url)
+    wait(page, lambda: text(page, "state") == "Live")
+
+
+def predict(url, messages):
+    httpx.post(f"{url}predict", json=[{"text": text} for text in messages]).raise_for_status()
+
+
+def keys(page, *pressed):
+    page.switch_to.active_element.send_keys(*pressed)
+
+
+def focus(page):
+    page.execute_script("document.getElementById('asked').focus()")
+
+
+def asked(page):
+    return texts(page, "#asked .text bdi")
+
+
+def current(page):
+    (one,) = texts(page, "#asked [aria-current] .text bdi")
+    return one
+
+
+def given(page):
+    parts = texts(page, "#given li > :is(.text, .labels)")  # at once, as the page goes on
+    return [*zip(parts[::2], parts[1::2], strict=True)]
+
+
+def of(url):
+    return httpx.get(f"{url}asked").json()
+
+
+def test_labels_are_given_and_taken_back_with_the_keyboard(page):
+    model = TextClassifier()
+    model.learn_many(*map(list, zip(*synthetic(n=300, seed=6), strict=True)))
+    service = Service(model, teaching=Teaching(seconds=60.0))
+    with served(service) as url:
+        open_page(page, url)
+        wait(page, lambda: shown(page, "nothing-asked"))
+        predict(url, NEW)
+        wait(page, lambda: len(asked(page)) == 8)
+        assert asked(page) == [message["text"] for message in of(url)["messages"]]
+        first, second, third, *_ = asked(page)
+        focus(page)
+        assert current(page) == first
+        keys(page, "j", Keys.ARROW_DOWN, "k")
+        assert current(page) == second
+        keys(page, "2")
+        wait(page, lambda: given(page) == [(second, "spam")])
+        assert current(page) == third  # and no wait for the service
+        keys(page, "1")
+        wait(page, lambda: given(page) == [(third, "ham"), (second, "spam")])
+        keys(page, "u")
+        wait(page, lambda: given(page) == [(second, "spam")])
+        assert current(page) == third
+        keys(page, "s")
+        wait(page, lambda: third not in asked(page))
+        keys(page, "n")
+        keys(page, "2", Keys.ENTER)  # digits are text there
+        wait(page, lambda: len(given(page)) == 2)
+        assert given(page)[0][1] == "2"
+        wait(page, lambda: "2" in texts(page, "#asked [aria-current] .label bdi"))
+        assert texts(page, "#asked [aria-current] .label bdi") == ["ham", "spam", "2"]
+        assert texts(page, "#asked [aria-current] kbd") == ["1", "2", "3"]
+        assert model.n_learned == 300
+        page.find_element("css selector", "#given li:last-child button").click()
+        wait(page, lambda: len(given(page)) == 1)
+
+        page.find_element("css selector", "[data-first=newest]").click()
+        wait(page, lambda: asked(page)[0] == NEW[-1])
+        page.find_element("css selector", "#asked li:nth-child(2) .label").click()
+        wait(page, lambda: len(given(page)) == 2)
+        assert_quiet(page)
+        for size in (DESKTOP, TELEPHONE):
+            for scheme in ("light", "dark"):
+                resize(page, size, scheme)
+                assert_fits(page)
+                assert_contrasts(page)
+
+
+@pytest.mark.heavy
+def test_a_message_that_is_being_read_stays_where_it_is(page):
+    service = Service(TextClassifier(), teaching=Teaching(seconds=0.0))
+    with served(service) as url:
+        predict(url, NEW[:5])
+        open_page(page, url)
+        wait(page, lambda: len(asked(page)) == 5)
+        focus(page)
+        keys(page, "j")
+        reading = current(page)
+        predict(url, NEW[5:])  # the newest come first, as nothing is known
+        wait(page, lambda: len(asked(page)) == 8)
+        wait(page, lambda: asked(page)[0] == NEW[-1])
+        assert current(page) == reading == asked(page)[1]
+
+
+def test_several_labels_hold_together_and_markup_is_text(page):
+    service = Service(TextClassifier(classifier=MultiLabelClassifier()), teaching=Teaching(seconds=60.0))
+    with served(service) as url:
+        httpx.post(f"{url}learn", json=[{"text": "a", "label": [MARKUP, "oil"]}, {"text": "b", "label": []}])
+        predict(url, [MARKUP, *NEW[:3]])
+        open_page(page, url)
+        wait(page, lambda: len(asked(page)) == 4)
+        page.find_element("css selector", "[data-first=oldest]").click()
+        wait(page, lambda: asked(page)[0] == MARKUP)
+        focus(page)
+        keys(page, "1", "2", "n")
+        keys(page, "gas", Keys.ENTER)
+        keys(page, "2", Keys.ENTER)
+        wait(page, lambda: given(page) == [(MARKUP, f"{MARKUP}, gas")])
+        keys(page, Keys.ENTER)
+        wait(page, lambda: len(given(page)) == 2)
+        assert [each["label"] for each in of(url)["given"]] == [[], [MARKUP, "gas"]]
+        assert page.execute_script("return document.querySelectorAll('img, body script, bdi *').length") == 0
+        assert page.title == "stream-pegasos"
+        assert_quiet(page)
+
+
+@pytest.mark.heavy
+def test_a_label_that_the_model_does_not_take_is_told(page):
+    service = Service(TextClassifier(), token="secret", teaching=Teaching(seconds=60.0))
+    service.teaching.add(NEW[:3])
+    with served(service) as url:
+        page.get(url)
+        wait(page, lambda: shown(page, "token-form"))
+        page.find_element("id", "token").send_keys("secret", Keys.ENTER)
+        wait(page, lambda: len(asked(page)) == 3)
+        number = of_with(url, "secret")["messages"][0]["number"]
+        headers = {"Authorization": "Bearer secret", "Content-Type": "application/json"}
+        body = json.dumps({"number": number, "label": None})
+        httpx.post(f"{url}teach", content=body, headers=headers).raise_for_status()
+        focus(page)
+        keys(page, "n")
+        keys(page, "ham", Keys.ENTER)
+        wait(page, lambda: text(page, "teaching-error").startswith(f"message {number} does not wait"))
+        page.execute_script("sessionStorage.clear()")
+
+
+def of_with(url, token):
+    return httpx.get(f"{url}asked", headers={"Authorization": f"Bearer {token}"}).json()
