@@ -150,7 +150,7 @@ class Output:
         if self.path is None or self._file is not None:
             return
         with writing(self.path):
-            if append and self.path.is_file() and _cut(self.path):
+            if append and self.path.is_file() and cut(self.path):
                 self._head = ""
             self._file = self.path.open("ab" if append else "wb", buffering=0)
 
@@ -204,7 +204,7 @@ class Output:
             self._rest = self._rest[n:]
 
 
-def _cut(path: Path) -> int:
+def cut(path: Path) -> int:
     """Cut off a line that was begun and never ended, as by a kill; the size of what is left."""
     with open(path, "r+b") as file:
         size = end = file.seek(0, os.SEEK_END)

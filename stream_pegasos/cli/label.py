@@ -1,0 +1,149 @@
+"""The command `label`."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
+
+from stream_pegasos.cli.command import Argument
+from stream_pegasos.cli.console import Failure, check_outputs, note
+from stream_pegasos.cli.hosting import hosts_of, token_of
+from stream_pegasos.cli.inputs import DICT_FORMATS, FileInput
+from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
+from stream_pegasos.cli.label_file import LabelFile
+from stream_pegasos.cli.models import model_for, save_model, takes_several
+from stream_pegasos.cli.options import (
+    HostOption,
+    LoadOption,
+    ModelOptions,
+    PortOption,
+    SaveOption,
+    StreamOptions,
+    TakeBackSeconds,
+    TokenFileOption,
+    result_option,
+    stream_option,
+)
+
+if TYPE_CHECKING:
+    from stream_pegasos.operation.teaching import Teaching
+    from stream_pegasos.service import Service
+
+
+def label(
+    file: Annotated[str, Argument(metavar="FILE", help="The messages; - for standard input.")],
+    *,
+    first: Annotated[
+        str,
+        stream_option(
+            "--first",
+            brief="uncertain, or oldest: in the order of FILE.",
+            metavar="NAME",
+            help="uncertain: those that the model is most unsure of; oldest: in the order of FILE; newest.",
+            default="uncertain",
+        ),
+    ] = "uncertain",
+    window: Annotated[
+        int,
+        stream_option(
+            "--window",
+            min=21,
+            max=1_000_000,
+            metavar="N",
+            help="How many messages of FILE wait in memory, to choose from; when one is labelled the next is read. "
+            "10000 take up to 40 MB.",
+            default="10000",
+        ),
+    ] = 10_000,
+    stream: StreamOptions,
+    load: LoadOption = None,
+    model: ModelOptions,
+    output: Annotated[
+        Path | None,
+        result_option(
+            "--output",
+            brief="Write the labels here [default: NAME.labels.jsonl]",
+            metavar="LABELS",
+            help="Write the labels here, as JSON lines, behind those that are there.",
+            default="NAME.labels.jsonl in this folder, for a FILE called NAME.csv, or labels.jsonl",
+        ),
+    ] = None,
+    save: SaveOption = None,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8000,
+    token_file: TokenFileOption = None,
+    take_back_seconds: TakeBackSeconds = 10.0,
+) -> None:
+    """Ask on a page for the labels of a file; write them down as they come.
+
+    Ctrl-C ends it, and the same command goes on from LABELS: what stands there
+    is learned first and not asked again. Each line has a text and its label,
+    as train reads them, with the line of FILE and its id. The newest five
+    labels can be taken back for some seconds; then they are learned. A text
+    that comes several times is asked for once.
+
+    Labels in FILE are not needed and not used: to label the rest of a file,
+    train on the part that has labels, then --load that model. A run that goes
+    on must --load the model that it was begun with: what --save writes has
+    learned LABELS already.
+
+    \b
+    Examples:
+      stream-pegasos label mail.csv --save mail.safetensors
+      stream-pegasos label new.csv --load mail.safetensors --output new.jsonl
+      stream-pegasos label tickets.jsonl --multi-label
+    """
+    from stream_pegasos.operation.teaching import FIRST, Teaching
+    from stream_pegasos.service import Service, create_app
+    from stream_pegasos.service import serve as serve_app
+
+    if first not in FIRST:
+        raise click.BadParameter(f"{first!r} is none of {', '.join(FIRST)}", param_hint="--first")
+    if load is not None and save is not None and load.resolve() == save.resolve():
+        raise Failure(f"{save}: the labels would be learned twice when the command goes on; save to another file")
+    output = output or Path("labels.jsonl" if file == "-" else f"{Path(file).name.partition('.')[0]}.labels.jsonl")
+    check_outputs(output, save, inputs=[Path(file), load])
+    source = FileInput(file, stream, unlabelled=True)
+    if source.format in DICT_FORMATS:
+        raise Failure(f"{source.name} has format {source.format}, which nobody can read; label takes texts")
+    learner = model_for(source, load, model)
+    token = token_of(token_file)
+    hosts = hosts_of(host, token)
+    with closing(source), closing(LabelFile(output, takes_several(learner))) as labels:
+        teaching = Teaching(window, take_back_seconds, first, _messages(source), labels)
+        service = Service(learner, token=token, teaching=teaching)
+        _learn_again(labels, service, teaching)
+        teaching.fill()
+        if not len(teaching):
+            raise Failure(f"{source.name} has no message to be labelled" + " any more" * bool(labels.n))
+        with Interrupt() as interrupt:  # the server ends on a signal and raises it again
+            app = create_app(service, hosts)
+            serve_app(app, host, port, service.limits, lambda url: note(f"label on {url}"))
+        source.report_rest()
+        note(f"{output} has {labels.n:,} label{'s' * (labels.n != 1)}")
+    if save is not None:
+        save_model(learner, save)
+    exit_with_code(source, interrupt)
+
+
+def _messages(source: FileInput) -> Iterator[tuple[str, Any]]:
+    for example in source:
+        yield str(example.x), {"line": example.line} | ({} if example.id is None else {"id": example.id})
+
+
+def _learn_again(labels: LabelFile, service: "Service", teaching: "Teaching") -> None:
+    """Learn the labels that were given before."""
+    from stream_pegasos.evaluation.prequential import predict_learn
+
+    def refuse(example: Any, reason: str) -> None:
+        note(f"{labels.path}: a label is not learned: {reason}")
+
+    given = labels.before()
+    examples: list[Sequence[Any]] = [*given]
+    for block in predict_learn(service.model, examples, refuse):
+        service.monitor.learned([*block.examples], block)
+    teaching.remember(text for text, _ in given)
+    if given:
+        note(f"going on with {len(given):,} label{'s' * (len(given) != 1)}")

@@ -1,0 +1,182 @@
+"""The command `label`: it asks on a page, and goes on where it was."""
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+from commands import environment, stream, write_jsonl
+
+from stream_pegasos import TextClassifier, load
+from stream_pegasos.cli.label_file import LabelFile
+from stream_pegasos.operation.teaching import Teaching
+
+pytest.importorskip("fastapi")
+httpx = pytest.importorskip("httpx")
+
+TRUTH = dict(stream)
+
+
+class Labelling:
+    """The command in a process of its own, and a person at its page."""
+
+    def __init__(self, *arguments, folder):
+        command = [sys.executable, "-m", "stream_pegasos", "label", *map(str, arguments), "--port", "0"]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, cwd=folder)
+        self.lines = []
+        for line in self.process.stderr:
+            self.lines.append(line.removeprefix("stream-pegasos: ").rstrip())
+            if "label on http" in line:
+                break
+        else:
+            pytest.fail("".join(self.lines))
+        self.client = httpx.Client(base_url=line.split()[-1], timeout=30)
+
+    def asked(self, **query):
+        return self.client.get("/asked", params=query).raise_for_status().json()
+
+    def give(self, n):
+        """Give n labels to whatever is asked for first; their texts."""
+        texts = []
+        for _ in range(n):
+            (message,) = self.asked(limit=1)["messages"]
+            body = {"number": message["number"], "label": TRUTH[message["text"]]}
+            self.client.post("/teach", json=body).raise_for_status()
+            texts.append(message["text"])
+        return texts
+
+    def end(self, number=signal.SIGINT):
+        self.client.close()
+        self.process.send_signal(number)
+        self.lines += [
+            line.removeprefix("stream-pegasos: ") for line in self.process.communicate(timeout=30)[1].splitlines()
+        ]
+        return self.process.returncode
+
+
+@pytest.fixture
+def label(tmp_path):
+    started = []
+
+    def start(*arguments):
+        started.append(Labelling(*arguments, folder=tmp_path))
+        return started[-1]
+
+    yield start
+    for labelling in started:
+        labelling.client.close()
+        labelling.process.kill()
+        labelling.process.communicate()
+
+
+def records(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.heavy
+def test_a_killed_run_goes_on_where_it_was(label, tmp_path):
+    (tmp_path / "mail.txt").write_text("".join(f"{text}\n" for text, _ in stream))
+    output = tmp_path / "mail.labels.jsonl"
+    run = label("mail.txt", "--save", "m.safetensors")
+    first = run.give(30)
+    run.end(signal.SIGKILL)
+    assert [(one["text"], one["label"]) for one in records(output)] == [(text, TRUTH[text]) for text in first]
+    lines = {text: i for i, (text, _) in reversed([*enumerate(stream, 1)])}
+    assert [one["line"] for one in records(output)] == [lines[text] for text in first]
+
+    with output.open("a") as file:
+        file.write('{"text": "cut o')  # as where a disk was full
+    run = label("mail.txt", "--save", "m.safetensors")
+    assert "going on with 30 labels" in run.lines
+    assert run.asked()["n_given"] == 30
+    second = run.give(20)
+    assert not set(first) & set(second)
+    number = run.asked()["given"][-1]["number"]  # the oldest that can be taken back
+    run.client.post("/take-back", json={"number": number}).raise_for_status()
+    assert run.end() == 130
+    assert "mail.labels.jsonl has 49 labels" in run.lines
+    del second[-5]
+    assert [one["text"] for one in records(output)] == first + second
+    model = TextClassifier()
+    for text in first + second:
+        model.learn_one(text, TRUTH[text])
+    saved = load(tmp_path / "m.safetensors")
+    assert saved.n_learned == 49
+    texts = [text for text, _ in stream]
+    assert saved.predictions(texts).scores.tolist() == model.predictions(texts).scores.tolist()
+
+
+@pytest.mark.heavy
+def test_in_order_from_a_model_with_labels_that_hold_together(label, tmp_path):
+    with (tmp_path / "tickets.csv").open("w") as file:
+        csv.writer(file).writerows([["id", "title"], *([f"t{i}", text] for i, (text, _) in enumerate(stream[:40]))])
+    run = label("tickets.csv", "--text-field", "title", "--multi-label", "--first", "oldest", "--output", "out.jsonl")
+    view = run.asked(limit=3)
+    assert [message["text"] for message in view["messages"]] == [text for text, _ in stream[:3]]
+    assert (view["kind"], view["reads"]) == ("several labels", True)
+    for message, labels in zip(view["messages"], (["a", "b"], [], ["b"]), strict=True):
+        run.client.post("/teach", json={"number": message["number"], "label": labels}).raise_for_status()
+    run.end(signal.SIGTERM)
+    assert [(one["id"], one["line"], one["label"]) for one in records(tmp_path / "out.jsonl")] == [
+        ("t0", 2, ["a", "b"]),
+        ("t1", 3, []),
+        ("t2", 4, ["b"]),
+    ]
+    run = label("tickets.csv", "--text-field", "title", "--multi-label", "--output", "out.jsonl")
+    assert "going on with 3 labels" in run.lines and run.asked()["labels"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "arguments, word",
+    [
+        (["x.jsonl", "--load", "m", "--save", "m"], "learned twice"),
+        (["x.jsonl", "--output", "x.jsonl"], "the command reads it"),
+        (["x.vw"], "nobody can read"),
+        (["empty.jsonl"], "no message to be labelled"),
+        (["missing.jsonl"], "missing.jsonl"),
+        (["x.jsonl", "--first", "best"], "best"),
+    ],
+)
+def test_what_cannot_be_is_refused(main, tmp_path, monkeypatch, arguments, word):
+    monkeypatch.chdir(tmp_path)
+    write_jsonl(tmp_path / "x.jsonl", stream[:3])
+    (tmp_path / "x.vw").write_text("1 | a\n")
+    (tmp_path / "empty.jsonl").write_text("")
+    code, out, err = main("label", *arguments, "--port", "0")
+    assert code in (1, 2) and not out
+    assert word in err and "Traceback" not in err
+
+
+@pytest.mark.heavy
+def test_two_runs_do_not_write_the_same_file(label, main, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_jsonl(tmp_path / "x.jsonl", stream[:3])
+    label("x.jsonl")
+    code, _, err = main("label", "x.jsonl", "--port", "0")
+    assert code == 1 and "another process" in err
+
+
+def test_a_full_disk_leaves_the_labels_that_were(tmp_path, monkeypatch):
+    path = tmp_path / "labels.jsonl"
+    labels = LabelFile(path, several=False)
+    teaching = Teaching(keeper=labels)
+    teaching.add(["a", "b", "c"])
+    teaching.give(1, "x")
+    teaching.give(2, "y")
+    before = path.read_bytes()
+
+    def full(file, content, at, write=LabelFile.pwrite):
+        if len(content) > len(before):
+            write(file, content[: len(before) + 3], at)
+            raise OSError(28, "No space left on device")
+        return write(file, content, at)
+
+    monkeypatch.setattr(LabelFile, "pwrite", staticmethod(full))
+    with pytest.raises(OSError, match="space"):
+        teaching.give(3, "z")
+    assert path.read_bytes() == before and labels.n == 2
+    teaching.take_back(1)
+    assert [(one["text"], one["label"]) for one in records(path)] == [("b", "y")]
+    labels.close()
