@@ -36,7 +36,7 @@ def serve(
             max=1_000_000,
             metavar="N",
             help="How many messages wait in memory for people to label them on the page; 0 for none. "
-            "1000 take up to 4 MB.",
+            "1000 take up to 8 MB.",
             default="1000",
         ),
     ] = 1_000,

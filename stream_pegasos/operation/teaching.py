@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import monotonic
@@ -37,7 +38,7 @@ class Waiting:
     text
         The message.
     uncertainty
-        How unsure the model was of it, from 0 to 1.
+        How unsure the model was of it, from 0 to 1; -1, below all others, until it is scored.
     scored_at
         How many messages the model had learned then; -1 for never.
     origin
@@ -46,7 +47,7 @@ class Waiting:
 
     number: int
     text: str
-    uncertainty: float = 1.0
+    uncertainty: float = -1.0
     scored_at: int = -1
     origin: Any = None
 
@@ -154,10 +155,13 @@ class Teaching:
         self._waiting: dict[int, Waiting] = {}  # by number, the oldest first
         self._number_of: dict[str, int] = {}
         self._n_characters = 0
+        self._new: deque[str] = deque()  # texts that came and that nobody has asked for yet
+        self._n_new = 0  # of their characters
         self._given: dict[int, Given] = {}  # by number, in the order of giving
         self._done: dict[int, None] = {}  # hashes of texts, the oldest first
 
     def __len__(self) -> int:
+        self._settle()
         return len(self._waiting)
 
     @property
@@ -171,10 +175,11 @@ class Teaching:
         """
         if self.reads or not self.size:
             return
-        for text in texts[-self.size :]:
-            self._remove(text)
-            self._wait(text, None)
-        self._make_room()
+        self._new.extend(texts)
+        self._n_new += sum(map(len, texts))
+        most = self.size * _CHARACTERS_A_MESSAGE
+        while len(self._new) > self.size or self._n_new > most:
+            self._n_new -= len(self._new.popleft())
 
     def fill(self) -> None:
         """Take in more messages, as far as there are any and there is room."""
@@ -188,6 +193,7 @@ class Teaching:
 
     def drop(self, texts: Iterable[str]) -> None:
         """Do not ask for these, as others have told their labels."""
+        self._settle()
         for text in texts:
             self._remove(text)
 
@@ -202,6 +208,7 @@ class Teaching:
         """Messages that are to be scored anew, given how much the model has learned: those that it seems most uncertain
         of, and those that were scored longest ago; at most 1,000 at a time.
         """
+        self._settle()
         old = [message for message in self._waiting.values() if message.scored_at != n_learned]
         if len(old) <= MOST_SCORED:
             return old
@@ -234,6 +241,7 @@ class Teaching:
         first = self.first if first is None else first
         if first not in FIRST:
             raise ValueError(f"{first!r} is none of {', '.join(FIRST)}")
+        self._settle()
         sign = 1 if first == "oldest" or (first == "uncertain" and self.reads) else -1
 
         def place(message: Waiting) -> tuple[float, int]:
@@ -295,6 +303,7 @@ class Teaching:
         """
         if number not in self._given:
             raise LookupError(f"message {number} has no label that can be taken back; what is learned stays learned")
+        self._settle()
         message = self._given[number].message
         if self._keeper is not None:
             self._keeper.taken_back(message)
@@ -328,9 +337,21 @@ class Teaching:
         return due
 
     def _message(self, number: int) -> Waiting:
+        self._settle()
         if number not in self._waiting:
             raise LookupError(f"message {number} does not wait for a label, or no longer")
         return self._waiting[number]
+
+    def _settle(self) -> None:
+        """Let those wait that came: only now, as most of them come and go before anybody asks."""
+        if not self._new:
+            return
+        for text in self._new:
+            self._remove(text)
+            self._wait(text, None)
+        self._new.clear()
+        self._n_new = 0
+        self._make_room()
 
     def _wait(self, text: str, origin: Any) -> None:
         if text.strip() and len(text) <= LONGEST_TAUGHT and hash(text) not in self._done:

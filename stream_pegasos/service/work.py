@@ -177,7 +177,7 @@ class Service:
                 if self.model.n_learned == before:
                     raise
                 raise RuntimeError(f"learned in part: {error}") from error
-        self.teaching.drop(example[0] for example in examples)
+        self.teaching.drop([example[0] for example in examples])
         return answers, are_new
 
     async def asked(self, limit: int, first: str | None = None) -> dict[str, Any]:

@@ -52,10 +52,11 @@ class Machine(RuleBasedStateMachine):
         self.teaching = Teaching(4, 10.0, "oldest", keeper=self.kept, clock=self.clock)
         self.waiting, self.given, self.over, self.learned = [], [], set(), []
 
-    @rule(texts=st.lists(TEXTS, max_size=6))
-    def add(self, texts):
-        self.teaching.add(texts)
-        for text in texts[-4:]:
+    @rule(batches=st.lists(st.lists(TEXTS, max_size=6), max_size=3))
+    def add(self, batches):
+        for batch in batches:
+            self.teaching.add(batch)
+        for text in [text for batch in batches for text in batch][-4:]:
             self.waiting = [other for other in self.waiting if other != text]
             if text.strip() and text not in self.over:
                 self.waiting.append(text)
@@ -171,6 +172,7 @@ def test_of_very_many_those_are_scored_anew_that_come_next_or_were_scored_longes
     for n in range(1, 8):  # all within so many times
         stale = teaching.stale(n)
         head = {message.number for message in teaching.queue(2)}
+        assert n == 1 or all(message.scored_at > 0 for message in teaching.queue(20))  # before those that nobody knows
         assert len(stale) == 20 and head <= {message.number for message in stale}
         teaching.score(stale, predictions([[0.9, 0.1]] * 20, ("x", "y")), n)
     assert min(message.scored_at for message in teaching.queue(100)) > 0
@@ -182,6 +184,11 @@ def test_memory_is_bounded_by_characters_too():
     assert len(teaching) == 0
     teaching.add([letter * 4_000 for letter in "abcd"])
     assert [message.text[0] for message in teaching.queue(10, "oldest")] == ["c", "d"]
+
+    for _ in range(3):  # also before anybody looks
+        teaching.add([" " * 9_000, "e" * 900])
+    assert sum(map(len, teaching._new)) <= 10_000
+    assert [message.text[0] for message in teaching.queue(10, "oldest")] == ["c", "d", "e"]
 
     texts = iter([(letter * 15_000, i) for i, letter in enumerate("abcdef")])
     teaching = Teaching(size=50, more=texts)

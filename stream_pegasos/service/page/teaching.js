@@ -3,6 +3,7 @@
 
 const MOST_ASKED = 8;
 const MOST_BUTTONS = 10;
+const FEW_BUTTONS = 3; // of a message that is not chosen, where there are more labels
 
 let asked = []; // the messages, as they stand on the page
 let labels = []; // that can be given
@@ -150,8 +151,10 @@ function showMessageAsked(item, message) {
   const parts = said.map((each, i) => `${name(each)} ${known(chance[i]) ? chance[i].toFixed(2) : ""}`);
   const none = kind === LABELS && labels.length ? "no label holds" : "nothing known yet";
   write(item.querySelector(".said"), parts.length ? `The model says ${parts.join(", ")}` : `The model says: ${none}`);
+  item.querySelector(".said").hidden = Boolean(probabilities?.length) && kind !== LABELS; // the buttons say it
   const chances = new Map((probabilities ?? []).map(([each, value]) => [JSON.stringify(each), value]));
-  const buttons = offered(message);
+  const all = offered(message);
+  const buttons = isSelected || labels.length <= MOST_BUTTONS || chosen.get(number)?.size ? all : all.slice(0, FEW_BUTTONS);
   update(item.querySelector(".labels"), buttons, ([each]) => each, "label-template", (button, [each, key]) => {
     const json = JSON.stringify(each);
     write(button.children[0], isSelected ? key : "");
