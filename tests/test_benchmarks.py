@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import several
 import split
+import teaching
 import tuning
 from peers import CHARACTERS, is_chinese, late_vowpal_wabbit, words_by_jieba, write_vowpal_wabbit
 from river import evaluate, feature_extraction, linear_model, metrics, naive_bayes
@@ -537,3 +538,25 @@ def test_tuning_compares_on_the_half_that_it_did_not_see():
     half = len(STARS) // 2
     assert (found, cost, same) == ("the defaults", f"{np.mean(wrong[half:]):.4f}", cost)
     assert gain.startswith("+0.0000")
+
+
+@pytest.mark.parametrize("passes", [False, True])
+def test_labels_asked_for_are_scored_on_the_rest_and_on_what_is_held_out(passes):
+    stream = teaching.Stream(*map(list, zip(*STREAM, strict=True)))
+    rest, held_out = teaching.taught(stream, "as they come", 0, passes, n_labels=100)
+    pool = [example for i, example in enumerate(STREAM, 1) if i % 5]
+    model = TextClassifier()
+    for text, label in pool[:100]:  # the oldest that waits each time, all of which have come by then
+        model.learn_one(text, label)
+    for found, examples in ((rest, pool[100:]), (held_out, STREAM[4::5])):
+        assert found == np.mean([model.predict_one(text) == label for text, label in examples])
+
+
+def test_each_way_of_asking_asks_for_each_message_once(monkeypatch):
+    stream = teaching.Stream(*map(list, zip(*STREAM, strict=True)))
+    learned = []
+    monkeypatch.setattr(teaching, "learn", lambda model, stream, message: learned.append(message))
+    for strategy in teaching.STRATEGIES:
+        learned.clear()
+        teaching.taught(stream, strategy, 0, False, n_labels=40)
+        assert len(learned) == len(set(learned)) == 40
