@@ -32,7 +32,7 @@ class LabelFile:
         self.path, self.several = path, several
         self.n = 0  # labels that stand there
         with writing(path):
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
             if fcntl is not None:
                 self._lock()
             self._end = cut(path)
@@ -74,7 +74,11 @@ class LabelFile:
     def learned(self, message: "Waiting") -> None:
         self._end += len(self._lines.pop(message.number))
 
-    pwrite = staticmethod(os.pwrite)
+    @staticmethod
+    def write_at(file: int, data: bytes, at: int) -> int:
+        """Write at a place of a file; how many bytes were written."""
+        os.lseek(file, at, os.SEEK_SET)  # Windows has no os.pwrite
+        return os.write(file, data)
 
     def close(self) -> None:
         os.close(self._file)
@@ -94,6 +98,6 @@ class LabelFile:
         rest, at = b"".join(lines.values()), self._end
         # What is the same is written over itself: a kill on the way loses at most the label that changes.
         while rest:
-            n = self.pwrite(self._file, rest, at)
+            n = self.write_at(self._file, rest, at)
             rest, at = rest[n:], at + n
         os.ftruncate(self._file, at)

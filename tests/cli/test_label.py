@@ -167,13 +167,13 @@ def test_a_full_disk_leaves_the_labels_that_were(tmp_path, monkeypatch):
     teaching.give(2, "y")
     before = path.read_bytes()
 
-    def full(file, content, at, write=LabelFile.pwrite):
+    def full(file, content, at, write=LabelFile.write_at):
         if len(content) > len(before):
             write(file, content[: len(before) + 3], at)
             raise OSError(28, "No space left on device")
         return write(file, content, at)
 
-    monkeypatch.setattr(LabelFile, "pwrite", staticmethod(full))
+    monkeypatch.setattr(LabelFile, "write_at", staticmethod(full))
     with pytest.raises(OSError, match="space"):
         teaching.give(3, "z")
     assert path.read_bytes() == before and labels.n == 2
