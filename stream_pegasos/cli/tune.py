@@ -1,5 +1,6 @@
 """The command `tune`."""
 
+import shlex
 from contextlib import closing
 from dataclasses import fields, replace
 from itertools import product
@@ -39,6 +40,7 @@ THE_DEFAULTS = "the defaults"
 OF_PEGASOS = {"l2", "t0", "batch_size", "project"}
 OF_ADAPTIVE = {"learning_rate", "half_life", "threshold", "max_false_positive_rate", "drift_detector"}
 N_ROWS = 10
+SAVE = "--save model.safetensors"
 COST = {"several labels": "wrong labels a message", "ordered": "mean absolute error"}
 
 
@@ -91,9 +93,12 @@ def tune(
                 on_chunk=lambda tuning: progress(tuning.n, _headline(tuning)),
             )
         source.report_rest()
-        if tuning.n < 2:
+        if not tuning.n:
             raise source.nothing("learned")
-        print_lines(_summary(source, tuning, stream, model))
+        head = f"{source.name}: {len(models)} models, {tuning.n:,} messages, {bad_lines(source)}"
+        head += ", interrupted" * (interrupt.signal is not None)
+        train = " ".join(filter(None, ["stream-pegasos train", shlex.quote(file), _flags(stream), _flags(model)]))
+        print_lines("\n".join([head, "", *_table(tuning), "", *_found(tuning, train)]))
         if plot:
             from stream_pegasos.evaluation.plot import save_tuning
 
@@ -116,28 +121,23 @@ def models_to_try(options: ModelOptions, source: Input | None) -> dict[str, Any]
         given |= OF_PEGASOS
     tried = [features | learner for features, learner in product(({},) if of_features else FEATURES, LEARNERS)]
     return {
-        _flags(each) or THE_DEFAULTS: new_model(replace(options, **each), source)
+        _flags(ModelOptions(**each)) or THE_DEFAULTS: new_model(replace(options, **each), source)
         for each in tried
         if not each.keys() & given
     }
 
 
-def _flags(given: dict[str, Any]) -> str:
-    """Options of a model as they are written on the command line."""
+def _flags(options: StreamOptions | ModelOptions) -> str:
+    """Those options that are not the defaults, as they are written on the command line."""
     words = []
-    for field in fields(ModelOptions):
-        if field.name in given:
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if value != field.default:
             (option,) = field.type.__metadata__  # type: ignore[union-attr]
             on, _, off = option.flag.partition("/")
-            value = given[field.name]
-            words += [on if value else off] if isinstance(value, bool) else [on, _written(value)]
+            written = f"{value:g}" if isinstance(value, float) else shlex.quote(str(value))
+            words += [on if value else off] if isinstance(value, bool) else [on, written]
     return " ".join(words)
-
-
-def _written(value: Any) -> str:
-    import shlex
-
-    return f"{value:g}" if isinstance(value, float) else shlex.quote(str(value))
 
 
 def _headline(tuning: "Tuning") -> str:
@@ -145,39 +145,17 @@ def _headline(tuning: "Tuning") -> str:
     return f"{left} of {len(tuning.candidates)} models left, best: {tuning.ranking[0].name}"
 
 
-def _summary(source: FileInput, tuning: "Tuning", stream: StreamOptions, model: ModelOptions) -> str:
+def _table(tuning: "Tuning") -> list[str]:
     from stream_pegasos.evaluation.scores import kind_of
 
-    first, best = tuning.candidates[0], tuning.best
+    first, ranking = tuning.candidates[0], tuning.ranking[:N_ROWS]
     cost = COST.get(kind_of(first.model))
-    head = f"{source.name}: {len(tuning.candidates)} models, {tuning.n:,} messages, {bad_lines(source)}"
     rows = [("", "messages", cost or "accuracy", "gain ± error")]
-    ranking = tuning.ranking[:N_ROWS]
     for each in ranking if first in ranking else [*ranking[:-1], first]:
         rows.append(_row(tuning, each, cost is None))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    table = [
-        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()  # names, then figures
-        for row in rows
-    ]
-    if best is first:
-        found = "Best: the defaults. No other model is better by more than two standard errors."
-    else:
-        found = f"Best: {best.name}"
-    given = {field.name: value for field in fields(model) if (value := getattr(model, field.name)) is not None}
-    words = ["stream-pegasos train", _written(source.name), _flags_of_stream(stream), _flags(given)]
-    words += [best.name] * (best is not first)
-    return "\n".join([head, "", *table, "", found, f"  {' '.join(filter(None, words))} --save model.safetensors"])
-
-
-def _flags_of_stream(stream: StreamOptions) -> str:
-    words = []
-    for field in fields(StreamOptions):
-        value = getattr(stream, field.name)
-        if value != field.default:
-            (option,) = field.type.__metadata__  # type: ignore[union-attr]
-            words += [option.flag] if isinstance(value, bool) else [option.flag, _written(value)]
-    return " ".join(words)
+    # Names stand on the left, figures on the right.
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
 
 
 def _row(tuning: "Tuning", each: "Candidate", is_accuracy: bool) -> tuple[str, str, str, str]:
@@ -185,3 +163,11 @@ def _row(tuning: "Tuning", each: "Candidate", is_accuracy: bool) -> tuple[str, s
     cost = float(each.newer(each.n).mean())
     gain = "" if each is tuning.candidates[0] else f"{mean:+.4f} ± {error:.4f}"
     return each.name, f"{each.n:,}", f"{1.0 - cost if is_accuracy else cost:.4f}", gain
+
+
+def _found(tuning: "Tuning", train: str) -> list[str]:
+    """Which model is best, and the command that trains it."""
+    first, best = tuning.candidates[0], tuning.best
+    if best is first:
+        return [f"Best: {first.name}. No other model is better by more than two standard errors.", f"  {train} {SAVE}"]
+    return [f"Best: {best.name}", f"  {train} {best.name} {SAVE}"]

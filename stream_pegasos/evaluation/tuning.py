@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,7 +106,7 @@ def tune(
     After `first_rung` messages the worse half is dropped, then again each time the number of messages has doubled
     (successive halving, Jamieson and Talwalkar 2016). The first model stays to the end, as what the others are compared
     with. A model is judged on the newer half of its messages, so that one which starts slowly is not judged by its
-    start. Texts are scanned once for all models that have the same features.
+    start. Texts are scanned once for all models that have the same features. Ctrl-C ends it early.
 
     Parameters
     ----------
@@ -153,16 +154,16 @@ def tune(
     tuning = Tuning([Candidate(name, model) for name, model in models.items()])
     cost_of = _cost_of(tuning.candidates[0].model)
     rung = first_rung
-    read = chunks(examples)
-    for chunk in read:
-        while chunk:
-            taken, chunk = chunk[: rung - tuning.n], chunk[rung - tuning.n :]
-            tuning.n += _learn(tuning.candidates, taken, cost_of, on_refused)
-            if tuning.n == rung:
-                _drop_the_worse_half(tuning)
-                rung *= 2
-        if on_chunk is not None:
-            on_chunk(tuning)
+    with suppress(KeyboardInterrupt):
+        for chunk in chunks(examples):
+            while chunk:
+                taken, chunk = chunk[: rung - tuning.n], chunk[rung - tuning.n :]
+                tuning.n += _learn(tuning.candidates, taken, cost_of, on_refused)
+                if tuning.n == rung:
+                    _drop_the_worse_half(tuning)
+                    rung *= 2
+            if on_chunk is not None:
+                on_chunk(tuning)
     return tuning
 
 

@@ -107,6 +107,15 @@ def test_what_the_first_model_refuses_no_other_learns():
         tune(models(2), stream)
 
 
+def test_ctrl_c_ends_it_with_what_is_found_by_then():
+    def interrupted():
+        yield from STREAM[:150]
+        raise KeyboardInterrupt
+
+    tuning = tune(models(2), interrupted())
+    assert [each.model.n_learned for each in tuning.candidates] == [tuning.n] * 2 == [150] * 2
+
+
 @pytest.mark.parametrize(("models", "first_rung", "word"), [({}, 10, "no model"), (models(1), 1, "first_rung")])
 def test_bad_parameters(models, first_rung, word):
     with pytest.raises(ValueError, match=word):
