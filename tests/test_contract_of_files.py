@@ -183,7 +183,7 @@ def refuses(path):
     assert str(path) in str(error.value)
 
 
-@for_each(saveable)
+@for_each(saveable, heavy=is_around_another)
 def test_damaged_files_are_refused_or_harmless(case, tmp_path):
     """Each byte changed, one at a time, and ends cut off or added."""
     model, path = case.trained(3), tmp_path / "model"

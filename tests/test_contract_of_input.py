@@ -51,7 +51,7 @@ def refused(model, X, y, w=1.0, match=None):
         model.predict_learn_many(tuple(X), y, w)
 
 
-@for_each(of_features)
+@for_each(of_features, heavy=lambda case: "several" in case.name and case.name != "several")
 def test_names_of_what_is_not_kept_are_forgotten(case):
     """An example that teaches nothing brings a new name each time, one by one and at once."""
     known, another = case.labels[:2]
