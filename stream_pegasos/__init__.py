@@ -1,4 +1,4 @@
-"""An online learner for text: a linear SVM trained by Pegasos, one message at a time, that plugs into River."""
+"""An online learner for text: it predicts each message as it comes, learns from its label, and plugs into River."""
 
 from typing import TYPE_CHECKING
 

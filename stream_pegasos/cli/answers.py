@@ -46,7 +46,7 @@ class AnswerFormat:
     name
         One of `FORMATS`, or `None` for the label, a tab and its probability.
     separator
-        What then stands between labels that hold together.
+        What then stands between the labels of one message.
     has_truth
         Whether the true label stands beside each answer; not without a name.
     """

@@ -65,7 +65,7 @@ class ResultOptions:
         """Fail before the work rather than after it."""
         check_outputs(self.curve, self.plot, self.predictions, inputs=inputs)
         if self.output_format is not None and self.predictions is None:
-            raise click.BadParameter("it is about --predictions", param_hint="--output-format")
+            raise click.BadParameter("it needs --predictions", param_hint="--output-format")
         check_plot(self.plot)
 
     def predictions_output(self) -> Output | None:

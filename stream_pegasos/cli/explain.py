@@ -53,15 +53,15 @@ def explain(
             brief="The label to explain.",
             metavar="LABEL",
             help="The label to explain.",
-            default="all; of a text the predicted one against the next",
+            default="all; for a text, the predicted one against the next",
         ),
     ] = None,
     stream: StreamOptions,
 ) -> None:
     """Print the features that weigh most for each label, or why a text is predicted as it is.
 
-    With more than two classes an explanation of a text says what sets the
-    first class apart from the second; --label explains one class.
+    With more than two classes, the explanation of a text compares the most
+    probable class with the next one; --label explains one class.
 
     A text model stores hashed features, which have no names. The words of
     STREAM, such as the stream that it learned, name them. Where several words
@@ -76,10 +76,12 @@ def explain(
     """
     if text is not None:
         if stream_file:
-            raise click.BadParameter("a stream is for the weights of the model, not for a text", param_hint="--text")
+            raise click.BadParameter(
+                "a STREAM names the weights of the model; it does not go with a text", param_hint="--text"
+            )
         learner = load_model(model, None)
         if label is not None and "ordered" in learner.capabilities:
-            raise click.BadParameter("of ordered classes no single one is explained", param_hint="--label")
+            raise click.BadParameter("ordered classes cannot be explained one by one", param_hint="--label")
         _explain_text(learner, text, model, top, _chosen(learner, label))
         return
     source = FileInput(stream_file, stream, unlabelled=True) if stream_file else None

@@ -30,12 +30,12 @@ class Input:
     n_bad = 0  # records that could not be read or learned
     n_good = 0  # records read
     n_windows_1252 = 0  # lines read as Windows-1252, since they are not UTF-8
-    separator: str | None = None  # what stands between labels that hold together
-    several = False  # whether labels may hold together
+    separator: str | None = None  # what stands between several labels
+    several = False  # whether a message may have several labels
     _next_note = 10 * REPORTED_BAD_LINES
 
     def look_ahead(self) -> None:
-        """Take it from the first message with a label whether labels may hold together, where that can be done."""
+        """See from the first message with a label whether messages may have several, where that can be done."""
 
     def close(self) -> None:
         """Close what is open."""
@@ -145,7 +145,7 @@ class _ChosenInput(Input):
 
 def _separator(text: str | None) -> str | None:
     if text is not None and (not text or text.isspace() or not text.isprintable()):
-        raise click.BadParameter(f"{text!r} cannot stand between labels, as , or ; can", param_hint="--label-separator")
+        raise click.BadParameter(f"{text!r} cannot separate labels, as , or ; can", param_hint="--label-separator")
     return text
 
 
@@ -208,7 +208,7 @@ class FileInput(_ChosenInput):
         self._unlabelled, self._unreadable = unlabelled, unreadable
         self._file: IO[bytes] | None = None
         self._ahead: Iterator[Example] | None = None  # what is read, once some was
-        self._is_open = False  # whether the first message is to tell if labels may hold together
+        self._is_open = False  # whether the first message is to tell if messages may have several labels
 
     def close(self) -> None:
         if self._file is not None:

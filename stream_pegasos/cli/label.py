@@ -41,7 +41,7 @@ def label(
             "--first",
             brief="uncertain, or oldest: in the order of FILE.",
             metavar="NAME",
-            help="uncertain: those that the model is most unsure of; oldest: in the order of FILE; newest.",
+            help="What to ask first. uncertain: where the model is most unsure; oldest: in the order of FILE; newest.",
             default="uncertain",
         ),
     ] = "uncertain",
@@ -66,7 +66,7 @@ def label(
             "--output",
             brief="Write the labels here [default: NAME.labels.jsonl]",
             metavar="LABELS",
-            help="Write the labels here, as JSON lines, behind those that are there.",
+            help="Write the labels here, as JSON lines, after those already there.",
             default="NAME.labels.jsonl in this folder, for a FILE called NAME.csv, or labels.jsonl",
         ),
     ] = None,
@@ -78,16 +78,16 @@ def label(
 ) -> None:
     """Ask on a page for the labels of a file; write them down as they come.
 
-    Ctrl-C ends it, and the same command goes on from LABELS: what stands there
-    is learned first and not asked again. Each line has a text and its label,
-    as train reads them, with the line of FILE and its id. The newest five
+    Ctrl-C ends it. The same command goes on from LABELS: it first learns the
+    labels there, and does not ask for them again. Each line of LABELS has a
+    text and its label, as train reads them, with the line of FILE and its id. The newest five
     labels can be taken back for some seconds; then they are learned. A text
     that comes several times is asked for once.
 
     Labels in FILE are not needed and not used: to label the rest of a file,
-    train on the part that has labels, then --load that model. A run that goes
-    on must --load the model that it was begun with: what --save writes has
-    learned LABELS already.
+    train on the part that has labels, then --load that model. To go on, --load
+    the model with which you began, not the one that --save wrote: that one has
+    already learned LABELS.
 
     \b
     Examples:

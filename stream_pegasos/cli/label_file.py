@@ -25,7 +25,7 @@ class LabelFile:
     path
         The file; what stands there stays.
     several
-        Whether labels may hold together.
+        Whether a message may have several labels.
     """
 
     def __init__(self, path: Path, several: bool) -> None:

@@ -23,7 +23,7 @@ def takes_text(model: Any) -> bool:
 
 
 def takes_several(model: Any) -> bool:
-    """Whether labels may hold together."""
+    """Whether a message may have several labels."""
     return "several labels" in model.capabilities
 
 
@@ -61,7 +61,7 @@ def new_model(options: ModelOptions, source: Input | None) -> Any:
         if source.several:
             classifier["multi_label"] = True
     if classifier.get("ordered") and classifier.get("multi_label"):
-        raise click.BadParameter("labels that hold together have no order", param_hint="--ordered")
+        raise click.BadParameter("it is for one label a message, not for several", param_hint="--ordered")
     try:
         if source is not None and source.format in DICT_FORMATS:
             if features:
@@ -192,7 +192,7 @@ def model_to_use(path: Path, source: Input, decision: DecisionOptions) -> Any:
 
 def _check_model(model: Any, path: Path, source: Input | None) -> None:
     if source and source.separator is not None and not takes_several(model):
-        raise Failure(f"{path} is a model of one label a message, and --label-separator makes several")
+        raise Failure(f"{path} is a model of one label a message, but --label-separator gives several")
     if source:
         source.several = takes_several(model)
     if source and takes_text(model) == (source.format in DICT_FORMATS):

@@ -80,14 +80,14 @@ class StreamOptions:
         stream_option(
             "--encoding-errors",
             metavar="NAME",
-            help="How lines that are not UTF-8 are read: as windows-1252, or strict: they are bad.",
+            help="How to read lines that are not UTF-8: as windows-1252; with strict they are bad.",
             default="windows-1252",
         ),
     ] = "windows-1252"
     labels: Annotated[
         str | None,
         stream_option(
-            "--labels", metavar="A,B,…", help="The labels; a line with any other is bad.", default="those that come"
+            "--labels", metavar="A,B,…", help="The allowed labels; a line with any other is bad.", default="any label"
         ),
     ] = None
     label_separator: Annotated[
@@ -190,14 +190,14 @@ class ModelOptions:
     ] = None
     class_weight: Annotated[
         bool | None,
-        model_option("--balanced", help="Weigh the labels so that each counts the same in total.", default="off"),
+        model_option("--balanced", help="Weight the labels so that each counts the same in total.", default="off"),
     ] = None
     pos_label: Annotated[
         str | None,
         model_option(
             "--pos-label",
             metavar="LABEL",
-            help="The label that --threshold and --max-false-positive-rate are about. They need it unless labels are "
+            help="The positive label, for --threshold and --max-false-positive-rate. They need it unless labels are "
             "true and false, 0 and 1, or -1 and 1.",
             default="1, true, or else the label that comes second",
         ),
@@ -246,7 +246,9 @@ class ModelOptions:
     boundaries: Annotated[
         bool | None,
         model_option(
-            "--boundaries/--no-boundaries", help="Let n-grams reach over the ends of a text.", default="boundaries"
+            "--boundaries/--no-boundaries",
+            help="Also make n-grams with the start and the end of a text.",
+            default="boundaries",
         ),
     ] = None
 
@@ -328,7 +330,7 @@ class DecisionOptions:
     pos_label: Annotated[
         str | None,
         model_option(
-            "--pos-label", metavar="LABEL", help="The label that these two are about.", default="that of the model"
+            "--pos-label", metavar="LABEL", help="The positive label, for these two.", default="that of the model"
         ),
     ] = None
 
@@ -345,7 +347,7 @@ ThreadsOption = Annotated[
         "--threads",
         min=1,
         metavar="N",
-        help="Threads for texts; the results are the same for any number.",
+        help="Threads that read texts; the results are the same for any number.",
         default="as many as there are processors",
     ),
 ]
@@ -415,7 +417,7 @@ TokenFileOption = Annotated[
         "--token-file",
         brief="File of the token that requests must carry.",
         metavar="FILE",
-        help="Requests must carry the bearer token that stands here.",
+        help="Requests must carry the bearer token in this file.",
         default="none",
     ),
 ]
@@ -426,7 +428,7 @@ TakeBackSeconds = Annotated[
         min=0,
         max=3600,
         metavar="S",
-        help="How long a label of the page can be taken back; then it is learned.",
+        help="How long a label given on the page can be taken back; then it is learned.",
         default="10.0",
     ),
 ]

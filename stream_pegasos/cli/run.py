@@ -71,7 +71,7 @@ def run(
             "--label-topic",
             brief="Labels that come later, by ids of messages.",
             metavar="SOURCE",
-            help="Labels that come later, under the ids of their messages.",
+            help="A source of labels that come later, each with the id of its message.",
             default="none",
         ),
     ] = None,
@@ -83,13 +83,13 @@ def run(
     ] = 10_000,
     follow: Annotated[
         bool,
-        stream_option("--follow/--no-follow", help="Wait for more at the end of what is there.", default="follow"),
+        stream_option("--follow/--no-follow", help="At the end of the source, wait for more.", default="follow"),
     ] = True,
     moved: Annotated[
         bool,
         stream_option(
             "--moved",
-            help="Go on from the checkpoint though the source has another name or server by now.",
+            help="Go on from the checkpoint although the source now has another name or server.",
             default="off",
         ),
     ] = False,
@@ -107,7 +107,7 @@ def run(
     Only standard input may be csv, tsv, parquet, utf-16 or compressed.
 
     --checkpoint keeps the model and the position in the source in one file.
-    Started again, the run goes on from there, whatever ended it: no message is
+    However the run ended, the same command goes on from there: no message is
     lost, none is learned twice. --load is for the first start. A source with
     another name or on another server is refused, unless --moved says that it
     is the same stream: reading then goes on at the same position.
@@ -131,7 +131,7 @@ def run(
     if stream.limit is not None and checkpoint is not None:
         raise click.BadParameter("it does not go with --checkpoint", param_hint="--limit")
     if moved and checkpoint is None:
-        raise click.BadParameter("it is about a --checkpoint", param_hint="--moved")
+        raise click.BadParameter("it needs --checkpoint", param_hint="--moved")
     if checkpoint and save and checkpoint.resolve() == save.resolve():
         # Without the position in it, the whole stream would be learned once more.
         raise click.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")

@@ -66,7 +66,7 @@ def serve(
             min=0,
             max=100_000_000,
             metavar="N",
-            help="How many ids are remembered of messages learned.",
+            help="How many ids of learned messages are remembered.",
             default="100000",
         ),
     ] = 100_000,
@@ -81,8 +81,8 @@ def serve(
     came to POST /predict.
 
     Without --token-file whoever reaches the address may read and teach the
-    model. Therefore it listens on this machine only. For others, give it a
-    token and put a proxy with TLS before it.
+    model. So it listens on this machine only. To open it to other machines,
+    give it a token and put a proxy with TLS in front of it.
 
     \b
     Examples:

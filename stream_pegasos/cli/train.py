@@ -33,8 +33,8 @@ def train(
 ) -> None:
     """Learn a stream in one pass and save the model.
 
-    Lines that cannot be read or learned are reported and skipped. After
-    Ctrl-C the model is saved as it then is.
+    Lines that cannot be read or learned are reported and skipped. Ctrl-C
+    ends the training and saves the model.
 
     \b
     Examples:

@@ -53,9 +53,9 @@ def tune(
         Path | None,
         result_option(
             "--plot",
-            brief="Draw what each gained over the stream.",
+            brief="Draw what each model gained over the stream.",
             metavar="FILE",
-            help="Draw what each gained over the stream, a .png, .svg or .pdf; needs matplotlib.",
+            help="Draw what each model gained over the stream: a .png, .svg or .pdf; needs matplotlib.",
             default="nowhere",
         ),
     ] = None,
@@ -64,12 +64,12 @@ def tune(
     """Find the features, the learner and the options that predict a stream best.
 
     Some fifty models predict and then learn each message side by side, in one
-    pass. After 1,000 messages the worse half is dropped, and so on each time
-    their number has doubled. Options that are given are kept in all of them.
-    The defaults stay to the end, and win unless another model is better by
-    more than two standard errors: what looks better by chance is not worth an
-    option. A model is judged on the newer half of its messages. --save writes
-    the model that won, which has learned the stream.
+    pass. After 1,000 messages the worse half is dropped, and again each time
+    the number of messages has doubled. Options that you give hold for all
+    models. The defaults stay to the end, and win unless another model is
+    better by more than two standard errors, as some look better by chance. A
+    model is judged on the newer half of its messages. --save writes the model
+    that won, which has learned the stream.
 
     \b
     Examples:

@@ -137,35 +137,35 @@ class WatchedClassifier(Classifier):
 
 
 class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[misc]  # as Classifier
-    """Linear classifier with AdaGrad steps, on features scaled by what naive Bayes knows of them.
+    """Linear classifier with AdaGrad steps, on features scaled by naive Bayes.
 
     Feature j of an example is multiplied by s_j = 0.3 + |r_j − r|, where r_j is its log-count ratio
 
         r_j = log((p_j + α) / (n_j + α)),
 
     with p_j and n_j the numbers of positive and of negative examples that had it, α the pseudo-count, and r the same
-    ratio of all examples; the example is then divided by its norm. On these values a linear model takes the steps of
+    ratio over all examples. The example is then divided by its norm. On these values a linear model takes the steps of
     AdaGrad: w_j ← w_j − η g_j / √G_j, with g_j the gradient of the loss and G_j the sum of its squares so far. Examples
-    that are right by far teach nothing and are skipped, which makes learning fast and keeps p_j and n_j about examples
-    that are hard to tell apart.
+    that are clearly right teach nothing and are skipped. That makes learning fast, and p_j and n_j then count only
+    examples that are hard to tell apart.
 
-    Labels may be bool, int or str, as many as the stream brings. The margin of two is for `True`, for 1 beside 0 or −1,
-    or for "true" beside "false"; with other labels the first one met is the negative one, unless `pos_label` says
-    otherwise.
+    Labels may be bool, int or str, as many as the stream brings. With two labels, a positive margin stands for `True`,
+    for 1 beside 0 or −1, or for "true" beside "false". With other labels the first one met is the negative one, unless
+    `pos_label` says otherwise.
 
-    From a third label on each class is learned against the rest, and the one with the largest margin is predicted.
-    Nothing starts anew for it: the two classes go on with the margins −m and m. What differs:
+    From a third label on, each class is learned against the rest, and the one with the largest margin is predicted.
+    Nothing starts afresh: the first two classes go on with the margins −m and m. These things differ:
 
     - A feature has one scale for all classes, 0.3 plus the largest log-count ratio that it has for any of them.
-    - The margin of each of K classes begins at −log(K − 1), since most examples are not of it, and an example is taught
-      to be none of a class only while its margin for it is above −3/5 of `margin`. So a feature keeps a weight only for
-      those classes that it had something to tell of.
-    - The steps are η √(2s), with s the slope of the probabilities: larger while margins are too small for how often
-      they are right, as those of many classes are; smaller where they promise too much. G_j begins with 0.001.
-    - Probabilities are proportional to exp(s · margin + o_c), with an offset a class, s and o_c learned online; the
-      largest is then calibrated alone. The margins that are shown have o_c / s in them.
+    - The margin of each of K classes begins at −log(K − 1), since most examples are of other classes. An example is
+      learned as a negative one of a class only while its margin for that class is above −3/5 of `margin`. So a feature
+      keeps a weight only for the classes that taught it.
+    - The steps are η √(2s), with s the slope of the probabilities. They are larger while margins are too small for how
+      often they are right, as with many classes, and smaller where margins are too large. G_j begins with 0.001.
+    - Probabilities are proportional to exp(s · margin + o_c). The slope s and the offset o_c of each class are learned
+      online. The largest probability is then calibrated by itself. The margins that are shown include o_c / s.
 
-    A class that comes late knows how many examples were not of it, and how often they had each feature; its weights
+    For a class that comes late, the earlier examples and their features are already counted as negative; its weights
     begin with its first example.
 
     Parameters
@@ -175,76 +175,78 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
     loss
         `"log"`: log(1 + exp(−y·margin)). `"hinge"`: max(0, 1 − y·margin).
     margin
-        An example is learned from only while its y·margin is below it; at least 0, `None` for every example. Those
-        skipped are still counted by `n_iterations`, and calibrate the probabilities.
+        An example is learned only if its y·margin is below this; at least 0, `None` to learn every example. Skipped
+        examples still count in `n_iterations`, and calibrate the probabilities.
     naive_bayes
         Whether features are scaled by their log-count ratio; if not, s_j = 1.
     smoothing
-        The pseudo-count α, from 1e-30 to 1e30. The smaller, the more a feature counts that few examples had.
+        The pseudo-count α, from 1e-30 to 1e30. The smaller it is, the more rare features count.
     half_life
         The number of examples over which evidence (the counts p_j and n_j, and the sums G_j) halves, at least 1; `None`
         for never.
     fit_intercept
         Whether there is an intercept.
     intercept_scaling
-        The value of the constant feature whose weight it is, from 1e-30 to 1e30; features have a norm of 1.
+        The value of the constant feature whose weight is the intercept, from 1e-30 to 1e30; features have a norm of 1.
     class_weight
-        What the loss on each label counts, as a dict from label to a weight of at least 0; 1 for labels not in it. Or
-        `"balanced"`: N / (K · n), where N examples of K labels were learned so far and n of the label, the example
-        itself included.
+        The weight of the loss on each label, as a dict from label to a number of at least 0; 1 for labels not in it. Or
+        `"balanced"`: N / (K · n), where N examples of K labels were learned so far and n of them have the label, with
+        the example itself included.
     pos_label
         The label that positive margins stand for. A bool, 0 or 1 also stands for its text, and the other way round.
         With a `threshold` or a `max_false_positive_rate` it is needed, unless labels are bool, 0 and 1, or −1 and 1.
     threshold
-        The positive label is predicted where its probability is above it; between 0 and 1, both excluded. At 0.5 that
-        is where the margin is above 0. Where it is not, with more than two classes the likeliest of all others is
-        predicted; at 0.5 the likeliest of all. Or a dict with the thresholds of some labels, of any number of classes:
-        each of them is predicted only above its own.
+        The positive label is predicted where its probability is above this number; between 0 and 1, both excluded. With
+        0.5 that is where the margin is above 0. Otherwise, with more than two classes, the most probable other label is
+        predicted; with 0.5, simply the most probable of all. Or a dict with thresholds for some labels, with any number
+        of classes: each of these labels is predicted only above its own threshold.
     max_false_positive_rate
-        Between 0 and 1, both excluded; `None` for no limit; or a dict with the limits of some labels, for each of which
-        all other labels are the negative ones. Of the negative examples learned, the share that were
-        predicted to be positive right before stays at or below that rate, at any time. For this the positive label is
-        predicted, where `threshold` allows it, only above a cut on the margin that follows the margins of negative
-        examples, and only while one more wrong prediction would keep to the rate: so never before about 1/rate
-        negative examples are learned. Where labels come late, predictions made meanwhile are not counted. While the
-        negative label is unknown `None` is predicted.
+        The largest share of negative examples that may be predicted positive; between 0 and 1, both excluded; `None`
+        for no limit. Or a dict with the limits of some labels, for each of which all other labels are negative. The
+        share counts predictions made right before an example was learned, and stays at or below the limit at any time.
+        So the positive label is predicted only where `threshold` allows it, and the margin is above a cut-off that
+        follows the margins of negative examples, and one more false positive would not exceed the limit. That is never
+        before about 1/rate negative examples are learned. Where labels come late, predictions made meanwhile are not
+        counted. While the negative label is unknown, `None` is predicted.
     drift_detector
-        One of River's drift detectors, such as `drift.binary.HDDMW()` or `drift.ADWIN()`. Before an example is learned
-        a copy of it is told whether its prediction was wrong; when it detects a drift, all evidence so far counts a
-        tenth from then on, so that weights move faster, and weights shrink by the root of it. Those that heed errors
-        alone do best, such as HDDMW: others raise alarms also where errors become fewer. Examples are learned one at a
-        time, which is slower. A saved model is loaded with a fresh detector.
+        One of River's drift detectors, such as `drift.binary.HDDMW()` or `drift.ADWIN()`. Before an example is learned,
+        a copy of the detector is told whether its prediction was wrong. When it detects a drift, all evidence so far
+        counts a tenth, so that weights move faster, and weights shrink by the root of that. Detectors such as HDDMW,
+        which react only to more errors, do best; others also raise alarms when errors become fewer. Examples are
+        learned one at a time, which is slower. A saved model is loaded with a fresh detector.
     max_features
-        How many features may be known, at least 1; `None` for no limit. When an example brings in more, those are
-        forgotten that the fewest examples taught: those within the margin, each times its weight, and half once it
-        is `half_life` examples old; of equal ones those with the larger hash or number; until three quarters of the
-        limit are left. Names of features are forgotten, too, once there are twice as many.
+        The largest number of features, at least 1; `None` for no limit. When an example brings in more, the least-used
+        features are dropped first, until three quarters of the limit are left. The use of a feature is the number of
+        examples within the margin that had it, each times its weight, and half once it is `half_life` examples old. Of
+        equally used features, those with the larger hash or number are dropped. Names of features are dropped, too,
+        once there are twice as many.
 
     Attributes
     ----------
     weights : dict
-        What each feature learned weighs, by the name it came in with: w_j s_j, so that the margin is the sum of weight
-        times value, divided by the norm of the example's s_j x_j, plus the intercept. With more than two classes such a
-        dict for each.
+        The weight of each feature learned, by its name: w_j s_j. The margin is the sum of weight times value, divided
+        by the norm of the example's s_j x_j, plus the intercept. With more than two classes there is such a dict for
+        each.
     intercept : float
-        What the intercept adds to the margin; with more than two classes a dict of that for each.
+        What the intercept adds to the margin; with more than two classes, a dict with one number for each.
     n_iterations : int
-        The number of examples met.
+        The number of examples learned or skipped.
     classes : tuple
-        The negative and the positive label, each `None` as long as it is unknown; from a third one on all labels, these
-        two first.
+        The negative and the positive label, each `None` as long as it is unknown; from a third label on, all labels,
+        these two first.
     n_drifts : int
         The number of drifts that the detector has detected.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is of another type or out of its range. When learning also a ValueError if `pos_label` is needed.
+        If a parameter is of another type or out of its range. When learning, also a ValueError if `pos_label` is
+        needed.
 
     Notes
     -----
-    With two classes the probability is calibrated online, and is above 0.5 exactly where the margin is above 0. So the
-    label that `predict_one` gives has the largest one as long as `threshold` is 0.5 and there is no
+    With two classes the probability is calibrated online, and is above 0.5 exactly where the margin is above 0. So
+    `predict_one` gives the most probable label, as long as `threshold` is 0.5 and there is no
     `max_false_positive_rate`.
 
     References
@@ -257,10 +259,9 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         for incremental spam filtering. PKDD. (Thick threshold training: learning from examples within a margin.)
     [^4]: Goodman, J. and Yih, W., 2006. Online discriminative spam filter training. CEAS.
     [^5]: Platt, J., 1999. Probabilistic outputs for support vector machines. (The slope of the probabilities.)
-    [^6]: Gibbs, I. and Candès, E., 2021. Adaptive conformal inference under distribution shift. NeurIPS. (The cut of
-        `max_false_positive_rate`.)
-    [^7]: Gupta, C. and Ramdas, A., 2022. Top-label calibration and multiclass-to-binary reductions. ICLR. (The largest
-        probability is calibrated alone.)
+    [^6]: Gibbs, I. and Candès, E., 2021. Adaptive conformal inference under distribution shift. NeurIPS. (The cut-off
+    of `max_false_positive_rate`.) [^7]: Gupta, C. and Ramdas, A., 2022. Top-label calibration and multiclass-to-binary
+    reductions. ICLR. (The largest probability is calibrated by itself.)
 
     Examples
     --------
@@ -275,14 +276,14 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
     >>> model.predict_proba_one({"cheap": 1, "watches": 1})["spam"] > 0.5
     True
 
-    A third label in the middle of a stream:
+    A third label comes in the middle of a stream:
 
     >>> for x, y in [({"meeting": 1, "noon": 1}, "work"), ({"see": 1, "you": 1}, "ham")] * 10:
     ...     model.learn_one(x, y)
     >>> model.classes, model.predict_one({"meeting": 1}), model.predict_one({"cheap": 1})
     (('ham', 'spam', 'work'), 'work', 'spam')
 
-    A filter that may lose one of a hundred good messages flags nothing before it has met as many:
+    A filter that may flag one of a hundred good messages flags nothing before it has met a hundred:
 
     >>> model = AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.01)
     >>> for x, y in [({"cheap": 1, "pills": 1}, "spam"), ({"see": 1, "you": 1}, "ham")] * 200:
@@ -292,7 +293,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
     ham
     spam
 
-    Labels that swap half-way:
+    Labels are swapped half-way:
 
     >>> from river import drift
 
@@ -383,25 +384,26 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         max_false_positive_rate: float | Mapping[Label, float] | None = None,
         pos_label: Label | None = None,
     ) -> None:
-        """Change which label is predicted, and nothing else of what was learned. A saved model keeps it.
+        """Change which label is predicted, and nothing else. A saved model keeps the change.
 
         Parameters
         ----------
         threshold, max_false_positive_rate
-            As the parameters of those names; what is `None` stays as it is. A rate of 1 is no limit. The cut of another
-            rate is chosen from the margins of the newest 16,384 to 32,768 negative examples, as they were before these
-            were learned: the lowest one that would have kept to the rate; with more than two classes only where there
-            has been a limit, of any size, while the model learned. As long as the model only predicts, the cut stays,
-            and the rate holds about as well as messages are like those that were learned.
+            As the parameters of those names. What is `None` stays as it is. A rate of 1 is no limit. For another rate,
+            a cut-off is chosen from the margins of the newest 16,384 to 32,768 negative examples, as they were before
+            these were learned: the lowest one that would have kept to the rate. With more than two classes this needs a
+            model that had a limit, of any size, while it learned. As long as the model only predicts, the cut-off
+            stays; the rate then holds for messages like those that were learned.
         pos_label
-            The label that these are about. With two classes it becomes the positive one, so that margins change their
-            sign if it was the other; with more it keeps to that label alone. `None` for the one that it is already.
+            The label that these two decide on. With two classes it becomes the positive one, so margins change their
+            sign if it was the negative one. With more classes these two decide on that label alone. `None` keeps the
+            present one.
 
         Raises
         ------
         TypeError, ValueError
-            If a number is not between 0 and 1, a label is none of `classes`, nothing says which label is meant, or too
-            little is known to choose a cut. The model is then as it was before.
+            If a number is not between 0 and 1, a label is not in `classes`, nothing says which label is meant, or too
+            little is known to choose a cut-off. The model is then as it was before.
 
         Examples
         --------

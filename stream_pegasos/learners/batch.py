@@ -31,8 +31,8 @@ def objective(model: Any, X: Any, y: Iterable[Any], l2: float | None = None) -> 
     """The objective λ/2 ‖w‖² + mean hinge loss, of a model or of plain weights.
 
     With several classes w is made of the weights of all of them, and the loss is the one of Crammer and Singer or, one
-    against the rest, the sum over all classes. Weights of examples and of classes count nothing here. An intercept is
-    the weight of one more feature, whose value is `intercept_scaling`.
+    against the rest, the sum over all classes. Weights of examples and of classes are ignored here. An intercept is the
+    weight of one more feature, whose value is `intercept_scaling`.
 
     Parameters
     ----------
@@ -104,8 +104,8 @@ def subgradient_descent(
 ) -> optimize.OptimizeResult:
     """Pegasos with all examples in each batch, which minimises λ/2 ‖w‖² + mean hinge loss.
 
-    It starts at w = 0 and stops as soon as the duality gap says that the objective is close to the least one. The dual
-    variable of an example is the share of the steps that found it violating the margin, shrunk with each projection.
+    It starts at w = 0 and stops as soon as the duality gap shows that the objective is close to its minimum. The dual
+    variable of an example is the share of the steps in which it violated the margin, shrunk with each projection.
 
     Parameters
     ----------
@@ -124,8 +124,8 @@ def subgradient_descent(
 
     Returns
     -------
-    An `OptimizeResult`: the weights `x`, their objective `fun`, the duality `gap`, which the objective is above the
-    least one by at most, the number of steps `nit`, `success` and a `message`.
+    An `OptimizeResult`: the weights `x`, their objective `fun`, the duality `gap` (the objective is at most that far
+    above its minimum), the number of steps `nit`, `success` and a `message`.
 
     Raises
     ------
@@ -194,8 +194,8 @@ def newton(
     l2
         λ, from 1e-30 to 1e30; scikit-learn's `LinearSVC` has C = 1/(λn).
     kernel
-        `None` for the linear machine; a function of two such matrices that returns their kernel matrix; or
-        "precomputed" where X is that matrix, dense, with a row and a column an example.
+        `None` for the linear SVM; a function of two such matrices that returns their kernel matrix; or "precomputed" if
+        X is that matrix, dense, with a row and a column for each example.
     tol
         How far above the least objective is close enough, at least 0.
     max_iter
@@ -206,8 +206,8 @@ def newton(
     Returns
     -------
     An `OptimizeResult`: `x`, which is the weights, or with a kernel the coefficients β such that the margin of new
-    examples is `kernel(X_new, X) @ x`; their objective `fun`, the `gap` that it is above the least one by at most, the
-    number of steps `nit`, `success` and a `message`.
+    examples is `kernel(X_new, X) @ x`; their objective `fun`, the `gap` (the objective is at most that far above its
+    minimum), the number of steps `nit`, `success` and a `message`.
 
     Raises
     ------

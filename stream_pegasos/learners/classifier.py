@@ -65,7 +65,7 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
     capabilities
         What the model can do, by name: "texts" (examples are texts), "weights" (features have weights), "explain"
         (`contributions`; of a text `explain_one`), "several classes" (more than two), "ordered" (classes that are
-        integers, between which errors have a size), "several labels" (which may hold together).
+        integers, between which errors have a size), "several labels" (an example may have several).
     lock
         Whoever holds it finds the model between two steps.
     """
@@ -112,10 +112,10 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
     # One example at a time.
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:  # type: ignore[override]
-        """The probability of each label; the label that `predict_one` gives has the largest one, unless a threshold or
-        a limit of false positives decides otherwise. While only one label is known `None` stands for those to come: of
-        n examples with the same label the next one has it with probability (n + 1) / (n + 2), by Laplace's rule of
-        succession.
+        """The probability of each label. `predict_one` gives the label with the largest one, unless a threshold or a
+        limit of false positives decides otherwise. While only one label is known, `None` stands for those to come:
+        after n examples with the same label, the next one has it with probability (n + 1) / (n + 2), by Laplace's rule
+        of succession.
 
         Parameters
         ----------
@@ -127,9 +127,9 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
             return self._core.probabilities_of(self._core.margin_of(encoder, x))
 
     def decision_function_one(self, x: Any) -> Any:
-        """What the decision rests on: with two classes the margin, above 0 for the positive one; with more a dict of
-        the margins by class; of ordered classes the logarithms of their probabilities or, where neighbours have
-        machines, the margins by pair.
+        """What the decision rests on. With two classes: the margin, above 0 for the positive one. With more: a dict of
+        the margins by class. With ordered classes: the logarithms of their probabilities or, where each pair of
+        neighbours has its SVM, the margins by pair.
 
         Parameters
         ----------
@@ -156,14 +156,14 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
             The weight of all examples, or as many weights.
         threads
             How many threads may work on the call, at least 1. What is learned and predicted is the same for any number,
-            bit for bit. More than one serve a text model, whose texts they turn into features ahead of their use, where
-            there are texts enough; dicts and matrices stay on one, as all does without the compiled engine.
+            bit for bit. Only text models use more than one: if there are enough texts, the others turn texts into
+            features in advance. Dicts and matrices use one thread, and so does everything without the compiled engine.
 
         Raises
         ------
         TypeError, ValueError
-            As `learn_one` does, if there are not as many labels or weights as examples, and if `threads` is no integer
-            of at least 1. Nothing is learned then.
+            As `learn_one` does; also if there are not as many labels or weights as examples, or if `threads` is no
+            integer of at least 1. Nothing is learned then.
         PartlyLearnedError
             If a drift detector raises after some examples. It says how many were learned.
         """
@@ -174,10 +174,10 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
     def predict_learn_many(
         self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0, threads: int = 1
     ) -> Predictions:
-        """Prequential evaluation in one call: what is predicted of each example before it is learned.
+        """Prequential evaluation in one call: predict each example, then learn it.
 
-        Classes are those known afterwards; scores of those that were yet to come are −inf. While only one label is
-        known its probability counts all examples of the call.
+        The classes of the result are those known at the end; a class that was not yet known has a score of −inf. While
+        only one label is known, its probability counts all examples of the call.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
                 raise
 
     def predictions(self, X: Any, threads: int = 1) -> Predictions:
-        """All that is predicted of each example: label, probabilities and scores.
+        """All predictions for each example: label, probabilities and scores.
 
         Parameters
         ----------
@@ -255,12 +255,12 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
         max_false_positive_rate: float | Mapping[Label, float] | None = None,
         pos_label: Label | None = None,
     ) -> None:
-        """Change which label is predicted, and nothing else of what was learned; where the model has thresholds.
+        """Change which label is predicted, and nothing else; for models with thresholds.
 
         Parameters
         ----------
         threshold, max_false_positive_rate, pos_label
-            As those of `AdaptiveClassifier`; what is `None` stays as it is.
+            As for `AdaptiveClassifier.set_decision`; what is `None` stays as it is.
 
         Raises
         ------
@@ -273,7 +273,7 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
         )
 
     def check_labels(self, y: Iterable[Any]) -> None:
-        """Whether all these labels could be learned, in that order.
+        """Check that all these labels could be learned, in that order.
 
         Raises
         ------

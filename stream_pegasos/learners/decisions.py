@@ -30,7 +30,7 @@ MEMORY = 10.0
 FEW = 8
 NOTHING_KEPT = (
     "nothing is kept to choose a cut from: the model was saved by an earlier release, or it has learned several "
-    "classes, or labels that hold together, without a limit; learn with a max_false_positive_rate, of any size, first"
+    "classes, or several labels, without a limit; learn with a max_false_positive_rate, of any size, first"
 )
 
 

@@ -34,20 +34,20 @@ KERNELS = ("linear", "polynomial", "rbf", "cosine")
 class KernelPegasosClassifier(Classifier):
     """Support vector machine with a kernel, trained by Pegasos, one example at a time.
 
-    The weights are never formed: at step t they are w = 1/(λ(t + t0)) Σ α y φ(x) over the examples that violated the
-    margin, the support vectors, and α counts how often each did. With a `budget` at most that many are kept, so that
-    memory and the time of a step stay bounded on a stream without end.
+    The weights are never formed. At step t they are w = 1/(λ(t + t0)) Σ α y φ(x) over the support vectors, the examples
+    that violated the margin; α counts how often each did. With a `budget`, at most that many support vectors are kept,
+    so that memory and the time of a step stay bounded on an endless stream.
 
     Parameters
     ----------
     l2
         The regularisation λ, from 1e-30 to 1e30.
     t0
-        Steps that the step size pretends to have been taken before the first, at least 0.
+        The step size counts this many steps as already taken, at least 0.
     kernel
         `"linear"` ⟨x, z⟩, `"polynomial"` (γ⟨x, z⟩ + coef0)^degree, `"rbf"` exp(−γ‖x − z‖²), `"cosine"`
-        ⟨x, z⟩/(‖x‖‖z‖), or a function of two feature dicts, of those features that are not 0, that gives a number. It
-        has to be symmetric and positive semidefinite (Mercer), which is not checked.
+        ⟨x, z⟩/(‖x‖‖z‖), or a function that takes two feature dicts (without features that are 0) and returns a number.
+        It must be symmetric and positive semidefinite (Mercer); this is not checked.
     gamma
         γ, above 0; for a polynomial and RBF.
     coef0
@@ -57,14 +57,14 @@ class KernelPegasosClassifier(Classifier):
     budget
         The largest number of support vectors, at least 1; `None` for no bound.
     budget_maintenance
-        What is done about one support vector too many. `"removal"`: the one with the smallest ‖α φ(x)‖ goes.
-        `"merging"`, for the RBF kernel only: the one with the smallest α and another one of its class become one, the
-        two with which least is lost. `None` is merging for the RBF kernel and removal for others. A merged vector has
-        the features of both, but for those smaller than 1e-4 of its largest.
+        What happens when there is one support vector too many. `"removal"`: the one with the smallest ‖α φ(x)‖ is
+        dropped. `"merging"`, for the RBF kernel only: the one with the smallest α is merged with another one of its
+        class, chosen so that least is lost. `None` means merging for the RBF kernel and removal for others. A merged
+        vector has the features of both, except those smaller than 1e-4 of its largest.
     class_weight
-        What the loss on each label counts, as a dict from label to a weight of at least 0; 1 for labels not in it. Or
-        `"balanced"`: N / (K · n), where N examples of K labels were learned so far and n of the label, the example
-        itself included.
+        The weight of the loss on each label, as a dict from label to a number of at least 0; 1 for labels not in it. Or
+        `"balanced"`: N / (K · n), where N examples of K labels were learned so far and n of them have the label, with
+        the example itself included.
     pos_label
         The label that positive margins stand for.
 
@@ -82,8 +82,8 @@ class KernelPegasosClassifier(Classifier):
     Raises
     ------
     TypeError, ValueError
-        If a parameter is of another type or out of its range. Any method that calls a kernel raises a ValueError if it
-        gives NaN, or more than 1e200 in size; the model is then as it was before.
+        If a parameter is of another type or out of its range. Any method that calls a kernel raises a ValueError if the
+        kernel returns NaN or a number larger than 1e200 in size; the model is then as it was before.
 
     References
     ----------

@@ -45,48 +45,47 @@ NO_CONTROL = {"n_negatives": 0, "n_flagged": 0, "cut": 0.0, "scale": 0.0, "tail"
 
 
 def merge(base: C, parts: Iterable[C]) -> C:
-    """One model of several that went on from the same one, each with examples of its own, as several machines do.
+    """Combine models that all went on from the same one, each with examples of its own, as on several machines.
 
     What the parts have learned is added up, and nothing is counted twice:
 
     - counts of examples and squared gradients: what each part added is added;
-    - weights: each moves by the sum of the parts' changes, times a share. The share is 1 where one part alone moved the
-      weight, and the smaller the further each part moved it, since parts that go the same way go it twice. It follows
-      from the squared gradients that each part added, and from how far the changes of all parts together move the
-      margins of messages. Then weights that several parts moved are corrected, all along one direction, so that the
-      margin of the mean message moves as far as it does in one machine. There is nothing to set;
-    - the clock of the half-life: it goes on by the examples of all parts, whose examples lie evenly among each other;
-    - calibration: the mean of the parts' changes, each by how many examples it has learned;
-    - limits of false positives: examples and flagged ones are added, the cut is the mean of the parts', each by its
-      negatives. Parts do not know of each other's false positives, so together they may exceed a limit for a time;
-      nothing is flagged then until it holds again;
-    - classes that only some parts met follow those of the base, in the order of the parts; for the others all examples
-      were of other classes;
+    - weights: each moves by the sum of the parts' changes, times a share. The share is 1 where only one part moved the
+      weight. It is smaller the further several parts moved it, since parts that go the same way go it twice. The share
+      follows from the squared gradients that each part added, and from how far the changes of all parts together move
+      the margins of messages. Then weights that several parts moved are corrected, all along one direction, so that the
+      margin of the mean message moves as far as on one machine. There is nothing to set;
+    - the clock of the half-life: it goes on by the examples of all parts, as if these came evenly mixed;
+    - calibration: the mean of the parts' changes, weighted by how many examples each has learned;
+    - limits of false positives: counts of examples and of flagged ones are added. The cut-off is the mean of those of
+      the parts, weighted by their negatives. Parts do not know of each other's false positives, so together they may
+      exceed a limit for a time; then nothing is flagged until it holds again;
+    - classes that only some parts met follow those of the base, in the order of the parts. For the other parts, all
+      their examples count as being of other classes;
     - `max_features`: the least-used features are dropped, as in learning.
 
-    A `PegasosClassifier` has no such sum of its own: its step is one of a mini-batch, and so are the parts. Give it a
-    `batch_size` of the examples that all parts learn together, and the merged model takes exactly the step that one
-    machine takes with all of them. With fewer examples they wait in the mini-batch buffer, as ever.
+    A `PegasosClassifier` is merged by its mini-batch. Give it a `batch_size` of the number of examples that all parts
+    learn together, and the merged model takes exactly the step that one machine takes with all of them. With fewer
+    examples they wait in the mini-batch buffer, as usual.
 
-    With one part the result is that part, bit for bit. The order of parts changes nothing beyond rounding, but for the
+    With one part the result is that part, bit for bit. The order of parts changes nothing beyond rounding, except the
     order of new classes.
 
     Parameters
     ----------
     base
-        The model that all parts went on from, which nobody can check. It stays as it is.
+        The model that all parts went on from; this cannot be checked. It stays as it is.
     parts
         The models, at least one. They stay as they are.
 
     Raises
     ------
     TypeError
-        If one is no classifier, or of a class that cannot be merged: `KernelPegasosClassifier`,
-        `OrdinalClassifier` with a `PegasosClassifier`, frozen ones, and those with a drift detector, which watches one
-        sequence of errors.
+        If one is no classifier, or cannot be merged: a `KernelPegasosClassifier`, an `OrdinalClassifier` with a
+        `PegasosClassifier`, a frozen model, or a model with a drift detector, which watches one sequence of errors.
     ValueError
         If there is no part, classes or parameters differ, a part has learned less than the base, or parts of a
-        `PegasosClassifier` have taken steps, or met classes that the base does not know.
+        `PegasosClassifier` have taken steps or met classes that the base does not know.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The learner of labels that may hold together, over feature dicts."""
+"""The learner of several labels an example, over feature dicts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass
 class LabelSets(Classes):
-    """The labels of a model, of which several may hold together, in the order in which they came."""
+    """The labels of a model in the order in which they came; an example may have several of them."""
 
     def label(self, margins: Floats) -> Any:
         """Whether each label holds."""
@@ -58,23 +58,24 @@ class LabelSets(Classes):
 
 
 class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # type: ignore[misc]
-    """Any number of labels for one example, as topics or tags: whether each of them holds.
+    """Any number of labels for one example, such as topics or tags: it predicts which of them hold.
 
-    Each label is a question of its own, which an `AdaptiveClassifier` answers as it answers which of many classes is
-    the right one (its documentation says how); all of them share the scales of the features, so that an example is
-    looked up once. Labels come as the stream brings them. One that comes late has been false of all before it; its
-    weights begin with it.
+    Each label is learned by itself, in the way in which an `AdaptiveClassifier` learns one of many classes (its
+    documentation says how). All labels share the scales of the features, so each example is looked up only once. Labels
+    come as the stream brings them. For a label that comes late, all examples before it count as negative; its weights
+    begin with its first example.
 
-    The labels of an example are a set, list or tuple of those that hold, maybe none; or River's dict from label to
-    bool.
+    The labels of an example are a set, list or tuple of those that hold, which may be empty; or River's dict from label
+    to bool.
 
     Parameters
     ----------
     classifier
-        The `AdaptiveClassifier` whose parameters are used, one with its defaults if `None`. A label holds where its
-        probability is above the `threshold`; of the examples for which it does not hold at most the
+        The `AdaptiveClassifier` whose parameters are used, one with its defaults if `None`. A label is predicted where
+        its probability is above the `threshold`. Of the examples that do not have it, at most a share of
         `max_false_positive_rate` are flagged. Both are one number for all labels, or a dict by label. The
-        `drift_detector` is told whether any label was wrong. It may have no `class_weight` and no `pos_label`.
+        `drift_detector` is told whether any label was wrong. The classifier may have no `class_weight` and no
+        `pos_label`.
 
     Attributes
     ----------
@@ -93,11 +94,11 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         If the classifier is of another class. When learning, if the labels are one label rather than several, or one of
         them is no bool, int or str.
     ValueError
-        If the classifier has a parameter that only classes have of which one is right.
+        If the classifier has a parameter that needs exactly one label an example.
 
     References
     ----------
-    [^1]: Tsoumakas, G. and Katakis, I., 2007. Multi-label classification: an overview. (A question a label.)
+    [^1]: Tsoumakas, G. and Katakis, I., 2007. Multi-label classification: an overview. (One classifier a label.)
 
     Examples
     --------
@@ -127,7 +128,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not an AdaptiveClassifier")
         for name in ("class_weight", "pos_label"):
             if getattr(self.classifier, name) is not None:
-                raise ValueError(f"{name} is for classes of which one is right, not for labels that may hold together")
+                raise ValueError(f"{name} is for one label an example; here an example may have several")
         self._drift = DriftWatch(self.classifier.drift_detector)
         self._decisions: dict[Label, Decision] = {}
         self._set_up(self.classifier.learner_of("multilabel"), LabelSets(), watched=True)  # as y is no single label
@@ -140,16 +141,16 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         max_false_positive_rate: float | Mapping[Label, float] | None = None,
         pos_label: Label | None = None,
     ) -> None:
-        """Change which labels are predicted, and nothing else of what was learned. A saved model keeps it.
+        """Change which labels are predicted, and nothing else. A saved model keeps the change.
 
         Parameters
         ----------
         threshold, max_false_positive_rate
-            As those of the `AdaptiveClassifier`: one number for all labels, or a dict of those of some; what is `None`
-            stays as it is. A rate of 1 is no limit. The cut of another rate is chosen as `set_decision` of that one
-            does.
+            As those of the `AdaptiveClassifier`: one number for all labels, or a dict with those of some labels. What
+            is `None` stays as it is. A rate of 1 is no limit. The cut-off of another rate is chosen as in
+            `AdaptiveClassifier.set_decision`.
         pos_label
-            The only label that numbers are about; `None` for all.
+            The label for which a single number is meant; `None` for all.
 
         Raises
         ------
@@ -213,8 +214,8 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             whether_each_holds(labels)
 
     def predict_many(self, X: Any, threads: int = 1) -> Any:
-        """The labels that hold of each example, as an array of tuples; for a data frame or a series a data frame with a
-        column a label.
+        """The labels predicted for each example, as an array of tuples; for a data frame or a series, a data frame with
+        a column a label.
 
         Parameters
         ----------

@@ -98,36 +98,37 @@ class OrderedClasses(Classes):
 
 
 class OrdinalClassifier(WatchedClassifier):
-    """Classes that have an order, as stars have: how high an example stands among them.
+    """Classifier for classes that have an order, such as stars.
 
-    One weight a feature says how high, and between each two neighbouring classes there is a threshold: the probability
-    that an example is above threshold k is 1/(1 + exp(−s · (⟨w, x⟩ + b_k) − o_k)), with an intercept b_k, and with a
-    slope s and an offset o_k that are learned online from margins taken before learning. All thresholds teach the
-    weights, by the steps and on the scaled features of the `AdaptiveClassifier`; a feature is scaled by the mean size
-    of its log-count ratios of the classes above each threshold to those below. The label predicted is the median, the
-    one with the least expected absolute error: the highest that is reached with a probability above 1/2.
+    Each feature has one weight, and there is a threshold between each two neighbouring classes. The probability that an
+    example is above threshold k is 1/(1 + exp(−s · (⟨w, x⟩ + b_k) − o_k)), with an intercept b_k. The slope s and the
+    offset o_k are learned online from margins taken before learning. All thresholds teach the weights, with the steps
+    and the scaled features of the `AdaptiveClassifier`: a feature is scaled by the mean size of its log-count ratios,
+    each of the classes above a threshold to those below. The label predicted is the median, which has the least
+    expected absolute error: the highest label that is reached with a probability above 1/2.
 
-    Labels are integers, and come as the stream brings them; between those met there is nothing. A new class begins with
-    the thresholds of its neighbours.
+    Labels are integers, and come as the stream brings them. Integers between them that were never met are no classes. A
+    new class begins with the thresholds of its neighbours.
 
     Parameters
     ----------
     classifier
         The `AdaptiveClassifier` whose parameters are used, one with its defaults if `None`; it may have no `pos_label`,
-        no `threshold` and no `max_false_positive_rate`. Or a `PegasosClassifier`, for the method that was published: a
-        machine for each pair of neighbouring labels learns from the examples of these two alone, and the label is
-        predicted that went most often with the pattern of all their signs; of its parameters `l2`, `batch_size`, `t0`,
-        `project`, `fit_intercept` and `intercept_scaling` are used, and the others must have their defaults. When a new
-        label comes, the machines beside it start anew, and so does the counting of patterns.
+        no `threshold` and no `max_false_positive_rate`. Or a `PegasosClassifier`, for the published method[^2]: one SVM
+        for each pair of neighbouring labels learns only from the examples of these two. The signs of all their margins
+        form a pattern, and the label that occurred most often with this pattern is predicted. Its parameters `l2`,
+        `batch_size`, `t0`, `project`, `fit_intercept` and `intercept_scaling` are used; the others must have their
+        defaults. When a new label comes, the SVMs beside it start afresh, and so do the counts of patterns.
 
     Attributes
     ----------
     weights : dict
-        What each feature weighs; positive ones speak for the higher classes. With pairs such a dict for each pair.
+        The weight of each feature; positive weights speak for the higher classes. With pairs, such a dict for each
+        pair.
     intercept : dict
         What the intercept adds to the margin, by pair of neighbouring labels.
     n_iterations : int
-        The number of examples met; with pairs the largest number of steps that a machine has taken.
+        The number of examples learned or skipped; with pairs, the largest number of steps that one SVM has taken.
     classes : tuple
         The labels met, in order.
     n_drifts : int

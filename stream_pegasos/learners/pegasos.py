@@ -38,79 +38,79 @@ class PegasosClassifier(GrowingClassifier):
 
     Step t takes the examples of a batch whose margin y⟨w, x⟩ is below 1, moves w along them with the step size
     η = 1/(λ(t + t0)) after shrinking it by 1 − ηλ, and projects it onto the ball of radius 1/√λ. The weights are a
-    dictionary scaled lazily, so that a step costs what the features of its examples cost, however many steps were taken
-    and however many features are known. The defaults are the algorithm as published.
+    lazily scaled dictionary, so the cost of a step depends only on the features of its examples, not on the number of
+    steps or of known features. The defaults are the algorithm as published.
 
-    Labels may be bool, int or str. Of two the margin is for `True`, for 1 beside 0 or −1, or for "true" beside "false";
-    with other labels the first one met is the negative one, unless `pos_label` says otherwise. From a third one on each
-    class is learned against the rest, or all of them together with `multi_class`: the two classes go on with the
-    weights −w and w and the steps taken, and each class that comes after begins with w = 0 and t = 0 at its first
-    example.
+    Labels may be bool, int or str. With two labels, a positive margin stands for `True`, for 1 beside 0 or −1, or for
+    "true" beside "false". With other labels the first one met is the negative one, unless `pos_label` says otherwise.
+    From a third label on, each class is learned against the rest, or, with `multi_class`, all of them together. The
+    first two classes go on with the weights −w and w and their steps. Each later class begins with w = 0 and t = 0 at
+    its first example.
 
     Parameters
     ----------
     l2
         The regularisation λ of the objective λ/2 ‖w‖² + mean hinge loss, from 1e-30 to 1e30.
     batch_size
-        k, the number of examples a step is taken on, at least 1. `learn_one` keeps examples (of those that matter)
-        until k are there.
+        k, the number of examples in each step, at least 1. `learn_one` keeps examples in a buffer (only those that
+        violate the margin) until there were k.
     t0
-        Steps that the step size pretends to have been taken before the first, at least 0. 0 is Pegasos as published;
-        1/λ makes the first step as large as that of a perceptron with a learning rate of 1.
+        The step size counts this many steps as already taken, at least 0. 0 is Pegasos as published; 1/λ makes the
+        first step as large as that of a perceptron with a learning rate of 1.
     project
         Whether each step ends with the projection onto the ball of radius 1/√λ, as in the paper of 2007; the one of
         2011 leaves it out.
     fit_intercept
-        Whether to add one constant feature, and so an intercept that is regularised as any other weight.
+        Whether to add one constant feature, whose weight is the intercept. It is regularised like any other weight.
     intercept_scaling
         The value of that feature, above 0: the larger, the less its weight is regularised.
     class_weight
-        What the loss on each label counts, as a dict from label to a weight of at least 0; 1 for labels not in it. Or
-        `"balanced"`: N / (K · n), where N examples of K labels were learned so far and n of the label, the example
-        itself included.
+        The weight of the loss on each label, as a dict from label to a number of at least 0; 1 for labels not in it. Or
+        `"balanced"`: N / (K · n), where N examples of K labels were learned so far and n of them have the label, with
+        the example itself included.
     pos_label
         The label that positive margins stand for. A bool, 0 or 1 also stands for its text, and the other way round.
         With `multi_class` it must be `None`.
     average
-        What predicts, instead of the w of the last step: `True`, the average of the w of all steps; an int n, that from
-        step n on, and up to there the last w; `"weighted"`, that of all with the w of step t weighted by t, which
-        forgets the rough beginning; `False` or 0, none. Learning is not touched by it.
+        Which weights predict, instead of the w of the last step. `True`: the average of the w of all steps. An int n:
+        the average from step n on, and before that the last w. `"weighted"`: the average of all, with the w of step t
+        weighted by t, which forgets the rough beginning. `False` or 0: the last w. Learning does not change.
     counter
-        `"every"`: t counts every batch, as in the paper. `"violations"`: only those in which an example violated the
-        margin; the others are no steps, and leave w as it is. It then shrinks less often, so that the optimum is that
-        of a smaller λ: λ times the share of batches that are steps.
+        `"every"`: t counts every batch, as in the paper. `"violations"`: t counts only batches in which an example
+        violated the margin; the others leave w as it is. Then w shrinks less often, so the optimum is that of a smaller
+        λ: λ times the share of batches that are steps.
     initializer
-        One of River's `optim.initializers`, for the first weights instead of 0. It is drawn from once a feature, with a
-        seed made of the initializer's and the feature's name, when the feature is first learned; if they leave the ball
-        of radius 1/√λ all weights are scaled back into it. A feature that comes late finds its first weight shrunk as
-        the steps before have shrunk the others: with t0 = 0 the first step leaves nothing of any of them. Only for two
+        One of River's `optim.initializers`, for first weights other than 0. Each feature draws its first weight when it
+        is first learned, with a seed made of the initializer's seed and the feature's name. If the weights leave the
+        ball of radius 1/√λ, all are scaled back into it. The first weight of a feature that comes late is shrunk as the
+        earlier steps have shrunk the others: with t0 = 0, the first step leaves nothing of first weights. Only for two
         classes: a third label raises a ValueError.
     max_features
-        How many features may have a weight, at least 1; `None` for no limit. When an example brings in more, those
-        whose weight is nearest to 0 are forgotten, of equal ones those with the larger hash or number, until three
-        quarters of the limit are left; with several classes the largest weight counts. Names of features are forgotten,
-        too, once there are twice as many.
+        The largest number of features with a weight, at least 1; `None` for no limit. When an example brings in more,
+        the features with the weights nearest to 0 are dropped first, until three quarters of the limit are left; with
+        several classes the largest weight counts. Of equal ones, those with the larger hash or number are dropped.
+        Names of features are dropped, too, once there are twice as many.
     multi_class
-        How classes are told apart from the first one on; `None` for one weight vector for two, and one against the rest
-        from a third on. `"crammer_singer"`: all weights are learned together,
-        so that the margin of the right class exceeds that of the best wrong one by 1; the objective is λ/2 Σ ‖w_c‖² +
-        mean of max(0, 1 + max over r ≠ y of ⟨w_r, x⟩ − ⟨w_y, x⟩). `"ovr"`: each class is learned against the rest, by a
-        machine that begins with the first example of its class, as in River's `OneVsRestClassifier`. Every class has a
-        weight vector of its own, and the one with the largest margin is predicted. A feature is looked up once for all
-        of them.
+        How several classes are learned. `None`: one weight vector for two classes, and one against the rest from a
+        third class on. With the other two, every class has its own weight vector from the first example on, and the
+        class with the largest margin is predicted. `"crammer_singer"`: all weights are learned together, so that the
+        margin of the right class exceeds that of the best wrong one by 1; the objective is λ/2 Σ ‖w_c‖² + mean of
+        max(0, 1 + max over r ≠ y of ⟨w_r, x⟩ − ⟨w_y, x⟩). `"ovr"`: each class is learned against the rest, and begins
+        with its first example, as in River's `OneVsRestClassifier`. A feature is looked up once for all classes.
 
     Attributes
     ----------
     weights : dict
-        The weight of each feature learned, by the name it came in with; the average if that is what predicts. With
-        `multi_class` or more than two classes such a dict for each.
+        The weight of each feature learned, by its name; with `average`, the averaged weight. With `multi_class` or more
+        than two classes there is such a dict for each.
     intercept : float
-        What the intercept adds to the margin; with `multi_class` or more than two classes a dict of that for each.
+        What the intercept adds to the margin; with `multi_class` or more than two classes, a dict with one number for
+        each.
     n_iterations : int
         t, the number of steps taken; with "ovr" the most that any class has.
     classes : tuple
-        The negative and the positive label, each `None` as long as it is unknown; from a third one on all of them,
-        these two first; with `multi_class` the labels in the order in which they came.
+        The negative and the positive label, each `None` as long as it is unknown; from a third label on, all labels,
+        these two first. With `multi_class`, the labels in the order in which they came.
 
     Raises
     ------
@@ -149,7 +149,7 @@ class PegasosClassifier(GrowingClassifier):
     >>> {name: round(weight, 2) for name, weight in model.weights.items()}
     {'cheap': -0.8, 'pills': -0.8, 'see': 0.6, 'you': 0.6}
 
-    In a pipeline, evaluated by predicting each example before learning it:
+    In a pipeline, with each example predicted before it is learned:
 
     >>> from river import datasets, evaluate, metrics, preprocessing
 

@@ -91,7 +91,7 @@ class Saveable:
         Parameters
         ----------
         path
-            Where to; a file that is there already is replaced at the end, in one step.
+            The file; one that exists is replaced at the end, in one step.
 
         Raises
         ------
@@ -108,8 +108,8 @@ class Saveable:
         Parameters
         ----------
         progress
-            What is to stand in the file beside the model, such as the position in the stream; anything that `pack`
-            takes, and that does not change any more.
+            What to write beside the model, such as the position in the stream: anything that `pack` takes, and that
+            does not change any more.
 
         Raises
         ------
@@ -209,7 +209,7 @@ def write_safetensors(file: IO[bytes], arrays: Arrays, metadata: dict[str, str])
 
 
 def load(path: str | os.PathLike[str]) -> Classifier:
-    """Read a model from a file, whichever class of the package it is of.
+    """Read a model of any class of the package from a file.
 
     Parameters
     ----------

@@ -30,16 +30,17 @@ class Predictions:
     Attributes
     ----------
     scores
-        What the decision on each rests on: with two classes its margin, above 0 for the second of them; with more a row
-        of margins, in the order of `classes`; of ordered ones the logarithms of probabilities or, for machines of
-        neighbours, margins in the order of the pairs.
+        What each decision rests on. With two classes: the margin, above 0 for the second of them. With more: a row of
+        margins, in the order of `classes`. With ordered classes: the logarithms of probabilities or, with an SVM for
+        each pair of neighbours, margins in the order of the pairs.
     labels
-        The label that is predicted for each, `None` where nothing is known yet; of labels that may hold together a
-        tuple of those that do.
+        The label predicted for each example, `None` where nothing is known yet; where an example may have several
+        labels, a tuple of those predicted.
     classes
-        The labels that probabilities are given for, `None` for one that is yet to come.
+        The labels that the probabilities are for; `None` for one that is yet to come.
     probabilities
-        Those of each example, with a column a class; they sum to 1, but for labels that may hold together.
+        A row for each example, with a column for each class. Rows sum to 1, except where an example may have several
+        labels.
     """
 
     def __init__(

@@ -33,11 +33,11 @@ class TextClassifier(Classifier):
     """Text in, label out: features and a classifier run as one in the engine.
 
     Without arguments it is the most accurate model that we know for a single pass over a stream of text in any
-    language: `TextFeatures`, learned by an `AdaptiveClassifier`. tests/benchmarks/accuracy.py measures it beside others
-    and without each of its parts.
+    language: `TextFeatures`, learned by an `AdaptiveClassifier`. tests/benchmarks/accuracy.py measures it beside other
+    tools, and without each of its parts.
 
-    With other parts it does what their pipeline does, to rounding, without making Python objects of the features on the
-    way. The `_many` methods take any iterable of texts.
+    With other parts it gives the results of their pipeline, up to rounding, without making Python objects of the
+    features. The `_many` methods take any iterable of texts.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class TextClassifier(Classifier):
     Attributes
     ----------
     weights, intercept, n_iterations, classes
-        As the classifier has them, features by their hashed columns.
+        Those of the classifier, with features named by their hashed columns.
 
     Raises
     ------
@@ -88,7 +88,7 @@ class TextClassifier(Classifier):
     ... ).scores
     array([ 0.        , -4.51753951, -0.33942812])
 
-    Evaluated by predicting each message before learning it:
+    Each message is predicted before it is learned:
 
     >>> from river import evaluate, metrics
     >>> from stream_pegasos.streams import synthetic
@@ -142,14 +142,14 @@ class TextClassifier(Classifier):
         return self.classifier
 
     def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
-        """A fresh model with the same parameters, but for new ones.
+        """A fresh model with the same parameters, except those given.
 
         Parameters
         ----------
         new_params
             Parameters by name; those of a part as a dict, as in `{"classifier": {"learning_rate": 1.0}}`.
         include_attributes
-            Whether what is no parameter is copied, too.
+            Whether to copy other attributes, too.
         """
         params = {
             name: getattr(self, name).clone(value) if isinstance(value, dict) and hasattr(self, name) else value
@@ -167,14 +167,14 @@ class TextClassifier(Classifier):
         y
             The label: bool, int or str.
         w
-            What the loss on this example counts, from 0 to 1e30.
+            The weight of the loss on this example, from 0 to 1e30.
 
         Raises
         ------
         TypeError
             If the text is no str, or the label is no bool, int or str.
         ValueError
-            If the weight is out of its range, or the label none that the classifier takes. The model is then as before.
+            If the weight is out of its range, or the classifier does not take the label. The model is then as before.
         """
         text = self.features.prepare(x)
         with self.lock:
@@ -193,27 +193,28 @@ class TextClassifier(Classifier):
             return self.classifier.label_of(self.classifier.margin_of(self.features.scanner, text))
 
     def explain_one(self, x: Any, label: Any = None) -> dict[str, float]:
-        """Why a text is predicted as it is: what each of its n-grams adds to the margin, largest size first.
+        """Explain a prediction: what each n-gram of the text adds to the margin, largest size first.
 
-        With two classes that is the margin of the positive one; with more, how far the margin of the predicted class is
-        above the next best; of ordered ones, how high the text stands among them. The values add up to the margin; that
-        of the intercept, if any, stands as `"(intercept)"`, to which an n-gram of that very name is added. An n-gram
-        that begins or ends with a space is the beginning or the end of a word or run. N-grams that share a column share
-        what it adds; those that add nothing are left out.
+        With two classes this is the margin of the positive class. With more, it is how far the margin of the predicted
+        class is above the next best; with ordered classes, how high the text is in their order. The values add up to
+        the margin. The intercept, if any, is named `"(intercept)"`; an n-gram of the same name is added to it. An
+        n-gram that begins or ends with a space is the beginning or the end of a word or run. N-grams that share a
+        column share what it adds. Those that add nothing are left out.
 
         Parameters
         ----------
         x
             The text, as for `learn_one`.
         label
-            A class whose own margin is explained instead; the likeliest label if `None` where several may hold.
+            A class whose own margin is explained instead. `None`: as above; where a text may have several labels, the
+            most probable label.
 
         Raises
         ------
         TypeError
             If the classifier has no margin that is a sum over features, as with a kernel.
         ValueError
-            If the label is none of `classes`, or classes are ordered, of which no single one is explained.
+            If the label is not in `classes`, or if classes are ordered: these are not explained one by one.
         """
         if "explain" not in self.capabilities:
             raise TypeError(f"explain_one needs a linear classifier, not {type(self.classifier).__name__}")
@@ -250,7 +251,7 @@ class TextClassifier(Classifier):
         Parameters
         ----------
         threshold, max_false_positive_rate, pos_label
-            As for the classifier's `set_decision`, and raising as it does.
+            As for the classifier's `set_decision`, which also says what is raised.
         """
         self.classifier.set_decision(threshold, max_false_positive_rate, pos_label)
 
@@ -258,16 +259,16 @@ class TextClassifier(Classifier):
         self.classifier.check_labels(y)
 
     def freeze(self) -> FrozenTextClassifier:
-        """A copy that predicts and learns no more, in at most 10 bytes a feature; with several classes in 14 bytes a
-        feature and 4 more for each class that it tells of. This model stays as it is.
+        """A copy that predicts but learns no more. It takes at most 10 bytes a feature; with several classes 14 bytes a
+        feature, and 4 more for each class that the feature has a weight for. This model stays as it is.
 
-        Weights are rounded to half precision. That moves margins by about a thousandth of what they are; see
+        Weights are rounded to half precision. That changes margins by about a thousandth of their size; see
         `FrozenTextClassifier`.
 
         Raises
         ------
         TypeError
-            If the classifier is none that can be frozen: `AdaptiveClassifier` can, and `OrdinalClassifier` and
+            If the classifier cannot be frozen. `AdaptiveClassifier` can, and so can `OrdinalClassifier` and
             `MultiLabelClassifier` made with one.
         ValueError
             If there are more than 65,536 classes.
@@ -310,12 +311,12 @@ def unpacked_features(values: Any) -> HashedBagOfWords:
 class FrozenTextClassifier(TextClassifier):
     """A text model that only predicts, for many machines and processes: `TextClassifier.freeze` makes it.
 
-    A file of it is not read when it is loaded but mapped: a page comes into memory when it is first needed, and all
-    processes that load the file share it. So load it in each process rather than send it there, and do not write into a
-    file that is in use: `save` replaces it, which leaves those that have loaded the old one with the old one.
+    Its file is not read when it is loaded, but mapped: each page comes into memory when it is first needed, and all
+    processes that load the file share it. So load the file in each process rather than send the model there. Do not
+    write into a file that is in use: `save` replaces it, and processes that have loaded the old file keep the old one.
 
-    It predicts as the model did, decisions, probabilities and explanations included, but for what rounding weights to
-    half precision changes.
+    It predicts as the model did, with its decisions, probabilities and explanations. The only difference is that
+    weights are rounded to half precision.
 
     Parameters
     ----------

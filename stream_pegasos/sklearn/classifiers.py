@@ -445,7 +445,7 @@ def new_classifier(estimator: ClassifierFace) -> Classifier:
     if not isinstance(classifier, Classifier) or isinstance(classifier, TextClassifier):
         raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
     if "several labels" in classifier.capabilities:
-        raise TypeError("labels that may hold together are not learned here; MultiLabelClassifier does by itself")
+        raise TypeError("several labels an example cannot be learned here; use MultiLabelClassifier by itself")
     weight = estimator.class_weight
     return with_options(classifier, {} if weight is None else {"class_weight": weight})  # type: ignore[no-any-return]
 

@@ -133,11 +133,11 @@ def test_a_new_class_for_late_labels(main):
 def test_options_that_do_not_go_together(main):
     write_jsonl("topics.jsonl", topics)
     for arguments, message in [
-        (["--ordered", "--multi-label"], "labels that hold together have no order"),
+        (["--ordered", "--multi-label"], "one label a message"),
         (["--multi-label", "--classifier", "pegasos"], "not an AdaptiveClassifier"),
         (["--ordered", "--threshold", 0.9], "threshold"),
-        (["--label-separator", ""], "cannot stand between labels"),
-        (["--label-separator", "\t"], "cannot stand between labels"),
+        (["--label-separator", ""], "cannot separate labels"),
+        (["--label-separator", "\t"], "cannot separate labels"),
     ]:
         code, _, err = main("evaluate", "topics.jsonl", *arguments)
         assert code == 2 and message in " ".join(err.split()), err

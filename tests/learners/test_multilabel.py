@@ -142,7 +142,7 @@ def test_what_it_may_be_made_with():
         with pytest.raises(TypeError, match="AdaptiveClassifier"):
             MultiLabelClassifier(classifier)
     for option in ({"class_weight": "balanced"}, {"pos_label": "spam"}):
-        with pytest.raises(ValueError, match="may hold together"):
+        with pytest.raises(ValueError, match="one label an example"):
             MultiLabelClassifier(AdaptiveClassifier(**option))
 
 

@@ -197,7 +197,7 @@ def test_what_cannot_be_learned_is_refused_and_changes_nothing():
         (lambda: clone(estimator).set_params(passes=0).fit(TEXTS, LABELS), "passes is 0"),
         (lambda: OnlineTextClassifier(features="words").fit(TEXTS, LABELS), "not a TextFeatures"),
         (lambda: OnlineTextClassifier(classifier="svm").fit(TEXTS, LABELS), "not a classifier of this package"),
-        (lambda: OnlineTextClassifier(classifier=MultiLabelClassifier()).fit(TEXTS, LABELS), "hold together"),
+        (lambda: OnlineTextClassifier(classifier=MultiLabelClassifier()).fit(TEXTS, LABELS), "several labels"),
         (lambda: matrices.fit(pd.DataFrame({"c": [1.0]}), [0], sample_weight=[-1.0]), "must be from 0"),
         (lambda: TextVectorizer(norm="l3").fit(), "norm is 'l3'"),
     ]:
