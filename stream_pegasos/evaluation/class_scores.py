@@ -92,22 +92,22 @@ class OrderedScoreRow(NamedTuple):
 
 
 class ClassScore(TallyScore):
-    """Metrics of predictions of any number of classes, updated in bulk, in memory that stays constant but for counts of
+    """Metrics of predictions of any number of classes, updated in bulk. Memory stays constant, except for counts of
     each class.
 
-    A metric is `nan` where it is undefined. A prediction of `None`, where the model could not say, counts as wrong;
-    calibration is about those where it could. Macro F1 is the mean over the classes that occurred or were predicted,
-    balanced accuracy over those that occurred.
+    A metric is `nan` where it is undefined. A prediction of `None`, where the model knew no answer, counts as wrong,
+    but not in the calibration. Macro F1 is the mean over the classes that occurred or were predicted, balanced accuracy
+    over those that occurred.
 
     Parameters
     ----------
     window
-        The number of newest examples that `window_accuracy` is about.
+        How many of the newest examples `window_accuracy` counts.
 
     Attributes
     ----------
     reliability, expected_calibration_error
-        Those of the probability of the predicted class, which comes true where the prediction is right.
+        Those of the probability of the predicted class, which comes true if the prediction is right.
 
     Examples
     --------
@@ -212,7 +212,7 @@ class ClassScore(TallyScore):
 
 
 class OrderedScore(ClassScore):
-    """The same of classes that are integers and have an order, and how far off predictions are.
+    """The same for classes that are integers and have an order; it also measures how far off predictions are.
 
     Predictions of `None` count for neither mean absolute error nor kappa.
 
@@ -221,8 +221,8 @@ class OrderedScore(ClassScore):
     mean_absolute_error
         How far the predicted label is from the true one.
     quadratic_kappa
-        Cohen's kappa with squared distances between labels as weights: 1 - the mean squared error / that of
-        predictions with the same frequencies that know nothing.
+        Cohen's kappa with squared distances between labels as weights: 1 - the mean squared error / the mean squared
+        error of random predictions with the same frequencies.
 
     Examples
     --------

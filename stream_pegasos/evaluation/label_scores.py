@@ -1,4 +1,4 @@
-"""Scores of predictions of labels that may hold together."""
+"""Scores of predictions of several labels an example."""
 
 from __future__ import annotations
 
@@ -91,22 +91,22 @@ class LabelScoreRow(NamedTuple):
 
 
 class LabelScore(TallyScore):
-    """Metrics of predictions of labels that may hold together, updated in bulk.
+    """Metrics of predictions of several labels an example, updated in bulk.
 
-    Whether a label holds is a decision of its own. Micro F1 is that of all decisions together, macro F1 the mean over
-    the labels that occurred or were predicted. The Hamming loss is the share of wrong decisions, one of each label met
-    so far for each example. Log loss and calibration are about the labels that were known when an example was
-    predicted; one that holds and was not known yet has had the probability 1/2 in the log loss.
+    Each label of each example is a decision. Micro F1 counts all decisions together; macro F1 is the mean over the
+    labels that occurred or were predicted. The Hamming loss is the share of wrong decisions, over all labels met so
+    far. Log loss and calibration count the labels that were known when an example was predicted. In the log loss, a
+    label that holds but was not known yet has the probability 1/2.
 
     Parameters
     ----------
     window
-        The number of newest examples that `window_accuracy` and `window_micro_f1` are about.
+        How many of the newest examples `window_accuracy` and `window_micro_f1` count.
 
     Attributes
     ----------
     accuracy, exact_matches
-        The share of examples of which all labels are right.
+        The share of examples with all labels right.
 
     Examples
     --------

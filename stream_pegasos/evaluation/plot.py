@@ -28,9 +28,11 @@ FILE_TYPES = (".png", ".svg", ".pdf")
 
 
 def draw(curve: Sequence[Any], title: str, score: Score | None = None) -> Figure:
-    """Draw how good predictions were against the number of examples: of two classes accuracy, accuracy over the newest
-    examples and ROC AUC; macro F1 instead of several classes, quadratic kappa of ordered ones; of several labels micro
-    F1, also over the newest examples, macro F1 and exact matches.
+    """Draw how good predictions were against the number of examples.
+
+    With two classes it draws accuracy, accuracy over the newest examples, and ROC AUC. With several classes, macro F1
+    replaces ROC AUC; with ordered ones, quadratic kappa does. With several labels an example it draws micro F1, micro
+    F1 over the newest examples, macro F1 and exact matches.
 
     Parameters
     ----------
@@ -39,10 +41,10 @@ def draw(curve: Sequence[Any], title: str, score: Score | None = None) -> Figure
     title
         The name of the stream.
     score
-        The score that `evaluate` returns, for a reliability diagram beside: the share of positive examples against the
-        probability that was predicted for them, in tenths; on the diagonal for a model that is calibrated. Of several
-        classes it is about the predicted one, of several labels about each. With these there are two more drawings:
-        precision, recall and F1 of the commonest classes, and the pairs that were confused most often.
+        The score that `evaluate` returns, to add a reliability diagram: the share of positive examples against their
+        predicted probability, in tenths. A calibrated model is on the diagonal. With several classes the diagram is for
+        the predicted class, with several labels for each label. Then there are two more drawings: precision, recall and
+        F1 of the commonest classes, and the pairs that were confused most often.
 
     Examples
     --------
@@ -231,7 +233,7 @@ def _save(figure: Figure, path: str | os.PathLike[str]) -> None:
 
 
 def draw_tuning(tuning: Tuning, title: str) -> Figure:
-    """Draw what each model of a tuning gained over the first one, summed up over the stream.
+    """Draw what each model of a tuning gained over the first one, as a running sum over the stream.
 
     Parameters
     ----------

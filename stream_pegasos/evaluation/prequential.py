@@ -39,7 +39,7 @@ class Prediction(NamedTuple):
     """What a model says of an example: the label, `None` if it cannot say yet, the probability of that label, and its
     margin: with two classes that of the positive one, and all that the decision rests on where no label has its own.
 
-    Where several labels may hold together these are tuples: the labels that hold, the probability of each and its
+    If an example may have several labels, these are tuples: the labels predicted, the probability of each, and its
     margin.
     """
 
@@ -146,10 +146,10 @@ class Evaluation:
     ----------
     score
         The scores over the whole stream: a `PrequentialScore` of two classes, a `ClassScore` of several, an
-        `OrderedScore`, or a `LabelScore` of labels that may hold together.
+        `OrderedScore`, or a `LabelScore` if an example may have several labels.
     curve
-        The scores at up to 200 evenly spaced points and at the end, rows of the score; those of a time with two classes
-        are rows of such a score.
+        The scores at up to 200 evenly spaced points and at the end, as rows of the score. Rows from a time with only
+        two classes are rows of a score of two classes.
     seconds
         How long it took.
     interrupted
@@ -177,16 +177,16 @@ def evaluate(
 ) -> Evaluation:
     """Predict every example of a stream, then learn it, and score the predictions.
 
-    A prediction counts as it was made, also the first ones, while the model knows no label yet: of two classes one that
-    is neither of them counts as the wrong label, and the probability as 0.5; of several it counts as wrong. A class
-    that comes in the middle joins the others, and nothing restarts. Ctrl-C ends the evaluation early.
+    Every prediction counts, also the first ones, while the model knows no label yet. With two classes, a prediction
+    that is neither of them counts as the wrong label with probability 0.5; with several, it counts as wrong. A class
+    that comes in the middle joins the others; nothing restarts. Ctrl-C ends the evaluation early.
 
     Parameters
     ----------
     model
         A model; it learns the stream.
     examples
-        The stream: tuples `(x, y)`, `(x, y, w)` or longer. Weights count in learning alone.
+        The stream: tuples `(x, y)`, `(x, y, w)` or longer. Weights count only in learning.
     delay
         The label of an example arrives, is learned and scored only when that many more examples
         have been predicted. At the end of the stream all labels arrive.
@@ -194,13 +194,13 @@ def evaluate(
         How many examples are read ahead and passed to the model in one call. The results are the
         same for any value.
     learn
-        Whether examples are learned. If not, the model stays as it is, and `delay` must be 0: these are the scores of a
-        model on examples held out from it. A label that it does not know counts as one more class.
+        Whether examples are learned. If not, the model stays as it is, and `delay` must be 0: use this for examples
+        held out from the model. A label that the model does not know counts as one more class.
     on_row
         Called with each new row of the curve.
     on_refused
-        Called with each example that the model refuses, such as one with a list for a label, and the reason; it is
-        passed over then. Without it such an example raises.
+        Called with each example that the model refuses, such as one with a list for a label, and the reason. The
+        example is then skipped. Without `on_refused` such an example raises.
     on_predicted
         Called with each block of examples that were predicted and then learned, in their order.
     threads
@@ -209,8 +209,8 @@ def evaluate(
     Raises
     ------
     ExampleError
-        If the model refuses an example and there is no `on_refused`, or since no `pos_label` says which label is the
-        positive one; all examples before it are learned.
+        If the model refuses an example and there is no `on_refused`, or if a decision needs `pos_label` and there is
+        none. All examples before it are learned.
     ValueError
         If `delay` is negative or `batch` is below 1.
 

@@ -76,16 +76,16 @@ class ScoreRow(NamedTuple):
 class PrequentialScore(Score):
     """Binary classification metrics over a growing stream, updated in bulk.
 
-    A metric is `nan` where it is undefined: all of them before the first example, balanced accuracy
-    and ROC AUC while the stream has one class, F1 while nothing is positive nor predicted so.
+    A metric is `nan` where it is undefined: all metrics before the first example, balanced accuracy and ROC AUC while
+    the stream has one class, F1 while no example is positive or predicted positive.
 
     Parameters
     ----------
     window
-        The number of newest examples that `window_accuracy` and `window_roc_auc` are about.
+        How many of the newest examples `window_accuracy` and `window_roc_auc` count.
     exact
-        Whether `roc_auc` is exact, which takes 8 bytes an example. If not, margins are counted in 8,001 bins, in memory
-        that stays constant; a bin is as wide as 1/200 of the margin, near 0 as 1/12,800.
+        Whether `roc_auc` is exact, which takes 8 bytes an example. If not, margins are counted in 8,001 bins, in
+        constant memory; the width of a bin is 1/200 of the margin, or 1/12,800 near 0.
 
     Attributes
     ----------
@@ -96,8 +96,8 @@ class PrequentialScore(Score):
     confusion_matrix
         The counts, as `confusion_matrix[truth, prediction]` with 0 for negative, 1 for positive.
     reliability
-        For each tenth of the probabilities of the positive label from 0 to 1: the number of examples, the mean
-        probability and the share that is positive, as rows of an array.
+        One row for each tenth of the probabilities of the positive label, from 0 to 1: the number of examples, their
+        mean probability and the share of positive ones.
 
     Examples
     --------

@@ -64,12 +64,12 @@ class Score(ABC):
     n
         The number of examples.
     accuracy, window_accuracy
-        The share of right predictions; where several labels hold together, of those in which every label is right.
+        The share of right predictions; if an example may have several labels, of those with every label right.
     log_loss
         The mean of -log P(what came true).
     reliability
-        For each tenth of the probabilities from 0 to 1: how many there were, their mean and the share that came true,
-        as rows of an array.
+        One row for each tenth of the probabilities, from 0 to 1: how many there were, their mean, and the share that
+        came true.
     expected_calibration_error
         How far the mean probability of a tenth is from the share that came true, on average.
     """
@@ -150,7 +150,7 @@ class TallyScore(Score):
     Attributes
     ----------
     micro_f1
-        The F1 of all decisions together; of classes of which one is right the accuracy, unless some predictions are
+        The F1 of all decisions together. With one label an example, this is the accuracy, unless some predictions are
         `None`.
     macro_f1
         The mean of the F1 of the classes that occurred or were predicted.

@@ -30,8 +30,8 @@ class Candidate:
     model
         The model. It has learned all messages that it took part in.
     costs
-        What each of its predictions cost, made before the message was learned: 1 for a wrong label; of ordered labels
-        how far off it was; of labels that hold together the number of those that were wrong.
+        The cost of each of its predictions, made before the message was learned: 1 for a wrong label; with ordered
+        labels, how far off it was; with several labels a message, how many were wrong.
     is_dropped
         Whether it was dropped before the end.
     """
@@ -58,7 +58,7 @@ class Tuning:
     Attributes
     ----------
     candidates
-        All that took part; the first is what the others are compared with.
+        All that took part. The others are compared with the first.
     n
         The number of messages.
     """
@@ -103,10 +103,10 @@ def tune(
 ) -> Tuning:
     """Let models predict and learn a stream side by side, and drop the losers as evidence comes.
 
-    After `first_rung` messages the worse half is dropped, then again each time the number of messages has doubled
-    (successive halving, Jamieson and Talwalkar 2016). The first model stays to the end, as what the others are compared
-    with. A model is judged on the newer half of its messages, so that one which starts slowly is not judged by its
-    start. Texts are scanned once for all models that have the same features. Ctrl-C ends it early.
+    After `first_rung` messages the worse half is dropped, and again each time the number of messages has doubled
+    (successive halving, Jamieson and Talwalkar 2016). The first model stays to the end: the others are compared with
+    it. A model is judged on the newer half of its messages, so a slow start does not count. Texts are scanned once for
+    all models with the same features. Ctrl-C ends it early.
 
     Parameters
     ----------
@@ -117,8 +117,8 @@ def tune(
     first_rung
         After how many messages the worse half is dropped for the first time; at least 2.
     on_refused
-        Called with each example that the first model refuses, and the reason; it is passed over then. Without it such
-        an example raises.
+        Called with each example that the first model refuses, and the reason. The example is then skipped. Without
+        `on_refused` such an example raises.
     on_chunk
         Called after each chunk of messages with what is known by then.
 

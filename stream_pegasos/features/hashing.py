@@ -36,10 +36,10 @@ NATIVE_PATTERNS = {
 class HashedBagOfWords(base.MiniBatchTransformer):
     r"""Counts of words or n-grams, hashed into a fixed number of columns.
 
-    The options, the columns and the values are those of scikit-learn's `HashingVectorizer`, with `mask_digits`,
-    `prefix_length` and `boundaries` besides; nothing has to be learned and nothing is kept. The default pattern, and
-    `\w+`, `\w+|[^\w\s]` (words and punctuation marks) and `\S+`, are found by the engine's own scanner, with Python's
-    Unicode classes; other patterns by `re`.
+    The options, the columns and the values are those of scikit-learn's `HashingVectorizer`; `mask_digits`,
+    `prefix_length` and `boundaries` are added. It learns nothing and keeps nothing. The engine's own scanner, with
+    Python's Unicode classes, finds the default pattern, `\w+`, `\w+|[^\w\s]` (words and punctuation marks) and `\S+`;
+    `re` finds other patterns.
 
     Parameters
     ----------
@@ -53,14 +53,14 @@ class HashedBagOfWords(base.MiniBatchTransformer):
     lowercase
         Whether to lower-case the text first.
     strip_accents
-        `"unicode"` or `"ascii"` to take accents off after lower-casing, a function from str to str, or `None`.
+        `"unicode"` or `"ascii"` to remove accents after lower-casing, a function from str to str, or `None`.
     stop_words
         Words to leave out before n-grams are made: a collection, `"english"` for scikit-learn's list (which must then
         be installed), or `None`.
     token_pattern
         The regular expression of a token, with at most one group; only for words.
     binary
-        Whether every count that is there becomes 1.
+        Whether every count above 0 becomes 1.
     norm
         `"l2"`, `"l1"` or `None`: what the values of a text are divided by.
     alternate_sign
@@ -70,22 +70,21 @@ class HashedBagOfWords(base.MiniBatchTransformer):
     tokenizer
         A function from str to tokens that replaces `token_pattern`.
     on
-        The name of the field that holds the text, where examples are dicts; a text by itself is taken too.
+        The name of the field with the text, if examples are dicts; a plain text is accepted, too.
     mask_digits
-        Whether every decimal digit becomes a 0 after lower-casing, so that numbers of one form are one word.
+        Whether every decimal digit becomes a 0 after lower-casing, so that 42 and 37 are the same word.
     prefix_length
-        A length in characters, from 0 to 1000: words that are longer count also by that many first characters, as the
-        n-gram of a space and these, so that the forms of a word have something in common; only for words. 0 for none.
+        A length in characters, from 0 to 1000, only for words; 0 for none. The first characters of each longer word
+        become one more n-gram, with a space before them, so that the forms of a word share a feature.
     boundaries
-        Whether n-grams of two or more words reach over the ends of the text, where `<s>` and `</s>` stand for what is
-        beyond; only for words.
+        Whether n-grams of two or more words include the ends of the text, written `<s>` and `</s>`; only for words.
 
     Raises
     ------
     ValueError
         If a parameter is out of its range.
     TypeError
-        If a parameter, or a text, is of no such type.
+        If a parameter, or a text, is of another type.
 
     References
     ----------
@@ -220,7 +219,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         return NATIVE_PATTERNS.get(token_pattern)
 
     def transform_one(self, x: Any) -> dict[int, float]:  # type: ignore[override]
-        """The value of each column that a text has n-grams in.
+        """The columns of a text's n-grams, with their values.
 
         Parameters
         ----------
@@ -250,7 +249,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         """Nothing: there is nothing to learn."""
 
     def tokens(self, x: Any) -> list[str]:
-        """The n-grams of a text, each as often as it stands there.
+        """The n-grams of a text, each as often as it occurs.
 
         Parameters
         ----------

@@ -13,20 +13,20 @@ __all__ = ["TextFeatures"]
 
 
 class TextFeatures(HashedBagOfWords):
-    """What the text model finds in a text of any language: words, marks, their pairs, the beginnings of words.
+    """The features of a text in any language: words, marks, their pairs, the beginnings of words.
 
-    Where a script sets spaces, words are those of Unicode's text segmentation[^1]: accents and vowel signs stay in
-    them. Its rules for apostrophes, points and commas inside words are left out, as they do not pay. Any other
-    character is a mark by itself; a sequence of emoji is one mark. A letter is the same whether its accent is written
-    apart or not, and characters that nobody sees, as soft hyphens, are passed over.
+    In scripts with spaces, words are those of Unicode's text segmentation[^1]: accents and vowel signs stay in them.
+    Its rules for apostrophes, points and commas inside words are left out, as they do not pay. Any other character is a
+    mark by itself; a sequence of emoji is one mark. A letter is the same whether its accent is written apart or not.
+    Invisible characters, such as soft hyphens, are skipped.
 
-    Where a script sets no spaces (Han, kana, Thai, Lao, Khmer, Myanmar and others), what stands between two marks or
-    spaces is a run. It counts by its characters and their n-grams up to three, with a space for each of its ends; by
-    its first and its last `prefix_length` characters, if it is longer; and, up to 16 characters, as a word, too, with
-    its neighbours. Words of Hangul count by the n-grams of their syllables, too. No dictionary and no guess at the
-    language is needed.
+    In scripts without spaces (Han, kana, Thai, Lao, Khmer, Myanmar and others), the characters between two marks or
+    spaces are a run. Its features are its characters and their n-grams up to three, with a space for each of its ends;
+    its first and its last `prefix_length` characters, if it is longer; and, up to 16 characters, the whole run as a
+    word, with its neighbours. Words of Hangul also have the n-grams of their syllables. There is no dictionary, and no
+    guess at the language.
 
-    The options are those of `HashedBagOfWords`, with the defaults of the recipe: what is not named stays as it is.
+    The options are those of `HashedBagOfWords`, with the defaults of the recipe: setting one keeps the others.
 
     Parameters
     ----------
@@ -35,17 +35,17 @@ class TextFeatures(HashedBagOfWords):
     ngram_range
         The smallest and the largest n of the n-grams of words.
     analyzer
-        `"word"`, `"char"` or `"char_wb"`; the last two want `prefix_length=0` and `boundaries=False`.
+        `"word"`, `"char"` or `"char_wb"`; the last two need `prefix_length=0` and `boundaries=False`.
     lowercase
         Whether to lower-case the text first.
     strip_accents
-        `"unicode"` or `"ascii"` to take accents off, a function from str to str, or `None`.
+        `"unicode"` or `"ascii"` to remove accents, a function from str to str, or `None`.
     stop_words
         Words to leave out before n-grams are made: a collection, `"english"`, or `None`.
     token_pattern
         The regular expression of a token instead of the words, marks and runs of any language; `None` for these.
     binary
-        Whether every count that is there becomes 1.
+        Whether every count above 0 becomes 1.
     norm
         `"l2"`, `"l1"` or `None`: what the values of a text are divided by.
     alternate_sign
@@ -53,25 +53,25 @@ class TextFeatures(HashedBagOfWords):
     preprocessor
         A function from str to str that replaces lower-casing and accent stripping.
     tokenizer
-        A function from str to tokens, all of which are taken for words.
+        A function from str to tokens; each token counts as a word.
     on
-        The name of the field that holds the text, where examples are dicts; a text by itself is taken too.
+        The name of the field with the text, if examples are dicts; a plain text is accepted, too.
     mask_digits
-        Whether every decimal digit becomes a 0, so that numbers of one form are one word.
+        Whether every decimal digit becomes a 0, so that 42 and 37 are the same word.
     prefix_length
-        Words that are longer count also by that many first characters; 0 for none.
+        How many first characters of each longer word are one more feature; 0 for none.
     boundaries
-        Whether n-grams reach over the ends of the text, where `<s>` and `</s>` stand for what is beyond.
+        Whether n-grams include the ends of the text, written `<s>` and `</s>`.
     hash_function
-        `"words"`, which makes the hash of an n-gram of those of its words and is several times as fast, or
-        `"murmur3"`, that of scikit-learn, which models of version 0.2 have.
+        `"words"`, which computes the hash of an n-gram from those of its words and is several times as fast; or
+        `"murmur3"`, as in scikit-learn and in older models.
 
     Raises
     ------
     ValueError
         If a parameter is out of its range.
     TypeError
-        If a parameter, or a text, is of no such type.
+        If a parameter, or a text, is of another type.
 
     References
     ----------

@@ -1,6 +1,4 @@
-"""What a model says of messages, for files, sinks and JSON, of any kind of model; labels are strangers' and may be
-anything.
-"""
+"""The answers of any kind of model, for files, sinks and JSON. Labels come from strangers and may be anything."""
 
 from __future__ import annotations
 
@@ -47,14 +45,14 @@ def answer(
     in_full: bool = True,
     threads: int = 1,
 ) -> list[Answer]:
-    """The answer to each example, in order, also to those that could not be read.
+    """The answer to each example, in order, including those that could not be read.
 
     Parameters
     ----------
     model
         The model; it learns nothing.
     examples
-        The examples, those that could not be read among them.
+        The examples, including those that could not be read.
     on_refused
         Called with each example that the model refuses, and the reason.
     in_full
@@ -144,7 +142,7 @@ def _finite(margin: float) -> float | None:
 
 def answers_of(block: PredictedBlock, kind: str) -> list[dict[str, Any]]:
     """The answer to each example: the label and its probability; with two classes the margin, with more the most
-    probable labels. Of labels that may hold together `label` and `probability` are those of all that hold.
+    probable labels. If a message may have several labels, `label` and `probability` are those of all predicted ones.
     """
     if kind == TWO:
         return [

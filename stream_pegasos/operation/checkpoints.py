@@ -23,26 +23,26 @@ __all__ = ["Checkpoints"]
 class Checkpoints:
     """Keeps the file of a model up to date while the model learns, and beside it the file before.
 
-    A checkpoint is written in a thread of its own, from a snapshot. A failure to write is reported and stops nothing;
-    it is tried again when the next checkpoint is due.
+    A checkpoint is written in a thread of its own, from a snapshot. If that fails, it is reported, the model goes on,
+    and writing is tried again when the next checkpoint is due.
 
     Parameters
     ----------
     path
-        The file. The one before it gets the same name with `.previous` behind.
+        The file. The one before it gets the same name with `.previous` added.
     every
         The number of messages after which a checkpoint is due, at least 1.
     seconds
         The time after which one is due, if there was any message.
     on_event
-        Called with a line of text when something goes wrong that an operator should know, and when it is well again.
+        Called with a line of text when something goes wrong, and when it works again.
 
     Attributes
     ----------
     error
-        Why the last checkpoint could not be written; `None` where it was.
+        Why the last checkpoint could not be written; `None` if it was.
     n_failures
-        How often one could not be.
+        How many checkpoints could not be written.
 
     Raises
     ------

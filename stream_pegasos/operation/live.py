@@ -26,40 +26,40 @@ MOVED = "if that is where it has moved, say so: --moved"
 class Live:
     """A model at work on a live source.
 
-    What is learned and how far the source has been read change together, and a checkpoint holds both: so a run that is
-    resumed from one learns each message exactly once. An answer comes at least once: those given after the newest
-    checkpoint are given again, and those that were not taken stand in it.
+    A checkpoint holds both the model and the position in the source, taken at the same moment. So a run that is resumed
+    from one learns each message exactly once. An answer comes at least once: those given after the newest checkpoint
+    are given again, and those that were not taken are in the checkpoint.
 
     Parameters
     ----------
     model
         A model, of any number of classes.
     source
-        The messages; a message without a label is only answered. One that cannot be read is answered by its fault, if
-        it stands among them.
+        The messages. A message without a label is only answered. If the source yields messages that cannot be read,
+        their answer is the fault.
     send
         Takes the answers of a batch. If it raises an OSError, the same answers are sent again until they are taken.
     in_full
         Whether answers have the probability of every label, and margins.
     labels
-        Labels that come later, under the ids of their messages.
+        A source of labels that come later, each with the id of its message.
     window
         How many messages wait for their labels, and labels for their messages.
     limit
-        How many messages to read, if not all, those that cannot be read not counted; not together with checkpoints, as
-        positions are those of whole batches.
+        How many messages to read, if not all; messages that cannot be read do not count. Not together with checkpoints,
+        as these hold positions of whole batches.
     checkpoints
-        Where model and progress are kept; `None` for nowhere.
+        What keeps model and progress; `None` to keep nothing.
     progress
         What was kept beside the model the last time.
     moved
-        Whether the sources may have other names than those that the progress is about.
+        Whether the sources may have other names than those in the progress.
     label_fault
-        What is wrong with a label, so that its message is only answered; `None` where it is right.
+        A function that says what is wrong with a label, so that its message is only answered; `None` if nothing is.
     on_bad
-        Called with a message that is not learned though it has a label, and the reason.
+        Called with a message that has a label but is not learned, and the reason.
     on_event
-        Called with a line of text about what an operator should know.
+        Called with a line of text that an operator should know.
 
     Raises
     ------
@@ -69,7 +69,7 @@ class Live:
     Attributes
     ----------
     n_read
-        The number of messages answered, but for those that could not be read.
+        The number of messages answered, without those that could not be read.
     n_learned
         The number of messages learned.
     sending

@@ -58,7 +58,7 @@ class CurvePoint(NamedTuple):
 
 
 class Monitor:
-    """Follows a text model as it predicts and learns, in constant memory but for counts of each class.
+    """Follows a text model as it predicts and learns. Memory stays constant, except for counts of each class.
 
     A third class in the middle of a stream changes what is to be seen, from two classes to several.
 
@@ -67,7 +67,7 @@ class Monitor:
     model
         The `TextClassifier`.
     window
-        The number of newest messages that scores are also given for.
+        How many of the newest messages have scores of their own.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Monitor:
     n_failed
         The number of requests that failed.
     lock
-        Whoever looks at it while others learn holds it, but for `learned_elsewhere`, which takes it.
+        Hold it to look at the monitor while others learn. `learned_elsewhere` takes it by itself.
 
     Examples
     --------

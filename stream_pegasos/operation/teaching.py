@@ -77,25 +77,25 @@ class Keeper(Protocol):
 class Teaching:
     """Messages that wait for people to label them, in bounded memory, and the labels that can still be taken back.
 
-    A text waits once, however often it comes. The newest five labels can be taken back, each for some seconds: they
-    wait outside of the model, which has never seen those taken back. Then they are learned, and stay, as no learner
-    can unlearn.
+    A text waits only once, however often it comes. The newest five labels can be taken back, each for some seconds:
+    they wait outside the model, so the model never sees those taken back. Then they are learned, and stay, as no
+    learner can unlearn.
 
-    The model would most like to know messages between whose two most probable labels it wavers: `uncertainty` is 1 less
-    the difference of their probabilities. The measure is the margin sampling of Scheffer, Decomain and Wrobel, "Active
-    Hidden Markov Models for Information Extraction", IDA 2001.
+    Messages whose two most probable labels are closest are asked for first: `uncertainty` is 1 minus the difference of
+    their probabilities. The measure is the margin sampling of Scheffer, Decomain and Wrobel, "Active Hidden Markov
+    Models for Information Extraction", IDA 2001.
 
     Parameters
     ----------
     size
-        How many messages wait at most, from 0 to 1,000,000; fewer where they have more than 1,000 characters on
-        average. The newest ones push out the oldest. One of more than 20,000 characters does not wait. With 0 nobody
-        is asked.
+        How many messages wait at most, from 0 to 1,000,000; fewer if they have more than 1,000 characters on average.
+        The newest ones push out the oldest. A message of more than 20,000 characters does not wait. With 0, nothing is
+        asked.
     seconds
-        How long a label can be taken back, from 0 to 3,600, if not five others are given before.
+        How long a label can be taken back, from 0 to 3,600; less if five others are given before.
     first
-        Which messages are asked for first: those that the model is most `"uncertain"` of, the `"newest"` or the
-        `"oldest"`. Among equally uncertain ones it is the newest, or with `more` the oldest.
+        Which messages are asked for first: the most `"uncertain"`, the `"newest"` or the `"oldest"`. Among equally
+        uncertain ones it is the newest, or with `more` the oldest.
     more
         Where messages come from, as pairs of a text and its origin, when there is room for them; none is pushed out
         then. Without it they come by `add`.
@@ -112,7 +112,7 @@ class Teaching:
     Attributes
     ----------
     n_given
-        How many labels were given, but for those taken back.
+        How many labels were given, without those taken back.
 
     Examples
     --------
@@ -385,8 +385,8 @@ class Teaching:
 
 def uncertainty(predictions: Predictions) -> NDArray[np.float64]:
     """How unsure a model is of each message, from 0 to 1: 1 less the difference of the probabilities of the two most
-    probable labels. Of labels that may hold together each has a difference of its own, between holding and not, and the
-    least one counts. A model that knows no two labels is unsure of everything.
+    probable labels. If a message may have several labels, each has a difference of its own, between yes and no, and the
+    least one counts. A model that knows fewer than two labels is unsure of everything.
 
     Examples
     --------

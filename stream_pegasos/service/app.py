@@ -75,8 +75,8 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
     service
         The model at work.
     hosts
-        The names under which requests may come; other names are refused, as those that a web page of a stranger lets
-        point here.
+        The host names that requests may use. Other names are refused, such as one that a stranger's web page points
+        here.
     """
 
     @asynccontextmanager

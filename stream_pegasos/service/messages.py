@@ -43,15 +43,15 @@ class TakenBack(TypedDict):
 
 
 class Taught(TakenBack):
-    """A message that a person labels; with null it is passed over."""
+    """A message that a person labels; null skips it."""
 
     label: Label | list[Label] | None
 
 
 class PredictResponse(TypedDict):
-    """What the model says of a message. `label` is null, and so is `probability`, as long as it cannot say. Where
-    several labels may hold together both are lists, of all that hold. With two classes there is the `margin`, above 0
-    for the positive one; with more, the ten most probable labels with their `probabilities`.
+    """What the model says of a message. `label` and `probability` are null as long as it knows no answer. If a message
+    may have several labels, both are lists, of all predicted ones. With two classes there is the `margin`, above 0 for
+    the positive one; with more, the ten most probable labels with their `probabilities`.
     """
 
     label: Label | list[Label] | None
@@ -62,16 +62,16 @@ class PredictResponse(TypedDict):
 
 
 class LearnResponse(PredictResponse):
-    """What the model said of a message before it was learned; not `learned` is one whose `id` was learned before."""
+    """What the model said of a message before learning it. `learned` is false if its `id` was learned before."""
 
     learned: bool
 
 
 class ExplainResponse(PredictResponse):
-    """What each word, or part of a word, adds to the margin: the largest ones, then how many others and their sum. With
-    two classes it is the margin of the positive one; with more that of the label `explained`, less that of the label
-    `against`, if that is not null: the one that is predicted and the one that comes second, or the one that the request
-    names.
+    """What each word, or part of a word, adds to the margin: the largest ones, then the number and the sum of the
+    others. With two classes it is the margin of the positive one. With more, it is the margin of the label `explained`
+    less that of the label `against`, if that is not null. These are the predicted label and the next one, or the label
+    that the request names.
     """
 
     explained: NotRequired[Label | None]
@@ -172,7 +172,7 @@ def _fault(error: ValidationError) -> str:
 
 
 def labels_as_read(label: Any, kind: str, i: int, many: bool) -> Any:
-    """What a message is to be learned with: one label or, where several may hold together, a tuple of them."""
+    """What a message is to be learned with: one label or, if it may have several, a tuple of them."""
     where = f"{i}.label" if many else "label"
     if kind != LABELS:
         if isinstance(label, list):

@@ -24,7 +24,7 @@ def serve(app: FastAPI, host: str, port: int, limits: Limits, on_listening: Call
     host, port
         Where to listen; port 0 for any that is free.
     limits
-        Of which those on connections are kept here.
+        The limits; those on connections are enforced here.
     on_listening
         Called with the URL, once requests may come.
 

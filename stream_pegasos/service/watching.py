@@ -14,7 +14,7 @@ __all__ = ["watch"]
 
 
 def watch(monitor: Monitor, host: str = "127.0.0.1", port: int = 8000, token: str | None = None) -> str:
-    """Show what a monitor follows on the page that the command `serve` has, as long as the process runs.
+    """Show what a monitor follows on the page of the command `serve`, as long as the process runs.
 
     The page shows and predicts; nobody can teach the model there.
 

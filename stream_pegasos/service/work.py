@@ -36,18 +36,19 @@ class Limits:
     Parameters
     ----------
     body
-        The size of a request's body, in bytes. All bodies on the way together may have four times that much.
+        The size of a request's body, in bytes. All bodies that are being received may have four times that much
+        together.
     text
         The length of a text, in characters.
     batch
         The number of messages in a request.
     concurrency
-        The number of connections at a time. Beyond it the one that waited longest for its client gives way; where all
-        are at work on a request, the answer is 503.
+        The number of connections at a time. Beyond it, the connection that waited longest for its client is closed; if
+        all are at work on a request, the answer is 503.
     seconds
-        How long a request may take to come, its head and then its body, and an answer to be taken.
+        How long a client may take to send the head of a request, to send its body, and to take an answer.
     classes
-        The number of labels that the model may come to know here, as each takes memory for good.
+        The number of labels that the model may learn here, as each takes memory for good.
     """
 
     body: int = 8 << 20
@@ -66,7 +67,7 @@ class Service:
     model
         A `TextClassifier`.
     checkpoints
-        Where it is kept; `None` for nowhere.
+        What keeps it; `None` to keep nothing.
     progress
         What was kept beside the model the last time.
     limits
@@ -74,10 +75,10 @@ class Service:
     token
         The bearer token that requests have to carry; `None` for none.
     id_window
-        Of how many messages learned the ids are remembered, so that none of them is learned again.
+        How many ids of learned messages are remembered, so that none of them is learned again.
     monitor
-        What follows the model where something else teaches it, so that nothing is learned here; `None` where it is
-        taught here.
+        What follows the model if something else teaches it, so that nothing is learned here; `None` if it is taught
+        here.
     teaching
         The messages that people are asked to label; `None` for none.
     """
@@ -340,8 +341,8 @@ class Service:
         return {**answer, "explained": explained, "against": against, "margin": margin, **explanation}
 
     def _first_and_second(self, answer: dict[str, Any]) -> tuple[Any, Any]:
-        """The label that is predicted and the most probable other; of labels that may hold together the most probable
-        one alone.
+        """The predicted label and the most probable other one; if a message may have several, only the most probable
+        one.
         """
         best = [label for label, _ in answer["probabilities"]]
         if self.kind == LABELS:

@@ -74,7 +74,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         Parameters
         ----------
         deep
-            Whether those of the parts are there too, as in `classifier__learning_rate`.
+            Whether to include those of the parts, as in `classifier__learning_rate`.
         """
         params: dict[str, Any] = super().get_params(deep=False)
         if deep:
@@ -122,8 +122,8 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         Raises
         ------
         TypeError, ValueError
-            If a parameter, the examples, the labels or the weights are none that can be learned. What was learned
-            before is then as it was.
+            If a parameter is wrong, or the examples, labels or weights cannot be learned. What was learned before is
+            then unchanged.
         """
         check_integer("passes", self.passes, 1, 1 << 31)
         check_bool("shuffle", self.shuffle)
@@ -141,21 +141,21 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
     def partial_fit(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Go on learning: each row once, in the order in which they stand.
+        """Go on learning: each row once, in the given order.
 
         Parameters
         ----------
         X, y, sample_weight
             As for `fit`.
         classes
-            All labels that there will ever be, in the first call: others are refused from then on. Without it
+            All labels that there will ever be, given in the first call: others are refused from then on. Without it,
             `classes_` grows with the labels that come.
 
         Raises
         ------
         TypeError, ValueError
-            As `fit` does; if a label is none of `classes`; and if these are not those of the first call. What was
-            learned before is then as it was.
+            As `fit` does; also if a label is not in `classes`, or `classes` differ from those of the first call. What
+            was learned before is then unchanged.
         PartlyLearnedError
             If a drift detector raises after some examples. It says how many were learned.
         """
@@ -233,8 +233,8 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
     def predict_proba(self, X: Any) -> Floats:
         """The probabilities of each example, with a column for each of `classes_`.
 
-        They are calibrated online, and those of an example sum to 1. Of classes that have had no example yet, each has
-        0; while only one has had any, the others share what it leaves: 1 / (n + 2) after n examples.
+        They are calibrated online, and those of an example sum to 1. A class without any example yet has 0. While only
+        one class has had examples, the others share the rest: 1 / (n + 2) after n examples.
 
         Parameters
         ----------
@@ -253,8 +253,8 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
 
     @available_if(has_margins)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Floats:
-        """The margins of each example: with two classes how far it is on the side of `classes_[1]`, with more a column
-        for each of `classes_`, −inf for one that has had no example yet.
+        """The margins of each example. With two classes: how far it is on the side of `classes_[1]`. With more: a
+        column for each of `classes_`, −inf for a class without any example yet.
 
         Parameters
         ----------
@@ -292,14 +292,14 @@ class OnlineTextClassifier(ClassifierFace):
         The classifier that learns from them: an `AdaptiveClassifier`, with its defaults if `None`, or the package's
         `PegasosClassifier`, `OrdinalClassifier` (which has no `decision_function`) or `KernelPegasosClassifier`.
     class_weight
-        What the loss on each label counts, as a dict from label to a weight of at least 0, or `"balanced"`: that of the
-        classifier, which balances by the labels that it has learned so far. `None` for what the classifier has.
+        The weight of the loss on each label, as a dict from label to a number of at least 0, or `"balanced"`, which
+        balances by the labels learned so far. `None` keeps that of the classifier.
     passes
         How often `fit` learns all rows, at least 1. One pass is enough for the adaptive classifier; others may want
         more.
     shuffle
-        Whether `fit` learns rows in a random order, another one in each pass. Rows of one class after the other cannot
-        be learned well in their order. `False` for a stream, whose order means something. `partial_fit` never shuffles.
+        Whether `fit` learns rows in a random order, another one in each pass. Data sorted by class cannot be learned
+        well in its order. `False` for a stream, whose order matters. `partial_fit` never shuffles.
     random_state
         What shuffles: an int, for the same model every time, a NumPy `RandomState`, or `None`.
 
@@ -308,7 +308,7 @@ class OnlineTextClassifier(ClassifierFace):
     classes_ : numpy.ndarray
         The labels, sorted.
     model_ : TextClassifier
-        What has learned. It can be saved, served and taught further by itself; its labels are those of `y`.
+        The model inside. It can be saved, served and taught further by itself; its labels are those of `y`.
 
     Examples
     --------
@@ -321,7 +321,7 @@ class OnlineTextClassifier(ClassifierFace):
     >>> model.predict(["pills, cheap pills", "at noon"])
     array(['spam', 'ham'], dtype='<U4')
 
-    A stream in portions, all of whose labels are known before:
+    A stream in portions, with all labels known beforehand:
 
     >>> model = OnlineTextClassifier().set_params(classifier__learning_rate=1.0)
     >>> for texts, labels in [(["lunch?"], ["work"]), (["cheap pills", "lunch!"], ["spam", "work"])]:
@@ -365,9 +365,9 @@ class OnlineTextClassifier(ClassifierFace):
 class OnlineClassifier(ClassifierFace):
     """A linear classifier over the rows of a matrix, sparse or dense, learned in one pass.
 
-    The default, `AdaptiveClassifier`, is made for sparse features, of which it counts how often they are there: words,
-    tags, one-hot columns. It keeps weights of those columns alone that were ever there, so that there may be 2³⁰. For
-    texts `OnlineTextClassifier` does the same faster, without a matrix.
+    The default, `AdaptiveClassifier`, is made for sparse features that are present or absent: words, tags, one-hot
+    columns. It stores weights only for columns that occurred, so there may be 2³⁰ columns. For texts,
+    `OnlineTextClassifier` does the same faster, without a matrix.
 
     Options of the classifier are parameters of this estimator, too: `classifier__learning_rate`.
 
@@ -388,7 +388,7 @@ class OnlineClassifier(ClassifierFace):
     feature_names_in_ : numpy.ndarray
         The names of columns, if X was a data frame whose columns have names.
     model_ : Classifier
-        What has learned. Its features are the numbers of columns, its labels those of `y`.
+        The model inside. Its features are the numbers of columns, its labels those of `y`.
 
     Examples
     --------

@@ -18,7 +18,8 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     It learns nothing and keeps nothing, like scikit-learn's `HashingVectorizer`; `fit` only checks the parameters. The
     columns are those of `TextFeatures`, whose docstring describes the words, and there are 2²⁰ of them, since most
-    classifiers of scikit-learn keep a dense weight for each. `OnlineClassifier` does not, so that it may have 2³⁰.
+    classifiers of scikit-learn keep a dense weight for each. `OnlineClassifier` does not, so 2³⁰ columns are fine
+    there.
 
     Parameters
     ----------
@@ -27,17 +28,17 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
     ngram_range
         The smallest and the largest n of the n-grams of words.
     analyzer
-        `"word"`, `"char"` or `"char_wb"`; the last two want `prefix_length=0` and `boundaries=False`.
+        `"word"`, `"char"` or `"char_wb"`; the last two need `prefix_length=0` and `boundaries=False`.
     lowercase
         Whether to lower-case the text first.
     strip_accents
-        `"unicode"` or `"ascii"` to take accents off, a function from str to str, or `None`.
+        `"unicode"` or `"ascii"` to remove accents, a function from str to str, or `None`.
     stop_words
         Words to leave out before n-grams are made: a collection, `"english"`, or `None`.
     token_pattern
         The regular expression of a token instead of the words, marks and runs of any language; `None` for these.
     binary
-        Whether every count that is there becomes 1.
+        Whether every count above 0 becomes 1.
     norm
         `"l2"`, `"l1"` or `None`: what the values of a text are divided by.
     alternate_sign
@@ -45,13 +46,13 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
     preprocessor
         A function from str to str that replaces lower-casing and accent stripping.
     tokenizer
-        A function from str to tokens, all of which are taken for words.
+        A function from str to tokens; each token counts as a word.
     mask_digits
-        Whether every decimal digit becomes a 0, so that numbers of one form are one word.
+        Whether every decimal digit becomes a 0, so that 42 and 37 are the same word.
     prefix_length
-        Words that are longer count also by that many first characters; 0 for none.
+        How many first characters of each longer word are one more feature; 0 for none.
     boundaries
-        Whether n-grams reach over the ends of the text.
+        Whether n-grams include the ends of the text.
     hash_function
         `"words"`, which is several times as fast, or `"murmur3"`, scikit-learn's.
 
@@ -124,7 +125,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         Raises
         ------
         TypeError, ValueError
-            If a parameter is none that `TextFeatures` takes.
+            If `TextFeatures` does not take a parameter.
         """
         self._features()
         return self
@@ -150,7 +151,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         Raises
         ------
         TypeError, ValueError
-            If they are no texts, or a parameter is none that `TextFeatures` takes.
+            If they are no texts, or `TextFeatures` does not take a parameter.
         """
         return self._features().transform_many(texts_of(X))
 

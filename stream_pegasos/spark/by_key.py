@@ -43,29 +43,29 @@ def learn_by_key(
 ) -> DataFrame:
     """Predict, then learn, each message by the model of its key: one for each user, customer or language.
 
-    The models are kept in Spark's state store, and so in the checkpoint of the query that the answers are written by:
-    each message is learned once, also where a worker or the driver ends and is started again. Each begins as a copy of
-    a common model, and is kept as what it learned since. What it says is what that copy would say, bit for bit.
+    The models are kept in Spark's state store, and so in the checkpoint of the query that writes the answers. So each
+    message is learned once, even if a worker or the driver ends and is started again. Each model begins as a copy of a
+    common model; only what it has learned since is stored. Its predictions are those of such a copy, bit for bit.
 
-    A message without a label is predicted only. One that cannot be learned is answered with the reason.
+    A message without a label is only predicted. For one that cannot be learned, the answer has the reason.
 
     Parameters
     ----------
     stream
-        The messages: a streaming frame, or another one, whose models are then forgotten at its end. All messages that a
-        key has in one micro-batch have to fit into the memory of a worker.
+        The messages: a streaming frame, or a batch frame, whose models are dropped at its end. All messages of a key in
+        one micro-batch must fit into the memory of a worker.
     model
         The common model: a `TextClassifier` with an `AdaptiveClassifier`, without drift detector and, if it has learned
         anything, without `max_features`. A new `TextClassifier` if `None`. It is sent to each worker once.
     key
-        The column that says whose model is meant, of any type that Spark can group by.
+        The column that says which model a message belongs to, of any type that Spark can group by.
     text
         The column of texts.
     label
         The column of labels: strings, booleans or integers, null where there is none.
     order
-        The column or columns in whose order the messages of a key in one micro-batch are learned; equal ones, and all
-        without any, in the order in which Spark brings them, which is not the same each time.
+        The column or columns to sort the messages of a key in one micro-batch by. Ties, and all messages without any
+        such column, come in Spark's order, which is not the same each time.
 
     Returns
     -------
@@ -79,13 +79,13 @@ def learn_by_key(
     TypeError
         If the model or a column is of another kind.
     ValueError
-        If a column is not there, or is in the way; if the model cannot be a common one; or if Spark does not keep its
-        state in RocksDB.
+        If a column is missing, or has the name of a new one; if the model cannot be a common one; or if Spark does not
+        keep its state in RocksDB.
 
     Notes
     -----
-    The query fails where it goes on from a checkpoint with another common model than before: which features a key's
-    model shares with it could no longer be told.
+    The query fails if it goes on from a checkpoint with another common model than before: the stored models are
+    differences from that one.
 
     Examples
     --------

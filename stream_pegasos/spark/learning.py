@@ -63,9 +63,9 @@ def learn(
 ) -> History:
     """Learn the messages of a frame in parts, all of which learn at the same time.
 
-    In each round all parts go on from the same model, each with its next messages; then `merge` makes one model of
-    theirs. Which part a message goes to depends on the message alone, so that the result is the same, bit for bit, for
-    the same messages and number of parts, however many workers there are and whatever fails and is tried again.
+    In each round all parts start from the same model, and each learns its next messages; then `merge` combines their
+    models into one. A message's part depends on the message alone. So the same messages and number of parts give the
+    same result, bit for bit, with any number of workers, and even if tasks fail and are tried again.
 
     Parameters
     ----------
@@ -76,26 +76,26 @@ def learn(
     text
         The column of texts.
     label
-        The column of labels: strings, booleans or integers; arrays of such where labels may hold together.
+        The column of labels: strings, booleans or integers; arrays of these if a message may have several.
     weight
-        A column of numbers from 0 to 1e30, what the loss on each message counts; `None` for 1 each.
+        A column of numbers from 0 to 1e30, the weight of the loss on each message; `None` for 1 each.
     parts
         How many parts there are, at least 1; `None` for as many as Spark has cores now.
     order
-        The column or columns that say in which order messages came: parts learn theirs in that order. Without any they
-        learn in an order of no meaning that is always the same.
+        The column or columns to sort by: parts learn their messages in that order. Without any, they learn in an
+        arbitrary order that is always the same.
     round_size
         How many messages all parts together learn before they are merged, at least 1. Small rounds are more accurate,
-        large ones faster: each costs sending the model to all workers, and what has changed back.
+        large ones faster: each round sends the model to all workers, and the changes back.
     passes
         How often all messages are learned, at least 1.
 
     Raises
     ------
     ValueError, TypeError
-        If a column is not there or of another type, a number is out of its range, the model is no text model or cannot
-        be merged, a round of a `PegasosClassifier` is larger than its `batch_size`, or nothing says which label is the
-        positive one where a decision rests on it.
+        If a column is missing or of another type, a number is out of its range, the model is no text model or cannot be
+        merged, a round of a `PegasosClassifier` is larger than its `batch_size`, or a decision needs `pos_label` and
+        there is none.
 
     Examples
     --------

@@ -70,7 +70,7 @@ class Learned:
     n_learned
         The number of those that were learned.
     refused
-        How many were passed over, by reason; of a stream without those that have no label, which are predicted.
+        How many were skipped, by reason. In a stream, messages without a label do not count, as these are predicted.
     """
 
     n_read: int = 0
@@ -165,7 +165,7 @@ class Messages:
     of_label
         The type of a label.
     several
-        Whether labels may hold together, so that they come in arrays.
+        Whether a message may have several labels, so that they come in arrays.
     """
 
     text: str

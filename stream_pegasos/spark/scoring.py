@@ -37,28 +37,29 @@ def score(
     prediction: str = "prediction",
     probabilities: str | None = "probabilities",
 ) -> DataFrame:
-    """Add what a model says of each text: the label, and the probability of each label.
+    """Add the predictions of a model for each text: the label, and the probability of each label.
 
     Parameters
     ----------
     frame
         The texts, of a batch or of a stream.
     model
-        A `TextClassifier`, frozen or not: each process of each worker is sent it once. Or the path of a model file that
-        all workers can read: a frozen model is mapped from it, so that the processes of a machine share its memory.
+        A `TextClassifier`, frozen or not, which is sent once to each process of each worker. Or the path of a model
+        file that all workers can read: a frozen model is mapped from it, so that the processes of a machine share its
+        memory.
     text
         The column of texts. Where it is null, so are the answers.
     prediction
-        The new column of labels: strings, or booleans or integers where all labels of the model are; where labels may
-        hold together, arrays of them.
+        The name of the new column of labels: strings, or booleans or integers if all labels of the model are; arrays of
+        these if a text may have several.
     probabilities
-        The new column of probabilities, maps from label to double; `None` for no such column, which is faster where
-        there are many labels.
+        The name of the new column of probabilities, maps from label to double; `None` for no such column, which is
+        faster if there are many labels.
 
     Raises
     ------
     ValueError, TypeError
-        If a column is not there or of another type, a new one is there already, or the model is no text model.
+        If a column is missing or of another type, a new one exists already, or the model is no text model.
     OSError
         If the model file cannot be read.
 

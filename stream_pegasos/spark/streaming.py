@@ -62,41 +62,42 @@ def learn_stream(
     answers: str | os.PathLike[str] | OnAnswers | None = None,
     trigger: Mapping[str, Any] | None = None,
 ) -> StreamLearning:
-    """Predict each message of a stream, then learn it if it has a label; start a query that does so.
+    """Start a query that predicts each message of a stream, then learns it if it has a label.
 
     Each message is learned exactly once, whatever fails: the model file holds the number of the newest micro-batch that
     was learned, and one that comes again learns nothing. Answers are written under the number of their micro-batch.
 
-    There are two ways. *In order*: workers make features of texts, and the driver takes all steps, one message after
-    the other; the model is, bit for bit, that of one machine, until the driver is the limit. *Merged*: with `parts`
-    each micro-batch is divided, all parts learn at the same time from the same model, and `merge` makes one of theirs.
+    There are two ways. *In order*: workers turn texts into features, and the driver takes all steps, one message after
+    the other. The model is that of one machine, bit for bit, and the driver limits the speed. *Merged*: with `parts`,
+    each micro-batch is divided. All parts learn at the same time from the same model, and `merge` combines their models
+    into one.
 
     Parameters
     ----------
     stream
         The messages.
     checkpoint
-        A folder on a disk of the driver's or a mounted volume. `model.safetensors` in it is the model, and beside it
-        Spark keeps what it needs to go on: they belong together. Where there is a model, the query goes on from it.
+        A folder on a disk of the driver or on a mounted volume. It holds the model, `model.safetensors`, and Spark's
+        own checkpoint, which belong together. If there is a model, the query goes on from it.
     model
         The `TextClassifier` to begin with, a new one if `None`; it stays as it is.
     text
         The column of texts.
     label
-        The column of labels: strings, booleans or integers; arrays of such where labels may hold together. A message
+        The column of labels: strings, booleans or integers; arrays of these if a message may have several. A message
         whose label is null is only predicted.
     weight
-        A column of numbers from 0 to 1e30, what the loss on each message counts; `None` for 1 each.
+        A column of numbers from 0 to 1e30, the weight of the loss on each message; `None` for 1 each.
     parts
         How many parts of each micro-batch learn at the same time, at least 1; `None` for learning in order.
     order
-        The column or columns that say in which order the messages of a micro-batch come. Without any they are learned
-        as Spark reads them or, in parts, in an order of no meaning that is always the same.
+        The column or columns to sort the messages of a micro-batch by. Without any, they are learned as Spark reads
+        them or, in parts, in an arbitrary order that is always the same.
     answers
-        Where answers go: a folder as Spark names them, or a local one as a `Path`, in which each micro-batch is one of
-        Parquet files; or a function that is called with the frame of answers and the number of the micro-batch, and
-        that a number may come to again. Answers have the columns of the messages, and `prediction`, `probabilities` (a
-        map from label) and `error`, why a message was passed over.
+        Where answers go. A folder, by its name in Spark or as a local `Path`: each micro-batch is a folder of Parquet
+        files in it. Or a function of the frame of answers and the number of the micro-batch; it may be called twice
+        with the same number. Answers have the columns of the messages, and `prediction`, `probabilities` (a map from
+        label) and `error` (why a message was skipped).
     trigger
         What `DataStreamWriter.trigger` takes, as in `{"availableNow": True}`; `None` for one micro-batch right after
         the other.
@@ -104,8 +105,8 @@ def learn_stream(
     Raises
     ------
     ValueError, TypeError
-        If a column is not there or of another type, a column of answers is there already, the model is no text model,
-        its parts cannot be merged, or model and Spark's checkpoint do not belong together.
+        If a column is missing or of another type, a column of answers exists already, the model is no text model, its
+        parts cannot be merged, or model and Spark's checkpoint do not belong together.
     OSError
         If the checkpoint cannot be read or written.
 

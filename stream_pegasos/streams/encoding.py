@@ -41,8 +41,8 @@ class Encoding:
     name
         One of Python's codecs of text.
     errors
-        `"windows-1252"`: a record that is not UTF-8 is read as Windows-1252; `"strict"`: it cannot be read. In any
-        other encoding than UTF-8 it never can.
+        `"windows-1252"`: a record that is not UTF-8 is read as Windows-1252; `"strict"`: it cannot be read. With
+        another encoding than UTF-8, a record that is not in it can never be read.
     on_windows_1252
         Called for each record, or line of one, that is read as Windows-1252 since it is not UTF-8.
 
@@ -56,7 +56,7 @@ class Encoding:
     is_utf8
         Whether this is UTF-8.
     has_lines
-        Whether lines can be told before they are decoded, as not in UTF-16.
+        Whether lines can be found before they are decoded; not so in UTF-16.
 
     """
 

@@ -11,7 +11,7 @@ from stream_pegasos.learners.labels import Label
 _is_integer = re.compile(r"0|[+-]?[1-9][0-9]{0,17}").fullmatch
 
 
-# A label, or those that hold together.
+# A label, or several of them.
 Truth = Label | tuple[Label, ...]
 
 
@@ -23,15 +23,15 @@ class Example(NamedTuple):
     x
         The text; a dict of features for the formats vw and svmlight.
     y
-        The label, or a tuple of those that hold together; `None` where the example carries none.
+        The label, or a tuple of several labels; `None` if the example has none.
     w
         The weight of the example; only the format vw has one.
     line
         The physical line, counted from 1, on which the example begins; in Parquet the row.
     id
-        The field `id` of the record where there is one; the tag in the format vw.
+        The field `id` of the record, if there is one; the tag in the format vw.
     fault
-        Why the record cannot be read, `None` where it can. `x` is then empty and `y` is `None`.
+        Why the record cannot be read; `None` if it can. With a fault `x` is empty and `y` is `None`.
 
     """
 
@@ -82,9 +82,9 @@ class LabelFormat(NamedTuple):
     Parameters
     ----------
     separator
-        What stands between labels that hold together; `None` where a text is one label.
+        What separates several labels in a text; `None` if a text is one label.
     several
-        Whether labels may hold together: a single one is then a tuple, too. So it is with a separator.
+        Whether an example may have several labels: a single one is then a tuple, too. A separator implies it.
 
     Examples
     --------
@@ -120,5 +120,5 @@ def one_line(text: str) -> str:
 
 
 def together(labels: Iterable[Label]) -> tuple[Label, ...]:
-    """Labels that hold together, each once."""
+    """The labels of one example, each once."""
     return tuple(dict.fromkeys(labels))

@@ -19,7 +19,7 @@ _Value = TypeVar("_Value")
 class LabelJoin:
     """Joins unlabelled messages with labels that come under their ids, in either order, in bounded memory.
 
-    What waits longest is forgotten first. Ids are compared as text: 7 and `"7"` are the same.
+    Those that wait longest are dropped first. Ids are compared as text: 7 and `"7"` are the same.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class LabelJoin:
     Attributes
     ----------
     n_expired
-        How many messages and labels were forgotten before the other came.
+        How many messages and labels were dropped before their partner came.
 
     Raises
     ------
@@ -86,7 +86,7 @@ class LabelJoin:
         return None
 
     def get_state(self) -> dict[str, Any]:
-        """What waits, for `set_state`."""
+        """All that waits, for `set_state`."""
         return {
             "messages": [example[:5] for _, example in self._messages.items()],  # which have no fault
             "labels": list(self._labels.items()),

@@ -25,7 +25,7 @@ _fasttext_label = re.compile(r"(?:^|\s)__label__\S").search
 
 
 def fasttext_parser(labels: LabelFormat) -> Callable[[bytes], Parsed]:
-    """More than one label before the text are labels that hold together."""
+    """The labels before the text: one, or several."""
 
     def parse(line: bytes) -> Parsed:
         text = line.decode()

@@ -55,22 +55,22 @@ def open_source(
         One of the above. Query parameters of Kafka with a dot in their name are settings of
         librdkafka, those of Redis that begin with `ssl_` are settings of redis-py.
     position
-        The position of a batch, to go on after it. Without one a file is read from its beginning,
-        a topic or stream from where its group is, and else from its beginning. It is good for the
-        same server alone, `of_any_server(position)` also for another.
+        The position of a batch, to go on after it. Without one, a file is read from its beginning, and
+        a topic or stream from where its group is, or else from its beginning. A position is valid only
+        for the same server; `of_any_server(position)` also for another.
     format
-        As in `read`; jsonl by default in Kafka and on standard input. Entries of Redis have fields
+        As in `read`; jsonl by default for Kafka and standard input. Entries of Redis have fields
         instead.
     text_field, label_field, delimiter, columns, encoding, encoding_errors, on_windows_1252
         As in `read`.
     follow
         Whether to wait for more at the end of what is there.
     labels
-        Whether the records hold no text but an id and the label of the message with this id.
+        Whether each record has no text, but an id and the label of the message with this id.
     written
         How labels are written: `labels` of `read`.
     unreadable
-        Whether a record that cannot be read stands in its place among the examples, as in `read`.
+        Whether to yield an example also for a record that cannot be read, as in `read`.
     on_bad
         Called with the place (`line 3`, `offset 17 of partition 0`) and the reason for each record
         that cannot be read. Without it such a record raises.
@@ -80,11 +80,11 @@ def open_source(
     Raises
     ------
     StreamError
-        If the address or an option is wrong, the position is of another kind of source or of
-        another server, which Kafka tells while reading, or, while reading and without `on_bad`, a
-        record is bad.
+        If the address or an option is wrong, or if the position is of another kind of source or of
+        another server (with Kafka, while reading). While reading, also if a record is bad and there is
+        no `on_bad`.
     OSError
-        While reading, if a file is not there that is not to be followed.
+        While reading, if a file does not exist and is not to be followed.
     ImportError
         If the client library is not installed.
 
@@ -141,7 +141,7 @@ def open_sink(address: str) -> Sink:
     ----------
     address
         `kafka://host:port,.../topic`, with settings of librdkafka as query parameters, or
-        `redis://host:port/stream?maxlen=N`; with `maxlen` the oldest entries beyond about `N` go.
+        `redis://host:port/stream?maxlen=N`; with `maxlen` the oldest entries beyond about `N` are dropped.
 
     Raises
     ------

@@ -62,14 +62,14 @@ def read(
 ) -> Iterator[Example]:
     """Yield the examples of a stream in constant memory, each as soon as its line is there.
 
-    Any format may be compressed by gzip, bzip2, xz or, with the extra `zstd`, Zstandard: that is seen
-    from the first bytes, so it works on pipes too. So are Parquet, which needs the extra `parquet` and
-    is copied to a temporary file unless it comes from a file, UTF-16 with a byte order mark, and an
-    array of JSON objects where there could be lines of them.
+    Any format may be compressed by gzip, bzip2, xz or, with the extra `zstd`, Zstandard. The first bytes
+    tell, so this works on pipes, too. They also tell Parquet (which needs the extra `parquet` and, unless
+    it comes from a file, is copied to a temporary one), UTF-16 with a byte order mark, and an array of
+    JSON objects in place of lines.
 
-    Empty lines are skipped, but in the format text, where they are empty texts. Labels that read as integers
+    Empty lines are skipped, except in the format text, where they are empty texts. Labels that read as integers
     become `int`, JSON's `true` and `false` stay `bool`, all others are `str`. A JSON list of labels, or several
-    `__label__`, make a tuple of those that hold together; of an empty list none does.
+    `__label__`, become a tuple of labels; an empty list becomes an empty tuple.
 
     | format | one example | extensions |
     |---|---|---|
@@ -87,31 +87,30 @@ def read(
     source
         A path, `-` for standard input, or a file opened in binary mode, which stays open.
     format
-        One of the formats above; by default the one that the path's extension stands for, or jsonl for
-        standard input and other pipes whose name has none.
+        One of the formats above; by default that of the path's extension, or jsonl for standard input and other
+        pipes without an extension.
     text_field
-        The field of the text in the formats jsonl, parquet, csv and tsv. In the first two `a.b` is the
+        The field with the text in the formats jsonl, parquet, csv and tsv. In the first two `a.b` is the
         field b of the object a, unless a field is called `a.b`.
     label_field
-        The field of the label in the same way.
+        The field with the label, named in the same way.
     labels
-        Whether labels may hold together, and what stands between them where the format has no
-        lists, as `LabelFormat(",")`; not for svmlight and vw, which have one.
+        Whether an example may have several labels, and what separates them if the format has no lists,
+        as `LabelFormat(",")`; not for svmlight and vw, which have one label.
     delimiter
-        The character between the fields of csv and tsv, if it is another than comma or tab.
+        The character between the fields of csv and tsv, if it is neither comma nor tab.
     columns
         The names of the columns of csv and tsv without a header.
     encoding
-        How the text is encoded, as one of Python's codecs calls it; UTF-8 may have a byte order mark.
+        The encoding of the text, by the name of one of Python's codecs; UTF-8 may have a byte order mark.
     encoding_errors
         `"windows-1252"`: a line that is not UTF-8 is read as Windows-1252; `"strict"`: it is a bad line.
-        In another encoding than UTF-8 a line that is not in it is always bad.
+        With another encoding than UTF-8, a line that is not in it is always bad.
     unlabelled
-        Whether an example without a label is yielded, its `y` being `None`. Otherwise it is a
-        bad line.
+        Whether to yield examples without a label, with `y` as `None`. Otherwise these are bad lines.
     unreadable
-        Whether what cannot be read is yielded, too: in its place, an example with its line, its
-        `fault` and, where that could be read, its id.
+        Whether to yield an example also for what cannot be read, in its place: with its line, its `fault`
+        and, if that could be read, its id.
     on_bad_line
         Called with the line number and the reason for each line that cannot be parsed or decoded,
         lacks a field, or has more than 256 MB; reading goes on after it. Without it a bad line
@@ -122,13 +121,13 @@ def read(
     Raises
     ------
     StreamError
-        If the format, the encoding or another option is unknown or they do not go together, a CSV
-        header or Parquet file lacks a field, compressed data or a Parquet file is truncated or damaged,
-        or, without `on_bad_line`, a line is bad.
+        If the format, the encoding or another option is unknown, if options do not go together, if a CSV
+        header or Parquet file lacks a field, if compressed data or a Parquet file is truncated or damaged,
+        or, without `on_bad_line`, if a line is bad.
     OSError
         If the source cannot be opened or read.
     ImportError
-        If the library is not installed that Zstandard or Parquet need.
+        If the library for Zstandard or Parquet is not installed.
 
     Examples
     --------

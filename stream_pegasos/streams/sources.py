@@ -26,9 +26,9 @@ class Batch(NamedTuple):
     Parameters
     ----------
     examples
-        At most 512 examples; none where every record was bad and those have no place among them.
+        At most 512 examples; none if every record was bad and bad records are not yielded.
     position
-        Where to go on after these examples, as JSON; `None` where the source cannot go back.
+        Where to go on after these examples, as JSON; `None` if the source cannot go back.
 
     """
 
@@ -79,18 +79,18 @@ class Answer(NamedTuple):
     id
         The message's id, `None` where it has none.
     label
-        The predicted label, `None` while nothing is learned; a tuple of those that hold together.
+        The predicted label, `None` while nothing is learned; a tuple if a message may have several.
     probability
-        Of that label, from 0 to 1; of each of several.
+        The probability of that label, from 0 to 1; a tuple if there may be several.
     probabilities
-        That of every label known, by label; `None` where nobody asked for it.
+        The probability of every known label, by label; `None` if nobody asked for it.
     margin
-        With two classes that of the positive one. With more, how far that of the predicted label is above the next best
-        one; below 0 where a threshold decided for a label that is not the best. Of labels that hold together that of
-        each. `None` where there is none, or nobody asked for it.
+        With two classes, the margin of the positive one. With more, how far the margin of the predicted label is above
+        the next best one; below 0 if a threshold decided for a label that is not the best. If a message may have
+        several labels, the margin of each. `None` if there is none, or nobody asked for it.
     error
-        Why the message could not be read, predicted or learned; `None` if all is well. A message that was only refused
-        when it was to be learned has its prediction beside the error.
+        Why the message could not be read, predicted or learned; `None` if all went well. A message that was predicted
+        but could not be learned has both a prediction and an error.
 
     """
 
