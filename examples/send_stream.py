@@ -43,7 +43,7 @@ def newest_learned(url, name):
 
 
 def is_right(said, label):
-    """Whether that was predicted; of labels that hold together, whether all of them were and no other."""
+    """Whether that was predicted; with several labels, whether exactly these were."""
     return set(said) == set(label) if isinstance(label, tuple) else said == label
 
 

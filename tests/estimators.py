@@ -67,7 +67,7 @@ class Case:
             yield x, self.labels[number]
 
     def predicted(self, model, x):
-        """The label, or a tuple of those that hold together."""
+        """The label, or a tuple of several."""
         label = model.predict_one(x)
         return tuple(of for of, holds in label.items() if holds) if self.classes == SETS else label
 

@@ -1,4 +1,4 @@
-"""Models of texts of each kind: of several classes, of ordered ones, of labels that may hold together."""
+"""Models of texts of each kind: of several classes, of ordered ones, of several labels a message."""
 
 from stream_pegasos import MultiLabelClassifier, OrdinalClassifier, TextClassifier
 

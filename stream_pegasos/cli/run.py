@@ -141,7 +141,7 @@ def run(
         checkpoints, learner, progress = end.enter_context(resuming(checkpoint, every, seconds, load, model, source))
         kept = progress or {}
         if "monitor" in kept:
-            raise Failure(f"{checkpoint} is what serve keeps; --load takes the model alone")
+            raise Failure(f"{checkpoint} is what serve keeps; --load takes only the model")
         written: Output | None = None
         if sink == "none":
             send: Callable[[list[Answer]], None] = _discard
@@ -162,7 +162,7 @@ def run(
                 labels = source.open_labels(label_topic, positions[1], follow)
         except StreamError as error:
             about = kept["sources"][number] if "sources" in kept else None
-            raise Failure(f"{checkpoint} is about {about}: {error}" if about else str(error)) from None
+            raise Failure(f"{checkpoint} belongs to {about}: {error}" if about else str(error)) from None
         if written is not None:
             written.open(append=progress is not None)
         live = Live(

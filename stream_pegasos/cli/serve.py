@@ -102,7 +102,7 @@ def serve(
             raise Failure(f"{load or checkpoint} is a model of features, not of texts")
         if progress and "sources" in progress:
             raise Failure(
-                f"{checkpoint} is about {progress['sources'][0]}, which run reads; --load takes the model alone"
+                f"{checkpoint} belongs to {progress['sources'][0]}, which run reads; --load takes only the model"
             )
         try:
             teaching = Teaching(queue, take_back_seconds)

@@ -1,4 +1,4 @@
-"""Weights that several parts moved from the same ones at the same time, by steps of AdaGrad: how they become one."""
+"""How to merge weights that several parts moved from the same ones at the same time, by steps of AdaGrad."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One state of several that went on from the same one, each over examples of its own: how each rule adds them up.
+"""How each rule combines states that went on from the same one, each over examples of its own, into one state.
 
-A state of a part may lack features: what it does not hold is as it was.
+The state of a part may lack features: those have not changed.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ def as_kept(of_features: State) -> State:
 
 
 class Clock:
-    """What evidence counts after the examples of all parts, which came at the same time.
+    """How much evidence counts after the examples of all parts, which came at the same time.
 
-    An example counts half as much as one that comes `half_life` examples later, 0 for always as much. All that was
-    known before is older by the examples of all parts, and those of a part lie among those of the others.
+    An example counts half as much as one that comes `half_life` examples later; 0 for always as much. All that was
+    known before is older by the examples of all parts, and the examples of all parts are taken as evenly mixed.
     """
 
     def __init__(self, base: State, parts: Sequence[State], half_life: float) -> None:

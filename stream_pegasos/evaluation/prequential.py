@@ -233,7 +233,7 @@ def evaluate(
     if batch < 1:
         raise ValueError(f"batch is {batch}: it must be at least 1")
     if delay and not learn:
-        raise ValueError(f"delay is {delay}: no label arrives late where none is learned")
+        raise ValueError(f"delay is {delay}: without learning it must be 0")
     read, tell = chunks(examples, batch), on_predicted or _tell_nobody
     if not learn:
         blocks = _held_out(model, read, on_refused, tell, threads)

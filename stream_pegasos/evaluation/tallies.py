@@ -60,7 +60,7 @@ class Score(ABC):
     kind
         "two classes", "several classes", "ordered" or "several labels".
     window
-        The number of newest examples that `window_accuracy` is about.
+        How many of the newest examples `window_accuracy` counts.
     n
         The number of examples.
     accuracy, window_accuracy

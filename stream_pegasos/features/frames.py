@@ -33,7 +33,7 @@ def list_of_examples(X: Any) -> list[Any]:
     if isinstance(X, (dict, str, bytes)):
         raise TypeError(f"X must be a sequence of examples, not a single {type(X).__name__}")
     if isinstance(X, np.ndarray) and X.dtype != object:
-        raise TypeError("X is a dense array; scipy.sparse.csr_array(X) makes the sparse matrix that is taken")
+        raise TypeError("X is a dense array; pass scipy.sparse.csr_array(X), a sparse matrix")
     return X if isinstance(X, list) else list(X)
 
 

@@ -449,7 +449,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
             raise ValueError(unknown_label(pos_label, known.classes)) from None
         if there and labels.positive == known.negative and known.negative is not None:
             if limited and rate is None:
-                raise ValueError(f"the limit of false positives is about {known.positive!r}; set one for {pos_label!r}")
+                raise ValueError(f"the limit of false positives is for {known.positive!r}; set one for {pos_label!r}")
             self._learner.negate()
         self._labels, self._decision, self._by_margin = labels, decision, decision.is_by_margin
         self.pos_label, self.threshold = pos_label, decision.threshold
@@ -469,7 +469,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         if pos_label is None:
             pos_label = next(iter(now)) if len(now) == 1 else self.pos_label
         if pos_label is None and not all(value is None or isinstance(value, Mapping) for value in (threshold, rate)):
-            raise ValueError("which class is it about? Name it by pos_label, on the command line --pos-label")
+            raise ValueError("which class is meant? Name it by pos_label, on the command line --pos-label")
         decisions = changed_by_label(now, threshold, rate, [] if pos_label is None else [pos_label])
         for label in decisions:
             if self.classes and label not in self.classes:

@@ -35,8 +35,8 @@ NOTHING_KEPT = (
 
 
 class Decision:
-    """Whether the positive label is predicted: where its probability is above a threshold, and a limit of false
-    positives, if there is one, allows it.
+    """Whether to predict the positive label: if its probability is above a threshold and a limit of false positives, if
+    there is one, allows it.
 
     Raises
     ------
@@ -109,9 +109,9 @@ class Decision:
 
 
 class ClassDecisions:
-    """Which of several classes is predicted, where some need more than the largest probability: a class that has a
-    decision of its own is predicted where that allows it, the likeliest of them if it allows several; or else the
-    likeliest of all other classes.
+    """Which of several classes to predict, if some need more than the largest probability. A class with a decision of
+    its own is predicted if that allows it; if several are allowed, the most probable of them. Otherwise the most
+    probable of all other classes is predicted.
 
     What a limit of false positives looks at is half of how far the margin of its class is above the largest other one.
 
@@ -199,11 +199,13 @@ def decisions_by_label(
         return {}
     if not isinstance(threshold, Mapping):
         if threshold != 0.5:
-            raise ValueError(f"threshold is {threshold!r}; beside a max_false_positive_rate by label it must be, too")
+            raise ValueError(
+                f"threshold is {threshold!r}; with a max_false_positive_rate by label it must be by label, too"
+            )
         threshold = {}
     if not isinstance(rate, Mapping):
         if rate is not None:
-            raise ValueError(f"max_false_positive_rate is {rate!r}; beside a threshold by label it must be, too")
+            raise ValueError(f"max_false_positive_rate is {rate!r}; with a threshold by label it must be by label, too")
         rate = {}
     labels = dict.fromkeys(map(check_label, [*threshold, *rate]))
     return {label: Decision(threshold.get(label, 0.5), rate.get(label)) for label in labels}
@@ -350,11 +352,12 @@ class Tail:
 class FalsePositiveControl:
     """Keeps the share of the negative examples that are flagged at or below a rate, at any time.
 
-    An example is flagged only above a cut, which follows a high quantile of the margins of negatives: at each of them
-    it moves by step · (whether the margin is above it − share aimed at), as the bound of adaptive conformal inference
-    does (Gibbs and Candès 2021). The step is that of Robbins and Monro for a tail that falls as exp(−margin/scale), the
-    scale being the mean size of the margins: scale/(rate · n), where n grows up to `MEMORY`/rate. And so that the
-    promise rests on no assumption, nothing is flagged while one more false positive would break it.
+    An example is flagged only above a cut-off, which follows a high quantile of the margins of negatives: at each
+    negative it moves by step · (1 if the margin is above it, else 0, − the share aimed at), as in adaptive conformal
+    inference (Gibbs and Candès 2021). The step is that of Robbins and Monro for a tail that falls as
+    exp(−margin/scale), the scale being the mean size of the margins: scale/(rate · n), where n grows up to
+    `MEMORY`/rate. So that the promise needs no assumption, nothing is flagged while one more false positive would break
+    it.
     """
 
     def __init__(self, rate: float) -> None:

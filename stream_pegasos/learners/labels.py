@@ -161,7 +161,7 @@ class TwoClasses:
         there = [label for label in (self.negative, self.positive) if label is not None]
         if self.needs_positive and self.pos_label is None and not are_clear(there):
             raise PositiveLabelError(
-                f"is label {label!r} the positive one? A threshold or a limit of false positives is about the positive "
+                f"is label {label!r} the positive one? A threshold or a limit of false positives needs the positive "
                 "label: say which it is by pos_label, on the command line --pos-label"
             )
         self.met = True

@@ -218,7 +218,7 @@ class OrdinalClassifier(WatchedClassifier):
     def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> tuple[dict[int, float], float]:
         if label is not None:
             raise ValueError(
-                f"label is {label!r}; of ordered classes no single one is explained, but the place among them"
+                f"label is {label!r}; ordered classes are not explained one by one, only the place among them"
             )
         return self._learner.contributions(encoder, x), 0.0
 

@@ -13,14 +13,14 @@ Floats = NDArray[np.float64]
 
 
 def of_classes(margins: Floats, calibrated: Floats) -> Floats:
-    """The probabilities of classes of which one is right, of an example or, row by row, of several: proportional to
-    exp(slope · margin), but for the largest, where it is alone, which is the confidence in it (see the engine's
-    `Calibration`).
+    """The probabilities of classes that exclude each other, for one example or, row by row, for several. They are
+    proportional to exp(slope · margin), except that the largest, if no other is as large, is replaced by the confidence
+    in it (see the engine's `Calibration`).
 
     Parameters
     ----------
     margins
-        A row a class; −inf for a class yet to come, and the margins of each example in the last dimension.
+        The margins of each example, with its classes in the last dimension; −inf for a class yet to come.
     calibrated
         The slope, and the intercept and the slope of the confidence, in the last dimension.
     """

@@ -353,7 +353,7 @@ class FrozenTextClassifier(TextClassifier):
     def __init__(self, features: HashedBagOfWords | None = None, classifier: Classifier | None = None) -> None:
         super().__init__(features, classifier)
         if not self.classifier.is_frozen:
-            raise TypeError("a frozen model is what TextClassifier.freeze makes")
+            raise TypeError("make a frozen model by TextClassifier.freeze")
 
     @property
     def capabilities(self) -> frozenset[str]:  # type: ignore[override]
@@ -380,7 +380,7 @@ class FrozenTextClassifier(TextClassifier):
         pos_label: Label | None = None,
     ) -> NoReturn:
         """Raise a TypeError: decide before freezing."""
-        raise TypeError("a frozen model keeps its decision; set that of the model, and freeze it anew")
+        raise TypeError("a frozen model keeps its decision; set that of the original model, and freeze it again")
 
     def check_labels(self, y: Iterable[Any]) -> NoReturn:
         """Raise a TypeError."""

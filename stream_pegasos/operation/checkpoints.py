@@ -77,7 +77,7 @@ class Checkpoints:
         on_event: Callable[[str], None] | None = None,
     ) -> None:
         if every < 1:
-            raise ValueError(f"every is {every}: a checkpoint can be due after 1 example at the soonest")
+            raise ValueError(f"every is {every}: it must be at least 1")
         if not 0.0 < seconds <= threading.TIMEOUT_MAX:
             raise ValueError(f"seconds is {seconds}: it must be above 0")
         self.path = Path(os.path.realpath(path))

@@ -64,7 +64,7 @@ class Live:
     Raises
     ------
     StreamError
-        If the progress is about another source, waits for labels from another, or is none.
+        If the progress belongs to another source, waits for labels from another one, or cannot be read.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Live:
         names = [source.name, None if labels is None else labels.name]
         about, labels_from = progress.get("sources", (None, None))
         if about not in (None, source.name) and not moved:
-            raise StreamError(f"the checkpoint is about {about}, not about {source.name}; {MOVED}")
+            raise StreamError(f"the checkpoint belongs to {about}, not to {source.name}; {MOVED}")
         if labels_from is not None and labels is None:
             raise StreamError(
                 f"the checkpoint waits for labels from {labels_from}, not from nowhere: see --label-topic"
@@ -118,7 +118,7 @@ class Live:
             try:
                 self._join.set_state(progress["join"])
             except ValueError as error:
-                raise StreamError(f"the checkpoint cannot be gone on from: {error}") from None
+                raise StreamError(f"cannot go on from the checkpoint: {error}") from None
         self._send, self._in_full = send, in_full
         self._checkpoints = checkpoints
         self._label_fault = label_fault
@@ -343,5 +343,5 @@ def _checked(progress: Any) -> dict[str, Any]:
         for answer in progress.get("unsent", []):
             Answer(*answer)
     except (AttributeError, TypeError, ValueError) as error:
-        raise StreamError(f"the checkpoint cannot be gone on from: {error}") from None
+        raise StreamError(f"cannot go on from the checkpoint: {error}") from None
     return progress  # type: ignore[no-any-return]

@@ -76,7 +76,7 @@ def check_new(frame: DataFrame, names: Iterable[str | None]) -> None:
     there = [name if cased else name.casefold() for name in frame.columns]
     for name in names:
         if name is not None and (name if cased else name.casefold()) in there:
-            raise ValueError(f"the frame has a column {name!r} already, as one of the new ones is called; rename it")
+            raise ValueError(f"the frame already has a column {name!r}, the name of a new one; rename it")
     for name, plain in zip(frame.columns, there, strict=True):
         if there.count(plain) > 1:
             raise ValueError(f"the frame has two columns {name!r}; rename one")

@@ -393,4 +393,4 @@ def check_can_merge(model: TextClassifier, n_messages: int | None = None) -> Non
     if batch_size is not None and (n_messages or 1) >= batch_size:
         what = "a message" if n_messages is None else f"a round of {n_messages:,} messages"
         mini_batch = f"a mini-batch of a PegasosClassifier with batch_size={batch_size:,}"
-        raise ValueError(f"{what} is not less than {mini_batch}, of which it is to be one step")
+        raise ValueError(f"{what} must be smaller than {mini_batch}, as it becomes one step")

@@ -91,7 +91,7 @@ def score(
     check_text_model(loaded)
     texts_of = [str(label) for label in loaded.classes if label is not None]
     if len(set(texts_of)) < len(texts_of):
-        raise ValueError("the model has labels that differ in type alone, such as 1 and '1'; a column cannot")
+        raise ValueError("the model has labels that differ only in type, such as 1 and '1'; a column cannot hold both")
     of_label, several = label_type(loaded.classes), "several labels" in loaded.capabilities
     fields = {prediction: t.ArrayType(of_label, False) if several else of_label}
     if probabilities is not None:

@@ -123,7 +123,9 @@ def open_source(
         from stream_pegasos.streams.file import FollowedFile
 
         if not encoded.has_lines:
-            raise StreamError(f"a growing file cannot be {encoding}, whose lines are told once decoded: {STDIN_HINT}")
+            raise StreamError(
+                f"a growing file cannot be {encoding}, whose lines are found only after decoding: {STDIN_HINT}"
+            )
         return FollowedFile(address, position, record_parser(layout, labels, "a growing file"), follow, reporter)
     if server.scheme == "kafka":
         from stream_pegasos.streams.kafka import KafkaSource

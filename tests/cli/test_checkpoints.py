@@ -102,11 +102,11 @@ def test_serve_and_run_keep_checkpoints_apart(here, main):
     assert main("run", "mail.jsonl", "--no-follow", "--output", "none", "--checkpoint", "m")[0] == 0
     code, _, err = main("serve", "--port", "0", "--checkpoint", "m")
     assert code == 1
-    assert f"m is about {here / 'mail.jsonl'}, which run reads; --load takes the model alone" in err
+    assert f"m belongs to {here / 'mail.jsonl'}, which run reads; --load takes only the model" in err
     TextClassifier().snapshot({"monitor": {}}).write(here / "web")
     code, _, err = main("run", "mail.jsonl", "--checkpoint", "web")
     assert code == 1
-    assert "web is what serve keeps; --load takes the model alone" in err
+    assert "web is what serve keeps; --load takes only the model" in err
     code, _, err = main("serve", "--checkpoint", "web")
     assert code == 1
     assert "web: this is no state of a Monitor ('score')" in err
@@ -120,7 +120,7 @@ def test_a_checkpoint_knows_its_file_from_every_folder(here, main, monkeypatch):
     write_jsonl("mail.jsonl", stream)
     code, _, err = main("run", "mail.jsonl", *arguments)
     assert code == 1
-    assert f"the checkpoint is about {here / 'mail.jsonl'}, not about {here / 'other' / 'mail.jsonl'}" in err
+    assert f"the checkpoint belongs to {here / 'mail.jsonl'}, not to {here / 'other' / 'mail.jsonl'}" in err
     assert main("run", "../mail.jsonl", *arguments)[0] == 0
     assert load(here / "m").n_iterations == len(stream)
 
@@ -130,4 +130,4 @@ def test_a_checkpoint_of_another_kind_of_source(here, main):
     assert main("run", "mail.jsonl", "--no-follow", "--predictions", "none", "--checkpoint", "m")[0] == 0
     code, _, err = main("run", "redis://localhost/mail", "--checkpoint", "m")
     assert code == 1
-    assert f"m is about {here / 'mail.jsonl'}: " in err
+    assert f"m belongs to {here / 'mail.jsonl'}: " in err

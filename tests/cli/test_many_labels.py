@@ -1,4 +1,4 @@
-"""The command with more than two classes, ordered ones, and labels that hold together."""
+"""The command with more than two classes, ordered ones, and several labels a message."""
 
 import csv
 

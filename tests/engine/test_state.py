@@ -33,7 +33,7 @@ def adaptive(*options):
 
 
 ORDER = np.array([3, 1, 4, 0, 2])  # of classes as they come
-SETS = (np.array([0, 0, 1, 3, 5]), np.array([0, 1, 2, 0, 3]))  # of labels that hold together
+SETS = (np.array([0, 0, 1, 3, 5]), np.array([0, 1, 2, 0, 3]))  # several labels an example
 
 
 def columns(reduction, *options):

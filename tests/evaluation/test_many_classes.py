@@ -1,4 +1,4 @@
-"""`evaluate` with more than two classes, ordered ones, and labels that hold together."""
+"""`evaluate` with more than two classes, ordered ones, and several labels a message."""
 
 import math
 import threading

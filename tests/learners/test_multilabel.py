@@ -1,4 +1,4 @@
-"""Labels that may hold together."""
+"""Several labels an example."""
 
 import numpy as np
 import pandas as pd

@@ -261,7 +261,7 @@ STREAM = list(noisy_stream(50))
         (
             AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.5),
             {"pos_label": "ham"},
-            "is about 'spam'",
+            "is for 'spam'",
         ),
         (AdaptiveClassifier(threshold={"spam": 0.6}), {"threshold": {"eggs": 0.5}}, "none of the model's classes"),
         (PegasosClassifier(), {"threshold": 0.9}, "PegasosClassifier has no threshold"),

@@ -286,7 +286,7 @@ def test_a_checkpoint_is_about_its_own_source(tmp_path):
     model, progress = checkpoints.resume()
     other = Script([])
     other.name = "another"
-    with pytest.raises(StreamError, match="about script, not about another"):
+    with pytest.raises(StreamError, match="belongs to script, not to another"):
         Run(other, model=model, labels=labels, progress=progress)
     for missing in (None, other):
         with pytest.raises(StreamError, match="waits for labels from labels, not from"):
@@ -415,7 +415,7 @@ def test_what_waits_too_long_is_forgotten():
     [{"n_read": -1}, {"n_learned": "many"}, {"sources": 3}, {"unsent": [1]}, {"unsent": [[1, 2]]}, {"join": {}}, [1]],
 )
 def test_progress_that_is_none(progress):
-    with pytest.raises(StreamError, match="the checkpoint cannot be gone on from"):
+    with pytest.raises(StreamError, match="cannot go on from the checkpoint"):
         Run(Script([], [4]), labels=Script([], [4]), progress=progress)
 
 

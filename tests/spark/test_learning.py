@@ -100,7 +100,7 @@ def test_what_can_never_be_learned_is_one_clear_error(spark):
     frame = spark.createDataFrame(MESSAGES[:50], "text string, label string")
     with pytest.raises(ValueError, match=r"^is label '\w+' the positive one\?"):
         learn(frame, TextClassifier(classifier=AdaptiveClassifier(threshold=0.9)))
-    with pytest.raises(ValueError, match="a round of 100,000 messages is not less than a mini-batch"):
+    with pytest.raises(ValueError, match="a round of 100,000 messages must be smaller than a mini-batch"):
         learn(frame, TextClassifier(classifier=PegasosClassifier()))
     with pytest.raises(ValueError, match="round_size"):
         learn(frame, round_size=0)

@@ -1,4 +1,4 @@
-"""Steps of a size of its own for each feature, on features scaled by what naive Bayes knows of them."""
+"""Steps with a size for each feature, on features scaled by naive Bayes."""
 
 from __future__ import annotations
 

@@ -145,19 +145,18 @@ def are_ascending(n_taught: NDArray[np.int64], columns: NDArray[np.int64]) -> bo
 class AdaptiveColumnsLearner(Learner):
     """Steps of AdaGrad as `AdaptiveLearner` takes them, on one scale a feature for all classes.
 
-    The `reduction` says what y is, and which lines there are. "ovr": y is the number of a class; each class is told
-    from all others. "multilabel": y is the number of a set among `sets`, and each class of it holds; each is a question
-    of its own. "ordinal": y is the number of a class, and all classes known or to come stand in `order`; between two
-    neighbours there is a line which tells those above from those below (proportional odds, McCullagh 1980). All lines
-    have the weights in common, which stand in column 0, and the margins are the logarithms of the classes'
-    probabilities.
+    The `reduction` says what y is, and which lines there are. "ovr": y is the number of a class; each class is learned
+    against all others. "multilabel": y is the number of a set among `sets`, and each class in it holds; each class is
+    learned by itself. "ordinal": y is the number of a class, and `order` has all classes, known or to come. Between two
+    neighbours there is a line that separates those above from those below (proportional odds, McCullagh 1980). All
+    lines share the weights, which are in column 0, and the margins are the logarithms of the classes' probabilities.
 
-    The scale of a feature is `LEAST_SCALE` plus the largest log-count ratio that it has for a class or, of ordered
-    ones, the mean size of those of the lines. With "ovr" and "multilabel" the margin of each of K classes begins at
-    −log(K − 1), so that what an example is not is no surprise. `learning_rate` is for a slope of the probabilities of
-    1/2, as two classes have whose margins are m and −m; steps are larger the larger it is, that is where margins are
-    too small for how often they are right. An offset a line is learned beside that slope, and moves the margins that
-    predict.
+    The scale of a feature is `LEAST_SCALE` plus the largest log-count ratio that it has for a class or, with ordered
+    classes, the mean size of its ratios over the lines. With "ovr" and "multilabel" the margin of each of K classes
+    begins at −log(K − 1), so that each class begins with a probability of 1/K. `learning_rate` is for a slope of the
+    probabilities of 1/2, as for two classes with the margins m and −m. The larger the slope, the larger the steps: it
+    is large where margins are too small for how often they are right. Each line also has an offset, learned like the
+    slope; it moves the margins that predict.
     """
 
     meets_unknown = True

@@ -59,9 +59,9 @@ class Calibration:
     loss over log s, with the step size of AdaGrad (Duchi, Hazan and Singer 2011) over the newest thousand gradients or
     so, since the first margins of Pegasos are far larger than those to come.
 
-    With several classes probabilities are first the softmax of s · margins. The largest of them, p, is then made 1/(1 +
-    exp(−a − b·log(p/(1 − p)))), the others taking an equal share of what is left of 1 (Gupta and Ramdas 2022 calibrate
-    the top label alone, too): the confidence, whose a and b follow in the same way whether the class was right.
+    With several classes, probabilities are first the softmax of s · margins. The largest of them, p, then becomes the
+    confidence 1/(1 + exp(−a − b·log(p/(1 − p)))), and the others are scaled so that all sum to 1 (Gupta and Ramdas 2022
+    calibrate only the top label, too). Its a and b are learned in the same way, from whether the class was right.
     """
 
     def __init__(self) -> None:
@@ -160,11 +160,11 @@ class Aside:
 
 
 class Learner:
-    """A rule, and the driver of it. The rule is a subclass: it says what is kept of a feature, how an example is scored
-    and how it is learned.
+    """A rule and its driver. The rule is a subclass: it says what is kept for a feature, how an example is scored and
+    how it is learned.
 
-    One column of margins tells two classes apart: y is ±1. Several are for as many classes, y being the number of one,
-    or for what else `reduction` says.
+    One column of margins is for two classes, with y = ±1. Several columns are for as many classes, with y the number of
+    a class, or for what else `reduction` says.
     """
 
     kinds: ClassVar[dict[str, type[Learner]]] = {}  # all learners, by name

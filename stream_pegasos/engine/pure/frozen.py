@@ -1,4 +1,4 @@
-"""What predicts of an adaptive rule, in a few bytes a feature, for any number of processes to look at."""
+"""The part of an adaptive rule that predicts, in a few bytes a feature, shared by any number of processes."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ class FrozenLearner(Learner):
     """Predicts as an adaptive learner does, and learns no more. The `reduction` is that of the learner, "two" for one
     of two classes.
 
-    What is known of a feature is a scale and weights, in half precision, the weights in `unit`. An entry of the table
-    is two words of 32 bits: the hash of a key, and what is known. Entries stand in the order of their hashes, each in
-    the place where its hash is at home or fewer than `longest` behind it. Of two classes the second word is the weight
-    and, in its higher half, the scale. Otherwise it says where in `records` there stand the scale, in the higher half
-    of the word the number of columns, and as many words, each with a column and, in its higher half, the weight.
+    A feature has a scale and weights, in half precision; the weights are in `unit`. An entry of the table is two words
+    of 32 bits: the hash of a key, and its record. Entries are in the order of their hashes, each at the home place of
+    its hash or fewer than `longest` places after it. With two classes, the second word has the weight and, in its
+    higher half, the scale. Otherwise it is a place in `records`. There, the first word has the scale and, in its higher
+    half, the number of columns; then follow as many words, each with a column and, in its higher half, the weight.
 
-    The table and the records may be parts of a file that nobody has read before. So whatever they say is looked at in
-    such a way that no number in them can do harm: one that leads out of the memory leads to what nothing is known of.
+    The table and the records may be parts of a file that nobody has checked. So no number in them can do harm: an index
+    outside of the memory counts as a feature that is not known.
     """
 
     meets_unknown = True

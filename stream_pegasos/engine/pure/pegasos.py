@@ -86,10 +86,11 @@ class PegasosLearner(Learner):
     step, and weighs w_t by t if `average_by_t`. With `only_violations` a batch without a violation is no step. The
     `initializer` gives the first weight of each feature by its name; only with one column.
 
-    The `reduction` says what an example is to each column: positive, negative or nothing. "two": y is the sign in the
-    only one. "ovr": each class has a column, in which all others are negative; it begins with the first example of the
-    class. "crammer_singer": each class has one, too, but all of them make one vector, and the column of an example's
-    class is to beat the best other one by 1 (Crammer and Singer 2001). "pairs": `signs` says it, with a row a class.
+    The `reduction` says whether an example is positive, negative or nothing in each column. "two": y is the sign in the
+    only column. "ovr": each class has a column, in which all others are negative; it begins with the first example of
+    the class. "crammer_singer": each class has a column, too, but all columns form one vector, and the column of an
+    example's class should beat the best other one by 1 (Crammer and Singer 2001). "pairs": `signs` gives it, with a row
+    a class.
     """
 
     l2: float
