@@ -63,7 +63,7 @@ def tune(
 ) -> None:
     """Find the features, the learner and the options that predict a stream best.
 
-    Some fifty models predict and then learn each message side by side, in one
+    Up to 48 models predict and then learn each message side by side, in one
     pass. After 1,000 messages the worse half is dropped, and again each time
     the number of messages has doubled. Options that you give hold for all
     models. The defaults stay to the end, and win unless another model is

@@ -2,7 +2,7 @@
 
 Each model takes one pass and predicts every message before it learns it; with --split it learns the first 80 % and
 predicts the rest, beside models that see the first part many times. Streams of two classes, of several, of ordered ones
-and of labels that hold together come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/data, or are
+and of several labels a message come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/data, or are
 yours; what is missing of them or of the peers is left out and named. In Chinese peers find words as they do by
 themselves, and also get its characters, or the words that jieba cuts.
 
@@ -225,7 +225,7 @@ def read_stream(given: str, ordered: bool = False) -> Stream | several.Stream:
     """A file of texts in any format that the package reads; of two labels the last to appear is positive, unless named.
 
     A file with more labels is a stream of several classes unless a positive one is named, one with lists of labels a
-    stream of those that hold together.
+    stream of several labels a message.
     """
     path, colon, positive = given.rpartition(":")
     if not colon or Path(given).exists():

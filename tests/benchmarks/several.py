@@ -1,4 +1,4 @@
-"""The part of accuracy.py for several classes, ordered ones among them, and for labels that may hold together."""
+"""The part of accuracy.py for several classes, ordered ones among them, and for several labels a message."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def known_streams() -> Iterator[Stream]:
 def evaluate(stream: Stream, parts: list[str], markdown: bool) -> None:
     """Print the table of a stream, each row as soon as it is known."""
     what = (
-        "labels that may hold together"
+        "labels, several a message"
         if stream.kind == "labels"
         else f"{stream.kind} classes".removeprefix("classes ")
     )

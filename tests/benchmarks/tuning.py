@@ -1,7 +1,7 @@
 """Tune on the first half of each stream, and compare what was found with the defaults on the second.
 
-What a prediction costs: 1 for a wrong label, how far it is off for ordered ones, the number of wrong ones where labels
-hold together. Both models have learned the first half, and predict each message of the second before they learn it. The
+What a prediction costs: 1 for a wrong label, how far it is off for ordered ones, the number of wrong ones of several
+labels. Both models have learned the first half, and predict each message of the second before they learn it. The
 streams come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/data, or are yours.
 
     python tests/benchmarks/tuning.py [--stream FILE] [--label-field NAME] [--ordered] [--markdown]
