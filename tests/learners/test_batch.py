@@ -109,6 +109,33 @@ def test_newton_stops_where_rounding_leaves_no_way_down():
     assert result.fun == pytest.approx(newton(X, y, 1e-2, tol=1e-12).fun, abs=1e-12)
 
 
+@pytest.mark.parametrize("kernel", [None, rbf])
+def test_newton_goes_on_from_where_it_is_told_to_begin(kernel):
+    X, y = examples(seed=4)
+    path = [newton(X, y, 1e-3, kernel=kernel, tol=1e-12, max_iter=n) for n in range(1, 5)]
+    begun, stepped = path[:-1], path[1:]
+    for start, after in zip(begun, stepped, strict=True):
+        went_on = newton(X, y, 1e-3, kernel=kernel, tol=1e-12, max_iter=1, x0=start.x.tolist())
+        np.testing.assert_allclose(went_on.x, after.x, rtol=1e-3, atol=1e-4)
+    assert newton(X, y, 1e-3, kernel=kernel, tol=1e-9, x0=newton(X, y, 1e-3, kernel=kernel, tol=1e-12).x).nit == 0
+
+
+def test_kernel_of_many_rows_must_be_symmetric_to_the_last():
+    K = np.eye(1_003)
+    K[0, 1_002] = 1.0
+    with pytest.raises(ValueError, match="must be symmetric, 1003 by 1003"):
+        newton(K, np.ones(1_003), kernel="precomputed")
+
+
+def test_bad_first_weights():
+    X, y = examples()
+    for kernel, size in ((None, 30), (rbf, 200)):
+        with pytest.raises(ValueError, match=rf"the shape \(7,\); it must be \({size},\)"):
+            newton(X, y, kernel=kernel, x0=np.zeros(7))
+        with pytest.raises(ValueError, match="no finite numbers"):
+            newton(X, y, kernel=kernel, x0=np.full(size, np.nan))
+
+
 # --- subgradient descent ----------------------------------------------------------------------------------------------
 
 
@@ -325,5 +352,5 @@ def test_what_has_no_objective():
             objective(np.array(weights), np.eye(2), [1, -1], l2=1.0)
     with pytest.raises(ValueError, match="which are none yet"):
         objective(PegasosClassifier(multi_class="crammer_singer"), [{"a": 1}], ["ham"])
-    with pytest.raises(ValueError, match=r"shape \(3,\) for 2 columns"):
+    with pytest.raises(ValueError, match=r"the shape \(3,\); it must be \(2,\)"):
         objective(np.zeros(3), np.eye(2), [1, -1], l2=1.0)
