@@ -5,6 +5,7 @@ import sys
 from collections import Counter, defaultdict
 from itertools import combinations
 
+import common
 import duros_katzman
 import greenquist
 import numpy as np
@@ -14,9 +15,10 @@ import rupnik_2008
 import sumukh_2019
 from greenquist import Problem
 from scipy.optimize import approx_fprime
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, random_array
 
 from stream_pegasos import PegasosClassifier
+from stream_pegasos.learners.batch import objective
 
 pytestmark = pytest.mark.heavy
 
@@ -162,19 +164,46 @@ def test_decode_gives_the_label_seen_most_often_with_the_signs():
     assert labels[test_signs.all(axis=1)] == np.bincount(y).argmax()
 
 
+def phrases(n, seed=0):
+    """Bags of words and signs that no plane separates."""
+    rng = np.random.default_rng(seed)
+    X = random_array((n, 30), density=0.2, format="csr", rng=rng)
+    return csr_array(X), np.where(X @ rng.normal(size=30) + 0.3 * rng.normal(size=n) > 0.0, 1, -1)
+
+
 # --- rcv1 -------------------------------------------------------------------------------------------------------------
 
 
 def test_synthetic_rows_are_like_those_of_rcv1():
-    problem = rcv1.synthetic(3_000, 500, 1_000, 50)
+    problem = rcv1.Problem(*common.synthetic_rcv1(3_000, 500, 1_000, 50))
     assert problem.X.shape == (3_000, 1_000) and problem.X_test.shape == (500, 1_000)
     np.testing.assert_allclose(problem.X.power(2).sum(axis=1), 1.0)
-    assert np.mean(problem.y == 1) == pytest.approx(0.5, abs=0.05) and set(problem.y_test) == {-1, 1}
+    assert np.mean(problem.y == 1) == pytest.approx(0.474, abs=0.05) and set(problem.y_test) == {-1, 1}
     # A word of rank r is as frequent as 1 / (r + 20): half of all words come before 20 (√51 − 1).
     tokens = np.bincount(problem.X.indices, minlength=1_000)
     assert tokens[: round(20 * (51**0.5 - 1))].sum() / tokens.sum() == pytest.approx(0.5, abs=0.07)
     # The noise leaves neither chance nor certainty.
     assert 0.0 < min(point.error for point in rcv1.online(problem, 10).points) < 0.2
+
+
+def test_perceptron_learns_from_its_mistakes_alone():
+    X, y = phrases(200)
+    w, intercept = np.zeros(30), 0.0
+    for x, sign in zip(X.toarray(), y, strict=True):
+        if sign * (w @ x + intercept) <= 0.0:
+            w, intercept = w + sign * x, intercept + sign
+    point = rcv1.perceptron(rcv1.Problem(X, y, X, y)).points[-1]
+    assert point.error == np.mean(np.where(X @ w + intercept > 0.0, 1, -1) != y)
+
+
+@pytest.mark.parametrize(("way", "value_of"), [("ovr", rcv1.against_all), ("crammer_singer", rcv1.jointly)])
+def test_objectives_of_several_classes_are_those_of_the_package(way, value_of):
+    X, _ = phrases(100)
+    y = np.concatenate([[0, 1, 2], np.random.default_rng(0).integers(3, size=97)])
+    model = PegasosClassifier(l2=rcv1.L2, multi_class=way)
+    model.learn_many(X, y)
+    W = np.array([rcv1.dense(model.weights[label], 30) for label in range(3)])
+    assert value_of(W, X, y) == pytest.approx(objective(model, X, y))
 
 
 def test_clock_stands_still_while_a_point_is_evaluated(monkeypatch):
