@@ -16,9 +16,10 @@ import sumukh_2019
 from greenquist import Problem
 from scipy.optimize import approx_fprime
 from scipy.sparse import csr_array, random_array
+from scipy.spatial.distance import cdist
 
 from stream_pegasos import PegasosClassifier
-from stream_pegasos.learners.batch import objective
+from stream_pegasos.learners.batch import newton, objective
 
 pytestmark = pytest.mark.heavy
 
@@ -169,6 +170,50 @@ def phrases(n, seed=0):
     rng = np.random.default_rng(seed)
     X = random_array((n, 30), density=0.2, format="csr", rng=rng)
     return csr_array(X), np.where(X @ rng.normal(size=30) + 0.3 * rng.normal(size=n) > 0.0, 1, -1)
+
+
+def test_descent_goes_along_the_gradient():
+    X, y = phrases(50)
+
+    def squared_hinge(w):
+        return np.mean(np.maximum(0.0, 1.0 - y * (X @ w)) ** 2)
+
+    w = np.zeros(30)
+    for _ in range(3):
+        w -= 0.5 * approx_fprime(w, squared_hinge)
+    scores = duros_katzman.descend(X, y, 0.5, 3)(csr_array(np.eye(30)))
+    np.testing.assert_allclose(scores, w, atol=1e-5)
+
+
+def test_steps_on_single_examples_are_those_of_the_package():
+    X, y = phrases(40)
+    model = PegasosClassifier(l2=0.01, pos_label=1)
+    rows = np.concatenate([rng.integers(40, size=1) for rng in [np.random.default_rng(0)] for _ in range(200)])
+    model.learn_many(X[rows], y[rows])
+    scores = duros_katzman.learn_by_pegasos(X, y, 0.01, 1, 200)(X)
+    np.testing.assert_allclose(scores, model.decision_function_many(X), rtol=1e-9)
+
+
+def test_step_divides_by_the_number_of_violators():
+    # Both copies of the one example violate nothing after a step, so that w only shrinks.
+    X, y = csr_array([[2.0]]), np.array([1])
+    for n_steps, expected in ((1, 10.0), (4, 2.5)):
+        assert duros_katzman.learn_by_pegasos(X, y, 0.01, 1, n_steps)(X)[0] / 2.0 == pytest.approx(expected)
+    # 100 draws of two opposite examples at w = 0 all violate, and w is their mean, not longer than 1/√λ = 10.
+    X, y = csr_array([[1.0, 0.0], [0.0, 1.0]]), np.array([1, -1])
+    drawn = np.random.default_rng(0).integers(2, size=100)
+    w = np.array([np.mean(drawn == 0), -np.mean(drawn == 1)]) / 0.5
+    w *= min(1.0, 1.0 / (np.sqrt(0.5) * np.linalg.norm(w)))
+    np.testing.assert_allclose(duros_katzman.learn_by_pegasos(X, y, 0.5, 100, 1)(csr_array(np.eye(2))), w)
+
+
+def test_newton_by_halves_finds_the_optimum_of_a_machine_with_an_rbf_kernel():
+    X, y = phrases(1_100)
+    dense = X.toarray()
+    K = np.exp(-0.1 * cdist(dense, dense, "sqeuclidean"))
+    np.testing.assert_allclose(duros_katzman.rbf(X, X[:7], 0.1), K[:, :7])
+    whole = newton(K, y, 2.0 / 1_100, kernel="precomputed", tol=1e-12)
+    np.testing.assert_allclose(duros_katzman.learn_by_newton(X, y, 0.1, 1.0)(X), K @ whole.x, atol=1e-3)
 
 
 # --- rcv1 -------------------------------------------------------------------------------------------------------------
