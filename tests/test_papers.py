@@ -274,9 +274,23 @@ def noisy_problem():
     return rupnik_2008.make_problem("noisy", X[:200], y[:200], X[200:], y[200:])
 
 
-def test_first_vector_is_forgotten_unless_t0_is_above_0(noisy_problem):
-    assert rupnik_2008.spread(noisy_problem, 1_000, "t0 = 0") < 1e-9
-    assert rupnik_2008.spread(noisy_problem, 1_000, "t0 = 1/λ") > 1e-3
+def test_first_weights_only_decide_who_violates_first(noisy_problem):
+    def runs(**options):
+        return [
+            rupnik_2008.train(
+                noisy_problem,
+                [1, 1_000],
+                0,
+                initializer=rupnik_2008.random_first_weights(seed),
+                batch_size=5,
+                **options,
+            )
+            for seed in range(3)
+        ]
+
+    assert rupnik_2008.spread(runs(), 1_000) < 1e-9
+    # Steps that begin gently keep most of them.
+    assert rupnik_2008.spread(runs(t0=1.0 / rupnik_2008.L2), 1) > 0.01
 
 
 def test_counting_violations_only_solves_the_problem_with_less_of_l2(noisy_problem):
@@ -291,10 +305,22 @@ def test_counting_violations_only_solves_the_problem_with_less_of_l2(noisy_probl
     assert violations[-1].gap == pytest.approx(expected, rel=0.2)
 
 
-def test_steps_to_a_gap_are_those_of_the_middle_run():
+def test_w_is_left_alone_by_draws_without_violation(noisy_problem):
+    X, y, rng, w = noisy_problem.X.toarray(), noisy_problem.y, np.random.default_rng(3), np.zeros(5)
+    for t in range(1, 501):
+        row = rng.integers(len(y))
+        if y[row] * (w @ X[row]) < 1.0:
+            w = (1.0 - 1.0 / t) * w + y[row] * X[row] / (rupnik_2008.L2 * t)
+            w *= min(1.0, 1.0 / (rupnik_2008.L2**0.5 * np.linalg.norm(w)))
+    values = rupnik_2008.leave_alone(noisy_problem, [10, 500], 3)
+    assert values[1] == pytest.approx(objective(w, noisy_problem.X, y, rupnik_2008.L2))
+
+
+def test_first_within_a_gap_is_that_of_the_middle_run():
     def run(*gaps):
-        return [rupnik_2008.Point(10**i, 0, 0.0, gap, 0.0) for i, gap in enumerate(gaps)]
+        return [rupnik_2008.Point(10**i, 0.5 * i, 0, 0.0, gap, 0.0) for i, gap in enumerate(gaps)]
 
     runs = [run(0.5, 0.1, 0.01, 0.02), run(0.5, 0.3, 0.2, 0.1), run(0.5, 0.4, 0.05, 0.01)]
-    assert rupnik_2008.steps_to(0.1, runs) == "100"
-    assert rupnik_2008.steps_to(0.001, runs) == "not reached"
+    assert rupnik_2008.first_within(0.1, runs, "steps") == 100
+    assert rupnik_2008.first_within(0.1, runs, "seconds") == 1.0
+    assert rupnik_2008.reached(rupnik_2008.first_within(0.001, runs, "steps"), ",.0f") == "not reached"
