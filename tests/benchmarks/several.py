@@ -116,11 +116,7 @@ def known_streams() -> Iterator[Stream]:
 
 def evaluate(stream: Stream, parts: list[str], markdown: bool) -> None:
     """Print the table of a stream, each row as soon as it is known."""
-    what = (
-        "labels, several a message"
-        if stream.kind == "labels"
-        else f"{stream.kind} classes".removeprefix("classes ")
-    )
+    what = "labels, several a message" if stream.kind == "labels" else f"{stream.kind} classes".removeprefix("classes ")
     print(f"\n{stream.name}: {len(stream.labels):,} messages, {len(stream.met)} {what}\n")
     print_head(["", *HEADS[stream.kind], "macro F1", "log loss", "calibration error", "docs/s"], markdown)
     for part in parts:
