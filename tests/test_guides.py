@@ -29,7 +29,7 @@ def run_python(code, names, where):
             continue
         value = eval(compile(source.strip(), where, "eval"), names)
         promised = PROMISE.match(lines[node.end_lineno - 1])
-        if promised and value is not None:
+        if promised:
             pattern = re.escape(promised[1]).replace("…", ".*")
             assert re.fullmatch(pattern, repr(value), re.DOTALL) or re.fullmatch(pattern, str(value), re.DOTALL), (
                 f"{where}: {source.strip()} is {value!r}"
@@ -53,12 +53,20 @@ def test_a_page_does_what_it_says(page, tmp_path, monkeypatch, request):
             assert done.returncode == 0, f"{code}\n{done.stderr}"
 
 
+def anchor(heading):
+    """The address of a heading within its page, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_links_to_what_is_there(page):
-    """Files, and the headings of other pages."""
-    for target in re.findall(r"\]\(([^)#\s]*)(?:#[^)]*)?\)", page.read_text("utf-8")):
-        if target and "://" not in target:
-            assert (page.parent / target).exists(), target
+    """Files, and the headings of pages."""
+    for target, heading in re.findall(r"\]\(([^)#\s]*)#?([^)]*)\)", page.read_text("utf-8")):
+        if "://" not in target:
+            path = page.parent / target if target else page
+            assert path.exists(), target
+            headings = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), re.MULTILINE) if heading else []
+            assert not heading or heading in map(anchor, headings), f"{target}#{heading}"
 
 
 def test_the_first_page_can_be_read_in_one_go():

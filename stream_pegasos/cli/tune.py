@@ -67,7 +67,7 @@ def tune(
     pass. After 1,000 messages the worse half is dropped, and again each time
     the number of messages has doubled. Options that you give hold for all
     models. The defaults stay to the end, and win unless another model is
-    better by more than two standard errors, as some look better by chance. A
+    better by more than three standard errors, as some look better by chance. A
     model is judged on the newer half of its messages. --save writes the model
     that won, which has learned the stream.
 
@@ -96,7 +96,7 @@ def tune(
         if not tuning.n:
             raise source.nothing("learned")
         head = f"{source.name}: {len(models)} models, {tuning.n:,} messages, {bad_lines(source)}"
-        head += ", interrupted" * (interrupt.signal is not None)
+        head += ", interrupted" * tuning.interrupted
         train = " ".join(filter(None, ["stream-pegasos train", shlex.quote(file), _flags(stream), _flags(model)]))
         print_lines("\n".join([head, "", *_table(tuning), "", *_found(tuning, train)]))
         if plot:
@@ -135,14 +135,14 @@ def _flags(options: StreamOptions | ModelOptions) -> str:
         if value != field.default:
             (option,) = field.type.__metadata__  # type: ignore[union-attr]
             on, _, off = option.flag.partition("/")
-            written = f"{value:g}" if isinstance(value, float) else shlex.quote(str(value))
+            written = shlex.quote(str(value).removesuffix(".0"))
             words += [on if value else off] if isinstance(value, bool) else [on, written]
     return " ".join(words)
 
 
 def _headline(tuning: "Tuning") -> str:
     left = sum(not each.is_dropped for each in tuning.candidates)
-    return f"{left} of {len(tuning.candidates)} models left, best: {tuning.ranking[0].name}"
+    return f"{left} of {len(tuning.candidates)} models left"
 
 
 def _table(tuning: "Tuning") -> list[str]:
@@ -150,7 +150,7 @@ def _table(tuning: "Tuning") -> list[str]:
 
     first, ranking = tuning.candidates[0], tuning.ranking[:N_ROWS]
     cost = COST.get(kind_of(first.model))
-    rows = [("", "messages", cost or "accuracy", "gain ± error")]
+    rows = [("over the newer half", "messages", cost or "accuracy", "gain ± error")]
     for each in ranking if first in ranking else [*ranking[:-1], first]:
         rows.append(_row(tuning, each, cost is None))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -169,5 +169,8 @@ def _found(tuning: "Tuning", train: str) -> list[str]:
     """Which model is best, and the command that trains it."""
     first, best = tuning.candidates[0], tuning.best
     if best is first:
-        return [f"Best: {first.name}. No other model is better by more than two standard errors.", f"  {train} {SAVE}"]
+        return [
+            f"Best: {first.name}. No other model is better by more than three standard errors.",
+            f"  {train} {SAVE}",
+        ]
     return [f"Best: {best.name}", f"  {train} {best.name} {SAVE}"]

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.evaluation.prequential import Labelled, OnRefused, chunks, predict_learn
+from stream_pegasos.evaluation.prequential import REFUSALS, Labelled, OnRefused, chunks, predict_learn
 from stream_pegasos.evaluation.scores import kind_of
+from stream_pegasos.learners.persistence import parameters_of
 
 __all__ = ["Candidate", "Tuning", "tune"]
 
 Floats = NDArray[np.float64]
+# So much a model must gain to be called better: among fifty that are equally good, the luckiest gains two or more.
+STANDARD_ERRORS = 3.0
+
 CostOf = Callable[[Any, Any], float]  # of what was said and what is true
 
 
@@ -61,10 +64,13 @@ class Tuning:
         All that took part. The others are compared with the first.
     n
         The number of messages.
+    interrupted
+        Whether Ctrl-C ended it.
     """
 
     candidates: list[Candidate]
     n: int = 0
+    interrupted: bool = False
 
     def gain(self, candidate: Candidate) -> tuple[float, float]:
         """How much less a prediction cost than one of the first candidate, and the standard error of that.
@@ -84,11 +90,11 @@ class Tuning:
 
     @property
     def best(self) -> Candidate:
-        """The candidate to use: the first one, unless the best of the others gained more than two standard errors."""
+        """The candidate to use: the first one, unless the best of the others gained more than three standard errors."""
         others = [each for each in self.ranking if each is not self.candidates[0] and not each.is_dropped]
         if others:
             mean, error = self.gain(others[0])
-            if mean > 2.0 * error:
+            if mean > STANDARD_ERRORS * error:
                 return others[0]
         return self.candidates[0]
 
@@ -125,9 +131,9 @@ def tune(
     Raises
     ------
     ExampleError
-        If a model refuses an example and there is no `on_refused`.
+        If the first model refuses an example and there is no `on_refused`.
     ValueError
-        If there is no model, or `first_rung` is below 2.
+        If there is no model, `first_rung` is below 2, or a model refuses what the first one has learned.
 
     Examples
     --------
@@ -154,7 +160,7 @@ def tune(
     tuning = Tuning([Candidate(name, model) for name, model in models.items()])
     cost_of = _cost_of(tuning.candidates[0].model)
     rung = first_rung
-    with suppress(KeyboardInterrupt):
+    try:
         for chunk in chunks(examples):
             while chunk:
                 taken, chunk = chunk[: rung - tuning.n], chunk[rung - tuning.n :]
@@ -164,6 +170,11 @@ def tune(
                     rung *= 2
             if on_chunk is not None:
                 on_chunk(tuning)
+    except KeyboardInterrupt:
+        tuning.interrupted = True
+        for each in tuning.candidates:
+            while each.n > tuning.n:  # the chunk that not all have learned
+                each.costs.pop()
     return tuning
 
 
@@ -185,22 +196,31 @@ def _learn(
         X, y = [example[0] for example in learned], [example[1] for example in learned]
         w = [example[2] if len(example) > 2 else 1.0 for example in learned]
         for each, model, rows in _with_shared_rows(others, X):
-            said = model.predict_learn_many(rows, y, w).labels.tolist()
+            try:
+                said = model.predict_learn_many(rows, y, w).labels.tolist()
+            except REFUSALS as error:
+                raise ValueError(f"{each.name} refuses what {first.name} has learned: {error}") from error
             each.costs.append(np.array([cost_of(label, truth) for label, truth in zip(said, y, strict=True)]))
     return len(learned)
 
 
 def _with_shared_rows(candidates: list[Candidate], X: list[Any]) -> Iterator[tuple[Candidate, Any, Any]]:
     """Each candidate with the model that is to learn, and what from: features that several share are made once."""
-    groups: dict[str, list[Candidate]] = {}
+    groups: list[tuple[Any, list[Candidate]]] = []
     for each in candidates:
-        groups.setdefault(repr(getattr(each.model, "features", None)), []).append(each)
-    for group in groups.values():
-        features = getattr(group[0].model, "features", None)
-        if features is None or len(group) == 1:
+        features = getattr(each.model, "features", None)
+        alike = features and (type(features), parameters_of(features))
+        for known, group in groups:
+            if known == alike:
+                group.append(each)
+                break
+        else:
+            groups.append((alike, [each]))
+    for alike, group in groups:
+        if not alike or len(group) == 1:
             yield from ((each, each.model, X) for each in group)
         else:
-            matrix = features.transform_many(X)
+            matrix = group[0].model.features.transform_many(X)
             yield from ((each, each.model.classifier, matrix) for each in group)
 
 

@@ -15,13 +15,15 @@ from collections.abc import Iterator
 
 import numpy as np
 import several
-from peers import print_head, print_row, read_records
+from peers import DATA, print_head, print_row, read_records
 
-from stream_pegasos.cli.options import ModelOptions
+from stream_pegasos.cli.inputs import FileInput
+from stream_pegasos.cli.options import ModelOptions, StreamOptions
 from stream_pegasos.cli.tune import models_to_try
 from stream_pegasos.evaluation.tuning import Tuning, tune
 from stream_pegasos.streams import read
 
+RCV1 = "rcv1_ccat_train.svmlight.gz"
 OPTIONS = {
     "classes": ModelOptions(),
     "ordered": ModelOptions(ordered=True),
@@ -52,14 +54,20 @@ def known_streams() -> Iterator[several.Stream]:
         if records := read_records(name):
             labels = [record["label"] for record in records]
             yield several.Stream(name, [record["text"] for record in records], labels, "classes")
+    if mails := read_records("mail_raw"):
+        yield several.Stream("mail_raw", [mail["raw"] for mail in mails], [mail["label"] for mail in mails], "classes")
     yield from several.known_streams()
+    if (path := DATA / RCV1).exists():
+        rows, labels = zip(*((x, y) for x, y, *_ in read(path)), strict=True)
+        yield several.Stream(RCV1, list(rows), list(labels), "classes")
 
 
 def figures(stream: several.Stream) -> list[str]:
     examples = list(zip(stream.texts, stream.labels, strict=True))
     half = len(examples) // 2
     start = time.perf_counter()
-    tuning = tune(models_to_try(OPTIONS[stream.kind], None), examples[:half])
+    source = FileInput(stream.name, StreamOptions()) if isinstance(stream.texts[0], dict) else None
+    tuning = tune(models_to_try(OPTIONS[stream.kind], source), examples[:half])
     seconds = time.perf_counter() - start
     default, best = tuning.candidates[0], tuning.best
     for each in {default.name: default, best.name: best}.values():
