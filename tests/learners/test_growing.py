@@ -174,9 +174,9 @@ def test_parameters_by_label_are_checked():
     for parameters in ({"threshold": {"a": 0.0}}, {"threshold": {"a": "x"}}, {"max_false_positive_rate": {"a": 1.0}}):
         with pytest.raises((TypeError, ValueError)):
             AdaptiveClassifier(**parameters)
-    with pytest.raises(ValueError, match="must be, too"):
+    with pytest.raises(ValueError, match="must be by label, too"):
         AdaptiveClassifier(threshold={"a": 0.3}, max_false_positive_rate=0.1)
-    with pytest.raises(ValueError, match="must be, too"):
+    with pytest.raises(ValueError, match="must be by label, too"):
         AdaptiveClassifier(threshold=0.3, max_false_positive_rate={"a": 0.1})
 
 

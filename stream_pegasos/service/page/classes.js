@@ -4,7 +4,8 @@
 const FRESH_WORDS = 5_000; // ms between two questions for the same words
 const MOST_CHOICES = 50;
 const LEAST_PAIRS = 5;
-// Whether a message may have several labels. const PAIRS = {
+// Whether a message may have several labels.
+const PAIRS = {
   false: "Messages of one class that were taken for another, and their share of its messages.",
   true: "Labels that were missed and the ones put in their place, and the share of those missed.",
 };
