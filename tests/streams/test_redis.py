@@ -92,7 +92,7 @@ def test_a_checkpoint_is_not_gone_on_from_at_another_server(address, redis_serve
         assert done.returncode == 1
         [line] = done.stderr.splitlines()[1:]
         assert (
-            f"about Redis stream {name}: the position was read at {here}, and Redis stream {name} is at {there};"
+            f"belongs to Redis stream {name}: the position was read at {here}, and Redis stream {name} is at {there};"
             in line
         )
         assert line.endswith("--moved")
