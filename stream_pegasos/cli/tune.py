@@ -40,6 +40,7 @@ THE_DEFAULTS = "the defaults"
 OF_PEGASOS = {"l2", "t0", "batch_size", "project"}
 OF_ADAPTIVE = {"learning_rate", "half_life", "threshold", "max_false_positive_rate", "drift_detector"}
 N_ROWS = 10
+ENOUGH = 1_000  # messages
 SAVE = "--save model.safetensors"
 COST = {"several labels": "wrong labels a message", "ordered": "mean absolute error"}
 
@@ -169,8 +170,7 @@ def _found(tuning: "Tuning", train: str) -> list[str]:
     """Which model is best, and the command that trains it."""
     first, best = tuning.candidates[0], tuning.best
     if best is first:
-        return [
-            f"Best: {first.name}. No other model is better by more than three standard errors.",
-            f"  {train} {SAVE}",
-        ]
+        found = f"Best: {first.name}. No other model is better by more than three standard errors."
+        few = f" {tuning.n:,} messages are few; some thousands say more." * (tuning.n < ENOUGH)
+        return [found + few, f"  {train} {SAVE}"]
     return [f"Best: {best.name}", f"  {train} {best.name} {SAVE}"]
