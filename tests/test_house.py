@@ -11,7 +11,7 @@ import stream_pegasos
 
 PACKAGE = Path(stream_pegasos.__file__).parent
 TESTS = Path(__file__).parent
-LOWER_FLOORS = ("common", "engine", "features", "learners", "streams", "evaluation", "operation", "spark", "sklearn")
+LOWER_FLOORS = ("common", "engine", "features", "learners", "sklearn", "streams", "evaluation", "operation", "spark")
 # The package itself, "", is its public face, which only those on top need.
 FLOORS = (*LOWER_FLOORS, "", "service", "cli")
 OF_RIVER = {"_more_tags", "_multiclass", "_unit_test_skips"}  # its protocol, for River to read
