@@ -7,19 +7,18 @@ import pandas as pd
 import pytest
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-pl = pytest.importorskip("polars", reason="polars is not installed")
 
-from interpreter import run  # noqa: E402
-from river import drift  # noqa: E402
-from sklearn.base import clone  # noqa: E402
-from sklearn.calibration import CalibratedClassifierCV  # noqa: E402
-from sklearn.compose import ColumnTransformer  # noqa: E402
-from sklearn.linear_model import LogisticRegression  # noqa: E402
-from sklearn.model_selection import GridSearchCV, cross_val_score  # noqa: E402
-from sklearn.pipeline import FeatureUnion, make_pipeline  # noqa: E402
-from sklearn.preprocessing import OneHotEncoder, StandardScaler  # noqa: E402
+from interpreter import run
+from river import drift
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from stream_pegasos import (  # noqa: E402
+from stream_pegasos import (
     AdaptiveClassifier,
     HashedBagOfWords,
     KernelPegasosClassifier,
@@ -30,10 +29,10 @@ from stream_pegasos import (  # noqa: E402
     TextFeatures,
     load,
 )
-from stream_pegasos.learners.persistence import parameters_of  # noqa: E402
-from stream_pegasos.learners.predictions import PartlyLearnedError  # noqa: E402
-from stream_pegasos.sklearn import OnlineClassifier, OnlineTextClassifier, TextVectorizer  # noqa: E402
-from stream_pegasos.streams import synthetic  # noqa: E402
+from stream_pegasos.learners.persistence import parameters_of
+from stream_pegasos.learners.predictions import PartlyLearnedError
+from stream_pegasos.sklearn import OnlineClassifier, OnlineTextClassifier, TextVectorizer
+from stream_pegasos.streams import synthetic
 
 TEXTS, LABELS = (list(column) for column in zip(*synthetic(600, seed=3), strict=True))
 NEW = [text for text, _ in synthetic(50, seed=4)]
@@ -135,6 +134,10 @@ def test_weights_are_those_of_river_s_estimator_and_zero_leaves_an_example_out()
         assert_predicts_alike(estimator, expected, NEW)
 
 
+def frames_of(library):
+    return pytest.importorskip(library, reason=f"{library} is not installed")
+
+
 FORMS = {
     "tuple": tuple,
     "array": np.array,
@@ -142,15 +145,15 @@ FORMS = {
     "array of one column": lambda texts: np.array(texts, object)[:, np.newaxis],
     "pandas series": lambda texts: pd.Series(texts, index=range(7, 607)),
     "pandas frame": lambda texts: pd.DataFrame({"text": texts}),
-    "polars series": pl.Series,
-    "polars frame": lambda texts: pl.DataFrame({"text": texts}),
+    "polars series": lambda texts: frames_of("polars").Series(texts),
+    "polars frame": lambda texts: frames_of("polars").DataFrame({"text": texts}),
 }
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_texts_come_in_any_form(form):
     X = FORMS[form](TEXTS)
-    y = {"pandas series": pd.Series, "polars series": pl.Series}.get(form, list)(LABELS)
+    y = FORMS[form](LABELS) if form.endswith("series") else LABELS
     np.testing.assert_array_equal(
         OnlineTextClassifier().fit(X, y).predict_proba(X),
         OnlineTextClassifier().fit(TEXTS, LABELS).predict_proba(TEXTS),
@@ -277,10 +280,10 @@ def test_calibration_takes_what_it_needs():
     assert estimator.predict_proba(NEW).shape == (50, 2) and estimator.score(TEXTS, LABELS) > 0.95
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
-def test_columns_of_frames(frame):
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_of_frames(library):
     hours = [i % 24 + (12.0 if label == "spam" else 0.0) for i, label in enumerate(LABELS)]
-    X = frame({"text": TEXTS, "from": [text[0] for text in TEXTS], "hour": hours})
+    X = frames_of(library).DataFrame({"text": TEXTS, "from": [text[0] for text in TEXTS], "hour": hours})
     words = FeatureUnion(
         [
             ("words", TextVectorizer(2**30)),
@@ -309,7 +312,7 @@ def test_columns_of_frames(frame):
 def test_names_of_columns_are_kept(library):
     X = np.random.default_rng(0).normal(size=(90, 3))
     scaler = StandardScaler().set_output(transform=library)
-    frame = {"pandas": pd.DataFrame, "polars": pl.DataFrame}[library]({name: X[:, j] for j, name in enumerate("abc")})
+    frame = frames_of(library).DataFrame({name: X[:, j] for j, name in enumerate("abc")})
     pipeline = make_pipeline(scaler, OnlineClassifier()).fit(frame, X[:, 0] > 0)
     assert pipeline[-1].feature_names_in_.tolist() == ["a", "b", "c"]
     with pytest.raises(ValueError, match="feature names"):
