@@ -93,16 +93,18 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         Raises
         ------
         TypeError, ValueError
-            If there is no such parameter, or a part does not take its value.
+            If there is no such parameter, or a part does not take its value. Nothing is changed then.
         """
         of_parts: dict[str, dict[str, Any]] = {}
         for name in list(params):
             part, nested, option = name.partition("__")
             if nested and part in self.PARTS:
                 of_parts.setdefault(part, {})[option] = params.pop(name)
-        super().set_params(**params)
+        changed = copy.copy(self)
+        super(ClassifierFace, changed).set_params(**params)
         for name, options in of_parts.items():
-            setattr(self, name, with_options(self.part(name), options))
+            setattr(changed, name, with_options(changed.part(name), options))
+        self.__dict__ = changed.__dict__
         return self
 
     # Learning.
