@@ -54,6 +54,7 @@ def model_for_first_message(learner: Any, options: ModelOptions, source: Input, 
 
 def new_model(options: ModelOptions, source: Input | None) -> Any:
     from stream_pegasos import TextClassifier
+    from stream_pegasos.features.text import fitting_options
 
     features, classifier = options.given()
     if source is not None:
@@ -70,9 +71,7 @@ def new_model(options: ModelOptions, source: Input | None) -> Any:
                     "--token-pattern, --binary, --norm, --mask-digits, --prefix-length and --boundaries do not apply"
                 )
             return _new_classifier(**classifier)
-        if features.get("analyzer", "word") != "word":
-            features = {"prefix_length": 0, "boundaries": False, **features}
-        return TextClassifier(TextClassifier().features.clone(features), _new_classifier(**classifier))
+        return TextClassifier(TextClassifier().features.clone(fitting_options(features)), _new_classifier(**classifier))
     except (ValueError, TypeError) as error:
         raise click.BadParameter(str(error)) from None
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from stream_pegasos.common.checks import check_one_of
 from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE, HASH_FUNCTIONS
 from stream_pegasos.features.hashing import HashedBagOfWords
 
-__all__ = ["TextFeatures"]
+__all__ = ["TextFeatures", "fitting_options"]
 
 
 class TextFeatures(HashedBagOfWords):
@@ -136,3 +136,23 @@ class TextFeatures(HashedBagOfWords):
     def native_pattern(token_pattern: Any) -> str | None:
         """The pattern as the engine's scanner knows it, words of any language for `None`."""
         return ANY_LANGUAGE if token_pattern is None else HashedBagOfWords.native_pattern(token_pattern)
+
+
+def fitting_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of `TextFeatures`, with those that its analyzer needs.
+
+    N-grams of characters need `prefix_length=0` and `boundaries=False`. What is among the options stays as it is.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos.features.text import fitting_options
+
+    >>> fitting_options({"analyzer": "char_wb", "ngram_range": (3, 3)})
+    {'prefix_length': 0, 'boundaries': False, 'analyzer': 'char_wb', 'ngram_range': (3, 3)}
+    >>> fitting_options({"ngram_range": (1, 3)})
+    {'ngram_range': (1, 3)}
+
+    """
+    needed = {} if options.get("analyzer", "word") == "word" else {"prefix_length": 0, "boundaries": False}
+    return {**needed, **options}

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from stream_pegasos.features.text import TextFeatures
+from stream_pegasos.features.text import TextFeatures, fitting_options
 from stream_pegasos.sklearn.texts import texts_of
 
 __all__ = ["TextVectorizer"]
@@ -28,7 +28,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
     ngram_range
         The smallest and the largest n of the n-grams of words.
     analyzer
-        `"word"`, `"char"` or `"char_wb"`; the last two need `prefix_length=0` and `boundaries=False`.
+        `"word"`, `"char"` or `"char_wb"`.
     lowercase
         Whether to lower-case the text first.
     strip_accents
@@ -50,9 +50,11 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
     mask_digits
         Whether every decimal digit becomes a 0, so that 42 and 37 are the same word.
     prefix_length
-        How many first characters of each longer word are one more feature; 0 for none.
+        How many first characters of each longer word are one more feature; 0 for none. `None` is 4 for words, and 0
+        for n-grams of characters, which have no prefixes.
     boundaries
-        Whether n-grams include the ends of the text.
+        Whether n-grams include the ends of the text. `None` is `True` for words, and `False` for n-grams of characters,
+        which do not.
     hash_function
         `"words"`, which is several times as fast, or `"murmur3"`, scikit-learn's.
 
@@ -87,8 +89,8 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         preprocessor: Callable[[str], str] | None = None,
         tokenizer: Callable[[str], Iterable[str]] | None = None,
         mask_digits: bool = True,
-        prefix_length: int = 4,
-        boundaries: bool = True,
+        prefix_length: int | None = None,
+        boundaries: bool | None = None,
         hash_function: Literal["words", "murmur3"] = "words",
     ) -> None:
         self.n_features = n_features
@@ -156,4 +158,8 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         return self._features().transform_many(texts_of(X))
 
     def _features(self) -> TextFeatures:
-        return TextFeatures(**self.get_params())
+        options = self.get_params()
+        for name in ("prefix_length", "boundaries"):
+            if options[name] is None:
+                del options[name]
+        return TextFeatures(**fitting_options(options))

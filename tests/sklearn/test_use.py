@@ -278,6 +278,19 @@ def test_cross_validation_and_search(n_jobs):
     assert isinstance(search.predict(NEW), np.ndarray)
 
 
+def test_a_search_over_the_analyzer_takes_the_options_that_each_needs():
+    grid = {"features__analyzer": ["word", "char_wb"]}
+    search = GridSearchCV(OnlineTextClassifier(), grid, cv=2, error_score="raise").fit(TEXTS[:200], LABELS[:200])
+    assert search.cv_results_["param_features__analyzer"].tolist() == ["word", "char_wb"]
+    of_characters = OnlineTextClassifier().set_params(features__analyzer="char_wb", features__ngram_range=(3, 3))
+    expected = TextClassifier(TextFeatures(ngram_range=(3, 3), analyzer="char_wb", prefix_length=0, boundaries=False))
+    assert_predicts_alike(
+        of_characters.set_params(shuffle=False).fit(TEXTS, LABELS), of_river(TEXTS, LABELS, expected), NEW
+    )
+    with pytest.raises(ValueError, match="prefix_length"):
+        OnlineTextClassifier().set_params(features__analyzer="char", features__prefix_length=4)
+
+
 def test_calibration_takes_what_it_needs():
     estimator = CalibratedClassifierCV(OnlineTextClassifier(), cv=3).fit(TEXTS, LABELS)
     assert estimator.predict_proba(NEW).shape == (50, 2) and estimator.score(TEXTS, LABELS) > 0.95
@@ -290,10 +303,7 @@ def test_columns_of_frames(library):
     words = FeatureUnion(
         [
             ("words", TextVectorizer(2**30)),
-            (
-                "characters",
-                TextVectorizer(2**16, analyzer="char_wb", ngram_range=(3, 3), prefix_length=0, boundaries=False),
-            ),
+            ("characters", TextVectorizer(2**16, analyzer="char_wb", ngram_range=(3, 3))),
         ]
     )
     columns = ColumnTransformer(
@@ -325,6 +335,14 @@ def test_names_of_columns_are_kept(library):
 def test_the_vectorizer_gives_the_recipe_s_features():
     X = TextVectorizer(2**30, norm=None).transform(TEXTS)
     assert (TextFeatures(norm=None).transform_many(TEXTS) != X).nnz == 0
+    characters = TextFeatures(2**10, (2, 3), "char_wb", prefix_length=0, boundaries=False)
+    X = TextVectorizer(2**10, ngram_range=(2, 3), analyzer="char_wb").transform(TEXTS)
+    assert (characters.transform_many(TEXTS) != X).nnz == 0
+    assert (
+        TextVectorizer(prefix_length=0).transform(TEXTS) != TextFeatures(2**20, prefix_length=0).transform_many(TEXTS)
+    ).nnz == 0
+    with pytest.raises(ValueError, match="prefix_length"):
+        TextVectorizer(analyzer="char", prefix_length=4).fit()
     model = make_pipeline(TextVectorizer(2**10), LogisticRegression()).fit(TEXTS, LABELS)
     assert model.score(TEXTS, LABELS) > 0.95
     assert set(TextVectorizer().get_params()) == set(parameters_of(TextFeatures())) - {"on"}
