@@ -39,6 +39,11 @@ def has_margins(estimator: Any) -> bool:
     return "ordered" not in estimator.part("classifier").capabilities
 
 
+def takes_several_classes(classifier: Any) -> bool:
+    """Whether there may be more than two; also of what is no classifier at all, of which `fit` complains."""
+    return not isinstance(classifier, Classifier) or "several classes" in classifier.capabilities
+
+
 class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # which says nothing of types
     """scikit-learn's protocol around a classifier of this package, which does all the work.
 
@@ -62,6 +67,11 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         raise NotImplementedError
 
     # Parameters.
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = takes_several_classes(self.part("classifier"))
+        return tags
 
     def part(self, name: str) -> Any:
         """What a part is, its default for `None`."""
@@ -128,14 +138,15 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         Raises
         ------
         TypeError, ValueError
-            If a parameter is wrong, or the examples, labels or weights cannot be learned. What was learned before is
-            then unchanged.
+            If a parameter is wrong, or the examples, labels or weights cannot be learned, or there are more classes
+            than the classifier can learn. What was learned before is then unchanged.
         """
         check_integer("passes", self.passes, 1, 1 << 31)
         check_bool("shuffle", self.shuffle)
         new = copy.copy(self)
         examples, labels, weights = new._checked(X, y, sample_weight, is_new=True)
         new.classes_, new.model_, new._are_fixed = np.unique(labels), new._new_model(), False
+        new._check_classes()
         rows = np.flatnonzero(weights)
         chance = check_random_state(self.random_state)
         for _ in range(self.passes):
@@ -171,6 +182,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         if is_new:
             new.model_, new._are_fixed = new._new_model(), classes is not None
         new.classes_ = new._known(np.unique(labels), None if classes is None else np.unique(column_or_1d(classes)))
+        new._check_classes()
         try:
             learn(new.model_, examples, labels, weights, np.flatnonzero(weights))
         except (PartlyLearnedError, KeyboardInterrupt):
@@ -211,6 +223,13 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
             raise ValueError(f"label {new.pop()!r} is none of the classes {before.tolist()}")
         known: Labels = unique_labels(before, labels) if new else before
         return known
+
+    def _check_classes(self) -> None:
+        if len(self.classes_) > 2 and not takes_several_classes(self.model_):
+            raise ValueError(
+                f"Only binary classification is supported. There are {len(self.classes_)} classes, and this classifier "
+                "is for two; AdaptiveClassifier and PegasosClassifier take any number"
+            )
 
     # Predicting.
 

@@ -234,6 +234,15 @@ def test_classifiers_that_may_do_less():
     assert ordinal.predict_proba(NEW).shape == (50, 3) and not hasattr(ordinal, "decision_function")
     kernel = OnlineTextClassifier(HashedBagOfWords(), KernelPegasosClassifier()).fit(TEXTS, LABELS)
     assert kernel.score(TEXTS, LABELS) > 0.9
+    before = pickle.dumps(kernel)
+    for wrong in (
+        lambda: kernel.fit(TEXTS, THREE),
+        lambda: kernel.partial_fit(["noon"], ["work"]),
+        lambda: clone(kernel).partial_fit(["noon"], ["work"], classes=["ham", "spam", "work"]),
+    ):
+        with pytest.raises(ValueError, match="There are 3 classes, and this classifier is for two"):
+            wrong()
+        assert pickle.dumps(kernel) == before
 
 
 def test_parameters_of_parts_are_parameters():
