@@ -51,11 +51,21 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
     """
 
     PARTS: ClassVar[Mapping[str, Callable[[], base.Base]]]  # by parameter, what stands for `None`
-    classifier: Classifier | None
-    class_weight: ClassWeight
-    passes: int
-    shuffle: bool
-    random_state: Any
+
+    def __init__(
+        self,
+        classifier: Classifier | None = None,
+        *,
+        class_weight: ClassWeight = None,
+        passes: int = 1,
+        shuffle: bool = True,
+        random_state: Any = 0,
+    ) -> None:
+        self.classifier = classifier
+        self.class_weight = class_weight
+        self.passes = passes
+        self.shuffle = shuffle
+        self.random_state = random_state
 
     # What a subclass says.
 
@@ -368,12 +378,10 @@ class OnlineTextClassifier(ClassifierFace):
         shuffle: bool = True,
         random_state: Any = 0,
     ) -> None:
+        super().__init__(
+            classifier, class_weight=class_weight, passes=passes, shuffle=shuffle, random_state=random_state
+        )
         self.features = features
-        self.classifier = classifier
-        self.class_weight = class_weight
-        self.passes = passes
-        self.shuffle = shuffle
-        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -432,21 +440,6 @@ class OnlineClassifier(ClassifierFace):
     """
 
     PARTS: ClassVar = {"classifier": AdaptiveClassifier}
-
-    def __init__(
-        self,
-        classifier: Classifier | None = None,
-        *,
-        class_weight: ClassWeight = None,
-        passes: int = 1,
-        shuffle: bool = True,
-        random_state: Any = 0,
-    ) -> None:
-        self.classifier = classifier
-        self.class_weight = class_weight
-        self.passes = passes
-        self.shuffle = shuffle
-        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
