@@ -207,18 +207,22 @@ class Output:
 def cut(path: Path) -> int:
     """Cut off a line that was begun and never ended, as by a kill; the size of what is left."""
     with open(path, "r+b") as file:
-        size = end = file.seek(0, os.SEEK_END)
-        while end:
-            begin = max(0, end - (1 << 16))
-            file.seek(begin)
-            newline = file.read(end - begin).rfind(b"\n")
-            if newline >= 0:
-                end = begin + newline + 1
-                break
-            end = begin
-        if end < size:
-            file.truncate(end)
+        end = begin_of_last_line(file)
+        file.truncate(end)
         return end
+
+
+def begin_of_last_line(file: IO[bytes]) -> int:
+    """Where the last line begins if it has no end, else the size of the file."""
+    end = file.seek(0, os.SEEK_END)
+    while end:
+        begin = max(0, end - (1 << 16))
+        file.seek(begin)
+        newline = file.read(end - begin).rfind(b"\n")
+        if newline >= 0:
+            return begin + newline + 1
+        end = begin
+    return end
 
 
 class EvaluatedAnswers:

@@ -1,11 +1,12 @@
 """The labels that people give, in a file that can be learned from."""
 
 import os
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stream_pegasos.cli.answers import cut, to_json
+from stream_pegasos.cli.answers import begin_of_last_line, to_json
 from stream_pegasos.cli.console import Failure, note, writing
 
 try:
@@ -15,6 +16,9 @@ except ImportError:  # on Windows
 
 if TYPE_CHECKING:
     from stream_pegasos.operation.teaching import Waiting
+    from stream_pegasos.streams import Example
+
+BEGIN = b'{"line": '  # of each line written here
 
 
 class LabelFile:
@@ -23,19 +27,30 @@ class LabelFile:
     Parameters
     ----------
     path
-        The file; what stands there stays.
+        The file; what stands there stays, but for a last line of JSON that was begun and never ended, as by a kill.
     several
         Whether a message may have several labels.
+
+    Raises
+    ------
+    Failure
+        If the file has another ending than JSON lines have, or something else than labels stands there, or another
+        process writes there.
     """
 
     def __init__(self, path: Path, several: bool) -> None:
         self.path, self.several = path, several
         self.n = 0  # labels that stand there
+        _check_ending(path)
         with writing(path):
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
-            if fcntl is not None:
-                self._lock()
-            self._end = cut(path)
+            try:
+                if fcntl is not None:
+                    self._lock()
+                self._end = self._mended()
+            except BaseException:
+                os.close(self._file)
+                raise
         self._lines: dict[int, bytes] = {}  # by number of the message, those that can be taken back; the last lines
 
     def _lock(self) -> None:
@@ -45,23 +60,41 @@ class LabelFile:
         except BlockingIOError:
             raise Failure(f"{self.path} is in use: another process writes its labels there") from None
 
+    def _mended(self) -> int:
+        """The size of the file once its last line has an end."""
+        with open(self.path, "rb") as file:
+            begin = begin_of_last_line(file)
+            file.seek(begin)
+            last = file.read()
+        size = begin + len(last)
+        is_cut = last.startswith(b"{") and not last.rstrip().endswith(b"}")
+        is_first = begin == 0 and is_cut and last.startswith(BEGIN)
+        if size and not is_first and next(self._read(lambda *_: None), None) is None:
+            raise Failure(f"{self.path} is there, and no line of it is JSON with a text and a label; it stays as it is")
+        if is_cut:
+            os.ftruncate(self._file, begin)
+            return begin
+        if last:
+            size += self.write_at(self._file, b"\n", size)
+        return size
+
     def before(self) -> list[tuple[str, Any]]:
         """The texts and labels that stand there."""
-        from stream_pegasos.streams import LabelFormat, StreamError, read
 
         def tell(line: int, reason: str) -> None:
             note(f"{self.path}: line {line} skipped: {reason}")
 
-        try:
-            labels = LabelFormat(several=self.several)
-            given = [
-                (str(example.x), example.y)
-                for example in read(self.path, format="jsonl", labels=labels, on_bad_line=tell)
-            ]
-        except StreamError as error:
-            raise StreamError(f"{self.path}: {error}") from None
+        given = [(str(example.x), example.y) for example in self._read(tell)]
         self.n = len(given)
         return given
+
+    def _read(self, tell: Callable[[int, str], None]) -> "Iterator[Example]":
+        from stream_pegasos.streams import LabelFormat, StreamError, read
+
+        try:
+            yield from read(self.path, format="jsonl", labels=LabelFormat(several=self.several), on_bad_line=tell)
+        except StreamError as error:
+            raise StreamError(f"{self.path}: {error}") from None
 
     def given(self, message: "Waiting", label: Any) -> None:
         record = {**(message.origin or {}), "text": message.text, "label": label}
@@ -101,3 +134,14 @@ class LabelFile:
             n = self.write_at(self._file, rest, at)
             rest, at = rest[n:], at + n
         os.ftruncate(self._file, at)
+
+
+def _check_ending(path: Path) -> None:
+    from stream_pegasos.streams import StreamError, format_of
+
+    try:
+        is_taken = not path.suffix or format_of(f"labels{path.suffix}") == "jsonl"
+    except StreamError:
+        is_taken = False
+    if not is_taken:
+        raise Failure(f"{path}: labels are written as JSON lines; end its name in .jsonl")

@@ -10,8 +10,9 @@ import pytest
 from commands import environment, stream, write_jsonl
 
 from stream_pegasos import TextClassifier, load
+from stream_pegasos.cli.console import Failure
 from stream_pegasos.cli.label_file import LabelFile
-from stream_pegasos.operation.teaching import Teaching
+from stream_pegasos.operation.teaching import Teaching, Waiting
 
 pytest.importorskip("fastapi")
 httpx = pytest.importorskip("httpx")
@@ -156,6 +157,48 @@ def test_two_runs_do_not_write_the_same_file(label, main, tmp_path, monkeypatch)
     label("x.jsonl")
     code, _, err = main("label", "x.jsonl", "--port", "0")
     assert code == 1 and "another process" in err
+
+
+LINE = '{"text": "a", "label": "x"}'
+
+
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        ("", ""),
+        (LINE, f"{LINE}\n"),
+        (f"{LINE}\r\n{LINE}", f"{LINE}\r\n{LINE}\n"),
+        (f'{LINE}\n{{"line": 7, "te', f"{LINE}\n"),
+        ('{"line": 7, "te', ""),
+        (f"{LINE}\nmy notes", f"{LINE}\nmy notes\n"),
+    ],
+)
+def test_only_a_label_that_was_never_written_whole_is_cut(tmp_path, before, after):
+    path = tmp_path / "labels.jsonl"
+    path.write_bytes(before.encode())
+    labels = LabelFile(path, several=False)
+    assert labels.before() == [("a", "x")] * after.count(LINE)
+    labels.given(Waiting(9, "b"), "y")
+    labels.close()
+    assert path.read_bytes() == f'{after}{{"text": "b", "label": "y"}}\n'.encode()
+
+
+@pytest.mark.parametrize("content", ["important notes in one line", "text,label\na,x\n", '{"text": "a"}\n', "{notes"])
+def test_a_file_of_something_else_stays_as_it_is(tmp_path, content):
+    path = tmp_path / "notes"
+    path.write_text(content)
+    with pytest.raises(Failure, match="no line of it is JSON with a text and a label"):
+        LabelFile(path, several=False)
+    assert path.read_text() == content
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "labels.csv", "labels.jsonl.gz", "labels.old"])
+def test_labels_have_a_name_by_which_they_are_read(tmp_path, name):
+    with pytest.raises(Failure, match="labels are written as JSON lines"):
+        LabelFile(tmp_path / name, several=False)
+    assert not (tmp_path / name).exists()
+    for taken in ("labels", "labels.JSON", "labels.ndjson"):
+        LabelFile(tmp_path / taken, several=False).close()
 
 
 def test_a_full_disk_leaves_the_labels_that_were(tmp_path, monkeypatch):
