@@ -223,7 +223,7 @@ class Teaching:
         for message, value in zip(messages, uncertainty(predictions).tolist(), strict=True):
             message.uncertainty, message.scored_at = value, n_learned
 
-    def queue(self, limit: int, first: str | None = None) -> list[Waiting]:
+    def queue(self, limit: int, first: str | None = None, also: int | None = None) -> list[Waiting]:
         """The messages that are to be asked for next.
 
         Parameters
@@ -232,6 +232,8 @@ class Teaching:
             How many.
         first
             Another order than usual; see above.
+        also
+            The number of a message that comes last while it waits, if it is none of these.
 
         Raises
         ------
@@ -247,7 +249,10 @@ class Teaching:
         def place(message: Waiting) -> tuple[float, int]:
             return (-message.uncertainty if first == "uncertain" else 0.0), sign * message.number
 
-        return heapq.nsmallest(limit, self._waiting.values(), key=place)
+        chosen = heapq.nsmallest(limit, self._waiting.values(), key=place)
+        if also in self._waiting and all(message.number != also for message in chosen):
+            chosen.append(self._waiting[also])
+        return chosen
 
     def text_of(self, number: int) -> str:
         """The message of that number.

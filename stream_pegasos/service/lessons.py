@@ -52,8 +52,11 @@ def add_teaching(app: FastAPI, service: Service) -> None:
         first: Annotated[
             Literal["uncertain", "newest", "oldest"] | None, Query(description="In another order than usual.")
         ] = None,
+        also: Annotated[
+            int | None, Query(description="The number of a message to send as well while it waits.")
+        ] = None,
     ) -> Response:
-        return as_json(await service.asked(limit, first))
+        return as_json(await service.asked(limit, first, also))
 
     async def teach(request: Request) -> Response:
         said = await read_teaching(request, service, Taught)

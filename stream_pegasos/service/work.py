@@ -181,7 +181,7 @@ class Service:
         self.teaching.drop([example[0] for example in examples])
         return answers, are_new
 
-    async def asked(self, limit: int, first: str | None = None) -> dict[str, Any]:
+    async def asked(self, limit: int, first: str | None = None, also: int | None = None) -> dict[str, Any]:
         """The messages that people are to label next, what the model says of them, and the labels that can be taken
         back.
 
@@ -191,6 +191,8 @@ class Service:
             How many messages.
         first
             In another order than usual: see `Teaching`.
+        also
+            The number of a message that comes as well while it waits, as someone is reading it.
         """
         first = self.teaching.first if first is None else first
         stale = self.teaching.stale(self.model.n_learned) if first == "uncertain" else []
@@ -200,7 +202,7 @@ class Service:
                 block = predict_block(self.model, [message.text for message in part], [])
                 self.teaching.score(part, block.predictions, n_learned)
             await asyncio.sleep(0)
-        messages = self.teaching.queue(limit, first)
+        messages = self.teaching.queue(limit, first, also)
         with self._lock:
             block = predict_block(self.model, [message.text for message in messages], [])
             answers = answers_of(block, self.kind) if messages else []

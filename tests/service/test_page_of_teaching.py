@@ -128,6 +128,28 @@ def test_a_message_that_is_being_read_stays_where_it_is(page):
         assert current(page) == reading == asked(page)[1]
 
 
+@pytest.mark.heavy
+def test_a_message_that_others_label_or_push_out_goes(page):
+    service = Service(TextClassifier(), teaching=Teaching(size=20, seconds=60.0))
+    with served(service) as url:
+        predict(url, NEW[:10])
+        open_page(page, url)
+        wait(page, lambda: len(asked(page)) == 8)
+        focus(page)
+        keys(page, "j")
+        reading, after = current(page), asked(page)[2]
+        assert reading == NEW[8]
+        httpx.post(f"{url}learn", json={"text": reading, "label": "ham"}).raise_for_status()
+        wait(page, lambda: reading not in asked(page))
+        assert current(page) == after
+        predict(url, NEW[10:20])
+        wait(page, lambda: NEW[19] in asked(page))
+        assert current(page) == after  # which is none of the first eight any more
+        predict(url, NEW[20:] + [f"more {i}" for i in range(10)])
+        wait(page, lambda: after not in asked(page))
+        assert current(page) in asked(page)
+
+
 def test_several_labels_hold_together_and_markup_is_text(page):
     service = Service(TextClassifier(classifier=MultiLabelClassifier()), teaching=Teaching(seconds=60.0))
     with served(service) as url:
@@ -167,6 +189,10 @@ def test_a_label_that_the_model_does_not_take_is_told(page):
         keys(page, "n")
         keys(page, "ham", Keys.ENTER)
         wait(page, lambda: text(page, "teaching-error").startswith(f"message {number} does not wait"))
+        wait(page, lambda: len(asked(page)) == 2)  # and someone goes on with the next one
+        keys(page, "n")
+        keys(page, "ham", Keys.ENTER)
+        wait(page, lambda: len(given(page)) == 1 and not text(page, "teaching-error"))
         page.execute_script("sessionStorage.clear()")
 
 

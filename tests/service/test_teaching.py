@@ -175,7 +175,7 @@ def test_openapi_tells_of_teaching():
         for path in ("/teach", "/take-back"):
             example = paths[path]["post"]["requestBody"]["content"]["application/json"]["example"]
             assert ok(client.post(path, json={**example, "number": 1}))["n_given"] == (path == "/teach")
-        assert {parameter["name"] for parameter in paths["/asked"]["get"]["parameters"]} == {"limit", "first"}
+        assert {parameter["name"] for parameter in paths["/asked"]["get"]["parameters"]} == {"limit", "first", "also"}
 
 
 @pytest.mark.parametrize(

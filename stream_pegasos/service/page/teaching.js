@@ -2,6 +2,7 @@
 "use strict";
 
 const MOST_ASKED = 8;
+const GONE = 404; // others have labelled the message, or newer ones have pushed it out
 const MOST_BUTTONS = 10;
 const FEW_BUTTONS = 3; // of a message that is not chosen, where there are more labels
 
@@ -20,34 +21,40 @@ const place = () => asked.findIndex(({ number }) => number === selected);
 
 async function refreshAsked() {
   const at = turn;
+  const reading = selected;
+  const query = new URLSearchParams({ limit: MOST_ASKED });
+  if (first) query.set("first", first);
+  if (reading !== null) query.set("also", reading);
   let data = null;
   try {
-    const response = await ask(`asked?limit=${MOST_ASKED}${first ? `&first=${first}` : ""}`);
+    const response = await ask(`asked?${query}`);
     if (response.ok) data = await response.json();
   } catch {
     return; // the figures tell of it
   }
-  if (data && at === turn) showAsked(data);
+  if (data && at === turn) showAsked(data, reading);
 }
 
-/** Tell the service; whether it took it. */
+/** Tell the service; the status of its answer, 0 where there is none. */
 async function tell(path, body) {
   turn += 1;
   let failure = "";
+  let status = 0;
   try {
     const response = await ask(path, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify(body),
     });
-    if (response.status === 401) askForToken();
+    status = response.status;
+    if (status === 401) askForToken();
     if (!response.ok) failure = await reason(response);
   } catch {
     failure = "The service cannot be reached.";
   }
   turn += 1;
   write(byId("teaching-error"), failure);
-  return !failure;
+  return status;
 }
 
 /** Give a message its label, or pass it over with null. */
@@ -58,8 +65,9 @@ async function give(number, label) {
   if (selected === number) selected = asked[Math.min(at, asked.length - 1)]?.number ?? null;
   showList();
   byId("asked").focus({ preventScroll: true });
-  if (await tell("teach", { number, label })) {
-    if (label !== null) mine.push(number);
+  const status = await tell("teach", { number, label });
+  if (status === 200 && label !== null) mine.push(number);
+  if (status === 200 || status === GONE) {
     chosen.delete(number);
   } else {
     asked.splice(at, 0, message);
@@ -69,24 +77,26 @@ async function give(number, label) {
 }
 
 async function takeBack(number) {
-  if (!(await tell("take-back", { number }))) return refreshAsked();
-  if (mine.includes(number)) mine.splice(mine.indexOf(number), 1);
+  const status = await tell("take-back", { number });
+  if ((status === 200 || status === GONE) && mine.includes(number)) mine.splice(mine.indexOf(number), 1);
   await refreshAsked();
+  if (status !== 200) return;
   if (asked.some((message) => message.number === number)) select(number);
 }
 
 // Showing -------------------------------------------------------------------------------------------------------------
 
-function showAsked(data) {
+/** Show what is asked; `reading` is the message that was chosen when the service was asked. */
+function showAsked(data, reading) {
   labels = data.labels;
-  // The message that someone is reading stays where it is, however the others are ordered by now.
+  // The message that someone is reading stays where it is, however the others are ordered by now, while it waits.
   const at = place();
-  const kept = at < 0 ? null : asked[at];
+  const kept = at < 0 || selected === reading ? null : asked[at];
   asked = data.messages.filter(({ number }) => number !== selected);
   const fresh = data.messages.find(({ number }) => number === selected) ?? kept;
   if (fresh) asked.splice(Math.min(at, asked.length), 0, fresh);
   asked.length = Math.min(asked.length, MOST_ASKED);
-  if (place() < 0) selected = asked[0]?.number ?? null;
+  if (place() < 0) selected = asked[Math.min(Math.max(at, 0), asked.length - 1)]?.number ?? null;
 
   const held = `The newest 5 labels can be taken back, each for ${short.format(data.seconds)} s; then they are learned. `;
   write(
