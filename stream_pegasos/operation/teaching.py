@@ -6,6 +6,7 @@ import heapq
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Protocol
@@ -155,7 +156,7 @@ class Teaching:
         self._waiting: dict[int, Waiting] = {}  # by number, the oldest first
         self._number_of: dict[str, int] = {}
         self._n_characters = 0
-        self._new: deque[str] = deque()  # texts that came and that nobody has asked for yet
+        self._new: deque[tuple[str, Any]] = deque()  # that came and that nobody has asked for yet, each with its origin
         self._n_new = 0  # of their characters
         self._given: dict[int, Given] = {}  # by number, in the order of giving
         self._done: dict[int, None] = {}  # hashes of texts, the oldest first
@@ -169,17 +170,24 @@ class Teaching:
         """Whether messages come from `more`."""
         return self._more is not None
 
-    def add(self, texts: Sequence[str]) -> None:
+    def add(self, texts: Sequence[str], origins: Sequence[Any] = ()) -> None:
         """Take in messages that came without a label, unless messages come from `more`; one that waits already becomes
         the newest.
+
+        Parameters
+        ----------
+        texts
+            The messages.
+        origins
+            Where each of them comes from, such as its id; without any, none is known.
         """
         if self.reads or not self.size:
             return
-        self._new.extend(texts)
+        self._new.extend(zip(texts, origins or itertools.repeat(None, len(texts)), strict=True))
         self._n_new += sum(map(len, texts))
         most = self.size * _CHARACTERS_A_MESSAGE
         while len(self._new) > self.size or self._n_new > most:
-            self._n_new -= len(self._new.popleft())
+            self._n_new -= len(self._new.popleft()[0])
 
     def fill(self) -> None:
         """Take in more messages, as far as there are any and there is room."""
@@ -192,10 +200,21 @@ class Teaching:
                 self._wait(text, origin)
 
     def drop(self, texts: Iterable[str]) -> None:
-        """Do not ask for these, as others have told their labels."""
+        """Never ask for these, as others have told their labels; a label that could still be taken back goes.
+
+        Where what keeps the labels fails, that label stays.
+        """
+        if not self.size:
+            return
         self._settle()
+        pending = {given.message.text: given.message for given in self._given.values()}
         for text in texts:
             self._remove(text)
+            self._finish(text)
+            if text in pending:
+                with suppress(OSError):
+                    self._discard(pending.pop(text))
+        self.fill()
 
     def remember(self, texts: Iterable[str]) -> None:
         """Never ask for these, as people have given their labels before."""
@@ -310,12 +329,9 @@ class Teaching:
             raise LookupError(f"message {number} has no label that can be taken back; what is learned stays learned")
         self._settle()
         message = self._given[number].message
-        if self._keeper is not None:
-            self._keeper.taken_back(message)
-        del self._given[number]
+        self._discard(message)
         self._done.pop(hash(message.text), None)
         self._put(message)
-        self.n_given -= 1
         if not self.reads:
             self._make_room()
 
@@ -341,6 +357,12 @@ class Teaching:
                 self._keeper.learned(given.message)
         return due
 
+    def _discard(self, message: Waiting) -> None:
+        if self._keeper is not None:
+            self._keeper.taken_back(message)
+        del self._given[message.number]
+        self.n_given -= 1
+
     def _message(self, number: int) -> Waiting:
         self._settle()
         if number not in self._waiting:
@@ -351,9 +373,9 @@ class Teaching:
         """Let those wait that came: only now, as most of them come and go before anybody asks."""
         if not self._new:
             return
-        for text in self._new:
+        for text, origin in self._new:
             self._remove(text)
-            self._wait(text, None)
+            self._wait(text, origin)
         self._new.clear()
         self._n_new = 0
         self._make_room()

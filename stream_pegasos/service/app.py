@@ -111,7 +111,8 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
 
     async def predict_messages(request: Request) -> Response:
         messages, many = await read_messages(request, service, Message)
-        answers = await service.predict([message["text"] for message in messages])
+        ids = [message.get("id") for message in messages]
+        answers = await service.predict([message["text"] for message in messages], ids)
         return answer_with(messages, answers, many)
 
     async def learn_messages(request: Request) -> Response:

@@ -126,18 +126,27 @@ class Service:
         """The kind of model: "two classes", "several classes", "ordered" or "several labels"."""
         return self.monitor.kind
 
-    async def predict(self, texts: list[str]) -> list[dict[str, Any]]:
-        """The answer to each text, as `answers_of` has them."""
+    async def predict(self, texts: list[str], ids: Sequence[Id | None] | None = None) -> list[dict[str, Any]]:
+        """The answer to each text, as `answers_of` has them. People are asked for those that were not learned before,
+        by their ids.
+        """
         answers: list[dict[str, Any]] = []
         for part in _slices(texts, len):
             with self._lock:
                 block = predict_block(self.model, part, [])
                 self.monitor.predicted(part, block)
                 answers += answers_of(block, self.kind)
-            self.teaching.add(part)
+            self._wait_for_labels(part, None if ids is None else ids[len(answers) - len(part) : len(answers)])
             if len(answers) < len(texts):
                 await asyncio.sleep(0)
         return answers
+
+    def _wait_for_labels(self, texts: list[str], ids: Sequence[Id | None] | None) -> None:
+        if ids is None:
+            return self.teaching.add(texts)
+        are_new = self._learned.are_new(ids)
+        new = [*itertools.compress(zip(texts, ids, strict=True), are_new)]
+        self.teaching.add([text for text, _ in new], [id for _, id in new])
 
     async def learn(
         self, examples: list[Labelled], ids: Sequence[Id | None] | None = None
@@ -153,32 +162,36 @@ class Service:
         """
         if not self.learns:
             raise ValueError("the model learns from a stream, not from here")
-        answers: list[dict[str, Any]] = []
         async with self._learning:  # or labels could become known between the check and the learning
-            labels = [example[1] for example in examples]
-            self.model.check_labels(labels)
-            self._check_room(labels)
-            ids = [None] * len(examples) if ids is None else ids
-            are_new = self._learned.are_new(ids)
-            before = self.model.n_learned
-            try:
-                for part in _slices(examples, lambda example: len(example[0])):
-                    end = len(answers) + len(part)
-                    with self._lock:
-                        for is_new, group in itertools.groupby(are_new[len(answers) : end]):
-                            these = slice(len(answers), len(answers) + len(list(group)))
-                            if is_new:
-                                answers += self._learn(examples[these], ids[these])
-                            else:
-                                block = predict_block(self.model, [example[0] for example in examples[these]], [])
-                                answers += answers_of(block, self.kind)
-                    if len(answers) < len(examples):
-                        await asyncio.sleep(0)
-            except (TypeError, ValueError) as error:
-                if self.model.n_learned == before:
-                    raise
-                raise RuntimeError(f"learned in part: {error}") from error
-        self.teaching.drop([example[0] for example in examples])
+            return await self._learn_all(examples, [None] * len(examples) if ids is None else ids)
+
+    async def _learn_all(
+        self, examples: list[Labelled], ids: Sequence[Id | None]
+    ) -> tuple[list[dict[str, Any]], list[bool]]:
+        labels = [example[1] for example in examples]
+        self.model.check_labels(labels)
+        self._check_room(labels)
+        answers: list[dict[str, Any]] = []
+        are_new = self._learned.are_new(ids)
+        before = self.model.n_learned
+        try:
+            for part in _slices(examples, lambda example: len(example[0])):
+                end = len(answers) + len(part)
+                with self._lock:
+                    for is_new, group in itertools.groupby(are_new[len(answers) : end]):
+                        these = slice(len(answers), len(answers) + len(list(group)))
+                        if is_new:
+                            answers += self._learn(examples[these], ids[these])
+                        else:
+                            block = predict_block(self.model, [example[0] for example in examples[these]], [])
+                            answers += answers_of(block, self.kind)
+                self.teaching.drop([example[0] for example in part])
+                if len(answers) < len(examples):
+                    await asyncio.sleep(0)
+        except (TypeError, ValueError) as error:
+            if self.model.n_learned == before:
+                raise
+            raise RuntimeError(f"learned in part: {error}") from error
         return answers, are_new
 
     async def asked(self, limit: int, first: str | None = None, also: int | None = None) -> dict[str, Any]:
@@ -274,11 +287,14 @@ class Service:
 
     async def learn_given(self, at_once: bool = False) -> None:
         """Learn the labels that people gave and that cannot be taken back any more, or `at_once` all of them."""
-        for given in self.teaching.due(at_once):
-            try:
-                await self.learn([(given.message.text, given.label)])
-            except (ValueError, TypeError, RuntimeError) as error:
-                print(f"stream-pegasos: a label that was given is not learned: {error}", file=sys.stderr, flush=True)
+        async with self._learning:  # or a label that is learned by now could be learned again
+            for given in self.teaching.due(at_once):
+                id = None if self.teaching.reads else given.message.origin
+                try:
+                    await self._learn_all([(given.message.text, given.label)], [id])
+                except (ValueError, TypeError, RuntimeError) as error:
+                    what = "a label that was given is not learned"
+                    print(f"stream-pegasos: {what}: {error}", file=sys.stderr, flush=True)
 
     def _check_room(self, labels: list[Any]) -> None:
         """See to it that the labels do not become too many, as where a field of ids is taken for the label."""

@@ -187,7 +187,7 @@ def test_memory_is_bounded_by_characters_too():
 
     for _ in range(3):  # also before anybody looks
         teaching.add([" " * 9_000, "e" * 900])
-    assert sum(map(len, teaching._new)) <= 10_000
+    assert sum(len(text) for text, _ in teaching._new) <= 10_000
     assert [message.text[0] for message in teaching.queue(10, "oldest")] == ["c", "d", "e"]
 
     texts = iter([(letter * 15_000, i) for i, letter in enumerate("abcdef")])
@@ -207,6 +207,23 @@ def test_texts_that_were_labelled_are_not_asked_for():
     teaching.add(["a", "b"])
     teaching.drop(["b", "c"])
     assert [message.text for message in teaching.queue(10)] == ["a"]
+    teaching.add(["b", "d"])
+    assert [message.text for message in teaching.queue(10)] == ["d", "a"]
+
+
+def test_what_others_tell_wins_over_a_label_that_could_be_taken_back():
+    kept = Kept()
+    teaching = Teaching(keeper=kept)
+    teaching.add(["a", "b", "c"])
+    for number in (1, 2):
+        teaching.give(number, "x")
+    kept.fails = True
+    teaching.drop(["a"])
+    assert len(teaching.given()) == 2
+    kept.fails = False
+    teaching.drop(["b", "c"])
+    assert teaching.n_given == 1 and len(teaching) == 0 and kept.labels == [("a", "x")]
+    assert [given.message.text for given in teaching.due(at_once=True)] == ["a"]
 
 
 def test_bad_input_is_refused():

@@ -145,6 +145,35 @@ def test_a_message_that_others_label_is_not_asked_for():
         assert {*numbers(client)} == {*NEW[1:]}
 
 
+def test_a_message_that_others_label_too_is_learned_once_with_their_label():
+    service = Service(TextClassifier(), teaching=Teaching(seconds=60.0))
+    alone = TextClassifier()
+    with serving(service) as client:
+        predict(client)
+        ok(teach(client, NEW[0], "ham"))
+        ok(client.post("/learn", json={"text": NEW[0], "label": "spam"}))
+        assert asked(client)["given"] == [] and service.teaching.n_given == 0
+        predict(client)  # comes again, and does not wait
+        assert {*numbers(client)} == {*NEW[1:]}
+    alone.learn_one(NEW[0], "spam")
+    assert bits(service.model) == bits(alone)
+
+
+def test_a_message_with_an_id_is_learned_once_whoever_labels_it():
+    service = Service(TextClassifier(), teaching=Teaching(seconds=0.0))
+    with serving(service) as client:
+        for i, text in enumerate(NEW):
+            ok(client.post("/predict", json={"text": text, "id": i}))
+        ok(teach(client, NEW[0], "ham"))
+        assert ok(client.get("/learned"))["ids"] == [0]
+        assert not ok(client.post("/learn", json={"text": NEW[0], "label": "spam", "id": 0}))["learned"]
+        ok(client.post("/learn", json={"text": "as it was sent", "label": "spam", "id": 1}))
+        ok(teach(client, NEW[1], "ham"))  # the same message, which others have labelled
+        ok(client.post("/predict", json=[{"text": "again", "id": 1}, {"text": "new", "id": 9}]))
+        assert {*numbers(client)} == {NEW[2], "new"}
+    assert service.model.n_learned == 2
+
+
 def test_no_message_stands_in_a_checkpoint(tmp_path):
     path = tmp_path / "mail.safetensors"
     service = resumed(path)
