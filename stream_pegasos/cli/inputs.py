@@ -1,12 +1,13 @@
 """What a command reads."""
 
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
 from time import perf_counter
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
@@ -207,12 +208,28 @@ class FileInput(_ChosenInput):
             raise Failure(f"{self.name} is lines of text, which have no labels to learn; they are for predict and run")
         self._unlabelled, self._unreadable = unlabelled, unreadable
         self._file: IO[bytes] | None = None
+        self._pipe: IO[bytes] | None = None  # which a thread reads
         self._ahead: Iterator[Example] | None = None  # what is read, once some was
         self._is_open = False  # whether the first message is to tell if messages may have several labels
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
+
+    def is_pipe(self) -> bool:
+        """Whether a read may wait for others to write."""
+        try:
+            status = os.fstat(sys.stdin.fileno()) if self._address == "-" else os.stat(self._address)
+        except (OSError, ValueError, AttributeError):
+            return False
+        return not stat.S_ISREG(status.st_mode)
+
+    def in_thread(self) -> "Iterator[Example]":
+        """The stream for a thread to read, which holds nothing up where it waits at the end of the process."""
+        # It is never closed, which would wait for the thread; nor does Python lock what it does not know at exit.
+        is_standard = self._address == "-"
+        self._pipe = cast(Any, sys.stdin).detach() if is_standard else open(self._address, "rb")  # noqa: SIM115
+        yield from self._read()
 
     def look_ahead(self) -> None:
         self._is_open = True
@@ -233,7 +250,9 @@ class FileInput(_ChosenInput):
 
         with ExitStack() as stack:
             source: Any = "-"
-            if self._address != "-":
+            if self._pipe is not None:
+                source = self._pipe
+            elif self._address != "-":
                 source = self._file = stack.enter_context(open(self._address, "rb"))
             examples = read(
                 source,

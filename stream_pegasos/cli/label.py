@@ -1,12 +1,13 @@
 """The command `label`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from stream_pegasos.cli.arriving import Arriving
 from stream_pegasos.cli.command import Argument
 from stream_pegasos.cli.console import Failure, check_outputs, note
 from stream_pegasos.cli.hosting import hosts_of, token_of
@@ -30,6 +31,7 @@ from stream_pegasos.cli.options import (
 if TYPE_CHECKING:
     from stream_pegasos.operation.teaching import Teaching
     from stream_pegasos.service import Service
+    from stream_pegasos.streams import Example
 
 
 def label(
@@ -112,13 +114,14 @@ def label(
     token = token_of(token_file)
     hosts = hosts_of(host, token)
     with closing(source), closing(LabelFile(output, takes_several(learner))) as labels:
-        teaching = Teaching(window, take_back_seconds, first, _messages(source), labels)
+        messages: Iterator[Any] = Arriving(_messages(source.in_thread())) if source.is_pipe() else _messages(source)
+        teaching = Teaching(window, take_back_seconds, first, messages, labels)
         service = Service(learner, token=token, teaching=teaching)
         _learn_again(labels, service, teaching)
-        teaching.fill()
-        if not len(teaching):
-            raise Failure(f"{source.name} has no message to be labelled" + " any more" * bool(labels.n))
         with Interrupt() as interrupt:  # the server ends on a signal and raises it again
+            interrupt.wait(_first_fill, teaching, messages)
+            if not len(teaching):
+                raise Failure(f"{source.name} has no message to be labelled" + " any more" * bool(labels.n))
             app = create_app(service, hosts)
             serve_app(app, host, port, service.limits, lambda url: note(f"label on {url}"))
         source.report_rest()
@@ -128,9 +131,19 @@ def label(
     exit_with_code(source, interrupt)
 
 
-def _messages(source: FileInput) -> Iterator[tuple[str, Any]]:
-    for example in source:
+def _messages(examples: "Iterable[Example]") -> Iterator[tuple[str, Any]]:
+    for example in examples:
         yield str(example.x), {"line": example.line} | ({} if example.id is None else {"id": example.id})
+
+
+def _first_fill(teaching: "Teaching", messages: Iterator[Any]) -> None:
+    """Take in the first messages; of a pipe at least one that waits, if there is one."""
+    teaching.fill()
+    if isinstance(messages, Arriving):
+        is_more = True
+        while is_more and not len(teaching):
+            is_more = messages.wait()
+            teaching.fill()
 
 
 def _learn_again(labels: LabelFile, service: "Service", teaching: "Teaching") -> None:

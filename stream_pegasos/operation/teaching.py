@@ -99,7 +99,7 @@ class Teaching:
         uncertain ones it is the newest, or with `more` the oldest.
     more
         Where messages come from, as pairs of a text and its origin, when there is room for them; none is pushed out
-        then. Without it they come by `add`.
+        then. It gives `None` where it has no message for now. Without it messages come by `add`.
     keeper
         What keeps labels as they are given.
     clock
@@ -141,7 +141,7 @@ class Teaching:
         size: int = 1_000,
         seconds: float = 10.0,
         first: str = "uncertain",
-        more: Iterator[tuple[str, Any]] | None = None,
+        more: Iterator[tuple[str, Any] | None] | None = None,
         keeper: Keeper | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
@@ -190,12 +190,11 @@ class Teaching:
             self._n_new -= len(self._new.popleft()[0])
 
     def fill(self) -> None:
-        """Take in more messages, as far as there are any and there is room."""
-        while self._more is not None and self._has_room():
-            text, origin = next(self._more, (None, None))
-            if text is None:
-                self._more = iter(())
-                return
+        """Take in more messages, as far as there are any by now and there is room."""
+        if self._more is None:
+            return
+        while self._has_room() and (message := next(self._more, None)) is not None:
+            text, origin = message
             if text not in self._number_of:
                 self._wait(text, origin)
 

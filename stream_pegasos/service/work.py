@@ -208,6 +208,7 @@ class Service:
             The number of a message that comes as well while it waits, as someone is reading it.
         """
         first = self.teaching.first if first is None else first
+        self.teaching.fill()
         stale = self.teaching.stale(self.model.n_learned) if first == "uncertain" else []
         for part in _slices(stale, lambda message: len(message.text)):
             with self._lock:

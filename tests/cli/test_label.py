@@ -2,14 +2,18 @@
 
 import csv
 import json
+import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 from commands import environment, stream, write_jsonl
 
 from stream_pegasos import TextClassifier, load
+from stream_pegasos.cli.arriving import Arriving
 from stream_pegasos.cli.console import Failure
 from stream_pegasos.cli.label_file import LabelFile
 from stream_pegasos.operation.teaching import Teaching, Waiting
@@ -23,9 +27,11 @@ TRUTH = dict(stream)
 class Labelling:
     """The command in a process of its own, and a person at its page."""
 
-    def __init__(self, *arguments, folder):
+    def __init__(self, *arguments, folder, **options):
         command = [sys.executable, "-m", "stream_pegasos", "label", *map(str, arguments), "--port", "0"]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, cwd=folder)
+        self.process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, env=environment, cwd=folder, **options
+        )
         self.lines = []
         for line in self.process.stderr:
             self.lines.append(line.removeprefix("stream-pegasos: ").rstrip())
@@ -61,8 +67,8 @@ class Labelling:
 def label(tmp_path):
     started = []
 
-    def start(*arguments):
-        started.append(Labelling(*arguments, folder=tmp_path))
+    def start(*arguments, **options):
+        started.append(Labelling(*arguments, folder=tmp_path, **options))
         return started[-1]
 
     yield start
@@ -127,6 +133,49 @@ def test_in_order_from_a_model_with_labels_that_hold_together(label, tmp_path):
     ]
     run = label("tickets.csv", "--text-field", "title", "--multi-label", "--output", "out.jsonl")
     assert "going on with 3 labels" in run.lines and run.asked()["labels"] == ["a", "b"]
+
+
+@pytest.mark.heavy
+def test_a_pipe_that_stays_open_is_asked_for_as_it_comes(label, tmp_path):
+    read, write = os.pipe()
+    os.write(write, b'{"text": "a"}\n{"text": "b"}\n')
+    run = label("-", stdin=read)
+    os.close(read)
+    assert [message["text"] for message in run.asked(first="oldest")["messages"]] == ["a", "b"]
+    os.write(write, b'{"text": "c"}\n')
+    end = time.monotonic() + 10
+    while run.asked()["n_waiting"] < 3:
+        assert time.monotonic() < end
+    assert run.end() == 130  # while it waits for more
+    os.close(write)
+    assert run.lines[-1] == "labels.jsonl has 0 labels"
+
+    (tmp_path / "mail.txt").write_text("".join(f"{text}\n" for text, _ in stream))
+    with subprocess.Popen(["cat", "mail.txt"], stdout=subprocess.PIPE, cwd=tmp_path) as cat:
+        run = label("-", "--format", "text", stdin=cat.stdout)
+    end = time.monotonic() + 10
+    while run.asked()["n_waiting"] < len({*TRUTH}):
+        assert time.monotonic() < end
+    run.give(3)
+    assert run.end() == 130 and len(records(tmp_path / "labels.jsonl")) == 3
+
+
+def test_messages_arrive_from_a_thread():
+    def messages():
+        yield "a"
+        going.wait(10)
+        yield "b"
+        raise OSError("the line is cut")
+
+    going = threading.Event()
+    arriving = Arriving(messages())
+    assert arriving.wait() and next(arriving) == "a" and next(arriving) is None
+    going.set()
+    assert arriving.wait() and next(arriving) == "b"
+    assert not arriving.wait()
+    with pytest.raises(OSError, match="cut"):
+        next(arriving)
+    assert list(arriving) == [] and not arriving.wait()
 
 
 @pytest.mark.parametrize(

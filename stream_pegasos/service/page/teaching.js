@@ -113,7 +113,7 @@ function showAsked(data, reading) {
   byId("keys").hidden = !asked.length;
   byId("nothing-asked").hidden = asked.length > 0;
   const empty = "No message waits. Those that come to POST /predict do.";
-  write(byId("nothing-asked"), data.reads ? "All messages have a label." : empty);
+  write(byId("nothing-asked"), data.reads ? "All messages that were read have a label." : empty);
   write(byId("give-label"), kind === LABELS ? "Choose" : "Give");
   const several = kind === LABELS ? "Enter gives the chosen ones, or none. " : "";
   write(
