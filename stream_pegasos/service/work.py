@@ -105,7 +105,7 @@ class Service:
             self.monitor.set_state(progress["monitor"])
         if progress and "ids" in progress:  # those of before know none
             self._learned.set_state(progress["ids"])
-        self._offered: list[Any] = []  # labels, in the order in which they are offered
+        self._offered: dict[Any, None] = {}  # labels, in the order in which they are offered
         self.n_bytes_on_the_way = 0  # of the bodies of all requests that are not answered yet
         self._lock = self.monitor.lock  # between the event loop and the thread of the checkpoints
         self._learning = asyncio.Lock()
@@ -210,7 +210,8 @@ class Service:
         first = self.teaching.first if first is None else first
         self.teaching.fill()
         stale = self.teaching.stale(self.model.n_learned) if first == "uncertain" else []
-        for part in _slices(stale, lambda message: len(message.text)):
+        n_columns = len(self.model.classes)
+        for part in _slices(stale, lambda message: len(message.text) + n_columns):
             with self._lock:
                 n_learned = self.model.n_learned
                 block = predict_block(self.model, [message.text for message in part], [])
@@ -253,9 +254,10 @@ class Service:
         order.
         """
         now = dict.fromkeys(labels)
-        new = sorted((label for label in now if label not in self._offered), key=str)
-        self._offered = [*(label for label in self._offered if label in now), *new]
-        return sorted(self._offered) if self.kind == ORDERED else self._offered
+        if now.keys() != self._offered.keys():
+            new = sorted((label for label in now if label not in self._offered), key=str)
+            self._offered = dict.fromkeys([*(label for label in self._offered if label in now), *new])
+        return sorted(self._offered) if self.kind == ORDERED else [*self._offered]
 
     async def teach(self, number: int, label: Any) -> None:
         """Take the label that a person gives a message; it is learned when it cannot be taken back any more. With
