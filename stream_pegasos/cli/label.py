@@ -84,7 +84,8 @@ def label(
     labels there, and does not ask for them again. Each line of LABELS has a
     text and its label, as train reads them, with the line of FILE and its id. The newest five
     labels can be taken back for some seconds; then they are learned. A text
-    that comes several times is asked for once.
+    that comes several times is asked for once. Blank messages and those of more
+    than 20,000 characters are not asked for; the end says how many.
 
     Labels in FILE are not needed and not used: to label the rest of a file,
     train on the part that has labels, then --load that model. To go on, --load
@@ -121,10 +122,12 @@ def label(
         with Interrupt() as interrupt:  # the server ends on a signal and raises it again
             interrupt.wait(_first_fill, teaching, messages)
             if not len(teaching):
+                _report_left_out(teaching)
                 raise Failure(f"{source.name} has no message to be labelled" + " any more" * bool(labels.n))
             app = create_app(service, hosts)
             serve_app(app, host, port, service.limits, lambda url: note(f"label on {url}"))
         source.report_rest()
+        _report_left_out(teaching)
         note(f"{output} has {labels.n:,} label{'s' * (labels.n != 1)}")
     if save is not None:
         save_model(learner, save)
@@ -144,6 +147,14 @@ def _first_fill(teaching: "Teaching", messages: Iterator[Any]) -> None:
         while is_more and not len(teaching):
             is_more = messages.wait()
             teaching.fill()
+
+
+def _report_left_out(teaching: "Teaching") -> None:
+    from stream_pegasos.operation.teaching import LONGEST_TAUGHT
+
+    for n, what in ((teaching.n_too_long, f"longer than {LONGEST_TAUGHT:,} characters"), (teaching.n_blank, "blank")):
+        if n:
+            note(f"{n:,} message{'s' * (n != 1)} not asked for: {what}")
 
 
 def _learn_again(labels: LabelFile, service: "Service", teaching: "Teaching") -> None:

@@ -114,6 +114,8 @@ class Teaching:
     ----------
     n_given
         How many labels were given, without those taken back.
+    n_blank, n_too_long
+        How many messages of `more` nobody is asked for, as they are blank or too long.
 
     Examples
     --------
@@ -150,7 +152,7 @@ class Teaching:
         if first not in FIRST:
             raise ValueError(f"{first!r} is none of {', '.join(FIRST)}")
         self.size, self.seconds, self.first = size, seconds, first
-        self.n_given = 0
+        self.n_given = self.n_blank = self.n_too_long = 0
         self._more, self._keeper, self._clock = more, keeper, clock
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Waiting] = {}  # by number, the oldest first
@@ -195,6 +197,8 @@ class Teaching:
             return
         while self._has_room() and (message := next(self._more, None)) is not None:
             text, origin = message
+            self.n_blank += not text.strip()
+            self.n_too_long += bool(text.strip()) and len(text) > LONGEST_TAUGHT
             if text not in self._number_of:
                 self._wait(text, origin)
 

@@ -230,6 +230,7 @@ class Service:
             "seconds": self.teaching.seconds,
             "first": first,
             "reads": self.teaching.reads,
+            "n_left_out": self.teaching.n_blank + self.teaching.n_too_long,
             "n_waiting": len(self.teaching),
             "n_given": self.teaching.n_given,
             "n_labels": len(labels),

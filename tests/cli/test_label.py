@@ -199,6 +199,13 @@ def test_what_cannot_be_is_refused(main, tmp_path, monkeypatch, arguments, word)
     assert word in err and "Traceback" not in err
 
 
+def test_messages_left_out_are_counted(main, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_jsonl(tmp_path / "x.jsonl", [("a" * 20_001, "x"), ("b" * 30_000, "x")])
+    code, _, err = main("label", "x.jsonl", "--port", "0")
+    assert code == 1 and "2 messages not asked for: longer than 20,000 characters" in err
+
+
 @pytest.mark.heavy
 def test_two_runs_do_not_write_the_same_file(label, main, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -202,7 +202,12 @@ def test_texts_that_were_labelled_are_not_asked_for():
     teaching = Teaching(more=iter([(text, None) for text in ("a", "b", "a", "c")]))
     teaching.remember(["b"])
     teaching.fill()
-    assert [message.text for message in teaching.queue(10)] == ["a", "c"]
+    assert [message.text for message in teaching.queue(10)] == ["a", "c"] and teaching.n_blank == 0
+    teaching = Teaching(
+        more=iter([(text, None) for text in ("", "a" * 20_000, "a" * 20_001, " \n", "b", " " * 30_000)])
+    )
+    teaching.fill()
+    assert (len(teaching), teaching.n_blank, teaching.n_too_long) == (2, 3, 1)
     teaching = Teaching()
     teaching.add(["a", "b"])
     teaching.drop(["b", "c"])

@@ -113,7 +113,8 @@ function showAsked(data, reading) {
   byId("keys").hidden = !asked.length;
   byId("nothing-asked").hidden = asked.length > 0;
   const empty = "No message waits. Those that come to POST /predict do.";
-  write(byId("nothing-asked"), data.reads ? "All messages that were read have a label." : empty);
+  const rest = data.n_left_out ? `, but for ${plural(data.n_left_out, "message")} left out as blank or too long` : "";
+  write(byId("nothing-asked"), data.reads ? `All messages that were read have a label${rest}.` : empty);
   write(byId("give-label"), kind === LABELS ? "Choose" : "Give");
   const several = kind === LABELS ? "Enter gives the chosen ones, or none. " : "";
   write(
