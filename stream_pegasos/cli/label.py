@@ -68,7 +68,8 @@ def label(
             "--output",
             brief="Write the labels here [default: NAME.labels.jsonl]",
             metavar="LABELS",
-            help="Write the labels here, as JSON lines, after those already there.",
+            help="Write the labels here, as JSON lines, after those already there. Another file than one of labels is "
+            "refused, and an ending that is not .jsonl, .ndjson or .json.",
             default="NAME.labels.jsonl in this folder, for a FILE called NAME.csv, or labels.jsonl",
         ),
     ] = None,
