@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -161,7 +161,7 @@ class Teaching:
         self._new: deque[tuple[str, Any]] = deque()  # that came and that nobody has asked for yet, each with its origin
         self._n_new = 0  # of their characters
         self._given: dict[int, Given] = {}  # by number, in the order of giving
-        self._done: dict[int, None] = {}  # hashes of texts, the oldest first
+        self._done: OrderedDict[int, None] = OrderedDict()  # hashes of texts; unlike a dict it finds the oldest at once
 
     def __len__(self) -> int:
         self._settle()
@@ -410,7 +410,7 @@ class Teaching:
     def _finish(self, text: str) -> None:
         self._done[hash(text)] = None
         while len(self._done) > MOST_DONE:
-            del self._done[next(iter(self._done))]
+            self._done.popitem(last=False)
 
 
 def uncertainty(predictions: Predictions) -> NDArray[np.float64]:

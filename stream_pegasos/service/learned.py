@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from collections.abc import Iterable
 
 from stream_pegasos.common.checks import check_integer
@@ -41,7 +42,7 @@ class LearnedIds:
     def __init__(self, window: int = 100_000) -> None:
         check_integer("the window of ids", window, 0, 100_000_000)
         self._window = window
-        self._ids: dict[Id, None] = {}  # the oldest first
+        self._ids: OrderedDict[Id, None] = OrderedDict()  # unlike a dict it finds the oldest at once
         self._size = 0
 
     def are_new(self, ids: Iterable[Id | None]) -> list[bool]:
@@ -62,8 +63,7 @@ class LearnedIds:
                 self._ids[id] = None
                 self._size += _size(id)
         while len(self._ids) > self._window or (self._size > self._window * _CHARACTERS_AN_ID and len(self._ids) > 1):
-            oldest = next(iter(self._ids))
-            del self._ids[oldest]
+            oldest, _ = self._ids.popitem(last=False)
             self._size -= _size(oldest)
 
     def ids(self) -> list[Id]:
@@ -84,7 +84,7 @@ class LearnedIds:
             ids = None
         if type(ids) is not list or not all(type(id) in (int, str) for id in ids):
             raise ValueError("this is no list of ids")
-        self._ids, self._size = {}, 0
+        self._ids, self._size = OrderedDict(), 0
         self.add(ids)
 
 
