@@ -72,7 +72,8 @@ cdef class HashedNgrams(Ngrams):
                     continue
                 h = sp_hash_word(token, n)
                 if self._prefix_length:
-                    prefix = self._prefix_length if ascii else first_bytes(token, n, self._prefix_length)
+                    # No longer than the token: it is hashed before it is known to be counted.
+                    prefix = min(self._prefix_length, n) if ascii else first_bytes(token, n, self._prefix_length)
             n_tokens += 1
             if may_be_runs:
                 self._n_hashes = n_hashes
