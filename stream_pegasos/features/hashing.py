@@ -333,7 +333,7 @@ def check_stop_words(stop_words: str | Iterable[str] | None) -> frozenset[str]:
         return frozenset()
     if stop_words == "english":
         try:
-            from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+            from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # type: ignore[import-untyped, unused-ignore]
         except ImportError:
             raise ValueError(
                 "stop_words='english' is scikit-learn's list: install scikit-learn, or give the words"
