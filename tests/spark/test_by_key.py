@@ -154,7 +154,7 @@ def test_columns_in_the_way_and_another_state_store(spark):
     from stream_pegasos.spark import learn_by_key
 
     frame = spark.createDataFrame([], SCHEMA)
-    with pytest.raises(ValueError, match="a column 'error' already"):
+    with pytest.raises(ValueError, match="already has a column 'error'"):
         learn_by_key(frame.withColumnRenamed("at", "error"), key="user")
     with pytest.raises(ValueError, match="two columns 'at'"):
         learn_by_key(frame.withColumnRenamed("exact", "at"), key="user")

@@ -65,7 +65,7 @@ def test_a_wrong_call_says_what_is_wrong(spark, tmp_path):
     for arguments, options, kind, reason in (
         ([model], {"text": "body"}, ValueError, "no column 'body' for the texts; it has 'text', 'n'"),
         ([model], {"text": "n"}, TypeError, "column 'n' is of type bigint; the texts must be strings"),
-        ([model], {"prediction": "n"}, ValueError, "a column 'n' already, as"),
+        ([model], {"prediction": "n"}, ValueError, "already has a column 'n',"),
         ([AdaptiveClassifier()], {}, TypeError, "the model is of class AdaptiveClassifier"),
         ([tmp_path / "none"], {}, FileNotFoundError, "none"),
     ):

@@ -208,7 +208,7 @@ def test_a_wrong_call_says_what_is_wrong(spark, tmp_path):
         learn_stream(stream, out, text="id")
     with pytest.raises(ValueError, match="no column 'time' for the order"):
         learn_stream(stream, out, order="time")
-    with pytest.raises(ValueError, match="a column 'prediction' already"):
+    with pytest.raises(ValueError, match="already has a column 'prediction'"):
         learn_stream(stream.withColumnRenamed("id", "prediction"), out)
     with pytest.raises(TypeError, match="the model is of class AdaptiveClassifier"):
         learn_stream(stream, out, AdaptiveClassifier())
