@@ -322,7 +322,7 @@ def _predict_labelled(
 ) -> Iterator[PredictedBlock]:
     """What is predicted of examples that have labels; in a block, unless one is refused."""
     try:
-        X, y, _ = _columns(chunk)
+        X, y, _ = columns_of(chunk)
         if kind_of(model) in (PrequentialScore.kind, ClassScore.kind):
             y = [check_label(label) for label in y]  # any label may be scored, also a third one of two
         else:
@@ -434,7 +434,7 @@ def _predict_learn(model: Any, chunk: list[Labelled], threads: int) -> Iterator[
         done += 1
     if done == len(chunk):
         return
-    X, y, w = _columns(chunk[done:])
+    X, y, w = columns_of(chunk[done:])
     try:
         # Classes that came in the middle were predicted from then on.
         said = model.predict_learn_many(X, y, w, threads=threads)
@@ -477,7 +477,7 @@ def learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None
 
     """
     try:
-        model.learn_many(*_columns(chunk), threads=threads)
+        model.learn_many(*columns_of(chunk), threads=threads)
         return len(chunk)
     except PartlyLearnedError as error:
         if not isinstance(error.__cause__, REFUSALS):
@@ -505,7 +505,7 @@ def _learn(model: Any, example: Labelled) -> None:
         raise ExampleError(str(error), example) from error
 
 
-def _columns(chunk: list[Labelled]) -> tuple[list[Any], list[Any], Any]:
+def columns_of(chunk: list[Labelled]) -> tuple[list[Any], list[Any], Any]:
     """The x, y and w of a chunk; the weights as a single one if all are 1, which is faster."""
     weights = [example[2] if len(example) > 2 else 1.0 for example in chunk]
     w = weights if any(weight != 1 for weight in weights) else 1.0

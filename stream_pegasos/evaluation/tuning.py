@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.evaluation.prequential import REFUSALS, Labelled, OnRefused, chunks, predict_learn
+from stream_pegasos.evaluation.prequential import REFUSALS, Labelled, OnRefused, chunks, columns_of, predict_learn
 from stream_pegasos.evaluation.scores import kind_of
 from stream_pegasos.learners.persistence import parameters_of
 
@@ -193,8 +193,7 @@ def _learn(
         costs += map(cost_of, (each.label for each in block.each()), block.y)
     first.costs.append(np.array(costs))
     if learned:
-        X, y = [example[0] for example in learned], [example[1] for example in learned]
-        w = [example[2] if len(example) > 2 else 1.0 for example in learned]
+        X, y, w = columns_of(learned)
         for each, model, rows in _with_shared_rows(others, X):
             try:
                 said = model.predict_learn_many(rows, y, w).labels.tolist()
