@@ -203,11 +203,11 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
     max_false_positive_rate
         The largest share of negative examples that may be predicted positive; between 0 and 1, both excluded; `None`
         for no limit. Or a dict with the limits of some labels, for each of which all other labels are negative. The
-        share counts predictions made right before an example was learned, and stays at or below the limit at any time.
-        So the positive label is predicted only where `threshold` allows it, and the margin is above a cut-off that
-        follows the margins of negative examples, and one more false positive would not exceed the limit. That is never
-        before about 1/rate negative examples are learned. Where labels come late, predictions made meanwhile are not
-        counted. While the negative label is unknown, `None` is predicted.
+        positive label is predicted only where `threshold` allows it and the margin is above a cut-off: the lowest place
+        above which at most 0.9 · rate of the margins lie that the newest 16,384 to 32,768 negative examples had right
+        before they were learned. So of negative examples like those before no larger share is expected to be flagged,
+        though chance may flag more. Nothing is flagged before 0.05/rate negative examples are learned. While the
+        negative label is unknown, `None` is predicted.
     drift_detector
         One of River's drift detectors, such as `drift.binary.HDDMW()` or `drift.ADWIN()`. Before an example is learned,
         a copy of the detector is told whether its prediction was wrong. When it detects a drift, all evidence so far
@@ -259,8 +259,9 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         for incremental spam filtering. PKDD. (Thick threshold training: learning from examples within a margin.)
     [^4]: Goodman, J. and Yih, W., 2006. Online discriminative spam filter training. CEAS.
     [^5]: Platt, J., 1999. Probabilistic outputs for support vector machines. (The slope of the probabilities.)
-    [^6]: Gibbs, I. and Candès, E., 2021. Adaptive conformal inference under distribution shift. NeurIPS. (The cut-off
-    of `max_false_positive_rate`.) [^7]: Gupta, C. and Ramdas, A., 2022. Top-label calibration and multiclass-to-binary
+    [^6]: Vovk, V., Gammerman, A. and Shafer, G., 2005. Algorithmic learning in a random world. (The cut-off of
+        `max_false_positive_rate`, as in inductive conformal prediction.)
+    [^7]: Gupta, C. and Ramdas, A., 2022. Top-label calibration and multiclass-to-binary
     reductions. ICLR. (The largest probability is calibrated by itself.)
 
     Examples
@@ -283,11 +284,11 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
     >>> model.classes, model.predict_one({"meeting": 1}), model.predict_one({"cheap": 1})
     (('ham', 'spam', 'work'), 'work', 'spam')
 
-    A filter that may flag one of a hundred good messages flags nothing before it has met a hundred:
+    A filter that may flag one of a hundred good messages flags nothing before it has met five:
 
     >>> model = AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.01)
-    >>> for x, y in [({"cheap": 1, "pills": 1}, "spam"), ({"see": 1, "you": 1}, "ham")] * 200:
-    ...     if model.n_iterations in (100, 300):
+    >>> for x, y in [({"cheap": 1, "pills": 1}, "spam"), ({"see": 1, "you": 1}, "ham")] * 20:
+    ...     if model.n_iterations in (4, 30):
     ...         print(model.predict_one({"cheap": 1, "pills": 1}))
     ...     model.learn_one(x, y)
     ham
@@ -356,7 +357,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         if by_label:
             self._set_up(self.learner_of("ovr"), Classes(), class_weight, watched=True, by_margin=False)
         else:
-            limited = self._decision.control is not None
+            limited = self._decision.limit is not None
             learner = in_use(AdaptiveLearner)(*self.learner_arguments)
             labels = TwoClasses(pos_label, limited or threshold != 0.5, limited=limited)
             self._set_up(learner, labels, class_weight, limited or watched, self._decision.is_by_margin)
@@ -389,11 +390,10 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         Parameters
         ----------
         threshold, max_false_positive_rate
-            As the parameters of those names. What is `None` stays as it is. A rate of 1 is no limit. For another rate,
-            a cut-off is chosen from the margins of the newest 16,384 to 32,768 negative examples, as they were before
-            these were learned: the lowest one that would have kept to the rate. With more than two classes this needs a
-            model that had a limit, of any size, while it learned. As long as the model only predicts, the cut-off
-            stays; the rate then holds for messages like those that were learned.
+            As the parameters of those names. What is `None` stays as it is. A rate of 1 is no limit. For another rate
+            the cut-off is chosen as the parameter says, from the examples that were learned. A model of more than two
+            classes must have learned with a limit for that; any limit will do. While the model only predicts, the
+            cut-off stays, and the rate holds for messages like those that it learned.
         pos_label
             The label that these two decide on. With two classes it becomes the positive one, so margins change their
             sign if it was the negative one. With more classes these two decide on that label alone. `None` keeps the
@@ -426,7 +426,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
                 self._decide_of_two(self._labels, threshold, max_false_positive_rate, pos_label)
             else:
                 self._decide_of_several(threshold, max_false_positive_rate, pos_label)
-            limits = [decision.control is not None for decision in (self._decision, *self._decisions.of_label.values())]
+            limits = [decision.limit is not None for decision in (self._decision, *self._decisions.of_label.values())]
             self._set_ways(any(limits) or self.drift_detector is not None, self._by_margin)
 
     def _decide_of_two(self, known: TwoClasses, threshold: Given, rate: Given, pos_label: Label | None) -> None:
@@ -441,7 +441,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         is_exchanged = pos_label is not None and pos_label == known.negative
         before = Decision(self._decision.threshold) if is_exchanged and rate is not None else self._decision
         decision = before.changed(threshold, rate, self._negatives(is_exchanged), not self.n_iterations)
-        limited = decision.control is not None
+        limited = decision.limit is not None
         labels = TwoClasses(pos_label, limited or decision.threshold != 0.5, limited=limited)
         try:
             labels, _ = labels.with_labels(there)
@@ -453,7 +453,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
             self._learner.negate()
         self._labels, self._decision, self._by_margin = labels, decision, decision.is_by_margin
         self.pos_label, self.threshold = pos_label, decision.threshold
-        self.max_false_positive_rate = None if decision.control is None else decision.control.rate
+        self.max_false_positive_rate = None if decision.limit is None else decision.limit.rate
 
     def _negatives(self, is_exchanged: bool) -> Tail:
         """What is known of the margins of the newest negatives, or of those that are negatives once labels are
@@ -521,9 +521,9 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
 
     def _take_note(self, labels: TwoClasses | Classes, found: Found, target: float) -> None:
         if isinstance(labels, TwoClasses):
-            self._decision.learn(float(found.margins[0]), bool(found.decided), target)
+            self._decision.learn(float(found.margins[0]), target)
         elif found.decided is not None:
-            self._decisions.learn(labels.classes, found.margins[0], int(found.decided[0]), int(target))
+            self._decisions.learn(labels.classes, found.margins[0], int(target))
 
     def _become_several(self) -> None:
         if not self._by_margin:
@@ -540,8 +540,8 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         arrays, names, values = super().to_state()
         if not self._by_margin and isinstance(self._labels, Classes):
             values["decisions"] = self._decisions.get_state()
-        elif self._decision.control is not None:
-            values["false_positive_control"] = self._decision.control.get_state()
+        elif self._decision.limit is not None:
+            values["false_positive_limit"] = self._decision.limit.get_state()
         return arrays, names, values
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
@@ -551,5 +551,5 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
                 ((label, _),) = values["decisions"]
                 self._decisions = ClassDecisions(dict.fromkeys([unpack(label)], *self._decisions.of_label.values()))
             self._decisions.set_state(values["decisions"])
-        elif self._decision.control is not None:
-            self._decision.control.set_state(values["false_positive_control"])
+        elif self._decision.limit is not None:
+            self._decision.limit.set_state(values["false_positive_limit"])

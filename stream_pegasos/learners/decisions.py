@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import check_integer, check_number, check_share
-from stream_pegasos.engine.pure.mistakes import SMALLEST
+from stream_pegasos.engine.pure.mistakes import SIZES_IN_OCTAVE, SMALLEST
 from stream_pegasos.learners.labels import Label, check_label
 from stream_pegasos.learners.persistence import pack, unpack
 from stream_pegasos.learners.probabilities import Floats
@@ -20,17 +20,14 @@ __all__ = ["ClassDecisions", "Decision", "Given", "changed_by_label", "decisions
 
 # A margin, and whatever else is kept of margins, may be this large.
 LARGEST_MARGIN = 1e307
-# The cut aims at this share of the rate, since where chance takes more than the rate allows nothing more is flagged.
+# The cut aims at this share of the rate, as what comes may differ from what was met.
 AIM = 0.9
-# The cut follows about as many negatives as were flagged this often at the rate.
-MEMORY = 10.0
+# Nothing is flagged before this share of 1/rate negatives is known.
+FIRST = 0.05
 
-
-# Of fewer margins NumPy is slower than Python.
-FEW = 8
 NOTHING_KEPT = (
-    "nothing is kept to choose a cut from: the model was saved by an earlier release, or it has learned several "
-    "classes, or several labels, without a limit; learn with a max_false_positive_rate, of any size, first"
+    "nothing is kept to choose a cut from, as the model has learned several classes, or several labels, without a "
+    "limit; learn with a max_false_positive_rate, of any size, first"
 )
 
 
@@ -49,12 +46,12 @@ class Decision:
         if max_false_positive_rate is not None:
             check_share("max_false_positive_rate", max_false_positive_rate)
         self.threshold = threshold
-        self.control = None if max_false_positive_rate is None else FalsePositiveControl(float(max_false_positive_rate))
+        self.limit = None if max_false_positive_rate is None else FalsePositiveLimit(float(max_false_positive_rate))
 
     @property
     def is_by_margin(self) -> bool:
         """Whether the margin alone decides, as the probability is above one half exactly where it is above 0."""
-        return self.threshold == 0.5 and self.control is None
+        return self.threshold == 0.5 and self.limit is None
 
     def changed(
         self, threshold: float | None, rate: float | None, negatives: Tail | None = None, is_new: bool = False
@@ -68,44 +65,41 @@ class Decision:
             If a parameter is out of its range, or too little is known of negatives.
         """
         decision = Decision(self.threshold if threshold is None else threshold, None if rate == 1.0 else rate)
-        if rate is None or (self.control is not None and self.control.rate == rate):
-            decision.control = self.control
-        elif decision.control is not None and not is_new:
-            before = self.control
-            if before is None:
-                if negatives is None:
-                    raise ValueError(NOTHING_KEPT)
-                before = decision.control
-                before.tail, before.scale = negatives, negatives.scale()
-            decision.control = before.at(decision.control.rate)
+        if rate is None or (self.limit is not None and self.limit.rate == rate):
+            decision.limit = self.limit
+        elif decision.limit is not None and not is_new:
+            known = negatives if self.limit is None else copy.deepcopy(self.limit.negatives)
+            if known is None:
+                raise ValueError(NOTHING_KEPT)
+            decision.limit = FalsePositiveLimit(decision.limit.rate, known)
+            if not decision.limit.knows_enough:
+                raise ValueError(
+                    f"max_false_positive_rate is {rate:g}, and the model knows {known.n:,.0f} negative examples; it "
+                    f"takes {math.ceil(FIRST / rate):,} to choose a cut"
+                )
         return decision
 
     def allows(self, margins: Any, probabilities: Any) -> Any:
         """Whether the positive label is predicted, of one example or of each of several."""
         positive = probabilities > self.threshold
-        return positive if self.control is None else positive & self.control.allows(margins)
+        return positive if self.limit is None else positive & (margins > self.limit.cut)
 
-    def learn(self, margin: float, flagged: bool, sign: float) -> None:
-        """Take note of what was predicted of an example with that sign."""
-        if self.control is not None and sign < 0.0:
-            self.control.learn(margin, flagged)
-            if self.control.tail is not None:
-                self.control.tail.learn(margin)
+    def learn(self, margin: float, sign: float) -> None:
+        """Take note of the margin of an example with that sign."""
+        if self.limit is not None and sign < 0.0:
+            self.limit.learn(margin)
 
     def in_turn(self, margins: Any, probabilities: Any, signs: Any, n_undecided: int) -> NDArray[np.bool_]:
         """Decide and learn one after the other; the first ones, for which nothing is decided yet, count nothing."""
-        if self.control is None:
+        if self.limit is None:
             return self.allows(margins, probabilities)  # type: ignore[no-any-return]
-        positive = np.zeros(len(signs), bool)
-        rows = zip(margins.tolist(), probabilities.tolist(), signs.tolist(), strict=True)
-        for i, (margin, probability, sign) in enumerate(rows):
+        positive = probabilities > self.threshold
+        positive[:n_undecided] = False
+        for i, (margin, sign) in enumerate(zip(margins.tolist(), signs.tolist(), strict=True)):
             if i >= n_undecided:
-                positive[i] = self.allows(margin, probability)
-                if sign < 0.0:
-                    self.control.learn(margin, bool(positive[i]))
-        if self.control.tail is not None:
-            self.control.tail.learn_many(margins[n_undecided:][signs[n_undecided:] < 0.0])
-        return positive
+                positive[i] &= margin > self.limit.cut
+                self.learn(margin, sign)
+        return positive  # type: ignore[no-any-return]
 
 
 class ClassDecisions:
@@ -136,14 +130,14 @@ class ClassDecisions:
         decided = np.empty(len(targets), np.intp)
         for i, target in enumerate(targets.astype(int).tolist()):
             decided[i] = self._number(classes, margins[i], probabilities[i])
-            self.learn(classes, margins[i], int(decided[i]), target)
+            self.learn(classes, margins[i], target)
         return decided
 
-    def learn(self, classes: tuple[Label | None, ...], margins: Floats, decided: int, target: int) -> None:
-        """Take note of what was predicted of an example of class `target`."""
+    def learn(self, classes: tuple[Label | None, ...], margins: Floats, target: int) -> None:
+        """Take note of the margins of an example of class `target`."""
         for number, decision in self._numbered(classes, margins):
             if np.isfinite(margins[number]):
-                decision.learn(lead(margins, number), decided == number, 1.0 if target == number else -1.0)
+                decision.learn(lead(margins, number), 1.0 if target == number else -1.0)
 
     def _number(self, classes: tuple[Label | None, ...], margins: Floats, probabilities: Floats) -> int:
         numbered = self._numbered(classes, margins)
@@ -166,7 +160,7 @@ class ClassDecisions:
 
     def get_state(self) -> Any:
         return [
-            [pack(label), None if decision.control is None else decision.control.get_state()]
+            [pack(label), None if decision.limit is None else decision.limit.get_state()]
             for label, decision in self.of_label.items()
         ]
 
@@ -181,8 +175,8 @@ class ClassDecisions:
         if [unpack(label) for label, _ in state] != [*self.of_label]:
             raise ValueError("the decisions are not on the labels of the parameters")
         for (_, one), decision in zip(state, self.of_label.values(), strict=True):
-            if decision.control is not None:
-                decision.control.set_state(one)
+            if decision.limit is not None:
+                decision.limit.set_state(one)
 
 
 def decisions_by_label(
@@ -236,7 +230,7 @@ def parameters_of_decisions(decisions: Mapping[Label, Decision]) -> dict[str, An
     return {
         "threshold": {label: decision.threshold for label, decision in decisions.items()},
         "max_false_positive_rate": {
-            label: decision.control.rate for label, decision in decisions.items() if decision.control is not None
+            label: decision.limit.rate for label, decision in decisions.items() if decision.limit is not None
         }
         or None,
     }
@@ -250,17 +244,18 @@ def lead(margins: Floats, number: int) -> float:
 
 
 class Tail:
-    """How the margins of negative examples are spread, in bins an eighth as wide as their power of 2; the newest 16,384
-    to 32,768 count, as all counts are halved when there are that many.
+    """How the margins of negative examples are spread, in 128 bins a power of 2; the newest 16,384 to 32,768 count, as
+    all counts are halved when there are that many.
     """
 
     MOST = 1 << 15
-    OF_SIGN = 256  # bins of margins of one sign
+    IN_OCTAVE = 128  # bins from a power of 2 to the next
     SMALLEST = 16  # sizes below 2^−16 share a bin, as do those above 2^15
+    OF_SIGN = 2 * SMALLEST * IN_OCTAVE  # bins of margins of one sign
 
     def __init__(self) -> None:
         self.n = 0.0
-        self.counts = [0.0] * (2 * self.OF_SIGN)  # from the lowest to the highest margins
+        self.counts: dict[int, float] = {}  # by the number of the bin; the lowest margins are in the first bins
 
     @classmethod
     def of_mistakes(cls, n: float, sizes: NDArray[np.float64]) -> Tail:
@@ -268,67 +263,51 @@ class Tail:
         by. The others are taken for just below 0.
         """
         tail = cls()
-        first = tail.OF_SIGN + 8 * (tail.SMALLEST + SMALLEST)
-        tail.counts[first : first + len(sizes)] = sizes.tolist()
+        step = tail.IN_OCTAVE // SIZES_IN_OCTAVE
+        first = tail.OF_SIGN + tail.IN_OCTAVE * (tail.SMALLEST + SMALLEST)
+        tail.counts = {first + step * (place + 1) - 1: size for place, size in enumerate(sizes.tolist()) if size}
         tail.counts[tail.OF_SIGN - 1] = max(n - float(sizes.sum()), 0.0)
-        tail.n = sum(tail.counts)
+        tail.n = sum(tail.counts.values())
         return tail
 
-    def scale(self) -> float:
-        """The mean of those above 0; 1 if there are none."""
-        above = self.counts[self.OF_SIGN :]
-        total = sum(count * self._edge(self.OF_SIGN + place) for place, count in enumerate(above) if count)
-        return total / sum(above) if total else 1.0
-
-    def learn(self, margin: float) -> None:
+    def learn(self, margin: float) -> int:
+        """Count a margin; the number of its bin."""
         mantissa, exponent = math.frexp(margin)
-        place = 8 * (exponent + self.SMALLEST) + int(16.0 * abs(mantissa) - 8.0)
+        place = self.IN_OCTAVE * (exponent + self.SMALLEST) + int(self.IN_OCTAVE * (2.0 * abs(mantissa) - 1.0))
         place = min(max(place, 0), self.OF_SIGN - 1) if mantissa else 0
-        self.counts[self.OF_SIGN + place if mantissa > 0.0 else self.OF_SIGN - 1 - place] += 1.0
+        number = self.OF_SIGN + place if mantissa > 0.0 else self.OF_SIGN - 1 - place
+        self.counts[number] = self.counts.get(number, 0.0) + 1.0
         self.n += 1.0
         if self.n >= self.MOST:
             self.n /= 2.0
-            self.counts = [count / 2.0 for count in self.counts]
+            self.counts = {place: count / 2.0 for place, count in self.counts.items()}
+        return number
 
-    def learn_many(self, margins: Floats) -> None:
-        """The same of each in turn, only faster where they are many."""
-        if len(margins) < FEW:
-            for margin in margins.tolist():
-                self.learn(margin)
-            return
-        room = math.ceil(self.MOST - self.n) - 1
-        if len(margins) > room:  # they are halved on the way
-            self.learn_many(margins[:room])
-            self.learn(float(margins[room]))
-            self.learn_many(margins[room + 1 :])
-            return
-        mantissas, exponents = np.frexp(margins)
-        places = 8 * (exponents + self.SMALLEST) + (16.0 * np.abs(mantissas) - 8.0).astype(int)
-        places = np.where(mantissas == 0.0, 0, np.clip(places, 0, self.OF_SIGN - 1))
-        numbers = np.where(mantissas > 0.0, self.OF_SIGN + places, self.OF_SIGN - 1 - places)
-        for number, count in zip(*np.unique(numbers, return_counts=True), strict=True):
-            self.counts[number] += float(count)
-        self.n += len(margins)
+    def lowest(self, n: float) -> tuple[int, float]:
+        """The lowest bin such that at most `n` margins lie in it and above, and how many do."""
+        number, above = 0, 0.0
+        for place in sorted(self.counts, reverse=True):
+            if above + self.counts[place] > n:
+                number = place + 1
+                break
+            above += self.counts[place]
+        return number, above
 
-    def cut(self, n: float) -> tuple[float, float]:
-        """The lowest edge of a bin above which at most `n` lie, and how many do."""
-        above = np.cumsum(self.counts[::-1])
-        bins = int(np.searchsorted(above, n, side="right"))  # of the highest ones
-        return self._edge(2 * self.OF_SIGN - bins), float(above[bins - 1]) if bins else 0.0
-
-    def _edge(self, number: int) -> float:
+    def edge(self, number: int) -> float:
         """The lower end of a bin."""
         if number in (0, 2 * self.OF_SIGN):
             return LARGEST_MARGIN if number else -LARGEST_MARGIN
         if number == self.OF_SIGN:
             return 0.0
         place = number - self.OF_SIGN if number > self.OF_SIGN else self.OF_SIGN - number
-        exponent, eighth = divmod(place, 8)
-        return math.copysign(math.ldexp(1.0 + eighth / 8.0, exponent - self.SMALLEST - 1), number - self.OF_SIGN)
+        exponent, part = divmod(place, self.IN_OCTAVE)
+        return math.copysign(
+            math.ldexp(1.0 + part / self.IN_OCTAVE, exponent - self.SMALLEST - 1), number - self.OF_SIGN
+        )
 
     def get_state(self) -> dict[str, Any]:
-        there = {place: count for place, count in enumerate(self.counts) if count}
-        return {"n": self.n, "places": [*there], "counts": [*there.values()]}
+        places = sorted(self.counts)
+        return {"n": self.n, "places": places, "counts": [self.counts[place] for place in places]}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Take over a state.
@@ -339,94 +318,72 @@ class Tail:
             If it cannot have been reached.
         """
         check_number("n", state["n"], 0.0, self.MOST)
-        counts = [0.0] * len(self.counts)
+        counts: dict[int, float] = {}
         for place, count in zip(state["places"], state["counts"], strict=True):
-            check_integer("place", place, 0, len(counts) - 1)
+            check_integer("place", place, 0, 2 * self.OF_SIGN - 1)
             check_number("count", count, 0.0, self.MOST)
             counts[place] = float(count)
-        if not math.isclose(sum(counts), state["n"], abs_tol=1e-6):
+        if not math.isclose(math.fsum(counts.values()), state["n"], abs_tol=1e-6):
             raise ValueError(f"{state['n']} margins are not those counted")
         self.n, self.counts = float(state["n"]), counts
 
 
-class FalsePositiveControl:
-    """Keeps the share of the negative examples that are flagged at or below a rate, at any time.
+class FalsePositiveLimit:
+    """Keeps the share of negative examples that are flagged near a rate, and seldom far above it.
 
-    An example is flagged only above a cut-off, which follows a high quantile of the margins of negatives: at each
-    negative it moves by step · (1 if the margin is above it, else 0, − the share aimed at), as in adaptive conformal
-    inference (Gibbs and Candès 2021). The step is that of Robbins and Monro for a tail that falls as
-    exp(−margin/scale), the scale being the mean size of the margins: scale/(rate · n), where n grows up to
-    `MEMORY`/rate. So that the promise needs no assumption, nothing is flagged while one more false positive would break
-    it.
+    An example is flagged only above a cut-off: the lowest place above which at most 0.9 · rate of the margins lie that
+    negatives had before they were learned. So what is promised is what a quantile promises: of negatives like those
+    before, no larger share is expected above it. Nothing is flagged before 0.05/rate negatives are known.
     """
 
-    def __init__(self, rate: float) -> None:
+    def __init__(self, rate: float, negatives: Tail | None = None) -> None:
         self.rate = rate
-        self.n_negatives = 0
-        self.n_flagged = 0  # of the negatives
-        self.cut = 0.0
-        self.scale = 0.0
-        self.tail: Tail | None = Tail()  # `None` where it was learned without, by an older release
+        self.negatives = Tail() if negatives is None else negatives
+        self._choose()
 
-    def at(self, rate: float) -> FalsePositiveControl:
-        """A control of another rate: its cut is the lowest one that would have kept to it, as margins were spread.
+    @property
+    def knows_enough(self) -> bool:
+        """Whether there are enough negatives to flag anything."""
+        return self.rate * self.negatives.n >= FIRST
 
-        Raises
-        ------
-        ValueError
-            If fewer than 1/rate negative examples were learned.
-        """
-        if self.tail is None:
-            raise ValueError(NOTHING_KEPT)
-        if rate * self.tail.n < 1.0:
-            raise ValueError(
-                f"max_false_positive_rate is {rate:g}, and the model knows {self.tail.n:,.0f} negative examples; it "
-                f"takes {math.ceil(1.0 / rate):,} to choose a cut"
-            )
-        control = FalsePositiveControl(rate)
-        control.tail, control.scale = copy.deepcopy(self.tail), self.scale
-        n = math.floor(self.tail.n)
-        # One more may be flagged then.
-        control.cut, above = self.tail.cut(min(AIM * rate * n, rate * (n + 1) - 1.0))
-        control.n_negatives, control.n_flagged = n, math.floor(above)
-        return control
+    @property
+    def _most(self) -> float:
+        return AIM * self.rate * self.negatives.n
 
-    def allows(self, margins: Any) -> Any:
-        """Whether an example with this margin may be flagged, or each of several."""
-        return (margins > self.cut) & (self.n_flagged + 1 <= self.rate * (self.n_negatives + 1))
+    def _choose(self) -> None:
+        self._lowest, self._above = self.negatives.lowest(self._most)
+        self._set_cut()
 
-    def learn(self, margin: float, flagged: bool) -> None:
-        """Take in a negative example."""
-        self.n_negatives += 1
-        self.n_flagged += flagged
-        self.scale += (abs(margin) - self.scale) / self.n_negatives
-        step = self.scale / min(max(1.0, self.rate * self.n_negatives), MEMORY)
-        self.cut += step * ((margin > self.cut) - AIM * self.rate)
+    def _set_cut(self) -> None:
+        self.cut = self.negatives.edge(self._lowest) if self.knows_enough else LARGEST_MARGIN
+
+    def learn(self, margin: float) -> None:
+        """Take in the margin of a negative example. The cut moves with it, a few bins at a time."""
+        before = self.negatives.n
+        number = self.negatives.learn(margin)
+        if self.negatives.n < before:  # all were halved
+            self._choose()
+            return
+        counts, most = self.negatives.counts, self._most
+        self._above += number >= self._lowest
+        while self._above > most:
+            self._above -= counts.get(self._lowest, 0.0)
+            self._lowest += 1
+        while self._lowest and self._above + counts.get(self._lowest - 1, 0.0) <= most:
+            self._lowest -= 1
+            self._above += counts.get(self._lowest, 0.0)
+        self._set_cut()
 
     def get_state(self) -> dict[str, Any]:
-        tail = {} if self.tail is None else {"tail": self.tail.get_state()}
-        return {
-            **tail,
-            "n_negatives": self.n_negatives,
-            "n_flagged": self.n_flagged,
-            "cut": self.cut,
-            "scale": self.scale,
-        }
+        return self.negatives.get_state()
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Take over a state.
 
         Raises
         ------
-        TypeError, ValueError
+        LookupError, TypeError, ValueError
             If it cannot have been reached.
         """
-        check_integer("n_negatives", state["n_negatives"], 0, (1 << 53) - 1)
-        check_integer("n_flagged", state["n_flagged"], 0, state["n_negatives"])  # parts may exceed the rate
-        check_number("cut", state["cut"], -LARGEST_MARGIN, LARGEST_MARGIN)
-        check_number("scale", state["scale"], 0.0, LARGEST_MARGIN)
-        self.tail = Tail() if "tail" in state else None
-        if self.tail is not None:
-            self.tail.set_state(state["tail"])
-        self.n_negatives, self.n_flagged = state["n_negatives"], state["n_flagged"]
-        self.cut, self.scale = float(state["cut"]), float(state["scale"])
+        self.negatives.set_state(state)
+        self._choose()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -39,9 +39,8 @@ C = TypeVar("C", bound=Classifier)
 # How the classifiers whose counts and weights are merged make lines of classes.
 REDUCTIONS = {"AdaptiveClassifier": "ovr", "MultiLabelClassifier": "multilabel", "OrdinalClassifier": "ordinal"}
 MERGEABLE = (*REDUCTIONS, "PegasosClassifier")
-# What no file may say of a limit of false positives that has met nothing.
+# What a limit of false positives knows that has met nothing.
 NO_TAIL = {"n": 0.0, "places": [], "counts": []}
-NO_CONTROL = {"n_negatives": 0, "n_flagged": 0, "cut": 0.0, "scale": 0.0, "tail": NO_TAIL}
 
 
 def merge(base: C, parts: Iterable[C]) -> C:
@@ -171,9 +170,9 @@ class Known:
             positive = next(label for label in among if label != negative)
         from_two_classes = pegasos_from_two_classes if self.kind == "PegasosClassifier" else adaptive_from_two_classes
         self.labels, self.state = [pack(negative), pack(positive)], from_two_classes(self.state)
-        if "false_positive_control" in self.rest:
-            self.rest = {**self.rest, "decisions": [[pack(positive), self.rest["false_positive_control"]]]}
-            del self.rest["false_positive_control"]
+        if "false_positive_limit" in self.rest:
+            self.rest = {**self.rest, "decisions": [[pack(positive), self.rest["false_positive_limit"]]]}
+            del self.rest["false_positive_limit"]
 
 
 def snapshot_of(model: Classifier) -> Snapshot:
@@ -330,43 +329,27 @@ def merged_label_counts(known: Sequence[Known]) -> list[Any]:
 
 def merged_decisions(known: Sequence[Known]) -> dict[str, Any]:
     """The limits of false positives."""
-    if "false_positive_control" in known[0].rest:
-        controls = [each.rest["false_positive_control"] for each in known]
-        return {"false_positive_control": merged_control(controls[0], controls[1:])}
+    if "false_positive_limit" in known[0].rest:
+        limits = [each.rest["false_positive_limit"] for each in known]
+        return {"false_positive_limit": merged_limit(limits[0], limits[1:])}
     if not any("decisions" in each.rest for each in known):
         return {}
-    of_labels = [{repr(label): (label, control) for label, control in each.rest.get("decisions", [])} for each in known]
+    of_labels = [{repr(label): (label, limit) for label, limit in each.rest.get("decisions", [])} for each in known]
     every = {of: label for each in of_labels for of, (label, _) in each.items()}
     merged = []
     for of, label in every.items():
-        controls = [each.get(of, (label, NO_CONTROL))[1] for each in of_labels]
-        none = any(control is None for control in controls)
-        merged.append([label, None if none else merged_control(controls[0], controls[1:])])
+        limits = [each.get(of, (label, NO_TAIL))[1] for each in of_labels]
+        none = any(limit is None for limit in limits)
+        merged.append([label, None if none else merged_limit(limits[0], limits[1:])])
     return {"decisions": merged}
 
 
-def merged_control(before: Mapping[str, Any], after: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A limit of false positives."""
-    n_new = [part["n_negatives"] - before["n_negatives"] for part in after]
-    n = before["n_negatives"] + sum(n_new)
-
-    def added(of: Callable[[Mapping[str, Any]], Any]) -> Any:
-        return of(before) + sum(of(part) - of(before) for part in after)
-
-    made = {
-        "n_negatives": n,
-        "n_flagged": added(lambda each: each["n_flagged"]),
-        "cut": before["cut"]
-        + math.fsum(own * (part["cut"] - before["cut"]) for own, part in zip(n_new, after, strict=True))
-        / max(sum(n_new), 1),
-        "scale": max(added(lambda each: each["scale"] * each["n_negatives"]), 0.0) / max(n, 1),
-    }
-    if all("tail" in each for each in (before, *after)):
-        tails = [tail_arrays(each["tail"]) for each in (before, *after)]
-        counts = merged_newest(tails[0], tails[1:], ("n",), ("counts",), Tail.MOST)["counts"].tolist()
-        there = {place: count for place, count in enumerate(counts) if count}
-        made["tail"] = {"n": math.fsum(there.values()), "places": [*there], "counts": [*there.values()]}
-    return made
+def merged_limit(before: Mapping[str, Any], after: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What a limit of false positives knows of negatives."""
+    tails = [tail_arrays(each) for each in (before, *after)]
+    counts = merged_newest(tails[0], tails[1:], ("n",), ("counts",), Tail.MOST)["counts"].tolist()
+    there = {place: count for place, count in enumerate(counts) if count}
+    return {"n": math.fsum(there.values()), "places": [*there], "counts": [*there.values()]}
 
 
 def tail_arrays(tail: Mapping[str, Any]) -> State:

@@ -279,7 +279,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         for column, margin in enumerate(found.margins[0].tolist() if found.decided is not None else []):
             if np.isfinite(margin):
                 sign = 1.0 if column in holding else -1.0
-                self._decision(labels.classes[column]).learn(margin, bool(found.decided[0, column]), sign)  # type: ignore[arg-type,index]
+                self._decision(labels.classes[column]).learn(margin, sign)  # type: ignore[arg-type]
 
     def _explained(self, encoder: Encoder, x: Any, label: Any) -> Columns:
         if label is not None:
@@ -296,10 +296,8 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, names, values = super().to_state()
-        controls = {label: decision.control for label, decision in self._decisions.items()}
-        values["decisions"] = [
-            [pack(label), control.get_state()] for label, control in controls.items() if control is not None
-        ]
+        limits = {label: decision.limit for label, decision in self._decisions.items()}
+        values["decisions"] = [[pack(label), limit.get_state()] for label, limit in limits.items() if limit is not None]
         return arrays, names, values
 
     def _packed_parameters(self) -> dict[str, Any]:
@@ -313,12 +311,12 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         super()._take_state(state, names, values)
-        for packed, control in values["decisions"]:
+        for packed, state_of_limit in values["decisions"]:
             label = unpack(packed)
-            made = self._decision(label).control
+            made = self._decision(label).limit
             if label not in self.classes or made is None:
                 raise ValueError(f"there is no limit of false positives of {label!r}")
-            made.set_state(control)
+            made.set_state(state_of_limit)
 
 
 def sets_of(y: Any) -> Iterable[Any]:

@@ -107,10 +107,9 @@ def test_a_detector_of_ones_own_is_not_saved(tmp_path):
 @pytest.mark.parametrize(
     "place, bad",
     [
-        *((("false_positive_control", "n_negatives"), bad) for bad in (-1, 0.5, None, 1 << 60)),
-        *((("false_positive_control", "n_flagged"), bad) for bad in (-1, 201, "1")),
-        *((("false_positive_control", "cut"), bad) for bad in (1e308, "0", None)),
-        *((("false_positive_control", "scale"), bad) for bad in (-1.0, None)),
+        *((("false_positive_limit", "n"), bad) for bad in (-1, None, 1 << 60)),
+        *((("false_positive_limit", "places"), bad) for bad in ([-1], [1 << 13], 3)),
+        *((("false_positive_limit", "counts"), bad) for bad in ([], [1e300], "1")),
         *((("n_drifts",), bad) for bad in (-1, 1_000, 0.5)),
         *((("label_counts",), bad) for bad in ([["ham", 0]], [["other", 1]], [["ham", 1], ["ham", 2]], 3)),
         (("parameters", "drift_detector"), {"drift_detector": ["DriftRetrainingClassifier", {"dict": []}]}),

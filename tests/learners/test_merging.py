@@ -347,17 +347,19 @@ def test_counts_of_labels_balance_classes():
     ],
 )
 def test_limits_of_false_positives_add_up(kind, options):
-    def control_of(model):
+    def counts_of(model):
         values = model.to_state()[2]
-        return values["false_positive_control"] if kind == "two" else values["decisions"][0][1]
+        limit = values["false_positive_limit"] if kind == "two" else values["decisions"][0][1]
+        assert limit["n"] == sum(limit["counts"])
+        return Counter(dict(zip(limit["places"], limit["counts"], strict=True)))
 
     base, parts = base_and_parts(kind, n=200, **options)
-    merged, before, *after = map(control_of, (merge(base, parts), base, *parts))
-    for name in ("n_negatives", "n_flagged"):
-        assert merged[name] == before[name] + sum(each[name] - before[name] for each in after)
-    new = [each["n_negatives"] - before["n_negatives"] for each in after]
-    assert merged["cut"] == pytest.approx(np.average([each["cut"] for each in after], weights=new))
-    assert merged["tail"]["n"] == merged["n_negatives"]
+    merged, before, *after = map(counts_of, (merge(base, parts), base, *parts))
+    expected = {
+        place: before[place] + sum(each[place] - before[place] for each in after)
+        for place in {*before, *(place for each in after for place in each)}
+    }
+    assert merged == expected and sum(expected.values()) > before.total()
 
 
 def test_newest_mistakes_and_the_slope_of_probabilities():

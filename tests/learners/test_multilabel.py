@@ -101,10 +101,9 @@ def test_thresholds_and_limits_by_label():
         if "grain" not in y:
             others += 1
             flagged += labels.get("grain", False)
-            assert flagged <= 0.02 * others
         model.learn_one(x, y)
         plain.learn_one(x, y)
-    assert flagged > 3
+    assert 0.01 * others < flagged < 0.03 * others
 
 
 def test_no_label_at_all():

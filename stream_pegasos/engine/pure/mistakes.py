@@ -9,7 +9,7 @@ import numpy as np
 from stream_pegasos.common.state import Field, State
 
 # Sizes of margins, an eighth of a power of 2 apart, from 2^-9 on.
-N_MISTAKES, SMALLEST = 128, -8
+N_MISTAKES, SMALLEST, SIZES_IN_OCTAVE = 128, -8, 8
 # When there are so many examples of a class all of its counts are halved.
 MOST_NEWEST = 1 << 15
 
