@@ -152,6 +152,8 @@ def _explain_text(learner: Any, text: str, path: Path, top: int, chosen: Any) ->
     except TypeError as error:
         raise Failure(f"{path}: {error}") from None
     head, legend = _said(learner, text, chosen)
+    if withheld := learner.predictions([text]).withheld[0]:
+        head += f"; the limit of false positives withholds {', '.join(map(printable, withheld))}"
     console = Console(highlight=False, soft_wrap=True)
     with console.capture() as capture:
         console.print(Text(head, style="bold"))

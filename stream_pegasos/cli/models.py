@@ -30,9 +30,13 @@ def takes_several(model: Any) -> bool:
 def model_for(source: Input | None, load: Path | None, options: ModelOptions) -> Any:
     if load is None:
         return new_model(options, source)
-    if options != ModelOptions():
-        raise click.BadParameter("a loaded model keeps its own options", param_hint="--load")
-    model = load_model(load, source)
+    rest, decision = options.without_decision()
+    if rest != ModelOptions():
+        raise click.BadParameter(
+            "a loaded model keeps its own options, but for --threshold and --max-false-positive-rate",
+            param_hint="--load",
+        )
+    model = model_to_use(load, source, decision)
     if source is not None:  # or it may as well predict alone
         check_learns(model, load)
     return model
@@ -137,7 +141,9 @@ def _resumed(
     model, progress = resumed
     _check_model(model, checkpoint, source)
     check_learns(model, checkpoint)
-    if options != ModelOptions() and _made_with(_as_begun(new_model(options, source), model)) != _made_with(model):
+    rest, decision = options.without_decision()
+    set_decision(model, checkpoint, decision)
+    if rest != ModelOptions() and _made_with(_as_begun(new_model(options, source), model)) != _made_with(model):
         raise Failure(f"{checkpoint} was begun with other options of the model; keep to them, or name another file")
     note(f"resuming with {model.n_learned:,} messages learned")
     return model, progress
@@ -178,15 +184,21 @@ def load_model(path: Path, source: Input | None) -> Any:
     return model
 
 
-def model_to_use(path: Path, source: Input, decision: DecisionOptions) -> Any:
-    """A loaded model that learns no more, with the decision that is asked for."""
-    model, given = load_model(path, source), decision.given()
+def model_to_use(path: Path, source: Input | None, decision: DecisionOptions) -> Any:
+    """A loaded model, with the decision that is asked for."""
+    model = load_model(path, source)
+    set_decision(model, path, decision)
+    return model
+
+
+def set_decision(model: Any, path: Path, decision: DecisionOptions) -> None:
+    """Change what is asked for of the decision of a model from this file."""
+    given = decision.given()
     if given:
         try:
             model.set_decision(**given)
         except (TypeError, ValueError) as error:
             raise Failure(f"{path}: {error}") from None
-    return model
 
 
 def _check_model(model: Any, path: Path, source: Input | None) -> None:

@@ -2,7 +2,7 @@
 
 import functools
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -251,6 +251,14 @@ class ModelOptions:
             default="boundaries",
         ),
     ] = None
+
+    def without_decision(self) -> "tuple[ModelOptions, DecisionOptions]":
+        """The options that no loaded model takes, and those that it does; a positive label alone decides nothing."""
+        if self.threshold is None and self.max_false_positive_rate is None:
+            return self, DecisionOptions()
+        names = [f.name for f in fields(DecisionOptions)]
+        decision = DecisionOptions(**{name: getattr(self, name) for name in names})
+        return replace(self, **dict.fromkeys(names)), decision
 
     def given(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The parameters given for the features and for the classifier; its name and what labels are among them."""

@@ -112,8 +112,11 @@ class PredictedBlock:
             probabilities = said.probabilities[:, 1]
         if self.classes[1] not in (None, positive):  # positive and negative have been exchanged
             margins, probabilities = -margins, 1.0 - probabilities
-        # A prediction that is neither label counts as the wrong one.
-        return Outcomes(y, margins, probabilities, np.where(right, y, ~y), classes)
+        # A prediction that is neither label counts as the wrong one; but where there is a limit no answer is no alarm.
+        wrong = ~y
+        if positive in said.limited:
+            wrong[[label is None for label in said.labels.tolist()]] = False
+        return Outcomes(y, margins, probabilities, np.where(right, y, wrong), classes)
 
 
 # What is told of each block that was predicted.
@@ -178,8 +181,9 @@ def evaluate(
     """Predict every example of a stream, then learn it, and score the predictions.
 
     Every prediction counts, also the first ones, while the model knows no label yet. With two classes, a prediction
-    that is neither of them counts as the wrong label with probability 0.5; with several, it counts as wrong. A class
-    that comes in the middle joins the others; nothing restarts. Ctrl-C ends the evaluation early.
+    that is neither of them counts as the wrong label with probability 0.5, or as no alarm where the positive label has
+    a limit of false positives; with several, it counts as wrong. A class that comes in the middle joins the others;
+    nothing restarts. Ctrl-C ends the evaluation early.
 
     Parameters
     ----------

@@ -24,6 +24,7 @@ from stream_pegasos.learners.decisions import (
     Tail,
     changed_by_label,
     decisions_by_label,
+    limited,
     parameters_of_decisions,
 )
 from stream_pegasos.learners.drift import DriftWatch
@@ -512,6 +513,12 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         if self._by_margin:
             return None
         return self._decisions.in_turn(labels.classes, margins, of_classes(margins, calibrated), targets)
+
+    def _limited(self) -> Mapping[Label, float]:
+        if isinstance(self._labels, TwoClasses):
+            positive = self._labels.positive
+            return limited({} if positive is None else {positive: self._decision})
+        return limited(self._decisions.of_label)
 
     def _is_wrong(self, labels: TwoClasses | Classes, found: Found, target: float) -> bool:
         if not self._learner.several:

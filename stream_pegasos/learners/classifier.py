@@ -475,6 +475,7 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
             found.margins,
             lambda: labels.labels_many(found.margins if found.decided is None else found.decided),
             lambda: labels.probabilities_many(found.margins, found.calibrated, n_learned),
+            self._limited(),
         )
         if found.before is None:
             return said
@@ -482,6 +483,10 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
         return joined(found.before, said, classes)
 
     # What an estimator may change.
+
+    def _limited(self) -> Mapping[Label, float]:
+        """The labels that have a limit of false positives, and the threshold of each."""
+        return {}
 
     def _learn_targets(
         self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None

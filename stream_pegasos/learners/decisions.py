@@ -16,7 +16,15 @@ from stream_pegasos.learners.labels import Label, check_label
 from stream_pegasos.learners.persistence import pack, unpack
 from stream_pegasos.learners.probabilities import Floats
 
-__all__ = ["ClassDecisions", "Decision", "Given", "changed_by_label", "decisions_by_label", "parameters_of_decisions"]
+__all__ = [
+    "ClassDecisions",
+    "Decision",
+    "Given",
+    "changed_by_label",
+    "decisions_by_label",
+    "limited",
+    "parameters_of_decisions",
+]
 
 # A margin, and whatever else is kept of margins, may be this large.
 LARGEST_MARGIN = 1e307
@@ -234,6 +242,11 @@ def parameters_of_decisions(decisions: Mapping[Label, Decision]) -> dict[str, An
         }
         or None,
     }
+
+
+def limited(decisions: Mapping[Label, Decision]) -> dict[Label, float]:
+    """The labels that have a limit of false positives, and the threshold of each."""
+    return {label: decision.threshold for label, decision in decisions.items() if decision.limit is not None}
 
 
 def lead(margins: Floats, number: int) -> float:

@@ -15,7 +15,7 @@ from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveColumnsLearner
 from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_rows
 from stream_pegasos.learners.adaptive import AdaptiveClassifier, WatchedClassifier
-from stream_pegasos.learners.decisions import Decision, changed_by_label, parameters_of_decisions
+from stream_pegasos.learners.decisions import Decision, changed_by_label, limited, parameters_of_decisions
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
 from stream_pegasos.learners.labels import Classes, Label, TwoClasses, check_label, unknown_label
@@ -244,6 +244,9 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
                 rate.get(label) if isinstance(rate, Mapping) else rate,
             )
         return self._decisions[label]
+
+    def _limited(self) -> Mapping[Label, float]:
+        return limited(self._decisions)
 
     def _decided(
         self, labels: TwoClasses | Classes, margins: Floats, calibrated: Floats, undecided: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -26,6 +26,8 @@ class Predictions:
         As below.
     find_labels, find_probabilities
         What gives the labels; and the classes together with the probabilities.
+    limited
+        The labels that have a limit of false positives, and the threshold of each.
 
     Attributes
     ----------
@@ -41,18 +43,26 @@ class Predictions:
     probabilities
         A row for each example, with a column for each class. Rows sum to 1, except where an example may have several
         labels.
+    withheld
+        For each example the labels whose probability is above their threshold, but which a limit of false positives
+        kept from being predicted.
     """
 
     def __init__(
-        self, scores: Floats, find_labels: Callable[[], NDArray[Any]], find_probabilities: Callable[[], Said]
+        self,
+        scores: Floats,
+        find_labels: Callable[[], NDArray[Any]],
+        find_probabilities: Callable[[], Said],
+        limited: Mapping[Label, float] | None = None,
     ) -> None:
         self.scores, self._find_labels, self._find_probabilities = scores, find_labels, find_probabilities
+        self.limited = limited or {}
 
     def __len__(self) -> int:
         return len(self.scores)
 
     def __reduce__(self) -> Any:
-        return settled, (self.scores, self.labels, self._said)
+        return settled, (self.scores, self.labels, self._said, self.limited)
 
     @cached_property
     def labels(self) -> NDArray[Any]:
@@ -70,10 +80,25 @@ class Predictions:
     def probabilities(self) -> Floats:
         return self._said[1]
 
+    @property
+    def withheld(self) -> list[list[Label]]:
+        found: list[list[Label]] = [[] for _ in range(len(self))]
+        labels = self.labels.tolist() if self.limited else []
+        for column, label in enumerate(self.classes if self.limited else ()):
+            if label is None or label not in self.limited:
+                continue
+            for row in np.flatnonzero(self.probabilities[:, column] > self.limited[label]).tolist():
+                said = labels[row]
+                if label != said and not (isinstance(said, tuple) and label in said):
+                    found[row].append(label)
+        return found
 
-def settled(scores: Floats, labels: NDArray[Any], said: Said) -> Predictions:
+
+def settled(
+    scores: Floats, labels: NDArray[Any], said: Said, limited: Mapping[Label, float] | None = None
+) -> Predictions:
     """Predictions of which all is worked out."""
-    return Predictions(scores, lambda: labels, lambda: said)
+    return Predictions(scores, lambda: labels, lambda: said, limited)
 
 
 def joined(first: Predictions, second: Predictions, classes: tuple[Label | None, ...]) -> Predictions:
@@ -92,6 +117,7 @@ def joined(first: Predictions, second: Predictions, classes: tuple[Label | None,
         np.concatenate([scores, second.scores]),
         lambda: label_array([*first.labels.tolist(), *second.labels.tolist()]),
         probabilities,
+        second.limited,
     )
 
 

@@ -143,17 +143,23 @@ def _finite(margin: float) -> float | None:
 def answers_of(block: PredictedBlock, kind: str) -> list[dict[str, Any]]:
     """The answer to each example: the label and its probability; with two classes the margin, with more the most
     probable labels. If a message may have several labels, `label` and `probability` are those of all predicted ones.
+    Where a limit of false positives withheld labels, `withheld` lists them.
     """
     if kind == TWO:
-        return [
+        answers = [
             {"label": label, "probability": probability, "margin": margin}
             for label, probability, margin in block.each()
         ]
-    best = most_probable(block.predictions.classes, block.predictions.probabilities)
-    return [
-        {"label": said.label, "probability": said.probability, "probabilities": probabilities}
-        for said, probabilities in zip(block.each(), best, strict=True)
-    ]
+    else:
+        best = most_probable(block.predictions.classes, block.predictions.probabilities)
+        answers = [
+            {"label": said.label, "probability": said.probability, "probabilities": probabilities}
+            for said, probabilities in zip(block.each(), best, strict=True)
+        ]
+    for answer, withheld in zip(answers, block.predictions.withheld, strict=True):
+        if withheld:
+            answer["withheld"] = withheld
+    return answers
 
 
 def most_probable(

@@ -316,6 +316,7 @@ class Monitor:
         """Remember the last messages of a block, of which the last has that number."""
         n = len(messages)
         seconds = [{}] * n if self.kind in (TWO, LABELS) else _seconds(block, n)
+        withheld = block.predictions.withheld[len(block) - n :]
         for i, ((text, label), said) in enumerate(zip(messages, block.each()[len(block) - n :], strict=True)):
             self._newest.append(
                 {
@@ -323,6 +324,7 @@ class Monitor:
                     "text": text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…",
                     **(_shown_labels(label, said) if self.kind == LABELS else _shown_label(label, said, self.kind)),
                     **seconds[i],
+                    **({"withheld": _some(withheld[i])} if withheld[i] else {}),
                 }
             )
 

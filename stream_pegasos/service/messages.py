@@ -51,12 +51,14 @@ class Taught(TakenBack):
 class PredictResponse(TypedDict):
     """What the model says of a message. `label` and `probability` are null as long as it knows no answer. If a message
     may have several labels, both are lists, of all predicted ones. With two classes there is the `margin`, above 0 for
-    the positive one; with more, the ten most probable labels with their `probabilities`.
+    the positive one; with more, the ten most probable labels with their `probabilities`. Where a limit of false
+    positives withheld labels, `withheld` lists them.
     """
 
     label: Label | list[Label] | None
     probability: float | list[float] | None
     margin: NotRequired[float]
+    withheld: NotRequired[list[Label]]
     probabilities: NotRequired[list[tuple[Label, float]]]
     id: NotRequired[str | int]
 

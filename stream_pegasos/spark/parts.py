@@ -139,7 +139,9 @@ class Part(Learned):
         for block in reversed(blocks):
             if block.y:
                 said, n = block.predictions, min(len(block), NEWEST)
-                newest = settled(said.scores[-n:], said.labels[-n:], (said.classes, said.probabilities[-n:]))
+                newest = settled(
+                    said.scores[-n:], said.labels[-n:], (said.classes, said.probabilities[-n:]), said.limited
+                )
                 examples = list(zip(texts[end - n : end], block.y[-n:], strict=True))
                 self.newest = PredictedBlock(newest, block.classes, block.y[-n:], examples)
                 return

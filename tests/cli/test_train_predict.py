@@ -4,6 +4,7 @@ import pytest
 from commands import error_line, stream, write_jsonl
 
 from stream_pegasos import KernelPegasosClassifier, TextClassifier, load
+from stream_pegasos.streams import synthetic
 
 
 def test_train_then_predict(main):
@@ -53,6 +54,30 @@ def test_thresholds_and_limits_decide_what_is_answered(main):
             [model.predict_proba_one(text)[model.predict_one(text)] for text in X], abs=1e-6
         )
         assert min(float(p) for _, p in answers) < 0.5  # the less probable label, where the other may not be given
+
+
+def test_a_loaded_model_takes_a_limit(main):
+    """Everywhere the same, and again when it goes on from its checkpoint; the answers and explanations say it."""
+    write_jsonl("again.jsonl", stream)
+    assert main("train", "mail.jsonl", "--save", "m")[0] == 0
+    limit = ["--pos-label", "spam", "--max-false-positive-rate", 0.005]
+    expected = load("m")
+    expected.set_decision(max_false_positive_rate=0.005, pos_label="spam")
+    run = ["run", "again.jsonl", "--load", "m", "--checkpoint", "c", "--no-follow"]
+    assert main(*run, *limit, "--output", "none")[0] == 0
+    expected.predict_learn_many(*zip(*stream, strict=True))
+    for rate in (0.005, 0.2):
+        expected.set_decision(max_false_positive_rate=rate)
+        assert main(*run, *limit[:-1], rate, "--output", "none")[0] == 0
+        assert load("c").to_state()[2] == expected.to_state()[2]
+    assert main("train", "again.jsonl", "--load", "m", "--save", "t", *limit)[0] == 0
+    assert load("t").classifier.max_false_positive_rate == 0.005
+    texts = [text for text, _ in synthetic(n=1_000, seed=12)]
+    withheld = load("t").predictions(texts).withheld
+    for held in ([], ["spam"]):
+        head = main("explain", "t", "--text", texts[withheld.index(held)])[1].splitlines()[0]
+        assert ("; the limit of false positives withholds spam" in head) == bool(held)
+    assert "--load" in main("train", "mail.jsonl", "--load", "m", "--save", "t", "--ngrams", 1)[2]
 
 
 def test_model_and_format_must_fit(main, here):

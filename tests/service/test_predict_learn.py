@@ -6,7 +6,7 @@ import math
 import pytest
 from serving import MESSAGES, STREAM, bits, learned, ok, serving
 
-from stream_pegasos import PegasosClassifier, TextClassifier
+from stream_pegasos import AdaptiveClassifier, PegasosClassifier, TextClassifier
 from stream_pegasos.evaluation.prequential import evaluate, predict
 from stream_pegasos.operation import monitor
 from stream_pegasos.service import Service
@@ -43,6 +43,23 @@ def test_the_model_is_that_of_the_same_stream_bit_for_bit(make):
     alone = make()
     alone.learn_many(*map(list, zip(*STREAM, strict=True)))
     assert bits(service.model) == bits(alone)
+
+
+def test_it_says_where_a_limit_decides():
+    options = {"pos_label": "spam", "max_false_positive_rate": 0.005}
+    model = TextClassifier(classifier=AdaptiveClassifier(**options))
+    with serving(Service(model)) as client:
+        ok(client.post("/learn", json=MESSAGES))
+        texts = [text for text, _ in synthetic(n=1_000, seed=9)]
+        answers = ok(client.post("/predict", json=[{"text": text} for text in texts]))
+        probable = [model.predict_proba_one(text)["spam"] > 0.5 for text in texts]
+        held = [answer.get("withheld") == ["spam"] for answer in answers]
+        assert held == [p and answer["label"] == "ham" for p, answer in zip(probable, answers, strict=True)]
+        assert any(held) and not all(held)
+        text = texts[held.index(True)]
+        assert ok(client.post("/explain", json={"text": text}))["withheld"] == ["spam"]
+        ok(client.post("/predict", json={"text": text}))
+        assert ok(client.get("/monitor"))["newest"][0]["withheld"] == ["spam"]
 
 
 def test_before_anything_is_learned(client):

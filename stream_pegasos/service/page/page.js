@@ -282,7 +282,8 @@ function showMessage(row, message) {
   cell(".second").hidden = kind === TWO || kind === LABELS;
   if (kind === LABELS) return showLabels(cell, message);
   const { label, predicted } = message;
-  writeLabels(cell(".predicted"), [known(predicted) ? name(predicted) : "–"]);
+  const byLimit = message.withheld ? "by limit" : "";
+  writeLabels(cell(".predicted"), [[known(predicted) ? name(predicted) : "–", byLimit]]);
   write(cell(".probability"), known(probability) ? probability.toFixed(3) : "–");
   write(cell(".margin"), known(margin) ? signed(margin) : "–");
   write(cell(".second bdi"), known(second) ? name(second) : "–");
@@ -294,8 +295,9 @@ function showMessage(row, message) {
 }
 
 /** A message that has any number of labels. */
-function showLabels(cell, { label, predicted, probability, right }) {
+function showLabels(cell, { label, predicted, probability, right, withheld = [] }) {
   const chances = predicted.map((each, i) => [name(each), known(probability[i]) ? probability[i].toFixed(2) : ""]);
+  chances.push(...withheld.map((each) => [name(each), "withheld by limit"]));
   writeLabels(cell(".predicted"), chances.length ? chances : ["none"]);
   if (!known(label)) setOutcome(cell, "", "no labels", []);
   else if (right) setOutcome(cell, "right", "✓ right", []);

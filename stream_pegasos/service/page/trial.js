@@ -70,7 +70,7 @@ function showAnswer(answer) {
   write(byId("others"), n_others ? `${plural(n_others, "smaller contribution")}, together ${signed(others)}.` : "");
 }
 
-function showVerdict({ label, probability, margin, contributions }) {
+function showVerdict({ label, probability, margin, contributions, withheld = [] }) {
   const said = known(label) ? [label].flat() : [];
   const names = document.createElement("span");
   writeLabels(names, said.map(name));
@@ -81,6 +81,7 @@ function showVerdict({ label, probability, margin, contributions }) {
   rest.className = "muted";
   if (kind === LABELS) rest.textContent = said.length ? plural(said.length, "label") : "No label holds.";
   else rest.textContent = said.length ? figures.join(", ") : "No label: nothing, or not enough, is learned yet.";
+  if (withheld.length) rest.textContent += `. The limit of false positives withholds ${withheld.map(name).join(", ")}.`;
   if (said.length && !contributions.length) rest.textContent += ". Nothing in this text is known to the model.";
   byId("verdict").replaceChildren(...(said.length ? [names, " "] : []), rest);
 }
