@@ -11,6 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import drift
+import labels
+import limits
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -67,6 +70,48 @@ def test_a_page_links_to_what_is_there(page):
             assert path.exists(), target
             headings = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), re.MULTILINE) if heading else []
             assert not heading or heading in map(anchor, headings), f"{target}#{heading}"
+
+
+TABLES = {
+    "false_positives": (limits, []),
+    "drift": (drift, list(drift.OURS)),
+    "late_labels": (labels, ["ours"]),
+}
+FIGURE = re.compile(r"\d[\d,]*\.\d+%?|\d[\d,]* of \d[\d,]*|at most \d+")
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("page", TABLES)
+def test_the_figures_of_a_table_are_those_that_its_command_prints(page, monkeypatch, capsys, data_folder):
+    """Of peers none is measured, which takes most of the time."""
+    benchmark, ours = TABLES[page]
+    if ours:
+        models = [model for model in benchmark.models() if model[0] in ours]
+        monkeypatch.setattr(benchmark, "models", lambda: models)
+    monkeypatch.setattr(sys, "argv", ["", "--markdown"])
+    benchmark.main()
+    printed = set(FIGURE.findall(capsys.readouterr().out))
+    path = ROOT / "examples" / "guides" / f"{page}.md"
+    _, _, table = path.read_text("utf-8").partition(f"python\ntests/benchmarks/{Path(benchmark.__file__).name}")
+    table = table or path.read_text("utf-8").partition(f"python tests/benchmarks/{Path(benchmark.__file__).name}")[2]
+    shown = [line for line in table.splitlines() if line.startswith("| ")][1:]
+    assert shown and set(FIGURE.findall("\n".join(shown))) <= printed
+
+
+@pytest.mark.heavy
+def test_tuning_prints_what_the_guide_shows(data_folder):
+    page = (ROOT / "examples" / "guides" / "tuning.md").read_text("utf-8")
+    (command,), (shown,) = (
+        re.findall(pattern, page, re.DOTALL)
+        for pattern in (r"(stream-pegasos tune [^\n]*) --limit", r"```text\n(.*?)```")
+    )
+    arguments = command.replace("data/", f"{data_folder}/").split()[1:]
+    done = subprocess.run(
+        [sys.executable, "-m", "stream_pegasos", *arguments, "--limit", "8000"], capture_output=True, text=True
+    )
+    printed = done.stdout.replace(f"{data_folder}/", "data/")
+    for line in shown.splitlines():
+        assert all(part in printed for part in line.split("…")), line
 
 
 def test_the_first_page_can_be_read_in_one_go():
