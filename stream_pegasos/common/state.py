@@ -126,6 +126,24 @@ class Declaration:
         of_fields = {field.name: taken_of.get(field.shape[0]) for field in self.fields if field.shape}
         return {name: value if of_fields.get(name) is None else value[of_fields[name]] for name, value in state.items()}
 
+    def without_column(self, state: Mapping[str, Any], column: int) -> State:
+        """The state without one of the columns; those after it move up."""
+        made = dict(state)
+        for of, dimension in (("taught_columns", TAUGHT), ("buffer_columns", BUFFERED)):
+            if of in state:
+                kept = state[of] != column
+                for name in self.names_of(dimension):
+                    made[name] = state[name][kept]
+                made[of] = made[of] - (made[of] > column)
+        if "n_taught" in state:
+            of_feature = np.repeat(np.arange(len(state["n_taught"])), state["n_taught"])
+            gone = of_feature[state["taught_columns"] == column]
+            made["n_taught"] = state["n_taught"] - np.bincount(gone, minlength=len(state["n_taught"]))
+        for field in self.fields:
+            if COLUMNS in field.shape:
+                made[field.name] = np.delete(made[field.name], column, axis=field.shape.index(COLUMNS))
+        return made
+
     def starts_of(self, state: Mapping[str, Any]) -> NDArray[np.int64]:
         """Where the columns of each feature begin."""
         starts: NDArray[np.int64] = np.cumsum(state["n_taught"]) - state["n_taught"]

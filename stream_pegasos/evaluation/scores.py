@@ -362,7 +362,7 @@ def kind_of(model: Any) -> str:
     for kind in (LabelScore.kind, OrderedScore.kind):
         if kind in model.capabilities:
             return kind
-    return PrequentialScore.kind if len(model.classes) == 2 else ClassScore.kind
+    return PrequentialScore.kind if model.has_one_margin else ClassScore.kind
 
 
 def new_score(model: Any, window: int = 1_000, exact: bool = True) -> Score:

@@ -71,6 +71,10 @@ class ClassWeights:
         """The counts once examples of these labels are learned."""
         return self.counts if self.is_fixed else balanced_weights(labels, self.counts)[1]
 
+    def forget(self, label: Label) -> None:
+        """Count the examples of a label no more."""
+        self.counts = {each: count for each, count in self.counts.items() if each != label}
+
     def get_state(self) -> Any:
         return [[pack(label), count] for label, count in self.counts.items()]
 

@@ -35,6 +35,7 @@ from stream_pegasos.learners.labels import (
     Label,
     TwoClasses,
     targets_many,
+    unknown_label,
 )
 from stream_pegasos.learners.persistence import Arrays, Snapshot, pack_parameters, unpack_parameters
 from stream_pegasos.learners.predictions import (
@@ -282,7 +283,46 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
         """
         self._core._labels.with_labels(y)
 
+    def forget_class(self, label: Label) -> None:
+        """Remove a class, such as one that a typo brought, with its weights. It is not predicted any more; if it comes
+        again, it is new. What its examples taught the other classes stays. For models of "several classes".
+
+        Parameters
+        ----------
+        label
+            The label, one of `classes`.
+
+        Raises
+        ------
+        TypeError
+            If the model is for two classes alone, for ordered ones, or frozen.
+        ValueError
+            If the label is not in `classes`. The model is then as it was before.
+
+        Examples
+        --------
+
+        >>> from stream_pegasos import AdaptiveClassifier
+
+        >>> model = AdaptiveClassifier()
+        >>> model.learn_many([{"pills": 1}, {"lunch": 1}, {"cheap": 1}], ["spam", "ham", "Spam"])
+        >>> model.forget_class("Spam")
+        >>> model.classes
+        ('spam', 'ham')
+
+        """
+        core = self._core
+        if "several classes" not in core.capabilities or "ordered" in core.capabilities or core.is_frozen:
+            raise TypeError(f"{'a frozen model' if core.is_frozen else type(core).__name__} cannot forget a class")
+        with self.lock:
+            core._forget_class(label)
+
     # What is known of the model.
+
+    @property
+    def has_one_margin(self) -> bool:
+        """Whether one margin tells two classes apart; otherwise each class has its own, or a column of it."""
+        return not self._core._learner.several
 
     @property
     def classes(self) -> tuple[Label | None, ...]:
@@ -483,6 +523,15 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
         return joined(found.before, said, classes)
 
     # What an estimator may change.
+
+    def _forget_class(self, label: Label) -> None:
+        if not isinstance(self._labels, Classes) or label not in self._labels.known:
+            raise ValueError(unknown_label(label, self.classes))
+        self._learner.flush()
+        column = self._labels.known.index(label)
+        self._learner.set_state(self._learner.declaration.without_column(self._learner.get_state(), column))
+        self._labels = self._labels.without(label)
+        self._class_weights.forget(label)
 
     def _limited(self) -> Mapping[Label, float]:
         """The labels that have a limit of false positives, and the threshold of each."""

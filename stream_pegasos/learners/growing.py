@@ -12,7 +12,13 @@ from stream_pegasos.engine import Encoder, Learner
 from stream_pegasos.features.frames import n_rows, some_rows
 from stream_pegasos.learners.class_weights import plain_weight
 from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.labels import Label, ThirdLabelError, TwoClasses, check_label, label_list
+from stream_pegasos.learners.labels import (
+    Label,
+    ThirdLabelError,
+    TwoClasses,
+    check_label,
+    label_list,
+)
 from stream_pegasos.learners.predictions import Found, PartlyLearnedError, joined_found
 
 __all__ = ["GrowingClassifier"]
@@ -68,11 +74,18 @@ class GrowingClassifier(Classifier):
                 raise PartlyLearnedError(n, first, error) from error
             raise
 
+    def _forget_class(self, label: Label) -> None:
+        if isinstance(self._labels, TwoClasses) and self._labels.met and label in self.classes:
+            self._become_several()
+        super()._forget_class(label)
+
     def _become_several(self) -> None:
-        """Go on from what is known of two classes to any number."""
+        """Go on from what is known of two classes to any number; without a positive one that was only named."""
         learner, labels = self._learner_of_several(), self._labels
         assert isinstance(labels, TwoClasses)
         self._learner, self._labels = learner, labels.as_several()
+        if labels.only_named and labels.positive is not None:
+            super()._forget_class(labels.positive)
 
     def _learner_of_several(self) -> Learner:
         """One that knows what the learner of two classes knows."""
@@ -80,7 +93,7 @@ class GrowingClassifier(Classifier):
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         if isinstance(self._labels, TwoClasses) and isinstance(values["labels"], list):
-            if len(values["labels"]) < 3 or "several classes" not in self.capabilities:
+            if "several classes" not in self.capabilities:
                 raise ValueError("the labels are not as they were written")
             self._become_several()
         super()._take_state(state, names, values)

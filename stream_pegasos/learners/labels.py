@@ -35,10 +35,12 @@ class TwoClasses:
     known: tuple[Label, ...] = ()  # the labels that have a probability, the negative one first
     choices: tuple[Label | None, ...] = ()  # those that can be predicted
     limited: bool = False  # whether the positive one is predicted only once the negative one is known
+    only_named: bool = False  # whether the positive one is that of `pos_label`, which has not been met
 
     def __post_init__(self) -> None:
         if self.pos_label is not None and self.positive is None:
             self.positive = check_label(self.pos_label)
+            self.only_named = truth_of(self.positive) is None
             if isinstance(self.positive, bool):
                 self.negative = not self.positive
         self._settle()
@@ -47,7 +49,8 @@ class TwoClasses:
         """Bring `targets` and `known` in line with the labels."""
         pairs = ((self.negative, -1.0), (self.positive, 1.0))
         there = {label: sign for label, sign in pairs if label is not None}
-        self.targets = there if self.met else {}
+        met = {label: sign for label, sign in there.items() if sign < 0.0 or not self.only_named}
+        self.targets = met if self.met else {}
         # Two as soon as they are known; before anything is learned, False and True are River's convention.
         if len(there) == 2 or self.met:
             self.known = tuple(there)
@@ -55,6 +58,8 @@ class TwoClasses:
             self.known = (False, True) if self.pos_label is None else ()
         only_positive = self.limited and self.known == (self.positive,)
         self.choices = (None,) if only_positive or not self.known else self.known
+        if self.only_named and self.met:
+            self.choices = (self.negative,)
 
     @property
     def classes(self) -> tuple[Label | None, Label | None]:
@@ -97,7 +102,8 @@ class TwoClasses:
         return tuple(only), np.full((len(margins), len(only)), list(only.values()))
 
     def get_state(self) -> Any:
-        return {"negative": pack(self.negative), "positive": pack(self.positive), "met": self.met}
+        labels = {"negative": pack(self.negative), "positive": pack(self.positive)}
+        return {**labels, "met": self.met, "only_named": self.only_named}
 
     def set_state(self, state: Any) -> None:
         """Take over labels met elsewhere.
@@ -113,7 +119,9 @@ class TwoClasses:
             raise ValueError(f"the labels cannot be {negative!r} and {positive!r}")
         if self.pos_label is not None and positive != written_like(self.pos_label, positive):
             raise ValueError(f"the positive label is {positive!r}, not {self.positive!r}")
-        self.negative, self.positive, self.met = negative, positive, met
+        if type(state["only_named"]) is not bool or state["only_named"] > (self.pos_label is not None):
+            raise ValueError("the positive label was named by nobody")
+        self.negative, self.positive, self.met, self.only_named = negative, positive, met, state["only_named"]
         self._settle()
 
     def with_labels(self, y: Any) -> tuple[TwoClasses, bool]:
@@ -142,7 +150,9 @@ class TwoClasses:
         if is_given and not (isinstance(self.pos_label, bool) and truth_of(label) is None and label != -1):
             self.positive = written_like(self.pos_label, label)  # type: ignore[arg-type]
             self.negative = not self.positive if isinstance(self.positive, bool) else None
-        if label not in (self.negative, self.positive):
+        if label == self.positive:
+            self.only_named = False
+        elif label != self.negative:
             if self.negative is not None and self.positive is not None:
                 raise ThirdLabelError(label, self.negative, self.positive)
             if isinstance(label, bool) and not self.met and self.positive is None:
@@ -260,6 +270,11 @@ class Classes:
         for given in distinct(y):
             targets.setdefault(check_label(given), float(len(targets)))
         return (self if len(targets) == len(self.targets) else Classes(tuple(targets), targets)), False
+
+    def without(self, label: Label) -> Classes:
+        """The others, of which those after it have a number less."""
+        known = tuple(each for each in self.known if each != label)
+        return type(self)(known, {each: float(number) for number, each in enumerate(known)})
 
     def label(self, margins: Floats) -> Label | None:
         """The label that is predicted."""

@@ -154,7 +154,7 @@ class Known:
         """The labels met, the negative one before the positive one."""
         if not self.is_of_two:
             return [unpack(label) for label in self.labels]
-        both = [unpack(self.labels["negative"]), unpack(self.labels["positive"])]
+        both = [unpack(self.labels["negative"])] + [unpack(self.labels["positive"])] * (not self.labels["only_named"])
         return [label for label in both if label is not None] if self.labels["met"] else []
 
     @property
@@ -163,7 +163,8 @@ class Known:
 
     def become_several(self, among: Sequence[Label]) -> None:
         """Go on from two classes to any number; of labels that are not known two stand `among` all."""
-        negative, positive = unpack(self.labels["negative"]), unpack(self.labels["positive"])
+        negative, decided = unpack(self.labels["negative"]), unpack(self.labels["positive"])
+        positive = None if self.labels["only_named"] and decided not in among else decided
         if negative is None:
             negative = next(label for label in among if label != positive)
         if positive is None:
@@ -171,7 +172,7 @@ class Known:
         from_two_classes = pegasos_from_two_classes if self.kind == "PegasosClassifier" else adaptive_from_two_classes
         self.labels, self.state = [pack(negative), pack(positive)], from_two_classes(self.state)
         if "false_positive_limit" in self.rest:
-            self.rest = {**self.rest, "decisions": [[pack(positive), self.rest["false_positive_limit"]]]}
+            self.rest = {**self.rest, "decisions": [[pack(decided), self.rest["false_positive_limit"]]]}
             del self.rest["false_positive_limit"]
 
 

@@ -180,6 +180,10 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             threshold, rate = self.classifier.threshold, self.classifier.max_false_positive_rate
             self._set_ways(True, threshold == 0.5 and rate is None)
 
+    def _forget_class(self, label: Label) -> None:
+        super()._forget_class(label)
+        self._decisions.pop(label, None)
+
     @property
     def max_features(self) -> int | None:  # type: ignore[override]
         return self.classifier.max_features

@@ -70,7 +70,8 @@ FORGERIES = [
     setting("labels", "negative", to="pos"),
     setting("labels", "positive", to={"tuple": []}),
     setting("labels", "met", to="yes"),
-    setting("labels", to={"negative": None, "positive": None, "met": True}),
+    setting("labels", to={"negative": None, "positive": None, "met": True, "only_named": False}),
+    setting("labels", "only_named", to=True),
     setting("names", to=[]),
     setting("names", 0, to={"tuple": []}),  # twice the same, with another one
     *(

@@ -4,9 +4,18 @@ import numpy as np
 import pytest
 from detectors import Raises
 from estimators import NAMES
-from river import drift
+from noisy import columns
+from river import drift, optim
 
-from stream_pegasos import AdaptiveClassifier, PegasosClassifier
+from stream_pegasos import (
+    AdaptiveClassifier,
+    KernelPegasosClassifier,
+    MultiLabelClassifier,
+    OrdinalClassifier,
+    PegasosClassifier,
+    TextClassifier,
+    load,
+)
 from stream_pegasos.learners.predictions import PartlyLearnedError
 
 MODELS = {
@@ -215,3 +224,84 @@ def test_nothing_is_learned_from_rounding():
         model.learn_one({f"f{i}": 1.0}, y)
         if len(model.classes) == 3 and i > 2:
             assert model._learner.get_state()["calibration_squares"] == 0.0 or model._learner.calibrated[0] > 0.4
+
+
+def test_a_label_that_was_only_named_is_never_predicted(tmp_path):
+    """Of two classes, and of the third that comes then; until it comes itself, as any other."""
+    examples = list(stream(300, ("ham", "spam"), seed=6))
+    named, plain = (AdaptiveClassifier(pos_label=label) for label in ("Spam", None))
+    for i, (x, y) in enumerate([*examples[:1], *(example for example in examples if example[1] != examples[0][1])]):
+        named.learn_one(x, y)
+        assert named.predict_one(x) in ("ham", "spam")
+        assert i or named.classes == (y, "Spam")
+    assert set(named.classes) == {"ham", "spam"}
+    named.learn_one({"pills": 1.0}, "Spam")
+    assert set(named.classes) == {"ham", "spam", "Spam"}
+    named, plain = (AdaptiveClassifier(pos_label=label) for label in ("spam", None))
+    named.learn_one(*examples[0])
+    named.save(tmp_path / "m")
+    named = load(tmp_path / "m")
+    for model in (named, plain):
+        for x, y in examples[model.n_iterations :]:
+            model.learn_one(x, y)
+    assert named.classes == ("ham", "spam")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        AdaptiveClassifier,
+        lambda: AdaptiveClassifier(class_weight="balanced", threshold={"spam": 0.6}),
+        PegasosClassifier,
+        lambda: PegasosClassifier(multi_class="ovr", batch_size=4, average=True),
+        lambda: PegasosClassifier(multi_class="crammer_singer"),
+    ],
+)
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+def test_a_class_is_forgotten(make, n_classes, tmp_path):
+    """The others are as they were, and the model goes on, also from its file."""
+    labels = ("ham", "Spam", "spam", "eggs")[:n_classes]
+    model = make()
+    model.learn_many(*columns(stream(400, labels, seed=7)))
+    model.flush()
+    others = [label for label in model.classes if label != "Spam"]
+    if n_classes > 2:
+        weights = {label: model.weights[label] for label in others}
+        margins = [model.decision_function_one(x) for x, _ in stream(20, labels, seed=8)]
+    model.forget_class("Spam")
+    assert list(model.classes) == others
+    if n_classes > 2:
+        assert {label: model.weights[label] for label in others} == weights
+        base = np.log((len(others) - 1.0) / len(others)) if isinstance(model, AdaptiveClassifier) else 0.0
+        for before, (x, _) in zip(margins, stream(20, labels, seed=8), strict=True):
+            now = model.decision_function_one(x)
+            assert [now[label] for label in others] == pytest.approx([before[label] - base for label in others])
+    model.save(tmp_path / "m")
+    for one in (model, load(tmp_path / "m")):
+        assert {one.predict_one(x) for x, _ in stream(50, labels, seed=9)} <= set(others)
+        assert list(one.predict_proba_one({"pills": 1.0}))[: len(others)] == others
+        one.learn_many(*columns(stream(200, ("ham", "spam", "new"), seed=10)))
+        assert set(one.classes) == {*others, "ham", "spam", "new"}
+    with pytest.raises(ValueError, match="none of the model's classes"):
+        model.forget_class("Spam")
+
+
+def test_which_models_forget_no_class():
+    for model in (
+        OrdinalClassifier(),
+        KernelPegasosClassifier(),
+        PegasosClassifier(initializer=optim.initializers.Zeros()),
+    ):
+        model.learn_many([{"a": 1.0}, {"b": 1.0}], [1, 2])
+        with pytest.raises(TypeError, match="cannot forget a class"):
+            model.forget_class(2)
+    text = TextClassifier()
+    text.learn_many(["a", "b", "c"], ["x", "y", "z"])
+    with pytest.raises(TypeError, match="a frozen model cannot forget"):
+        text.freeze().forget_class("x")
+    text.forget_class("x")
+    assert text.classes == ("y", "z") and text.predict_one("b") in ("y", "z")
+    together = MultiLabelClassifier(AdaptiveClassifier(max_false_positive_rate=0.1))
+    together.learn_many([{"a": 1.0}, {"b": 1.0}] * 9, [["x", "y"], ["y", "z"]] * 9)
+    together.forget_class("x")
+    assert together.predict_one({"b": 1.0}).keys() == {"y", "z"}
