@@ -7,13 +7,11 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import chain
 from typing import Any, BinaryIO
 
 from stream_pegasos.streams.example import StreamError
 
 PathOrFile = str | os.PathLike[str] | BinaryIO
-Chunks = Iterator[bytes]
 
 _SIZE = 1 << 16
 
@@ -32,24 +30,38 @@ def opened(source: PathOrFile) -> Iterator[BinaryIO]:
         yield sys.stdin.buffer
 
 
+class Chunks(Iterator[bytes]):
+    """The chunks still to be read, of which the first may be looked at and pushed back."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._back: list[bytes] = []  # what comes before them, the first one last
+
+    def __next__(self) -> bytes:
+        return self._back.pop() if self._back else next(self._chunks)
+
+    def push_back(self, chunk: bytes) -> None:
+        if chunk:
+            self._back.append(chunk)
+
+    def look(self, wants_more: Callable[[bytes], bool]) -> bytes:
+        """The first bytes, at least as many as are wanted if there are so many; they are still to be read.
+
+        A pipe may hand over one byte at first, and the next one only when the first line was answered.
+        """
+        head = b""
+        for chunk in self:
+            head += chunk
+            if not wants_more(head):
+                break
+        self.push_back(head)
+        return head
+
+
 def chunks_of(file: Any) -> Chunks:
     """What is there at a time, without waiting for more."""
     read = getattr(file, "read1", None) or file.read
-    while chunk := read(_SIZE):
-        yield chunk
-
-
-def looked_at(chunks: Chunks, wants_more: Callable[[bytes], bool]) -> tuple[bytes, Chunks]:
-    """The first bytes, at least as many as are wanted if there are so many, and all chunks still to be read.
-
-    A pipe may hand over one byte at first, and the next one only when the first line was answered.
-    """
-    head = b""
-    for chunk in chunks:
-        head += chunk
-        if not wants_more(head):
-            break
-    return head, chain([head], chunks)
+    return Chunks(iter(lambda: read(_SIZE) or b"", b""))
 
 
 def may_begin(head: bytes, marks: tuple[bytes, ...]) -> bool:

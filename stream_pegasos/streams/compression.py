@@ -6,12 +6,12 @@ import bz2
 import lzma
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 from stream_pegasos.common.extras import missing
-from stream_pegasos.streams.chunks import Chunks, looked_at, may_begin
+from stream_pegasos.streams.chunks import Chunks, may_begin
 from stream_pegasos.streams.example import StreamError
 
 # What a compressed stream begins with; no text does. Zstandard may begin with a frame to be skipped.
@@ -34,11 +34,11 @@ def compression_of(head: bytes) -> str | None:
 
 def decompressed(chunks: Chunks, name: str) -> tuple[bool, Chunks]:
     """Whether the stream is compressed, and what is in it."""
-    head, chunks = looked_at(chunks, partial(may_begin, marks=_MAGICS))
+    head = chunks.look(partial(may_begin, marks=_MAGICS))
     kind = compression_of(head)
     if kind is None:
         return False, chunks
-    return True, _members(_decompressor(kind), chunks, f"{name}: the {kind} data")
+    return True, Chunks(_members(_decompressor(kind), chunks, f"{name}: the {kind} data"))
 
 
 def _decompressor(kind: str) -> Callable[[], Any]:
@@ -78,7 +78,7 @@ class _Gunzip:
         return self._member.unused_data
 
 
-def _members(new: Callable[[], Any], chunks: Chunks, what: str) -> Chunks:
+def _members(new: Callable[[], Any], chunks: Chunks, what: str) -> Iterator[bytes]:
     """What is in the members, one after another, with zeros between them or at the end as padding."""
     member: Any = None
     for chunk in chunks:

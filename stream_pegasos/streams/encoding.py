@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain, product
 
-from stream_pegasos.streams.chunks import Chunks, looked_at, may_begin
+from stream_pegasos.streams.chunks import Chunks, may_begin
 from stream_pegasos.streams.example import StreamError
 
 ERRORS = ("windows-1252", "strict")
@@ -101,13 +101,13 @@ class Encoding:
         """The same stream in an encoding whose lines, and brackets if asked for, can be told before it is decoded."""
         codec = self._codec
         if self.is_utf8:
-            head, chunks = looked_at(chunks, partial(may_begin, marks=tuple(_MARKS)))
+            head = chunks.look(partial(may_begin, marks=tuple(_MARKS)))
             codec = marked_encoding(head) or codec
         if codec == self._codec and self.has_lines and not (brackets and self._hides_brackets()):
             return self, chunks
         other = Encoding("utf-8", "strict")
         other.name, other._is_transcoded = (self.name if codec == self._codec else codec), True
-        return other, _transcoded(chunks, codec, name)
+        return other, Chunks(_transcoded(chunks, codec, name))
 
     def _hides_brackets(self) -> bool:
         """Whether bytes of brackets, quotes and backslashes may be parts of other characters, as in Shift JIS."""
@@ -132,7 +132,7 @@ def _decoded_windows_1252(data: bytes) -> str:
     return codecs.charmap_decode(data, "strict", _WINDOWS_1252)[0]
 
 
-def _transcoded(chunks: Chunks, codec: str, name: str) -> Chunks:
+def _transcoded(chunks: Chunks, codec: str, name: str) -> Iterator[bytes]:
     """The text in UTF-8, in which bytes that are no text are none, either."""
     decoder = codecs.getincrementaldecoder(codec)(_NO_TEXT_HANDLER)
     for chunk in chain(chunks, [b""]):

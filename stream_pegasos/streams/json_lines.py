@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Generator, Iterator
-from itertools import chain
 from typing import Any, NoReturn
 
 import orjson
 
-from stream_pegasos.streams.chunks import Chunks, buffered, looked_at
+from stream_pegasos.streams.chunks import Chunks, buffered
 from stream_pegasos.streams.example import Example, Parsed, unreadable
 from stream_pegasos.streams.layout import Layout
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, read_lines
@@ -44,17 +43,15 @@ def read_json(chunks: Chunks, parse: Parser) -> Iterator[Example]:
     """An object a line; before them may stand arrays of objects, as a rule one and nothing else."""
     line = 1
     while True:
-        head, chunks = looked_at(
-            chunks, lambda head: len(head) < _LONGEST_BEGINNING and _may_begin_array(head) is not None
-        )
+        head = chunks.look(lambda head: len(head) < _LONGEST_BEGINNING and _may_begin_array(head) is not None)
         if not _begins_array(head):
             break
-        line, chunks = yield from _read_array(chunks, line, parse)
+        line = yield from _read_array(chunks, line, parse)
     yield from read_lines(buffered(chunks), parse, line)
 
 
-def _read_array(chunks: Chunks, line: int, parse: Parser) -> Generator[Example, None, tuple[int, Chunks]]:
-    """The examples of an array; then the line on which it ends, and what comes after it."""
+def _read_array(chunks: Chunks, line: int, parse: Parser) -> Generator[Example, None, int]:
+    """The examples of an array; then the line on which it ends. What comes after it is still to be read."""
     elements = _Elements(chunks, line)
     for number, (line, element) in enumerate(elements, 1):
         try:
@@ -69,7 +66,7 @@ def _read_array(chunks: Chunks, line: int, parse: Parser) -> Generator[Example, 
             yield Example(x, y, w, line, id)
     if elements.is_open:
         yield unreadable(ValueError("the array is never closed"), elements.line)
-    return elements.line, elements.rest
+    return elements.line
 
 
 class _Elements:
@@ -77,7 +74,7 @@ class _Elements:
 
     def __init__(self, chunks: Chunks, line: int) -> None:
         self.line = line
-        self.rest = chunks
+        self._chunks = chunks
         self.fault = ""
         self.is_open = False  # whether it is never closed
         self._parts: list[bytes] = []  # of the element that has not ended yet
@@ -87,7 +84,7 @@ class _Elements:
     def __iter__(self) -> Iterator[tuple[int, bytes | None]]:
         depth = n = skip = 0
         is_string = False
-        for chunk in self.rest:
+        for chunk in self._chunks:
             begin, position = 0, skip
             skip = 0
             while True:
@@ -112,7 +109,7 @@ class _Elements:
                         self._add(chunk[begin : match.start()])
                         if n or self._parts:
                             yield self._element()
-                        self.rest = chain([chunk[position:]], self.rest)
+                        self._chunks.push_back(chunk[position:])
                         return
                 elif mark == b"," and depth == 1:
                     self._add(chunk[begin : match.start()])
@@ -122,7 +119,6 @@ class _Elements:
             skip = max(0, position - len(chunk))
             if depth:
                 self._add(chunk[begin:])
-        self.rest = iter(())
         self.is_open = True
         if depth == 1 and self._size:
             yield self._element()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import BinaryIO
 
-from stream_pegasos.streams.chunks import PathOrFile, buffered, chunks_of, looked_at, may_begin, opened
+from stream_pegasos.streams.chunks import PathOrFile, buffered, chunks_of, may_begin, opened
 from stream_pegasos.streams.compression import EXTENSIONS as COMPRESSIONS
 from stream_pegasos.streams.compression import decompressed
 from stream_pegasos.streams.csv_tsv import read_csv
@@ -208,7 +208,7 @@ def read_layout(
 def _examples(file: BinaryIO, name: str, layout: Layout, unlabelled: bool) -> Iterator[Example]:
     """All of them, those without a label and those that cannot be read among them."""
     is_compressed, chunks = decompressed(chunks_of(file), name)
-    head, chunks = looked_at(chunks, partial(may_begin, marks=(PARQUET,)))
+    head = chunks.look(partial(may_begin, marks=(PARQUET,)))
     if layout.format == "parquet" or head.startswith(PARQUET):
         from stream_pegasos.streams.parquet import read_parquet
 

@@ -243,3 +243,14 @@ def test_an_endless_array_takes_no_memory():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1 << 19
+
+
+def test_many_arrays_take_no_memory():
+    n = 6_000
+    stream = read(io.BytesIO(b'[{"text": "a", "label": 1}]\n' * n), format="jsonl")
+    next(stream)
+    tracemalloc.start()
+    assert sum(1 for _ in stream) == n - 1
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
