@@ -29,12 +29,13 @@ def fasttext_parser(labels: LabelFormat) -> Callable[[bytes], Parsed]:
 
     def parse(line: bytes) -> Parsed:
         text = line.decode()
-        found = []
-        while match := _fasttext(text):
+        found, begin = [], 0
+        while match := _fasttext(text, begin):
             label = labels.of_text(match[1])
             if label is not None:
                 found.append(label)
-            text = text[match.end() :]
+            begin = match.end()
+        text = text[begin:]
         if _fasttext_label(text):
             raise ValueError("a label after the text")
         if len(found) < 2:

@@ -2,6 +2,7 @@ import pytest
 from reading import bad_lines, examples, pairs
 
 from stream_pegasos.streams import LabelFormat, StreamError
+from stream_pegasos.streams.labelled_text import fasttext_parser
 
 
 def test_labelled_text():
@@ -41,6 +42,23 @@ def test_fasttext_has_several_labels_that_hold_together():
     assert pairs(data, "fasttext", unlabelled=True, labels=LabelFormat(","))[-1] == ("x", ("a", "c", "b"))
     ((_, reason),) = bad_lines(b"text __label__a", "fasttext", unlabelled=True)
     assert reason == "a label after the text"
+
+
+def test_many_labels_are_not_copied_for_each_of_them():
+    copied = []
+
+    class Text(str):
+        def __getitem__(self, part):
+            copied.append(len(super().__getitem__(part)))
+            return Text(super().__getitem__(part))
+
+    class Line(bytes):
+        def decode(self):
+            return Text(super().decode())
+
+    x, y, _, _ = fasttext_parser(LabelFormat())(Line(b"__label__a __label__b " * 500 + b"win now"))
+    assert (x, y) == ("win now", ("a", "b"))
+    assert sum(copied) < 100
 
 
 @pytest.mark.parametrize(
