@@ -10,13 +10,14 @@ import functools
 import importlib
 import inspect
 import itertools
+import math
 import mmap
 import os
 import stat
 import uuid
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
@@ -54,6 +55,7 @@ STATE, PROGRESS = "state", "progress"
 # The names of features: all their JSON texts, and where each begins and ends.
 NAMES, NAME_OFFSETS = "names", "name_offsets"
 SAFETENSORS_DTYPES = {"<u4": "U32", "<i8": "I64", "<f8": "F64", "|u1": "U8"}  # in the order of a file
+DTYPES = {name: np.dtype(dtype) for dtype, name in SAFETENSORS_DTYPES.items()}
 ALIGNMENT = 64  # of words that are mapped, so that entries of a table share lines of the cache as they are meant to
 
 
@@ -240,6 +242,11 @@ def load(path: str | os.PathLike[str]) -> Classifier:
     return load_with_progress(path)[0]
 
 
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file, and a pipe without a wait for somebody who writes to it."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 def load_with_progress(path: str | os.PathLike[str]) -> tuple[Classifier, Any]:
     """The model in a file, and what `snapshot` was given beside it.
 
@@ -248,18 +255,15 @@ def load_with_progress(path: str | os.PathLike[str]) -> tuple[Classifier, Any]:
     ValueError, OSError
         As `load` does.
     """
-    from safetensors import SafetensorError, safe_open
-
-    with open(path, "rb") as opened:  # the usual OSError for a file that is missing or may not be read
-        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+    with open(path, "rb", opener=_without_waiting) as file:  # the usual OSError where it is missing or may not be read
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError(f"{path} is no model: it is no regular file")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            mapped = mapped_names(metadata)
-            arrays = {name: file.get_tensor(name) for name in {*file.keys()} - {*mapped}}
-    except (AttributeError, OSError, SafetensorError, TypeError) as error:  # the first and last for types NumPy lacks
-        raise ValueError(f"{path} is damaged or is no model: {error}") from None
+        try:
+            metadata, views = read_safetensors(file)
+        except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is damaged or is no model: {error}") from None
+    mapped = mapped_names(metadata)
+    arrays = {name: views[name].copy() for name in views.keys() - {*mapped}}
     if FORMAT not in metadata:
         raise ValueError(f"{path} is a safetensors file, but no model of stream_pegasos")
     try:
@@ -268,8 +272,10 @@ def load_with_progress(path: str | os.PathLike[str]) -> tuple[Classifier, Any]:
         if version in READABLE:
             progress = arrays.get(PROGRESS)
             names, state = _contents(header, arrays)
-            if mapped:
-                arrays.update(mapped_arrays(path, mapped))
+            for name in mapped:
+                arrays[name] = views[name]
+                if not arrays[name].flags.aligned:
+                    raise ValueError(f"{name} do not begin where words do")
             model: Any = Saveable.kind_of(kind).from_state(arrays, names, state)
             return model, None if progress is None else unpack(orjson.loads(progress.tobytes()))
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
@@ -301,28 +307,29 @@ def mapped_names(metadata: Mapping[str, str]) -> tuple[str, ...]:
         return ()  # what is wrong is said where the rest is read
 
 
-def mapped_arrays(path: str | os.PathLike[str], names: Iterable[str]) -> Arrays:
-    """Arrays of 32-bit words that stay in the file, in memory that all processes share; they cannot be written to.
+def read_safetensors(file: IO[bytes]) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
+    """The metadata and the arrays, which stay in the file, in memory that all processes share.
 
     Raises
     ------
-    LookupError, TypeError, ValueError
-        If the file does not have such arrays.
+    AttributeError, LookupError, OSError, TypeError, ValueError
+        If it is no such file, or its arrays do not stand one behind the other up to its end.
     """
-    with open(path, "rb") as file:
-        content = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+    content = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
     begin = 8 + int.from_bytes(content[:8].tobytes(), "little")
     header = orjson.loads(content[8:begin].tobytes())
-    arrays = {}
-    for name in names:
-        first, end = header[name]["data_offsets"]
-        array = content[begin + first : begin + end]
-        if header[name]["dtype"] != "U32" or len(array) != end - first:
-            raise ValueError(f"{name} are not as they were written")
-        arrays[name] = array.view("<u4")
-        if not arrays[name].flags.aligned:
-            raise ValueError(f"{name} do not begin where words do")
-    return arrays
+    metadata = {**header.pop("__metadata__", {})}
+    content, begin, arrays = content[begin:], 0, {}
+    for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+        dtype, shape = DTYPES[entry["dtype"]], tuple(entry["shape"])
+        end = begin + math.prod(shape) * dtype.itemsize
+        arrays[name] = content[begin:end].view(dtype).reshape(shape)
+        if arrays[name].shape != shape or entry["data_offsets"] != [begin, end]:
+            raise ValueError(f"{name} is not where it should be")
+        begin = end
+    if begin != len(content):
+        raise ValueError("there is more in it than its arrays")
+    return metadata, arrays
 
 
 def _check(wanted: Any, found: str) -> None:

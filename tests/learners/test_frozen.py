@@ -26,6 +26,7 @@ from stream_pegasos import (
     PegasosClassifier,
     TextClassifier,
 )
+from stream_pegasos.learners import persistence
 from stream_pegasos.learners.freezing import FEATURE_ARRAYS
 
 DATA = Path(os.environ.get("STREAM_PEGASOS_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -283,3 +284,22 @@ def test_on_real_streams_it_keeps_its_promise(name, which):
         frozen.decision_function_many(X[half:]), model.decision_function_many(X[half:]), atol=MARGIN
     )
     assert (frozen.predict_many(X[half:]) == model.predict_many(X[half:])).mean() >= 0.9999
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere nobody can replace a file that is open")
+def test_a_file_that_is_replaced_while_it_is_read_is_read_as_it_was(path, monkeypatch):
+    model, other = learned("two classes"), learned("two classes")
+    for _ in range(50):
+        other.learn_one("cheap pills", "ham")
+    model.freeze().save(path)
+    other.freeze().save(f"{path}.new")
+    mapped_names = persistence.mapped_names
+
+    def exchanged(metadata):
+        os.replace(f"{path}.new", path)
+        return mapped_names(metadata)
+
+    monkeypatch.setattr(persistence, "mapped_names", exchanged)
+    loaded = stream_pegasos.load(path)
+    assert loaded.predict_proba_one("cheap pills") == model.freeze().predict_proba_one("cheap pills")
+    assert loaded.predict_proba_one("cheap pills") != other.freeze().predict_proba_one("cheap pills")

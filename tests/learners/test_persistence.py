@@ -396,3 +396,10 @@ def test_names_nested_deeper_than_files_hold_are_refused_when_they_are_learned(u
 def test_what_is_no_regular_file_is_no_model():
     with pytest.raises(ValueError, match=r"^/dev/null is no model: it is no regular file$"):
         stream_pegasos.load("/dev/null")
+
+
+@needs_posix
+def test_a_pipe_that_nobody_writes_to_is_no_model(path):
+    os.mkfifo(path)
+    with pytest.raises(ValueError, match="is no model: it is no regular file"):
+        stream_pegasos.load(path)
