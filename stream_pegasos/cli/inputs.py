@@ -164,7 +164,7 @@ def _labels(text: str | None) -> "tuple[Label, ...] | None":
 class LiveInput(_ChosenInput):
     """A stream that is followed."""
 
-    def open(self, position: Any, follow: bool) -> Any:
+    def open(self, position: Any, follow: bool, whole_lines: bool) -> Any:
         from stream_pegasos.streams import open_source
 
         return open_source(
@@ -176,12 +176,13 @@ class LiveInput(_ChosenInput):
             columns=self._columns,
             **self.how_written,
             follow=follow,
+            whole_lines=whole_lines,
             unreadable=True,
             on_bad=self.report,
             on_event=note,
         )
 
-    def open_labels(self, address: str, position: Any, follow: bool) -> Any:
+    def open_labels(self, address: str, position: Any, follow: bool, whole_lines: bool) -> Any:
         from stream_pegasos.streams import open_source
 
         return open_source(
@@ -190,6 +191,7 @@ class LiveInput(_ChosenInput):
             written=self.written,
             **self.how_written,
             follow=follow,
+            whole_lines=whole_lines,
             labels=True,
             on_bad=self.report,
             on_event=note,

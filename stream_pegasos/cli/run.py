@@ -156,10 +156,10 @@ def run(
             positions = [of_any_server(position) for position in positions]
         number = 0  # of the source that is being opened
         try:
-            messages, labels = source.open(positions[0], follow), None
+            messages, labels = source.open(positions[0], follow, checkpoint is not None), None
             if label_topic is not None:
                 number = 1
-                labels = source.open_labels(label_topic, positions[1], follow)
+                labels = source.open_labels(label_topic, positions[1], follow, checkpoint is not None)
         except StreamError as error:
             about = kept["sources"][number] if "sources" in kept else None
             raise Failure(f"{checkpoint} belongs to {about}: {error}" if about else str(error)) from None

@@ -25,6 +25,7 @@ _GRACE = 1.0  # seconds of silence after which nobody writes any more to a file 
 _COMPRESSED = (*EXTENSIONS, ".lz4", ".zip")
 # What rotation puts behind a name: a number or a date. A model or another stream may stand beside the file.
 _is_rotation = re.compile(r"[._-]([0-9][0-9TZ:._+-]*|old|bak)").fullmatch
+_rotations = re.compile(r"[._-]([0-9]{1,5})").fullmatch  # how often it was; what is longer is a date or a time
 
 
 class FollowedFile:
@@ -32,7 +33,7 @@ class FollowedFile:
 
     A position names the file by its inode and by the checksum of its first bytes. It is found again among the rotated
     files, whose names are its own with a number or a date behind; then follow those modified after it, then the path
-    itself.
+    itself. Of files modified at the same time, those with the larger number or the earlier date come first.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class FollowedFile:
         parse: RecordParser,
         follow: bool,
         reporter: Reporter,
+        whole_lines: bool = False,
     ) -> None:
         self.name = os.path.abspath(path)  # whichever folder a resumed run starts in
         if path.lower().endswith(_COMPRESSED):
@@ -50,6 +52,7 @@ class FollowedFile:
             raise StreamError(f"{path} is not a regular file and cannot be followed: {STDIN_HINT}")
         self._resume = None if position is None else _checked(position)
         self._parse, self._follow, self._reporter = parse, follow, reporter
+        self._whole_lines = whole_lines
         self._closed = False
         self._file: io.FileIO | None = None
         self._status: os.stat_result
@@ -73,11 +76,15 @@ class FollowedFile:
                     continue
                 self._reporter.up("file", f"{self.name} is there")
                 is_over = not chunk and (not self._follow or (successor is not None and self._is_done()))
-                for batch in batched(self._examples(self._lines(chunk, is_over)), self._position):
+                # What has no end is a line where nobody writes to the file any more.
+                is_line = is_over and not (successor is None and self._whole_lines)
+                for batch in batched(self._examples(self._lines(chunk, is_line)), self._position):
                     yield batch
                     if self._closed:
                         return
                 if is_over and successor is None:
+                    if self._n_rest:
+                        self._reporter.event(f"the last line of {self.name} has no end yet: it is read when it has one")
                     return
                 if is_over and successor is not None and self._move_to(successor) and self._head:
                     yield Batch([], self._position())
@@ -95,10 +102,10 @@ class FollowedFile:
 
     # Lines
 
-    def _lines(self, chunk: bytes, is_over: bool) -> Iterator[tuple[int, bytes | None]]:
-        """The length of each line that ends in the chunk, and the line unless it is too long."""
-        end = len(chunk) if is_over else chunk.rfind(b"\n") + 1
-        if end or (is_over and self._n_rest):
+    def _lines(self, chunk: bytes, is_line: bool) -> Iterator[tuple[int, bytes | None]]:
+        """The length of each line that ends in the chunk, or else is one, and the line unless it is too long."""
+        end = len(chunk) if is_line else chunk.rfind(b"\n") + 1
+        if end or (is_line and self._n_rest):
             lines = io.BytesIO(chunk[:end])
             first = lines.readline()
             size = self._n_rest + len(first)
@@ -206,7 +213,7 @@ class FollowedFile:
         return True
 
     def _siblings(self) -> list[tuple[str, os.stat_result]]:
-        """The rotated files, the one modified longest ago first."""
+        """The rotated files, the oldest first."""
         folder, name = os.path.split(self.name)
         found = []
         with os.scandir(folder) as entries:
@@ -218,7 +225,13 @@ class FollowedFile:
                         continue
                     if stat.S_ISREG(status.st_mode):
                         found.append((os.path.join(folder, entry.name), status))
-        return sorted(found, key=lambda sibling: sibling[1].st_mtime_ns)
+        return sorted(found, key=self._age)
+
+    def _age(self, sibling: tuple[str, os.stat_result]) -> tuple[int | str, ...]:
+        """What sorts rotated files, the oldest first. Those that are rotated within a moment have one time."""
+        path, status = sibling
+        rotations = _rotations(path[len(self.name) :])
+        return status.st_mtime_ns, -int(rotations[1]) if rotations else 0, path
 
     def _successor(self) -> tuple[str, os.stat_result] | None:
         """The file that follows the open one; `None` while it is empty, since the writer may not know of it yet."""
@@ -229,10 +242,12 @@ class FollowedFile:
             current = None
         if current is not None and os.path.samestat(current, self._status):
             return None
-        modified = os.fstat(self._file.fileno()).st_mtime_ns
-        for path, status in self._siblings():
-            if status.st_size and status.st_mtime_ns > modified and not os.path.samestat(status, self._status):
-                return path, status
+        siblings = self._siblings()
+        gone = (os.fstat(self._file.fileno()).st_mtime_ns, 1)
+        age = next((self._age(each) for each in siblings if os.path.samestat(each[1], self._status)), gone)
+        for sibling in siblings:
+            if sibling[1].st_size and self._age(sibling) > age:
+                return sibling
         return (self.name, current) if current is not None and current.st_size else None
 
     def _is_done(self) -> bool:

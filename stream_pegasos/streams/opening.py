@@ -36,6 +36,7 @@ def open_source(
     encoding: str = "utf-8",
     encoding_errors: str = "windows-1252",
     unreadable: bool = False,
+    whole_lines: bool = False,
     on_bad: OnBad | None = None,
     on_event: OnEvent | None = None,
     on_windows_1252: Callable[[], None] | None = None,
@@ -71,6 +72,9 @@ def open_source(
         How labels are written: `labels` of `read`.
     unreadable
         Whether to yield an example also for a record that cannot be read, as in `read`.
+    whole_lines
+        Whether the last line of a file waits for its end also where nothing is followed. Whoever goes on from the
+        position later wants this, since the rest of the line may be written by then.
     on_bad
         Called with the place (`line 3`, `offset 17 of partition 0`) and the reason for each record
         that cannot be read. Without it such a record raises.
@@ -126,7 +130,8 @@ def open_source(
             raise StreamError(
                 f"a growing file cannot be {encoding}, whose lines are found only after decoding: {STDIN_HINT}"
             )
-        return FollowedFile(address, position, record_parser(layout, labels, "a growing file"), follow, reporter)
+        parse = record_parser(layout, labels, "a growing file")
+        return FollowedFile(address, position, parse, follow, reporter, whole_lines)
     if server.scheme == "kafka":
         from stream_pegasos.streams.kafka import KafkaSource
 

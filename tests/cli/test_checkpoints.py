@@ -40,6 +40,20 @@ def test_run_goes_on_from_its_checkpoint_over_a_growing_file(here, number, code)
     assert load("m").weights == reference_of(stream[:150]).weights
 
 
+def test_half_a_line_is_learned_once_it_is_whole(here, main):
+    arguments = ["run", "half.jsonl", "--checkpoint", "m", "--no-follow"]
+    append("half.jsonl", stream[:20])
+    with open("half.jsonl", "r+b") as file:
+        file.truncate(file.seek(-9, 2))
+    code, out, err = main(*arguments)
+    assert (code, len(out.splitlines())) == (0, 19) and "half.jsonl has no end yet" in err
+    with open("half.jsonl", "ab") as file:
+        file.write(line_of(*stream[19])[-9:])
+    code, out, _ = main(*arguments)
+    assert (code, len(out.splitlines())) == (0, 1)
+    assert load("m").weights == reference_of(stream[:20]).weights
+
+
 def test_run_refuses_other_options_than_the_checkpoint_was_begun_with(main):
     options = ["run", "mail.jsonl", "--no-follow", "--output", "none", "--checkpoint", "m", "--half-life", "500"]
     assert main(*options)[:2] == (0, "")

@@ -206,6 +206,16 @@ def test_the_last_line_needs_no_end_where_nobody_follows(mail):
     assert texts(rest(mail)[0]) == ["a", "b"]
 
 
+def test_the_last_line_waits_for_its_end_where_somebody_goes_on_later(mail):
+    mail.write_text(line("a") + line("b")[:9])
+    batches, bad, events = rest(mail, whole_lines=True)
+    assert (texts(batches), bad) == (["a"], []) and "has no end yet" in events[0]
+    with mail.open("a") as opened:
+        opened.write(line("b")[9:])
+    again, bad, events = rest(mail, batches[-1].position, whole_lines=True)
+    assert (texts(again), bad, events[1:]) == (["b"], [], [])
+
+
 def test_a_missing_file_that_is_not_followed(mail):
     with pytest.raises(FileNotFoundError):
         rest(mail)
@@ -347,6 +357,21 @@ def test_rotations_while_down(mail, rotate, n):
     assert not any("lost" in event for event in events)
     for k, batch in enumerate(again):
         assert texts(again[: k + 1]) + texts(rest(mail, batch.position)[0]) == expected
+
+
+@pytest.mark.parametrize("names", [["12", "3", "2", "1"], ["2026-01-01", "2026-01-02", "2026-02-01", "2026-10-01"]])
+def test_rotated_files_of_one_time(mail, names):
+    """Those that were rotated within a moment, on a file system that knows no finer time."""
+    append(mail, "a")
+    [batch], *_ = rest(mail)
+    expected = []
+    for k, name in enumerate(names):
+        mail.rename(f"{mail}.{name}")
+        expected.append(f"b{k}")
+        append(mail, expected[-1])
+    for name in ("", *(f".{name}" for name in names)):
+        os.utime(f"{mail}{name}", (1_000_000, 1_000_000))
+    assert texts(rest(mail, batch.position)[0]) == expected
 
 
 def test_a_rotated_file_that_is_gone(mail):
