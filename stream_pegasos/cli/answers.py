@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import stat
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import click
 
-from stream_pegasos.cli.console import printable, writing
+from stream_pegasos.cli.console import note, printable, writing
 from stream_pegasos.cli.options import result_option
 
 if TYPE_CHECKING:
@@ -145,14 +146,37 @@ class Output:
     def in_full(self) -> bool:
         return self.format.in_full
 
-    def open(self, append: bool = False) -> None:
-        """Open the file, and empty it unless what comes is to stand behind what is there."""
+    def open(self, append: bool = False, written: Any = None) -> None:
+        """Open the file, and empty it unless what comes is to stand behind what is there, or was `written` by then."""
         if self.path is None or self._file is not None:
             return
         with writing(self.path):
-            if append and self.path.is_file() and cut(self.path):
+            if append and self.path.is_file() and self._cut(written):
                 self._head = ""
             self._file = self.path.open("ab" if append else "wb", buffering=0)
+
+    def _cut(self, written: Any) -> int:
+        """Cut off what was written later, or else a line that was begun and never ended; the size of what is left."""
+        assert self.path is not None
+        with self.path.open("r+b") as file:
+            end = begin_of_last_line(file)
+            match written:
+                case (str(name), int(length)) if name == os.path.abspath(self.path) and length >= 0:
+                    if length > end:
+                        note(f"{self.path} is shorter than it was: {length - end:,} bytes of answers are missing")
+                    end = min(length, end)
+            return file.truncate(end)
+
+    def written(self) -> tuple[str, int] | None:
+        """The file and its length; `None` if it is none, but a pipe or a terminal."""
+        if self._file is None or not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+            return None
+        return os.path.abspath(self._file.name), self._file.tell()
+
+    def sync(self) -> None:
+        """See to it that all that was written to a file is on the disk."""
+        if self._file is not None and self.written() is not None:
+            os.fsync(self._file.fileno())
 
     def send(self, answers: "Sequence[Answer]", truths: Iterable[Any] = ()) -> None:
         """Write answers.
@@ -202,14 +226,6 @@ class Output:
             if n is None:
                 raise BlockingIOError("standard output takes no more for now")
             self._rest = self._rest[n:]
-
-
-def cut(path: Path) -> int:
-    """Cut off a line that was begun and never ended, as by a kill; the size of what is left."""
-    with open(path, "r+b") as file:
-        end = begin_of_last_line(file)
-        file.truncate(end)
-        return end
 
 
 def begin_of_last_line(file: IO[bytes]) -> int:

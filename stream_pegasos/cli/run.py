@@ -103,7 +103,9 @@ def run(
     learned it is an empty label and 0.5. For a message that cannot be read,
     which is reported, both are empty. A topic or a stream gets the fields of
     --output-format. An output file is written anew; a run that goes on from a
-    checkpoint appends to it, and repeats the answers since that checkpoint.
+    checkpoint first cuts off the answers since that checkpoint, then appends,
+    so each message is answered there exactly once. Topics, streams and
+    standard output get the answers since the checkpoint again.
     Only standard input may be csv, tsv, parquet, utf-16 or compressed.
 
     --checkpoint keeps the model and the position in the source in one file.
@@ -164,11 +166,12 @@ def run(
             about = kept["sources"][number] if "sources" in kept else None
             raise Failure(f"{checkpoint} belongs to {about}: {error}" if about else str(error)) from None
         if written is not None:
-            written.open(append=progress is not None)
+            written.open(append=progress is not None, written=kept.get("output"))
         live = Live(
             learner,
             messages,
             send,
+            output=written,
             in_full=sink != "none" and (format is None or format.in_full),
             labels=labels,
             window=label_window,

@@ -7,7 +7,7 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from time import sleep
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from stream_pegasos.common.checks import LARGEST_COUNT, check_integer
 from stream_pegasos.evaluation.prequential import predict_learn
@@ -23,12 +23,23 @@ READ_AHEAD = 8
 MOVED = "if that is where it has moved, say so: --moved"
 
 
+class Output(Protocol):
+    """A file of answers."""
+
+    def written(self) -> Any:
+        """How far it was written, as JSON."""
+
+    def sync(self) -> None:
+        """See to it that all that was written is on the disk; an OSError where that fails."""
+
+
 class Live:
     """A model at work on a live source.
 
     A checkpoint holds both the model and the position in the source, taken at the same moment. So a run that is resumed
-    from one learns each message exactly once. An answer comes at least once: those given after the newest checkpoint
-    are given again, and those that were not taken are in the checkpoint.
+    from one learns each message exactly once, and answers each exactly once in an `output`, whose length is in the
+    checkpoint, too: who opens it again cuts off what came later. Elsewhere an answer comes at least once: those given
+    after the newest checkpoint are given again. Answers that were not taken are in the checkpoint.
 
     Parameters
     ----------
@@ -39,6 +50,8 @@ class Live:
         their answer is the fault.
     send
         Takes the answers of a batch. If it raises an OSError, the same answers are sent again until they are taken.
+    output
+        The file that `send` writes to, if it is one.
     in_full
         Whether answers have the probability of every label, and margins.
     labels
@@ -83,6 +96,7 @@ class Live:
         source: Source,
         send: Callable[[list[Answer]], None],
         *,
+        output: Output | None = None,
         in_full: bool = False,
         labels: Source | None = None,
         window: int = 10_000,
@@ -119,7 +133,8 @@ class Live:
                 self._join.set_state(progress["join"])
             except ValueError as error:
                 raise StreamError(f"cannot go on from the checkpoint: {error}") from None
-        self._send, self._in_full = send, in_full
+        self._send, self._output, self._in_full = send, output, in_full
+        self._written = None if output is None else output.written()  # before the answers that are unsent
         self._checkpoints = checkpoints
         self._label_fault = label_fault
         self._on_bad = on_bad
@@ -172,11 +187,16 @@ class Live:
                 "n_learned": self.n_learned,
                 "position": self._positions[0],
             }
+            if self._written is not None:
+                progress["output"] = self._written
             if self._unsent:
                 progress["unsent"] = [tuple(answer) for answer in self._unsent]
             if self._join is not None:
                 progress |= {"label_position": self._positions[1], "join": self._join.get_state()}
-            return self.model.snapshot(progress)  # type: ignore[no-any-return]
+            snapshot: Snapshot = self.model.snapshot(progress)
+        if self._output is not None:
+            self._output.sync()  # first the answers, then what says that they were given
+        return snapshot
 
     def _read(self, number: int) -> None:
         """Read ahead, in a thread of its own."""
@@ -291,7 +311,9 @@ class Live:
             try:
                 self.sending = True
                 self._send(self._unsent)
-                self._unsent = []
+                with self._lock:
+                    self._unsent = []
+                    self._written = None if self._output is None else self._output.written()
             except BrokenPipeError:
                 self._unsent = []  # nobody wants them
                 raise

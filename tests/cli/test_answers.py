@@ -146,7 +146,7 @@ def test_a_run_that_goes_on_appends_its_answers(here):
     write_jsonl("mail.jsonl", stream[:200])
     assert process(*command).returncode == 0
     with open("a.csv", "a") as file:
-        file.write('7,"begun and nev')  # as a kill leaves it
+        file.write('7,spam,1.0,,,since the checkpoint\n8,spam,1.0,,,"a cell of\nsome lines')  # as a kill leaves it
     with open("mail.jsonl", "ab") as file:
         file.writelines(line_of(*example) for example in stream[200:230])
     done = process(*command)
@@ -157,6 +157,16 @@ def test_a_run_that_goes_on_appends_its_answers(here):
         expected = model.predict_one(text) if None not in model.classes else None
         assert expected is None or row["label"] == expected
         model.learn_one(text, label)
+
+
+def test_answers_that_are_gone_are_told_of(here, main):
+    command = ["run", "mail.jsonl", "--no-follow", "--checkpoint", "live", "--output", "a.csv"]
+    assert main(*command)[0] == 0
+    with open("a.csv", "r+b") as file:
+        n_missing = len(file.read()) - file.truncate(1_000)
+    code, _, err = main(*command)
+    cut = 1_000 - os.path.getsize("a.csv")
+    assert code == 0 and f"a.csv is shorter than it was: {n_missing + cut:,} bytes of answers are missing" in err
 
 
 def test_evaluate_writes_what_was_predicted_before_learning(main, here):

@@ -254,6 +254,31 @@ def test_answers_that_cannot_be_sent_are_sent_later(monkeypatch):
     assert bits(run.model) == bits(learned(examples))
 
 
+def test_a_checkpoint_knows_how_far_the_answers_before_the_unsent_ones_come():
+    class File(list):
+        n_synced = 0
+
+        def written(self):
+            return len(self)
+
+        def sync(self):
+            self.n_synced = len(self)
+
+    file, told = File(), []
+
+    def send(answers):
+        file.extend(answers[:2])
+        progress = run.live.snapshot().progress
+        told.append((progress["output"], len(progress["unsent"]), file.n_synced))
+        file.extend(answers[2:])
+
+    run = Run(Script([message(i) for i in range(12)], [4]), send=send, output=file)
+    run.run()
+    assert told == [(0, 4, 2), (4, 4, 6), (8, 4, 10)]
+    progress = run.live.snapshot().progress
+    assert (progress["output"], "unsent" in progress) == (12, False)
+
+
 def test_stopped_while_nobody_takes_the_answers(monkeypatch, tmp_path):
     monkeypatch.setattr("stream_pegasos.operation.live.sleep", lambda seconds: time.sleep(0.01))
     examples = [message(i) for i in range(6)]
