@@ -2,15 +2,14 @@
 
     python tests/kill.py --kills 200
 
-One stream of 100,000 messages is read from a file, from Kafka and from Redis, by processes that are killed (SIGKILL): a
-quarter of them at a random moment after they start, the others after a random number of answers. The last one reads to
-the end. Its checkpoint has to equal, byte for byte, that of a run nobody disturbed.
+One stream of 200,000 messages is read from a file, from Kafka and from Redis, by processes that are killed (SIGKILL): a
+quarter of them at a random moment after they start, the others once the file of answers has grown by a random size. The
+last one reads to the end. Its checkpoint and its answers have to equal, byte for byte, those of a run nobody disturbed.
 """
 
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
 import random
 import subprocess
@@ -18,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import orjson
@@ -28,7 +27,7 @@ from stream_pegasos.streams import synthetic
 
 # A checkpoint is due after each batch, so most kills come while one is being written.
 OPTIONS = ["--no-follow", "--checkpoint-every", "1", "--max-features", "20000"]
-SMALL_PIPE = 4096
+POLL = 0.001  # seconds between two looks at the answers
 
 
 def records(n: int) -> Iterator[dict[str, object]]:
@@ -69,56 +68,56 @@ def fill_redis(port: int, n: int) -> str:
     return f"redis://127.0.0.1:{port}/stream?group={{group}}"
 
 
-def start(address: str, checkpoint: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "stream_pegasos", "run", address, "--checkpoint", str(checkpoint), *OPTIONS]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdout is not None
-    fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, SMALL_PIPE)  # so that it cannot run far ahead of what is read here
-    return process
+def start(address: str, checkpoint: Path, answers: Path) -> subprocess.Popen[bytes]:
+    files = ["--checkpoint", str(checkpoint), "--output", str(answers)]
+    command = [sys.executable, "-m", "stream_pegasos", "run", address, *files, *OPTIONS]
+    return subprocess.Popen(command, stderr=subprocess.PIPE)
 
 
-def finish(address: str, checkpoint: Path) -> bytes:
-    process = start(address, checkpoint)
+def finish(address: str, checkpoint: Path, answers: Path) -> tuple[bytes, bytes]:
+    process = start(address, checkpoint, answers)
     _, errors = process.communicate()
     if process.returncode:
         raise RuntimeError(errors.decode())
-    return checkpoint.read_bytes()
+    return checkpoint.read_bytes(), answers.read_bytes()
 
 
-def kill_one(address: str, checkpoint: Path, rng: random.Random, most_answers: int) -> bool:
+def kill_one(address: str, checkpoint: Path, answers: Path, rng: random.Random, most: int) -> bool:
     """Whether it was killed before it came to its end."""
-    process = start(address, checkpoint)
-    assert process.stdout is not None
-    if rng.random() < 0.25:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(rng.uniform(0.0, 1.5))
-    else:
-        answers = rng.randrange(most_answers)
-        while answers and process.stdout.readline():
-            answers -= 1
-        time.sleep(rng.uniform(0.0, 0.02))
+    process = start(address, checkpoint, answers)
+    end = time.monotonic() + (rng.uniform(0.0, 1.5) if rng.random() < 0.25 else 60.0)
+    size = size_of(answers) + rng.randrange(most)
+    while process.poll() is None and size_of(answers) < size and time.monotonic() < end:
+        time.sleep(POLL)
+    time.sleep(rng.uniform(0.0, 0.02))
     process.kill()
     process.communicate()
     return process.returncode != 0
 
 
+def size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
 def disturb(name: str, address: str, folder: Path, kills: int, n: int, seed: int) -> bool:
     # A group of its own, or the second reader would begin where the first one ended.
-    reference = finish(address.format(group="undisturbed"), folder / f"{name}-undisturbed")
+    answers = folder / f"{name}.csv"  # whose name is in the checkpoint
+    reference = finish(address.format(group="undisturbed"), folder / f"{name}-undisturbed", answers)
+    answers.unlink()
     address = address.format(group="killed")
     rng = random.Random(seed)
     checkpoint = folder / f"{name}-killed"
     n_killed = 0
     start = time.monotonic()
     while n_killed < kills:
-        if not kill_one(address, checkpoint, rng, max(2, 2 * n // kills)):
+        if not kill_one(address, checkpoint, answers, rng, len(reference[1]) // kills):
             break
         n_killed += 1
-    same = finish(address, checkpoint) == reference
+    same = finish(address, checkpoint, answers) == reference
     left = sorted(path.name for path in folder.glob("*.tmp"))
     print(
-        f"{name}: killed {n_killed} times in {time.monotonic() - start:.0f} s; the final model "
-        f"{'equals that of an undisturbed run, byte for byte' if same else 'DIFFERS'}"
+        f"{name}: killed {n_killed} times in {time.monotonic() - start:.0f} s; the final model and the answers "
+        f"{'equal those of an undisturbed run, byte for byte' if same else 'DIFFER'}"
         f"{f'; files left: {left}' if left else ''}",
         flush=True,
     )
@@ -128,7 +127,7 @@ def disturb(name: str, address: str, folder: Path, kills: int, n: int, seed: int
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200, help="for each source")
-    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--messages", type=int, default=200_000)
     parser.add_argument("--source", choices=["file", "kafka", "redis"], action="append")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
