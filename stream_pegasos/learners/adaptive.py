@@ -219,7 +219,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         The largest number of features, at least 1; `None` for no limit. When an example brings in more, the least-used
         features are dropped first, until three quarters of the limit are left. The use of a feature is the number of
         examples within the margin that had it, each times its weight, and half once it is `half_life` examples old. Of
-        equally used features, those with the larger hash or number are dropped. Names of features are dropped, too,
+        equally used features, those with the larger number or hash are dropped. Names of features are dropped, too,
         once there are twice as many.
 
     Attributes

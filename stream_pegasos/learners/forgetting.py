@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,29 +27,41 @@ def forget_least(
 ) -> None:
     """Forget features if there are more than that many, or names if there are twice as many.
 
-    The least important ones go, of equal ones, to rounding, those with the larger keys, until three quarters of the
-    limit are left.
+    The least important ones go until three quarters of the limit are left.
     """
     if len(learner) <= max_features and vocabulary.size() <= 2 * max_features:
         return
     state = learner.get_state()
     if len(learner) > max_features:
         n_kept = len(state["keys"]) - len(learner) + max(1, max_features * 3 // 4)
-        state = learner.declaration.selected(state, most_important(importance(state), state["keys"], n_kept))
+        kept = most_important(importance(state), state["keys"], vocabulary.names, n_kept)
+        state = learner.declaration.selected(state, kept)
         if "squares" in state:
             state["squares"] = np.array([math.fsum(column) for column in (state["values"] ** 2).T.tolist()])
     learner.set_state(with_names_forgotten(state, vocabulary))
 
 
-def most_important(importance: NDArray[np.float64], keys: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
-    """Which features are the `n` most important ones; of equal ones, to rounding, those with the smaller keys are."""
+def most_important(
+    importance: NDArray[np.float64], keys: NDArray[np.int64], names: Sequence[Any], n: int
+) -> NDArray[np.bool_]:
+    """Which features are the `n` most important ones; of equal ones, to rounding, those are whose key is smaller or, as
+    names get their keys in the order in which they come, the hash of their name.
+    """
     of_features = without_rounding(importance)
     most = np.partition(of_features, -n - 1)[-n - 1]  # of those that are not
     kept: NDArray[np.bool_] = of_features > most
     equal = np.flatnonzero(of_features == most)
-    equal = equal[np.argsort(keys[equal])]
+    ranks = keys[equal]
+    named = ranks >= FIRST_NAME
+    ranks[named] = [hash_of(names[key - FIRST_NAME]) for key in ranks[named].tolist()]
+    equal = equal[np.argsort(ranks)]
     kept[equal[: n - kept.sum()]] = True
     return kept
+
+
+def hash_of(name: Any) -> int:
+    """A hash of a name, the same in every process."""
+    return int.from_bytes(hashlib.blake2b(repr(name).encode(), digest_size=7).digest())
 
 
 def without_rounding(x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -234,7 +234,7 @@ def merged_snapshots(base: Snapshot, parts: Sequence[Snapshot]) -> Snapshot:
     if len(made.state["keys"]) > n_most:
         state = made.state
         used = state["counts"] if "counts" in state else state["positives"] + state["negatives"]
-        kept = most_important(used, state["keys"], max(1, n_most * 3 // 4))
+        kept = most_important(used, state["keys"], made.names, max(1, n_most * 3 // 4))
         made.state = made.declaration.selected(state, kept)
     return made.snapshot(base)
 

@@ -88,7 +88,7 @@ class PegasosClassifier(GrowingClassifier):
     max_features
         The largest number of features with a weight, at least 1; `None` for no limit. When an example brings in more,
         the features with the weights nearest to 0 are dropped first, until three quarters of the limit are left; with
-        several classes the largest weight counts. Of equal ones, those with the larger hash or number are dropped.
+        several classes the largest weight counts. Of equal ones, those with the larger number or hash are dropped.
         Names of features are dropped, too, once there are twice as many.
     multi_class
         How several classes are learned. `None`: one weight vector for two classes, and one against the rest from a
