@@ -1,14 +1,60 @@
-"""A lock that estimators can own."""
+"""A lock that estimators can own, and that no fork finds taken."""
 
 from __future__ import annotations
 
+import os
+import threading
+import weakref
 from _thread import RLock
+from typing import Any
 
-__all__ = ["Lock"]
+__all__ = ["Lock", "heed_forks"]
+
+PATIENCE = 0.1  # seconds to wait for one lock with others in hand, for which its owner may wait
+
+_known: set[weakref.ref[Any]] = set()  # all that is done to it is done at once
+_forking = threading.local()
 
 
 class Lock(RLock):  # type: ignore[misc]
     """A reentrant lock. In a copy or a pickle of its owner stands a new one."""
 
+    def __init__(self) -> None:
+        heed_forks(self)
+
     def __reduce__(self) -> tuple[type[Lock], tuple[()]]:
         return Lock, ()
+
+
+def heed_forks(lock: Any) -> None:
+    """Let a fork wait until nobody but its own thread has the lock: a child has no other thread to let go of it, nor to
+    finish what it guards.
+    """
+    _known.add(weakref.ref(lock, _known.discard))
+
+
+def _take_all() -> None:
+    _forking.held = []
+    while (busy := next((lock for lock in _alive() if not _take(lock, PATIENCE)), None)) is not None:
+        _let_go()
+        _take(busy)  # with no other in hand, so that its owner may take these
+
+
+def _alive() -> list[Any]:
+    return [lock for known in list(_known) if (lock := known()) is not None]
+
+
+def _take(lock: Any, patience: float = -1.0) -> bool:
+    taken: bool = lock.acquire(timeout=patience)
+    if taken:
+        _forking.held.append(lock)
+    return taken
+
+
+def _let_go() -> None:
+    while _forking.held:
+        _forking.held.pop().release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_take_all, after_in_parent=_let_go, after_in_child=_let_go)

@@ -16,6 +16,7 @@ from time import monotonic
 
 import numpy as np
 
+from stream_pegasos.common.locks import heed_forks
 from stream_pegasos.engine.pure import OneByOne as PureOneByOne, Row as PureRow, adaptive, adaptive_columns, characters, driver, encoders, frozen, kernel, mistakes, pegasos, scanner, weights
 from stream_pegasos.engine.pure.encoders import check_value, plain_name
 

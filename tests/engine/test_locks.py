@@ -1,6 +1,8 @@
 """Threads share estimators: whoever looks while another learns sees a model between two calls, never amid one."""
 
 import copy
+import os
+import signal
 import threading
 
 import pytest
@@ -10,6 +12,7 @@ from stream_pegasos import (
     AdaptiveClassifier,
     HashedBagOfWords,
     KernelPegasosClassifier,
+    MultiLabelClassifier,
     PegasosClassifier,
     TextClassifier,
 )
@@ -21,6 +24,43 @@ def test_the_parts_of_a_text_model_share_a_lock_and_copies_share_none():
     assert model.lock is model.classifier.lock
     assert other.lock is other.classifier.lock
     assert other.lock is not model.lock
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_finds_the_model_between_two_calls_of_another_thread():
+    model, outer, done = TextClassifier(), MultiLabelClassifier(), threading.Event()
+    texts, labels = (
+        [" ".join(f"w{i * j % 997}" for j in range(60)) for i in range(200)],
+        [i % 3 == 0 for i in range(200)],
+    )
+
+    def work():
+        while not done.is_set():
+            model.learn_many(texts, labels)
+            copy.deepcopy(outer)  # which takes one lock after another
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        while not model.n_iterations:
+            pass
+        for _ in range(10):
+            child = os.fork()
+            if not child:
+                signal.alarm(20)  # ends it if it hangs
+                try:
+                    model.predict_many(texts)
+                    whole = model.n_iterations % len(texts) == 0
+                    copy.deepcopy(outer)
+                    model.learn_many(texts, labels)
+                    os._exit(0 if whole else 3)
+                finally:
+                    os._exit(4)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        done.set()
+        thread.join()
 
 
 # --- stress -----------------------------------------------------------------------------------------------------------

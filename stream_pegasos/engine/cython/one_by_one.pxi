@@ -6,11 +6,12 @@ cdef class Lock:
 
     cdef unsigned long _owner
     cdef Py_ssize_t _depth, _n_waiting
-    cdef object _free
+    cdef object _free, __weakref__
 
     def __cinit__(self):
         self._free = allocate_lock()
         self._free.acquire()
+        heed_forks(self)
 
     def acquire(self, bint blocking=True, double timeout=-1.0):
         return self._take() or (blocking and self._wait(timeout))
