@@ -39,7 +39,14 @@ def model_for(source: Input | None, load: Path | None, options: ModelOptions) ->
     model = model_to_use(load, source, decision)
     if source is not None:  # or it may as well predict alone
         check_learns(model, load)
+    tell_what_begins_anew(model)
     return model
+
+
+def tell_what_begins_anew(model: Any) -> None:
+    learner = model.parts["classifier"]
+    if getattr(getattr(learner, "classifier", learner), "drift_detector", None) is not None:
+        note("its drift detector begins anew, as what it was told is not saved")
 
 
 def check_learns(model: Any, path: Path) -> None:
@@ -146,6 +153,7 @@ def _resumed(
     if rest != ModelOptions() and _made_with(_as_begun(new_model(options, source), model)) != _made_with(model):
         raise Failure(f"{checkpoint} was begun with other options of the model; keep to them, or name another file")
     note(f"resuming with {model.n_learned:,} messages learned")
+    tell_what_begins_anew(model)
     return model, progress
 
 

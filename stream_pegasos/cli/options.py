@@ -163,7 +163,10 @@ class ModelOptions:
     drift_detector: Annotated[
         str | None,
         model_option(
-            "--drift-detector", metavar="NAME", help="adaptive: one of River's detectors, as HDDMW.", default="none"
+            "--drift-detector",
+            metavar="NAME",
+            help="adaptive: one of River's detectors, as HDDMW. A loaded or resumed model begins it anew.",
+            default="none",
         ),
     ] = None
     l2: Annotated[

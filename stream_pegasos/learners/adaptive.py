@@ -214,7 +214,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         a copy of the detector is told whether its prediction was wrong. When it detects a drift, all evidence so far
         counts a tenth, so that weights move faster, and weights shrink by the root of that. Detectors such as HDDMW,
         which react only to more errors, do best; others also raise alarms when errors become fewer. Examples are
-        learned one at a time, which is slower. A saved model is loaded with a fresh detector.
+        learned one at a time, which is slower. What a detector was told is not saved: it begins anew in a loaded model.
     max_features
         The largest number of features, at least 1; `None` for no limit. When an example brings in more, the least-used
         features are dropped first, until three quarters of the limit are left. The use of a feature is the number of

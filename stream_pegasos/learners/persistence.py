@@ -90,6 +90,8 @@ class Saveable:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, its mini-batch buffer included; the file is there whole or not at all.
 
+        Only what a drift detector has been told is not written: in a loaded model the detector begins anew.
+
         Parameters
         ----------
         path
@@ -211,7 +213,7 @@ def write_safetensors(file: IO[bytes], arrays: Arrays, metadata: dict[str, str])
 
 
 def load(path: str | os.PathLike[str]) -> Classifier:
-    """Read a model of any class of the package from a file.
+    """Read a model of any class of the package from a file. A drift detector in it begins anew.
 
     Parameters
     ----------

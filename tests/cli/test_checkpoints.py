@@ -54,6 +54,14 @@ def test_half_a_line_is_learned_once_it_is_whole(here, main):
     assert load("m").weights == reference_of(stream[:20]).weights
 
 
+@pytest.mark.parametrize("more", [[], ["--multi-label"]])
+def test_a_run_says_that_its_drift_detector_begins_anew(main, more):
+    arguments = ["run", "mail.jsonl", "--no-follow", "--output", "none", "--checkpoint", "m"]
+    assert "anew" not in main(*arguments, *more, "--drift-detector", "ADWIN")[2]
+    assert "its drift detector begins anew" in main(*arguments)[2]
+    assert "its drift detector begins anew" in main("train", "mail.jsonl", "--load", "m", "--save", "m2")[2]
+
+
 def test_run_refuses_other_options_than_the_checkpoint_was_begun_with(main):
     options = ["run", "mail.jsonl", "--no-follow", "--output", "none", "--checkpoint", "m", "--half-life", "500"]
     assert main(*options)[:2] == (0, "")

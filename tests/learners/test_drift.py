@@ -6,9 +6,7 @@ import pytest
 from noisy import ScriptedDetector, columns, noisy_stream, prequential
 from river import drift
 
-from stream_pegasos import (
-    AdaptiveClassifier,
-)
+from stream_pegasos import AdaptiveClassifier, load
 from stream_pegasos.evaluation.prequential import evaluate, learn, predict_learn
 from stream_pegasos.learners.predictions import PartlyLearnedError
 
@@ -49,6 +47,20 @@ def test_labels_that_swap(detector):
     accuracies = [evaluate(model, stream).score.accuracy for model in (plain, watching)]
     assert watching.n_drifts >= 1
     assert accuracies[1] > accuracies[0] + 0.005
+
+
+@pytest.mark.parametrize("detector", [drift.ADWIN(delta=0.1), drift.binary.DDM(warm_start=7)])
+def test_in_a_loaded_model_the_detector_begins_anew_and_in_a_copy_it_goes_on(detector, tmp_path):
+    model = AdaptiveClassifier(drift_detector=detector)
+    model.learn_many(*columns(noisy_stream(300)))
+    model.save(tmp_path / "model")
+    loaded, copied = load(tmp_path / "model"), pickle.loads(pickle.dumps(model))
+    told = [
+        pickle.dumps(each._drift.detector)
+        for each in (model, loaded, copied, AdaptiveClassifier(drift_detector=detector))
+    ]
+    assert told[0] == told[2] != told[1] == told[3]
+    assert loaded.n_drifts == model.n_drifts
 
 
 # --- detectors that raise ---------------------------------------------------------------------------------------------
