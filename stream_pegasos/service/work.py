@@ -14,16 +14,16 @@ from typing import Any
 from stream_pegasos import __version__
 from stream_pegasos.evaluation.prequential import Labelled, predict_block, predict_learn
 from stream_pegasos.learners.persistence import Snapshot
-from stream_pegasos.operation.answers import LABELS, ORDERED, TWO, answers_of, label_named, shown
+from stream_pegasos.operation.answers import LABELS, ORDERED, answers_of, label_named, shown
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
 from stream_pegasos.operation.teaching import Teaching
+from stream_pegasos.service.explaining import explained
 from stream_pegasos.service.learned import Id, LearnedIds
 
 # Work on many messages gives way to other requests after about so many characters.
 SLICE = 50_000
-MOST_CONTRIBUTIONS = 50
 MOST_OFFERED = 1_000  # labels that are offered to those who teach
 MOST_GIVEN = 20  # labels that are shown as given
 LONGEST_GIVEN = 200  # characters shown of their messages
@@ -329,63 +329,9 @@ class Service:
             return self._learned.ids()
 
     def explain(self, text: str, label: Any = None) -> dict[str, Any]:
-        """The answer to a text, and what each word adds to a margin: that of the positive label of two, and with more
-        that of the label that comes first, less that of the second. With `label` it is the margin of that one.
-
-        Raises
-        ------
-        LookupError
-            If the model does not know the label.
-        TypeError
-            If it cannot explain what it predicts.
-        """
+        """The answer to a text, and why: see `explained`."""
         with self._lock:
-            block = predict_block(self.model, [text], [])
-            (answer,) = answers_of(block, self.kind)
-            explained = None if label is None else label_named(self.model.classes, label)
-            if label is not None and explained is None:
-                raise LookupError(f"label: the model does not know {shown(label)!r}")
-            if label is not None and self.kind == ORDERED:
-                raise LookupError("label: ordered classes have one margin, which is explained as a whole")
-            against = None
-            if self.kind not in (TWO, ORDERED) and explained is None:
-                explained, against = self._first_and_second(answer)
-            contributions = self._contributions(text, explained, against)
-        others = [value for _, value in contributions[MOST_CONTRIBUTIONS:]]
-        explanation = {
-            "contributions": contributions[:MOST_CONTRIBUTIONS],
-            "n_others": len(others),
-            "others": sum(others),
-        }
-        if self.kind == TWO:
-            return {**answer, **explanation}
-        margin = sum(value for _, value in contributions)
-        return {**answer, "explained": explained, "against": against, "margin": margin, **explanation}
-
-    def _first_and_second(self, answer: dict[str, Any]) -> tuple[Any, Any]:
-        """The predicted label and the most probable other one; if a message may have several, only the most probable
-        one.
-        """
-        best = [label for label, _ in answer["probabilities"]]
-        if self.kind == LABELS:
-            return (best[0] if best else None), None
-        first = answer["label"]
-        return first, next((label for label in best if label != first), None)
-
-    def _contributions(self, text: str, explained: Any, against: Any) -> list[tuple[str, float]]:
-        """What each word adds, the largest size first."""
-        if self.kind in (TWO, ORDERED):
-            sign = -1.0 if self.kind == TWO and explained is not None and explained == self.model.classes[0] else 1.0
-            return [(word, sign * value) for word, value in self.model.explain_one(text).items()]
-        if explained is None:
-            return []
-        total = self.model.explain_one(text, label=explained)
-        if against is not None:
-            less = self.model.explain_one(text, label=against)
-            total = {word: total.get(word, 0.0) - less.get(word, 0.0) for word in {**total, **less}}
-        return sorted(
-            ((word, value) for word, value in total.items() if value), key=lambda item: (-abs(item[1]), item[0])
-        )
+            return explained(self.model, self.kind, text, label)
 
     def classes(self, search: str, limit: int) -> dict[str, Any]:
         with self._lock:

@@ -1,0 +1,68 @@
+"""Why a text is predicted as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stream_pegasos.evaluation.prequential import predict_block
+from stream_pegasos.operation.answers import LABELS, ORDERED, TWO, answers_of, label_named, shown
+
+MOST_CONTRIBUTIONS = 50
+
+
+def explained(model: Any, kind: str, text: str, label: Any = None) -> dict[str, Any]:
+    """The answer of a model of that kind to a text, and what each word adds to a margin: that of the positive label of
+    two, and with more that of the label that comes first, less that of the second. With `label` it is the margin of
+    that one.
+
+    Raises
+    ------
+    LookupError
+        If the model does not know the label.
+    TypeError
+        If it cannot explain what it predicts.
+    """
+    block = predict_block(model, [text], [])
+    (answer,) = answers_of(block, kind)
+    named = None if label is None else label_named(model.classes, label)
+    if label is not None and named is None:
+        raise LookupError(f"label: the model does not know {shown(label)!r}")
+    if label is not None and kind == ORDERED:
+        raise LookupError("label: ordered classes have one margin, which is explained as a whole")
+    against = None
+    if kind not in (TWO, ORDERED) and named is None:
+        named, against = _first_and_second(answer, kind)
+    contributions = _contributions(model, kind, text, named, against)
+    others = [value for _, value in contributions[MOST_CONTRIBUTIONS:]]
+    explanation = {
+        "contributions": contributions[:MOST_CONTRIBUTIONS],
+        "n_others": len(others),
+        "others": sum(others),
+    }
+    if kind == TWO:
+        return {**answer, **explanation}
+    margin = sum(value for _, value in contributions)
+    return {**answer, "explained": named, "against": against, "margin": margin, **explanation}
+
+
+def _first_and_second(answer: dict[str, Any], kind: str) -> tuple[Any, Any]:
+    """The predicted label and the most probable other one; only the most probable one if a message may have several."""
+    best = [label for label, _ in answer["probabilities"]]
+    if kind == LABELS:
+        return (best[0] if best else None), None
+    first = answer["label"]
+    return first, next((label for label in best if label != first), None)
+
+
+def _contributions(model: Any, kind: str, text: str, named: Any, against: Any) -> list[tuple[str, float]]:
+    """What each word adds, the largest size first."""
+    if kind in (TWO, ORDERED):
+        sign = -1.0 if kind == TWO and named is not None and named == model.classes[0] else 1.0
+        return [(word, sign * value) for word, value in model.explain_one(text).items()]
+    if named is None:
+        return []
+    total = model.explain_one(text, label=named)
+    if against is not None:
+        less = model.explain_one(text, label=against)
+        total = {word: total.get(word, 0.0) - less.get(word, 0.0) for word in {**total, **less}}
+    return sorted(((word, value) for word, value in total.items() if value), key=lambda item: (-abs(item[1]), item[0]))
