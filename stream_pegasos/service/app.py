@@ -112,6 +112,10 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
     async def predict_messages(request: Request) -> Response:
         messages, many = await read_messages(request, service, Message)
         ids = [message.get("id") for message in messages]
+        try:
+            service.check_size(len(messages))
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from None
         answers = await service.predict([message["text"] for message in messages], ids)
         return answer_with(messages, answers, many)
 

@@ -10,8 +10,6 @@ from stream_pegasos.common.checks import check_integer
 
 Id = int | str
 
-_CHARACTERS_AN_ID = 64  # that may be kept, on average
-
 
 class LearnedIds:
     """The ids of the newest messages learned, in constant memory; 1 and `"1"` are two ids.
@@ -19,7 +17,7 @@ class LearnedIds:
     Parameters
     ----------
     window
-        How many are remembered; fewer where they have more than 64 characters on average.
+        How many are remembered.
 
     Raises
     ------
@@ -43,7 +41,6 @@ class LearnedIds:
         check_integer("the window of ids", window, 0, 100_000_000)
         self._window = window
         self._ids: OrderedDict[Id, None] = OrderedDict()  # unlike a dict it finds the oldest at once
-        self._size = 0
 
     def are_new(self, ids: Iterable[Id | None]) -> list[bool]:
         """Which of the messages are to be learned: those without an id, and those whose id comes for the first time."""
@@ -61,10 +58,8 @@ class LearnedIds:
         for id in ids:
             if id is not None and id not in self._ids:
                 self._ids[id] = None
-                self._size += _size(id)
-        while len(self._ids) > self._window or (self._size > self._window * _CHARACTERS_AN_ID and len(self._ids) > 1):
-            oldest, _ = self._ids.popitem(last=False)
-            self._size -= _size(oldest)
+        while len(self._ids) > self._window:
+            self._ids.popitem(last=False)
 
     def ids(self) -> list[Id]:
         """All that are remembered, the oldest first."""
@@ -84,9 +79,5 @@ class LearnedIds:
             ids = None
         if type(ids) is not list or not all(type(id) in (int, str) for id in ids):
             raise ValueError("this is no list of ids")
-        self._ids, self._size = OrderedDict(), 0
+        self._ids = OrderedDict()
         self.add(ids)
-
-
-def _size(id: Id) -> int:
-    return len(id) if isinstance(id, str) else id.bit_length() // 8

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Any, NotRequired
 
 import orjson
 from fastapi import HTTPException, Request, Response
 from pydantic import FailFast, Field, TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect
+from starlette.responses import StreamingResponse
 from typing_extensions import TypedDict  # which pydantic asks for below Python 3.12
 
 from stream_pegasos.learners.labels import Label
@@ -18,13 +21,19 @@ from stream_pegasos.service.work import Service
 from stream_pegasos.streams import label_of
 
 LONGEST_EXPLAINED = 20_000  # characters
-LONGEST_LABEL = 1_000  # characters
+LONGEST_LABEL = LONGEST_ID = 200  # characters
+LARGEST = (1 << 63) - 1  # integer that is a label or an id; the smallest is -LARGEST - 1
+ID_FAULT = f"it must be a string of up to {LONGEST_ID} characters or an int of 64 bits"
 MOST_LABELS = 1_000  # of a message
+ANSWER_PART = 1 << 20  # bytes of a larger answer that are sent at a time
+ANSWERS_AT_A_TIME = 16  # that are written, as labels of a loaded model may be long
+
+Id = str | Annotated[int, Field(strict=True, ge=-LARGEST - 1, le=LARGEST)]
 
 
 class Message(TypedDict):
     text: str
-    id: NotRequired[str | int]
+    id: NotRequired[Id]
 
 
 class QuestionedMessage(Message):
@@ -103,6 +112,9 @@ async def read_messages(request: Request, service: Service, kind: Any) -> tuple[
     if len(messages) > limits.batch:
         raise HTTPException(413, f"{len(messages):,} messages; a request may have {limits.batch:,}")
     for i, message in enumerate(messages):
+        id = message.get("id")
+        if isinstance(id, str) and len(id) > LONGEST_ID:  # where pydantic measures, it refuses lone surrogates
+            raise HTTPException(422, f"{f'{i}.' if is_list else ''}id: {ID_FAULT}")
         if len(message["text"]) > limits.text:
             raise HTTPException(
                 413, f"message {i}: a text of {len(message['text']):,} characters; it may have {limits.text:,}"
@@ -168,7 +180,7 @@ def _fault(error: ValidationError) -> str:
         return f"{'.'.join(map(str, place))}: it must be a string, an int or a bool, or a list of these"
     if "id" in first["loc"]:
         place = first["loc"][: first["loc"].index("id") + 1]
-        return f"{'.'.join(map(str, place))}: it must be a string or an int"
+        return f"{'.'.join(map(str, place))}: {ID_FAULT}"
     where = ".".join(str(part) for part in first["loc"] if part not in ("bool", "int", "str"))
     return f"{where}: {first['msg']}" if where else str(first["msg"])
 
@@ -179,12 +191,12 @@ def labels_as_read(label: Any, kind: str, i: int, many: bool) -> Any:
     if kind != LABELS:
         if isinstance(label, list):
             raise HTTPException(422, f"{where}: it must be one label, not a list; this model tells classes apart")
-        return label_as_read(label, where)
+        return _learnable(label, where)
     if not isinstance(label, list):
         raise HTTPException(422, f"{where}: it must be a list of the labels that hold, maybe an empty one")
     if len(label) > MOST_LABELS:
         raise HTTPException(413, f"{where}: {len(label):,} labels; a message may have {MOST_LABELS:,}")
-    return tuple(label_as_read(each, where) for each in label)
+    return tuple(_learnable(each, where) for each in label)
 
 
 def label_as_read(label: Label, where: str = "label") -> Label:
@@ -196,6 +208,13 @@ def label_as_read(label: Label, where: str = "label") -> Label:
         if read is None:
             raise HTTPException(422, f"{where}: it is blank")
         return read
+    return label
+
+
+def _learnable(label: Label, where: str) -> Label:
+    label = label_as_read(label, where)
+    if isinstance(label, int) and not -LARGEST - 1 <= label <= LARGEST:
+        raise HTTPException(422, f"{where}: an integer may have 64 bits")
     return label
 
 
@@ -211,22 +230,51 @@ def label_of_query(text: str) -> Any:
 def answer_with(
     messages: list[Any], answers: list[dict[str, Any]], many: bool, learned: list[bool] | None = None
 ) -> Response:
-    """The answers, with the ids of the messages and whether each was learned."""
+    """The answers, with the ids of the messages and whether each was learned; many large ones are sent as the client
+    takes them.
+    """
     for message, answer in zip(messages, answers, strict=True):
         if "id" in message:
             answer["id"] = message["id"]
     if learned is not None:
         for answer, is_learned in zip(answers, learned, strict=True):
             answer["learned"] = is_learned
-    return as_json(answers if many else answers[0])
+    if not many:
+        return as_json(answers[0])
+    parts = _parts(answers)
+    first, second = next(parts), next(parts, None)
+    if second is None:
+        return Response(first, media_type="application/json")
+    return StreamingResponse(_each_in_turn(first, second, parts), media_type="application/json")
+
+
+def _parts(answers: list[Any]) -> Iterator[bytes]:
+    """A list as JSON, in parts."""
+    part, between = bytearray(b"["), b""
+    for i in range(0, len(answers), ANSWERS_AT_A_TIME):
+        part += between + _dumped(answers[i : i + ANSWERS_AT_A_TIME])[1:-1]
+        between = b","
+        if len(part) >= ANSWER_PART:
+            yield bytes(part)
+            part.clear()
+    yield bytes(part) + b"]"
+
+
+async def _each_in_turn(first: bytes, second: bytes, rest: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for part in itertools.chain((first, second), rest):
+        yield part
+        await asyncio.sleep(0)  # to others, also where the client takes all at once
 
 
 def as_json(value: Any, status: int = 200, headers: Any = None) -> Response:
+    return Response(_dumped(value), status, headers, media_type="application/json")
+
+
+def _dumped(value: Any) -> bytes:
     try:
-        content = orjson.dumps(value)
+        return orjson.dumps(value)
     except TypeError:  # a lone surrogate, or an int beyond 64 bits
-        content = json.dumps(value).encode()
-    return Response(content, status, headers, media_type="application/json")
+        return json.dumps(value).encode()
 
 
 # A message, what it is labelled with, and what is said of it, by the kind of model.
@@ -311,7 +359,10 @@ def _operation(
             "401": {"description": "The bearer token is missing or wrong."},
             "413": {"description": "The body, a text, a label or the number of messages is beyond its limit."},
             "415": {"description": "The content type is not application/json."},
-            "422": {"description": "The body is not as it must be, or the model does not take a label."},
+            "422": {
+                "description": "The body is not as it must be, the model does not take a label, or of a model of many "
+                "labels a message there are too many messages in a request."
+            },
         },
     }
     return {"post": post}

@@ -25,6 +25,7 @@ from stream_pegasos.service.learned import Id, LearnedIds
 # Work on many messages gives way to other requests after about so many characters.
 SLICE = 50_000
 MOST_OFFERED = 1_000  # labels that are offered to those who teach
+MOST_ANSWERED = 2_000_000  # labels that may be told in an answer, where a message may have several
 MOST_GIVEN = 20  # labels that are shown as given
 LONGEST_GIVEN = 200  # characters shown of their messages
 
@@ -170,7 +171,7 @@ class Service:
     ) -> tuple[list[dict[str, Any]], list[bool]]:
         labels = [example[1] for example in examples]
         self.model.check_labels(labels)
-        self._check_room(labels)
+        self.check_size(len(examples), self._check_room(labels))
         answers: list[dict[str, Any]] = []
         are_new = self._learned.are_new(ids)
         before = self.model.n_learned
@@ -300,12 +301,30 @@ class Service:
                     what = "a label that was given is not learned"
                     print(f"stream-pegasos: {what}: {error}", file=sys.stderr, flush=True)
 
-    def _check_room(self, labels: list[Any]) -> None:
-        """See to it that the labels do not become too many, as where a field of ids is taken for the label."""
+    def _check_room(self, labels: list[Any]) -> int:
+        """See to it that the labels do not become too many, as where a field of ids is taken for the label; how many
+        there will be.
+        """
         known = set(self.model.classes) - {None}
         met = known.union(*labels) if self.kind == LABELS else known.union(labels)
         if len(met) > max(len(known), self.limits.classes):
             raise ValueError(f"with these there would be {len(met):,} labels; there may be {self.limits.classes:,}")
+        return len(met)
+
+    def check_size(self, n: int, n_labels: int | None = None) -> None:
+        """See to it that the answers to so many messages are not too large, where each may have all labels.
+
+        Raises
+        ------
+        ValueError
+            If they are.
+        """
+        n_labels = len(self.model.classes) if n_labels is None else n_labels
+        most = max(1, MOST_ANSWERED // max(1, n_labels))
+        if self.kind == LABELS and n > most:
+            raise ValueError(
+                f"{n:,} messages, each with up to {n_labels:,} labels; a request may have {most:,} of these"
+            )
 
     def _learn(self, examples: list[Labelled], ids: Sequence[Id | None]) -> list[dict[str, Any]]:
         answers: list[dict[str, Any]] = []

@@ -171,7 +171,7 @@ def test_counters_never_go_back(of_classes):
     assert all(float(count) >= float(after[name]) for name, count in counts().items())
 
 
-STRANGE = ["a\u202eb", '"\\\n{}', "\ud800", "😀", "א", "x" * 1_000, True, 0, -(2**70), "<script>", "other"]
+STRANGE = ["a\u202eb", '"\\\n{}', "\ud800", "😀", "א", "x" * 200, True, 0, -(2**63), "<script>", "other"]
 
 
 def test_labels_may_be_anything():
@@ -185,7 +185,7 @@ def test_labels_may_be_anything():
         assert sum(sample.value for sample in messages.samples) == 3 * len(STRANGE)
         seen = client.get("/monitor").json()
         shown = [row["label"] for row in seen["classes"]]
-        assert shown == [*STRANGE[:5], "x" * 199 + "…", True, 0, str(-(2**70)), *STRANGE[9:]]
+        assert shown == [*STRANGE[:8], str(-(2**63)), *STRANGE[9:]]
         for label in shown:
             asked = json.dumps(label)
             assert client.get("/words", params={"label": asked}).status_code == 200, asked
@@ -198,7 +198,7 @@ def test_labels_that_are_refused(of_each_kind):
     service, client, _ = of_each_kind
     n = service.model.n_learned
     several = service.kind == "several labels"
-    for label in ("x" * 1_001, "x" * 1_000_000):
+    for label in ("x" * 201, "x" * 1_000_000):
         refused(client.post("/learn", json={"text": "a", "label": [label] if several else label}), 413, "characters")
     refused(client.post("/learn", json={"text": "a", "label": "card" if several else ["card"]}), 422, "list")
     refused(client.post("/learn", json={"text": "a", "label": [" "] if several else " "}), 422, "blank")

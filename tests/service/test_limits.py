@@ -1,15 +1,18 @@
 """Limits on bodies, texts, batches, time and requests at a time."""
 
 import asyncio
+import json
 import socket
 import time
+import tracemalloc
 from contextlib import ExitStack, suppress
 
 import pytest
+from kinds import several_labels
 from serving import GOOD, ok, refused, serving, wait
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.service import Limits, Service, create_app
+from stream_pegasos.service import Limits, Service, create_app, work
 
 httpx = pytest.importorskip("httpx")
 
@@ -112,3 +115,65 @@ def test_bodies_that_come_slowly_give_way(serve):
         start = time.monotonic()
         wait(lambda: ask() == 200)
         assert time.monotonic() - start < 10  # of the 30 seconds that a body may take
+
+
+@pytest.mark.parametrize("path", ["/predict", "/learn"])
+def test_a_large_answer_is_made_as_the_client_takes_it(path):
+    """Others are answered meanwhile, and it never stands in memory as a whole."""
+    model = TextClassifier()
+    labels = [f"{i}" + "x" * 4_000 for i in range(12)]  # of a model that was trained elsewhere
+    model.learn_many([f"word{i}" for i in range(12)], labels)
+    app = create_app(Service(model))
+    messages = [{"text": f"word{i % 12}", **({} if path == "/predict" else {"label": "new"})} for i in range(2_500)]
+    sizes, beside = [], []
+
+    async def answer(path, body, sent):
+        scope = {
+            "type": "http",
+            "method": "POST" if body else "GET",
+            "path": path,
+            "query_string": b"",
+            "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+        }
+        asked = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def receive():
+            return next(asked, None) or await asyncio.sleep(60, {"type": "http.disconnect"})
+
+        async def send(message):
+            sent(len(message.get("body", b"")))
+
+        await app(scope, receive, send)
+
+    async def both():
+        large = asyncio.create_task(answer(path, json.dumps(messages).encode(), sizes.append))
+        while not large.done():
+            await answer("/healthz", b"", lambda n: beside.append(len(sizes)))
+            await asyncio.sleep(0)
+        await large
+
+    tracemalloc.start()
+    try:
+        asyncio.run(both())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(sizes) > 2_500 * 9 * 4_000
+    assert max(sizes) < 4 << 20 and peak < 50 << 20
+    assert len(set(beside)) > 20
+
+
+def test_a_model_of_very_many_labels_a_message_answers_fewer_messages_at_a_time(monkeypatch):
+    monkeypatch.setattr(work, "MOST_ANSWERED", 30)
+    service = Service(several_labels())
+    with serving(service) as client:
+        ok(client.post("/learn", json=[{"text": "x", "label": ["a", "b", "c"]}] * 10))
+        refused(client.post("/learn", json=[{"text": "x", "label": ["d"]}] * 10), 422, "10 messages, each with up to 4")
+        refused(client.post("/predict", json=[{"text": "x"}] * 11), 422, "a request may have 10 of these")
+        ok(client.post("/predict", json=[{"text": "x"}] * 10))
+    assert service.model.n_learned == 10
+
+
+@pytest.mark.parametrize("label", [2**63, -(2**63) - 1, int("9" * 4_000)])
+def test_integers_of_labels_have_64_bits(client, label):
+    refused(client.post("/learn", json=[GOOD, {**GOOD, "label": label}]), 422, "1.label: an integer may have 64 bits")

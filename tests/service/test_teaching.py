@@ -95,7 +95,7 @@ def test_labels_that_are_new_and_labels_that_a_model_does_not_take():
         refused(teach(client, "more", "three"), 422, "there may be 2")
         refused(teach(client, "more", " "), 422, "blank")
         refused(teach(client, "more", ["two"]), 422, "not a list")
-        refused(teach(client, "more", "x" * 1_001), 413, "1,001")
+        refused(teach(client, "more", "x" * 201), 413, "201")
         refused(client.post("/teach", json={"number": 99, "label": "two"}), 404, "message 99")
         refused(client.post("/teach", json={"number": "x", "label": "two"}), 422, "number")
         refused(client.post("/teach", json={"number": 4}), 422, "label")
@@ -166,9 +166,9 @@ def test_a_message_with_an_id_is_learned_once_whoever_labels_it():
             ok(client.post("/predict", json={"text": text, "id": i}))
         ok(teach(client, NEW[0], "ham"))
         assert ok(client.get("/learned"))["ids"] == [0]
-        assert not ok(client.post("/learn", json={"text": NEW[0], "label": "spam", "id": 0}))["learned"]
+        assert not ok(client.post("/learn", json={"text": NEW[0], "label": "ham", "id": 0}))["learned"]
         ok(client.post("/learn", json={"text": "as it was sent", "label": "spam", "id": 1}))
-        ok(teach(client, NEW[1], "ham"))  # the same message, which others have labelled
+        ok(teach(client, NEW[1], "spam"))  # the same message, which others have labelled
         ok(client.post("/predict", json=[{"text": "again", "id": 1}, {"text": "new", "id": 9}]))
         assert {*numbers(client)} == {NEW[2], "new"}
     assert service.model.n_learned == 2
@@ -209,7 +209,7 @@ def test_openapi_tells_of_teaching():
 
 @pytest.mark.parametrize(
     "label, content, known",
-    [(True, "true", {False, True}), (2**70, str(2**70), {2**70}), ("\ud800", r'"\ud800"', {"\ud800"})],
+    [(True, "true", {False, True}), (2**63 - 1, str(2**63 - 1), {2**63 - 1}), ("\ud800", r'"\ud800"', {"\ud800"})],
 )
 def test_labels_of_any_kind_are_offered_as_they_can_be_given(label, content, known):
     service = Service(TextClassifier(), teaching=Teaching(seconds=0.0))
