@@ -39,7 +39,7 @@ from stream_pegasos.service.messages import (
 )
 from stream_pegasos.service.metrics import Metrics
 from stream_pegasos.service.middleware import RequestMiddleware
-from stream_pegasos.service.work import Service
+from stream_pegasos.service.work import EndingError, Service
 
 PAGE = Path(__file__).parent / "page"
 PAGE_FILES = {
@@ -81,11 +81,11 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        if service.checkpoints is not None:
-            service.checkpoints.start(service.snapshot)
+        service.start()
         gc.freeze()  # what is there by now stays, and need not be looked through while requests wait
         async with learning_as_given(service):
             yield
+            await service.finish()
         gc.unfreeze()
         if service.checkpoints is not None:
             try:
@@ -102,6 +102,7 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
         redirect_slashes=False,  # to an address that the request's own Host header says
         lifespan=lifespan,
     )
+    app.state.finish = service.finish
     metrics = Metrics(service)
     app.add_middleware(RequestMiddleware, service=service, metrics=metrics, open_paths=OPEN_PATHS)
     if "*" not in hosts:
@@ -129,6 +130,8 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
             answers, learned = await service.learn(examples, [message.get("id") for message in messages])
         except (ValueError, TypeError) as error:
             raise HTTPException(422, str(error)[:LONGEST_FAULT]) from None
+        except EndingError as error:
+            raise HTTPException(503, str(error)) from None
         return answer_with(messages, answers, many, learned)
 
     async def explain_message(request: Request) -> Response:

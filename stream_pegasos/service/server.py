@@ -41,6 +41,10 @@ def serve(app: FastAPI, host: str, port: int, limits: Limits, on_listening: Call
                 address, at = listener.getsockname()[:2]
                 on_listening(f"http://{f'[{address}]' if ':' in address else address}:{at}/")
 
+        async def shutdown(self, sockets: Any = None) -> None:
+            await app.state.finish()  # which may take longer than answers get below
+            await super().shutdown(sockets)
+
     config = uvicorn.Config(
         app,
         host=host,

@@ -30,6 +30,10 @@ MOST_GIVEN = 20  # labels that are shown as given
 LONGEST_GIVEN = 200  # characters shown of their messages
 
 
+class EndingError(Exception):
+    """Nothing is learned any more."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """What a stranger may ask for.
@@ -110,6 +114,7 @@ class Service:
         self.n_bytes_on_the_way = 0  # of the bodies of all requests that are not answered yet
         self._lock = self.monitor.lock  # between the event loop and the thread of the checkpoints
         self._learning = asyncio.Lock()
+        self._ending = False
 
     @property
     def model(self) -> Any:
@@ -121,6 +126,18 @@ class Service:
             snapshot: Snapshot = self.model.snapshot({"monitor": self.monitor.get_state()})
         snapshot.progress["ids"] = json.dumps(ids)  # as one string, which is fast, and while others go on
         return snapshot
+
+    def start(self) -> None:
+        """Begin to learn, and to write checkpoints."""
+        self._ending = False
+        if self.checkpoints is not None:
+            self.checkpoints.start(self.snapshot)
+
+    async def finish(self) -> None:
+        """Refuse to learn from now on, once the request at work is learned to its end."""
+        self._ending = True
+        async with self._learning:
+            pass
 
     @property
     def kind(self) -> str:
@@ -158,12 +175,16 @@ class Service:
         ------
         ValueError
             If the model does not take a label, or they would become too many; nothing is learned then.
+        EndingError
+            If the service is ending; nothing is learned then.
         RuntimeError
             If learning failed on the way; `learned_ids` tells how far it came.
         """
         if not self.learns:
             raise ValueError("the model learns from a stream, not from here")
         async with self._learning:  # or labels could become known between the check and the learning
+            if self._ending:
+                raise EndingError("the service is ending")
             return await self._learn_all(examples, [None] * len(examples) if ids is None else ids)
 
     async def _learn_all(
@@ -188,7 +209,7 @@ class Service:
                             answers += answers_of(block, self.kind)
                 self.teaching.drop([example[0] for example in part])
                 if len(answers) < len(examples):
-                    await asyncio.sleep(0)
+                    await _give_way()
         except (TypeError, ValueError) as error:
             if self.model.n_learned == before:
                 raise
@@ -381,6 +402,16 @@ class Service:
             "seconds_ago": None if written is None else monotonic() - written,
             "error": checkpoints.error,
         }
+
+
+async def _give_way() -> None:
+    """Let others work in the midst of learning, which nobody can cancel: a request is learned as a whole."""
+    try:
+        await asyncio.sleep(0)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None:
+            task.uncancel()
 
 
 def _label_meant(known: Sequence[Any], given: Any) -> Any:
