@@ -202,7 +202,7 @@ class Teaching:
             if text not in self._number_of:
                 self._wait(text, origin)
 
-    def drop(self, texts: Iterable[str]) -> None:
+    def drop(self, texts: Sequence[str], origins: Sequence[Any] = ()) -> None:
         """Never ask for these, as others have told their labels; a label that could still be taken back goes.
 
         Where what keeps the labels fails, that label stays.
@@ -210,14 +210,37 @@ class Teaching:
         if not self.size:
             return
         self._settle()
-        pending = {given.message.text: given.message for given in self._given.values()}
+        for given in self.superseded(texts, origins):
+            if given is not None and given.message.number in self._given:
+                with suppress(OSError):
+                    self._discard(given.message)
         for text in texts:
             self._remove(text)
             self._finish(text)
-            if text in pending:
-                with suppress(OSError):
-                    self._discard(pending.pop(text))
         self.fill()
+
+    def superseded(self, texts: Sequence[str], origins: Sequence[Any] = ()) -> list[Given | None]:
+        """The label that could still be taken back of each message whose label others tell, by its text or origin."""
+        if not self._given:
+            return [None] * len(texts)
+        by_text = {given.message.text: given for given in self._given.values()}
+        by_origin = self._by_origin(given.message for given in self._given.values())
+        given_to = {origin: self._given[message.number] for origin, message in by_origin.items()}
+        pairs = zip(texts, origins or itertools.repeat(None, len(texts)), strict=True)
+        return [given_to.get(origin, by_text.get(text)) for text, origin in pairs]
+
+    def texts_from(self, origins: Iterable[Any]) -> list[str | None]:
+        """The message that came from each origin, the newest one; `None` where none waits for its label, or has one
+        that could still be taken back.
+        """
+        self._settle()
+        given = [given.message for given in self._given.values()]
+        from_origin = self._by_origin([*self._waiting.values(), *given])
+        return [from_origin[origin].text if origin in from_origin else None for origin in origins]
+
+    def _by_origin(self, messages: Iterable[Waiting]) -> dict[Any, Waiting]:
+        """Messages that came by `add`, by where they came from."""
+        return {} if self.reads else {message.origin: message for message in messages if message.origin is not None}
 
     def remember(self, texts: Iterable[str]) -> None:
         """Never ask for these, as people have given their labels before."""

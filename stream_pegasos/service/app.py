@@ -127,12 +127,12 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
             for i, message in enumerate(messages)
         ]
         try:
-            answers, learned = await service.learn(examples, [message.get("id") for message in messages])
+            answers = await service.learn(examples, [message.get("id") for message in messages])
         except (ValueError, TypeError) as error:
             raise HTTPException(422, str(error)[:LONGEST_FAULT]) from None
         except EndingError as error:
             raise HTTPException(503, str(error)) from None
-        return answer_with(messages, answers, many, learned)
+        return answer_with(messages, answers, many)
 
     async def explain_message(request: Request) -> Response:
         messages, many = await read_messages(request, service, QuestionedMessage)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Any
 
 from stream_pegasos.common.checks import check_integer
 
 Id = int | str
 
+NEW, KNOWN, CORRECTED = "new", "known", "corrected"
+
 
 class LearnedIds:
-    """The ids of the newest messages learned, in constant memory; 1 and `"1"` are two ids.
+    """The ids of the newest messages learned, in constant memory, and with which label; 1 and `"1"` are two ids.
 
     Parameters
     ----------
@@ -29,55 +34,100 @@ class LearnedIds:
 
     >>> from stream_pegasos.service.learned import LearnedIds
     >>> learned = LearnedIds(window=3)
-    >>> learned.are_new(["a", 1, None, "1", "a"])
-    [True, True, True, True, False]
-    >>> learned.add(["a", 1, None, "1", "b"])
+    >>> learned.compared(["a", 1, None, "1", "a"], ["spam", "spam", "spam", "spam", "ham"])
+    ['new', 'new', 'new', 'new', 'corrected']
+    >>> learned.add(["a", 1, None, "1", "b"], ["spam"] * 5)
     >>> learned.ids()
     [1, '1', 'b']
+    >>> learned.compared([1, "b"], ["spam", "ham"])
+    ['known', 'corrected']
 
     """
 
     def __init__(self, window: int = 100_000) -> None:
         check_integer("the window of ids", window, 0, 100_000_000)
         self._window = window
-        self._ids: OrderedDict[Id, None] = OrderedDict()  # unlike a dict it finds the oldest at once
+        # The label of each, as a digest. Unlike a dict it finds the oldest at once.
+        self._ids: OrderedDict[Id, int | None] = OrderedDict()
 
     def are_new(self, ids: Iterable[Id | None]) -> list[bool]:
-        """Which of the messages are to be learned: those without an id, and those whose id comes for the first time."""
-        new: set[Id] = set()
-        answers = []
-        for id in ids:
-            if id is None:
-                answers.append(True)
-            else:
-                answers.append(id not in self._ids and id not in new)
-                new.add(id)
-        return answers
+        """Which ids are not known: those of messages without one among them."""
+        return [id is None or id not in self._ids for id in ids]
 
-    def add(self, ids: Iterable[Id | None]) -> None:
-        for id in ids:
-            if id is not None and id not in self._ids:
-                self._ids[id] = None
-        while len(self._ids) > self._window:
-            self._ids.popitem(last=False)
+    def compared(self, ids: Iterable[Id | None], labels: Iterable[Any]) -> list[str]:
+        """What each message is: new, or known with this label, or corrected, as it is known with another one."""
+        met: dict[Id, int | None] = {}
+        outcomes = []
+        for id, label in zip(ids, labels, strict=True):
+            outcome = NEW
+            if id is not None:
+                digest = _digest(label)
+                if id in met or id in self._ids:
+                    before = met[id] if id in met else self._ids[id]
+                    outcome = KNOWN if before in (None, digest) else CORRECTED
+                met[id] = digest
+            outcomes.append(outcome)
+        return outcomes
+
+    def add(self, ids: Iterable[Id | None], labels: Iterable[Any]) -> None:
+        for id, label in zip(ids, labels, strict=True):
+            if id is not None:
+                self._ids[id] = _digest(label)
+        self._forget()
 
     def ids(self) -> list[Id]:
         """All that are remembered, the oldest first."""
         return list(self._ids)
 
-    def set_state(self, state: str) -> None:
-        """Remember the ids that stand in a list of JSON, and no others.
+    def digests(self) -> list[int | None]:
+        """What stands for the label of each; `None` where a checkpoint of before did not tell."""
+        return list(self._ids.values())
+
+    def set_state(self, ids: str, digests: str | None = None) -> None:
+        """Remember the ids that stand in a list of JSON, and no others; beside it the digests of their labels.
 
         Raises
         ------
         ValueError
             If it is no such list.
         """
-        try:
-            ids = json.loads(state)
-        except (TypeError, ValueError, RecursionError):
-            ids = None
-        if type(ids) is not list or not all(type(id) in (int, str) for id in ids):
+        known = _list(ids, int, str)
+        labels = [None] * len(known) if digests is None else _list(digests, int, type(None))
+        if len(labels) != len(known):
             raise ValueError("this is no list of ids")
-        self._ids = OrderedDict()
-        self.add(ids)
+        self._ids = OrderedDict(zip(known, labels, strict=True))
+        self._forget()
+
+    def _forget(self) -> None:
+        while len(self._ids) > self._window:
+            self._ids.popitem(last=False)
+
+
+def _list(text: str, *kinds: type) -> list[Any]:
+    try:
+        values = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        values = None
+    if type(values) is not list or not all(type(value) in kinds for value in values):
+        raise ValueError("this is no list of ids")
+    return values
+
+
+def is_same(label: Any, other: Any) -> bool:
+    """Whether two labels, or several each, are the same, in whatever order."""
+    return _digest(label) == _digest(other)
+
+
+def _digest(label: Any) -> int:
+    """A number for a label, or for several, whatever their order; `True` is 1, as for a model."""
+    parts: Sequence[Any] = sorted({*map(_spelled, label)}) if isinstance(label, tuple) else _spelled(label)
+    return _digest_of(repr(parts))
+
+
+def _spelled(label: Any) -> str:
+    return label if isinstance(label, str) else f"{int(label)}"
+
+
+@functools.lru_cache(1_000)
+def _digest_of(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).digest())

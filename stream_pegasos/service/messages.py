@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import AsyncIterator, Iterator
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 import orjson
 from fastapi import HTTPException, Request, Response
@@ -40,7 +40,13 @@ class QuestionedMessage(Message):
     label: NotRequired[Label]
 
 
-class LabelledMessage(Message):
+class LabelledMessage(TypedDict):
+    """A message and its label. With an `id` whose message waits for its label, or has one that can still be taken back,
+    the `text` may be left out.
+    """
+
+    text: NotRequired[str]
+    id: NotRequired[Id]
     label: Label | list[Label]
     weight: NotRequired[Annotated[float, Field(ge=0.0, le=1e30, allow_inf_nan=False)]]
 
@@ -73,9 +79,13 @@ class PredictResponse(TypedDict):
 
 
 class LearnResponse(PredictResponse):
-    """What the model said of a message before learning it. `learned` is false if its `id` was learned before."""
+    """What the model said of a message before learning it. `learned` is false if its `id` was learned before with this
+    label. With another label it is a correction: "taken back" where the model had not learned the other one yet, as one
+    given on the page, and "taught anew" where it had, so that it has now learned both.
+    """
 
     learned: bool
+    correction: NotRequired[Literal["taken back", "taught anew"]]
 
 
 class ExplainResponse(PredictResponse):
@@ -111,6 +121,8 @@ async def read_messages(request: Request, service: Service, kind: Any) -> tuple[
     messages = messages if is_list else [messages]
     if len(messages) > limits.batch:
         raise HTTPException(413, f"{len(messages):,} messages; a request may have {limits.batch:,}")
+    if kind is LabelledMessage:
+        _find_texts(messages, service, is_list)
     for i, message in enumerate(messages):
         id = message.get("id")
         if isinstance(id, str) and len(id) > LONGEST_ID:  # where pydantic measures, it refuses lone surrogates
@@ -120,6 +132,18 @@ async def read_messages(request: Request, service: Service, kind: Any) -> tuple[
                 413, f"message {i}: a text of {len(message['text']):,} characters; it may have {limits.text:,}"
             )
     return messages, is_list
+
+
+def _find_texts(messages: list[Any], service: Service, is_list: bool) -> None:
+    """Put in the texts that are known by their ids."""
+    bare = [(i, message) for i, message in enumerate(messages) if "text" not in message]
+    texts = service.teaching.texts_from(message.get("id") for _, message in bare) if bare else []
+    for (i, message), text in zip(bare, texts, strict=True):
+        if text is None:
+            where = f"{i}.text" if is_list else "text"
+            reason = "nothing is kept of a message with this id" if "id" in message else "Field required"
+            raise HTTPException(422, f"{where}: {reason}")
+        message["text"] = text
 
 
 async def read_teaching(request: Request, service: Service, kind: Any) -> Any:
@@ -227,18 +251,11 @@ def label_of_query(text: str) -> Any:
     return label if isinstance(label, (bool, int, str)) else text
 
 
-def answer_with(
-    messages: list[Any], answers: list[dict[str, Any]], many: bool, learned: list[bool] | None = None
-) -> Response:
-    """The answers, with the ids of the messages and whether each was learned; many large ones are sent as the client
-    takes them.
-    """
+def answer_with(messages: list[Any], answers: list[dict[str, Any]], many: bool) -> Response:
+    """The answers, with the ids of the messages; many large ones are sent as the client takes them."""
     for message, answer in zip(messages, answers, strict=True):
         if "id" in message:
             answer["id"] = message["id"]
-    if learned is not None:
-        for answer, is_learned in zip(answers, learned, strict=True):
-            answer["learned"] = is_learned
     if not many:
         return as_json(answers[0])
     parts = _parts(answers)
@@ -315,7 +332,10 @@ def operations(kind: str) -> dict[str, Any]:
     return {
         "/predict": _operation(kind, "Predict the label of a message, or of many", Message),
         "/learn": _operation(
-            kind, "Predict a message, or many, then learn them, those with an id once", LabelledMessage, LearnResponse
+            kind,
+            "Predict a message, or many, then learn them; the same id with another label is a correction",
+            LabelledMessage,
+            LearnResponse,
         ),
         "/explain": _operation(
             kind, "Why a text is predicted as it is", QuestionedMessage, ExplainResponse, many=False
@@ -362,6 +382,9 @@ def _operation(
             "422": {
                 "description": "The body is not as it must be, the model does not take a label, or of a model of many "
                 "labels a message there are too many messages in a request."
+            },
+            "503": {
+                "description": "Nothing was learned or it cannot be kept, as where a disk is full; or it is ending."
             },
         },
     }

@@ -20,7 +20,7 @@ from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
 from stream_pegasos.operation.teaching import Teaching
 from stream_pegasos.service.explaining import explained
-from stream_pegasos.service.learned import Id, LearnedIds
+from stream_pegasos.service.learned import CORRECTED, KNOWN, Id, LearnedIds, is_same
 
 # Work on many messages gives way to other requests after about so many characters.
 SLICE = 50_000
@@ -109,7 +109,7 @@ class Service:
         if progress and "monitor" in progress:
             self.monitor.set_state(progress["monitor"])
         if progress and "ids" in progress:  # those of before know none
-            self._learned.set_state(progress["ids"])
+            self._learned.set_state(progress["ids"], progress.get("labels_of_ids"))
         self._offered: dict[Any, None] = {}  # labels, in the order in which they are offered
         self.n_bytes_on_the_way = 0  # of the bodies of all requests that are not answered yet
         self._lock = self.monitor.lock  # between the event loop and the thread of the checkpoints
@@ -122,9 +122,11 @@ class Service:
 
     def snapshot(self) -> Snapshot:
         with self._lock:
-            ids = self._learned.ids()
-            snapshot: Snapshot = self.model.snapshot({"monitor": self.monitor.get_state()})
-        snapshot.progress["ids"] = json.dumps(ids)  # as one string, which is fast, and while others go on
+            ids, digests = self._learned.ids(), self._learned.digests()
+            progress: dict[str, Any] = {"monitor": self.monitor.get_state()}
+            snapshot: Snapshot = self.model.snapshot(progress)
+        # Each as one string, which is fast, and while others go on.
+        progress |= {"ids": json.dumps(ids), "labels_of_ids": json.dumps(digests)}
         return snapshot
 
     def start(self) -> None:
@@ -166,15 +168,15 @@ class Service:
         new = [*itertools.compress(zip(texts, ids, strict=True), are_new)]
         self.teaching.add([text for text, _ in new], [id for _, id in new])
 
-    async def learn(
-        self, examples: list[Labelled], ids: Sequence[Id | None] | None = None
-    ) -> tuple[list[dict[str, Any]], list[bool]]:
-        """Predict each message, then learn it, unless one with its id was learned before; and which were learned.
+    async def learn(self, examples: list[Labelled], ids: Sequence[Id | None] | None = None) -> list[dict[str, Any]]:
+        """Predict each message, then learn it, unless one with its id was learned before with this label. The answer
+        tells whether it is `learned`; and with another label than before, what the `correction` was: the label before
+        was "taken back", if it was not learned yet, or the message is "taught anew".
 
         Raises
         ------
         ValueError
-            If the model does not take a label, or they would become too many; nothing is learned then.
+            If the model does not take a label, or labels or answers would become too many; nothing is learned then.
         EndingError
             If the service is ending; nothing is learned then.
         RuntimeError
@@ -187,34 +189,39 @@ class Service:
                 raise EndingError("the service is ending")
             return await self._learn_all(examples, [None] * len(examples) if ids is None else ids)
 
-    async def _learn_all(
-        self, examples: list[Labelled], ids: Sequence[Id | None]
-    ) -> tuple[list[dict[str, Any]], list[bool]]:
-        labels = [example[1] for example in examples]
+    async def _learn_all(self, examples: list[Labelled], ids: Sequence[Id | None]) -> list[dict[str, Any]]:
+        texts, labels = [example[0] for example in examples], [example[1] for example in examples]
         self.model.check_labels(labels)
         self.check_size(len(examples), self._check_room(labels))
+        outcomes = self._learned.compared(ids, labels)
+        superseded = self.teaching.superseded(texts, ids)
         answers: list[dict[str, Any]] = []
-        are_new = self._learned.are_new(ids)
         before = self.model.n_learned
         try:
             for part in _slices(examples, lambda example: len(example[0])):
-                end = len(answers) + len(part)
+                begin, end = len(answers), len(answers) + len(part)
                 with self._lock:
-                    for is_new, group in itertools.groupby(are_new[len(answers) : end]):
+                    for is_known, group in itertools.groupby(outcomes[begin:end], lambda outcome: outcome == KNOWN):
                         these = slice(len(answers), len(answers) + len(list(group)))
-                        if is_new:
-                            answers += self._learn(examples[these], ids[these])
-                        else:
-                            block = predict_block(self.model, [example[0] for example in examples[these]], [])
+                        if is_known:
+                            block = predict_block(self.model, texts[these], [])
                             answers += answers_of(block, self.kind)
-                self.teaching.drop([example[0] for example in part])
-                if len(answers) < len(examples):
+                        else:
+                            answers += self._learn(examples[these], ids[these])
+                    self.teaching.drop(texts[begin:end], ids[begin:end])
+                if end < len(examples):
                     await _give_way()
         except (TypeError, ValueError) as error:
             if self.model.n_learned == before:
                 raise
             raise RuntimeError(f"learned in part: {error}") from error
-        return answers, are_new
+        for answer, outcome, label, other in zip(answers, outcomes, labels, superseded, strict=True):
+            answer["learned"] = outcome != KNOWN
+            if other is not None and not is_same(other.label, label):
+                answer["correction"] = "taken back"
+            elif outcome == CORRECTED:
+                answer["correction"] = "taught anew"
+        return answers
 
     async def asked(self, limit: int, first: str | None = None, also: int | None = None) -> dict[str, Any]:
         """The messages that people are to label next, what the model says of them, and the labels that can be taken
@@ -358,7 +365,7 @@ class Service:
         finally:
             # Where learning failed on the way, the model knows how far it came.
             n = max(len(answers), min(self.model.n_learned - before, len(examples)))
-            self._learned.add(ids[:n])
+            self._learned.add(ids[:n], [example[1] for example in examples[:n]])
             if self.checkpoints is not None:
                 self.checkpoints.count(n)
         return answers

@@ -6,9 +6,10 @@ import json
 import pytest
 from serving import GOOD, MESSAGES, bits, learned, ok, refused, resumed, serving
 
-from stream_pegasos import TextClassifier
+from stream_pegasos import MultiLabelClassifier, TextClassifier
 from stream_pegasos.evaluation.prequential import predict
 from stream_pegasos.learners.persistence import load_with_progress
+from stream_pegasos.operation.teaching import Teaching
 from stream_pegasos.service import Service, create_app
 
 httpx = pytest.importorskip("httpx")
@@ -63,6 +64,80 @@ def test_what_is_no_id_is_refused(client, path, id):
         response = client.post(path, content=json.dumps(sent), headers={"content-type": "application/json"})
         refused(response, 422, "id: it must be a string of up to 200 characters or an int of 64 bits")
     ok(client.post(path, json={**GOOD, "id": "x" * 200}))
+
+
+def test_the_same_id_with_another_label_is_a_correction():
+    """What the model has learned it cannot unlearn: it is taught again, and only once."""
+    service, alone = Service(TextClassifier()), TextClassifier()
+    with serving(service) as client:
+        for label, said in (
+            ("ham", None),
+            ("ham", None),
+            ("spam", "taught anew"),
+            ("spam", None),
+            (" ham", "taught anew"),
+        ):
+            answer = ok(client.post("/learn", json={"text": "win a prize", "label": label, "id": 7}))
+            assert answer.get("correction") == said
+            if said or not alone.n_learned:
+                alone.learn_one("win a prize", label.strip())
+            assert service.model.n_learned == alone.n_learned
+        both = [{"text": "lunch", "label": label, "id": 8} for label in ("spam", "ham", "ham")]
+        answers = ok(client.post("/learn", json=both))
+        assert [(answer["learned"], answer.get("correction")) for answer in answers] == [
+            (True, None),
+            (True, "taught anew"),
+            (False, None),
+        ]
+        alone.learn_many(["lunch", "lunch"], ["spam", "ham"])
+        assert ok(client.get("/learned")) == {"ids": [7, 8]}
+    assert bits(service.model) == bits(alone)
+
+
+def test_several_labels_in_another_order_are_no_correction():
+    service = Service(TextClassifier(classifier=MultiLabelClassifier()))
+    with serving(service) as client:
+        for labels, said in ((["a", "b"], None), (["b", "a"], None), (["b"], "taught anew")):
+            answer = ok(client.post("/learn", json={"text": "x", "label": labels, "id": 1}))
+            assert answer.get("correction") == said
+
+
+def test_a_label_that_waits_is_corrected_exactly():
+    """The model never learns the one that was given on the page, whatever text comes with the id."""
+    service, alone = Service(TextClassifier(), teaching=Teaching(seconds=60.0)), TextClassifier()
+    with serving(service) as client:
+        for id, (first, second, sent, said) in enumerate(
+            [
+                ("ham", "spam", {"text": "as it was sent"}, "taken back"),
+                ("ham", "spam", {}, "taken back"),  # by its id alone
+                ("ham", "ham", {}, None),
+                (None, "spam", {}, None),  # whose text waits
+            ]
+        ):
+            text = f"message {id}"
+            ok(client.post("/predict", json={"text": text, "id": id}))
+            if first is not None:
+                (number,) = (each["number"] for each in ok(client.get("/asked"))["messages"] if each["text"] == text)
+                ok(client.post("/teach", json={"number": number, "label": first}))
+            answer = ok(client.post("/learn", json={**sent, "label": second, "id": id}))
+            assert (answer["learned"], answer.get("correction")) == (True, said)
+            assert ok(client.get("/asked"))["given"] == []
+            alone.learn_one(sent.get("text", text), second)
+        for sent, word in (({"id": 3}, "nothing is kept"), ({"id": 99}, "nothing is kept"), ({}, "Field required")):
+            refused(client.post("/learn", json={**sent, "label": "ham"}), 422, word)
+            refused(client.post("/learn", json=[GOOD, {**sent, "label": "ham"}]), 422, f"1.text: {word}")
+    assert bits(service.model) == bits(alone)
+
+
+def test_a_correction_is_known_after_a_restart(tmp_path):
+    with serving(resumed(tmp_path / "model")) as client:
+        ok(client.post("/learn", json=[{**GOOD, "id": 1}, {**GOOD, "label": "ham", "id": 2}]))
+    with serving(resumed(tmp_path / "model")) as client:
+        answers = ok(client.post("/learn", json=[{**GOOD, "id": 1}, {**GOOD, "id": 2}]))
+        assert [(answer["learned"], answer.get("correction")) for answer in answers] == [
+            (False, None),
+            (True, "taught anew"),
+        ]
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, ValueError, MemoryError])
