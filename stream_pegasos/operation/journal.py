@@ -1,0 +1,305 @@
+"""The journal: what was learned since the newest checkpoint, to be learned again after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+from uuid import uuid4
+
+import orjson
+
+from stream_pegasos.operation.teaching import Waiting
+
+__all__ = ["Entry", "Journal"]
+
+Entry = tuple[str, Any, float, Any]  # a message that is learned: its text, label or tuple of labels, weight and id
+
+
+class Journal:
+    """Keeps what is learned after a checkpoint, in files beside it, until newer checkpoints have it.
+
+    What is going to be learned is written first. So whatever anyone is told of outlives a killed process and, where
+    `sync` was called before, a power cut. Each line of a file is a record with its checksum. The last line may be cut
+    off, as by a kill; nobody was told of it.
+
+    A new file begins with each snapshot. The files after the checkpoint before the newest one stay, too, as a run goes
+    on from that one where the newest is damaged.
+
+    As the `Keeper` of a `Teaching` it also keeps the labels that can still be taken back.
+
+    Parameters
+    ----------
+    path
+        The file of the checkpoint.
+    lock
+        Held by whoever learns and takes snapshots, and so by those who call `learn`, `done`, `cut`, `given`,
+        `taken_back` and `turn`.
+    on_event
+        Called with a line of text when something goes wrong.
+    safe
+        Whether `sync` is going to be called.
+
+    Attributes
+    ----------
+    waiting
+        The labels that are given and not learned, as entries by the number of their message.
+    n_written, n_synced
+        How many records were written, and how many of them outlive a power cut.
+
+    Examples
+    --------
+
+    >>> import pathlib, tempfile
+    >>> from threading import Lock
+    >>> from stream_pegasos.operation.journal import Journal
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "mail.safetensors"
+    ...     journal = Journal(path, Lock())
+    ...     journal.learn([("cheap pills", "spam", 1.0, "m1")])
+    ...     journal.close()
+    ...     [entry for entries in Journal(path, Lock()).entries(None) for entry in entries]
+    [('cheap pills', 'spam', 1.0, 'm1')]
+
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        lock: threading.Lock,
+        on_event: Callable[[str], None] = lambda text: None,
+        safe: bool = False,
+    ) -> None:
+        self.path, self.safe = path, safe
+        self.waiting: dict[int, Entry] = {}
+        self.n_written = self.n_synced = 0
+        self._lock, self._on_event = lock, on_event
+        self._name, self._number = uuid4().hex[:8], 0  # the name that all files have, and the number of this one
+        self._newest: Any = None  # the position in the newest checkpoint
+        self._file: IO[bytes] | None = None  # which is made for its first record
+        self._end = 0  # of the last record
+        self._open: Sequence[Entry] = ()  # what the last record says is learned
+        self._n_done = 0  # how much of it is
+        self._failed: int | None = None  # the file of which nobody knows what is on the disk
+
+    def entries(self, position: Any) -> Iterator[list[Entry]]:
+        """What was written after a checkpoint, in order; in the end `waiting` has the labels that are not learned.
+
+        Parameters
+        ----------
+        position
+            What `turn` gave for that checkpoint; `None` if it has none, or where there is no checkpoint.
+
+        Raises
+        ------
+        ValueError
+            If the journal belongs to another checkpoint.
+        OSError
+            If it cannot be read.
+        """
+        files = self._files()
+        names = {name for name, number in files if number == 0}
+        if position is not None:
+            try:
+                name, number = position
+                names, self._number = {str(name)}, int(number)
+            except (TypeError, ValueError):
+                raise ValueError(f"{position!r} is no position in a journal") from None
+        for (name, _), path in files.items():
+            if names != {name}:
+                raise ValueError(f"{path} is the journal of another checkpoint; move it away, or remove it")
+        self._name, self._newest = min(names, default=self._name), position
+        first, held = self._number, list[Entry]()
+        for (_, number), path in sorted(files.items()):
+            if number >= first:
+                for record in self._records(path):
+                    for each in record.get("resolved", ()):
+                        self.waiting.pop(each, None)
+                    self.waiting |= {each: _entry(*entry) for each, entry in record.get("labels", ())}
+                    if "dropped" in record:
+                        del held[-record["dropped"] :]
+                    elif "entries" in record and (number == first or not record["is_rest"]):
+                        yield held
+                        held = [_entry(*entry) for entry in record["entries"]]
+                self._number = number + 1  # as the last line of the file may be cut off
+        yield held
+
+    def learn(self, entries: Sequence[Entry], resolved: Sequence[int] = ()) -> None:
+        """Write down what is going to be learned, and the numbers of the labels that do not wait any more by that.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written; then none of it stands there.
+        """
+        if entries or resolved:
+            self._write({"entries": entries, "is_rest": False, "resolved": resolved})
+            self._open, self._n_done = entries, 0
+            for number in resolved:
+                self.waiting.pop(number, None)
+
+    def done(self, n: int) -> None:
+        """So many more of the messages that were written down are learned."""
+        self._n_done += n
+
+    def cut(self) -> None:
+        """The rest of the messages that were written down is not learned."""
+        n = len(self._open) - self._n_done
+        if n > 0:
+            self._open = ()
+            self._write({"dropped": n})
+
+    def given(self, message: Waiting, label: Any) -> None:
+        entry = (message.text, label, 1.0, message.origin)
+        self._write({"labels": [(message.number, entry)]})
+        self.waiting[message.number] = entry
+
+    def taken_back(self, message: Waiting) -> None:
+        if message.number in self.waiting:
+            self._write({"resolved": [message.number]})
+            del self.waiting[message.number]
+
+    def learned(self, message: Waiting) -> None:
+        """It is only going to be, by `learn`."""
+
+    def turn(self) -> Any:
+        """Begin another file, at the moment of a snapshot; the position of what comes after it.
+
+        Raises
+        ------
+        OSError
+            If what was begun and is not learned yet cannot be written there; then the file stays that was.
+        """
+        file, end = self._file, self._end
+        rest = self._open[self._n_done :]
+        self._file, self._end = None, 0
+        self._number += 1
+        try:
+            if self.waiting:
+                self._write({"labels": [*self.waiting.items()]})
+            if rest:
+                self._write({"entries": rest, "is_rest": True})
+        except OSError:
+            if self._file is not None:
+                self._file.close()
+            self._number -= 1
+            self._file, self._end = file, end
+            raise
+        self._open, self._n_done = rest, 0
+        if file is not None:
+            with file, suppress(OSError):
+                if self.safe:
+                    self._sync(file.fileno(), self._number - 1)
+        return [self._name, self._number]
+
+    def written(self, position: Any) -> None:
+        """The checkpoint of that position is there, and the one before it is kept: forget what neither needs."""
+        if self._failed is not None and self._failed < position[1]:
+            self._failed = None
+        before, self._newest = self._newest, position
+        for (name, number), path in self._files().items():
+            if before is not None and name == self._name and number < before[1]:
+                with suppress(OSError):
+                    path.unlink()
+
+    def sync(self) -> None:
+        """See to it that all that is written by now outlives a power cut.
+
+        Raises
+        ------
+        OSError
+            If that failed, now or since the newest checkpoint.
+        """
+        with self._lock:
+            self._check()
+            n, number, file = self.n_written, self._number, None if self._file is None else os.dup(self._file.fileno())
+        if file is not None:
+            try:
+                self._sync(file, number)
+            finally:
+                os.close(file)
+        with self._lock:
+            self._check()  # the file before, which `turn` has left
+            self.n_synced = max(n, self.n_synced)
+
+    def close(self) -> None:
+        """Close the file; what may still come is written to another one."""
+        if self._file is not None:
+            self._file.close()
+            self._file, self._end = None, 0
+            self._number += 1
+
+    def _sync(self, file: int, number: int) -> None:
+        try:
+            os.fsync(file)
+        except OSError:
+            self._failed = number  # and another fsync would tell nothing of what is lost
+            raise
+
+    def _check(self) -> None:
+        if self._failed is not None:
+            raise OSError(f"the journal of {self.path.name} failed; it is tried again after the next checkpoint")
+
+    def _write(self, record: dict[str, Any]) -> None:
+        self._check()
+        if self._file is None:
+            self._file = self._made()
+        try:
+            text = orjson.dumps(record)
+        except TypeError:  # a lone surrogate, or an int beyond 64 bits
+            text = json.dumps(record).encode()
+        line = b"%08x %s\n" % (zlib.crc32(text), text)
+        try:
+            self._file.seek(self._end)
+            rest = memoryview(line)
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError:
+            with suppress(OSError):
+                self._file.truncate(self._end)
+            raise
+        self._end += len(line)
+        self.n_written += 1
+
+    def _made(self) -> IO[bytes]:
+        path = self.path.with_name(f"{self.path.name}.journal-{self._name}-{self._number}")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
+        file = os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0)
+        if self.safe and os.name == "posix":
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        return file
+
+    def _files(self) -> dict[tuple[str, int], Path]:
+        begin = f"{self.path.name}.journal-"
+        found = {}
+        for path in self.path.parent.iterdir() if self.path.parent.is_dir() else ():
+            name, _, number = path.name.removeprefix(begin).partition("-")
+            if path.name.startswith(begin) and number.isdecimal():
+                found[name, int(number)] = path
+        return found
+
+    def _records(self, path: Path) -> Iterator[dict[str, Any]]:
+        with open(path, "rb") as file:
+            bad = 0
+            for number, line in enumerate(file, 1):
+                if bad:
+                    self._on_event(f"{path}: line {bad} is damaged and lost")
+                    bad = 0
+                text = line[9:-1]
+                if line.endswith(b"\n") and line[:9] == b"%08x " % zlib.crc32(text):
+                    yield json.loads(text)
+                else:
+                    bad = number  # the last one may be cut off
+
+
+def _entry(text: str, label: Any, weight: float, id: Any) -> Entry:
+    return text, tuple(label) if isinstance(label, list) else label, weight, id

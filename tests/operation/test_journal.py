@@ -1,0 +1,196 @@
+"""The journal: what was learned after a checkpoint comes back, in order and once."""
+
+import errno
+import os
+from threading import Lock
+
+import pytest
+
+from stream_pegasos.operation.journal import Journal
+from stream_pegasos.operation.teaching import Waiting
+
+ENTRIES = [
+    ("win a prize", "spam", 1.0, "m1"),
+    ("\ud800 \n 😀", -(2**70), 0.1 + 0.2, 2**63),
+    ("", True, 1e30, None),
+    ("wheat", ("grain", "wheat", 3), 1.0, ""),
+]
+
+
+opened = []
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    while opened:
+        opened.pop().close()
+
+
+def journal_at(path, **options):
+    opened.append(Journal(path / "model", Lock(), **options))
+    return opened[-1]
+
+
+def again(path, position=None, told=None):
+    journal = journal_at(path, on_event=(told if told is not None else []).append)
+    entries = [entry for entries in journal.entries(position) for entry in entries]
+    return entries, journal
+
+
+def files(path):
+    return sorted(file.name.rpartition("-")[2] for file in path.iterdir())
+
+
+def test_what_was_learned_comes_back(tmp_path):
+    journal = journal_at(tmp_path)
+    assert files(tmp_path) == []  # until there is something
+    journal.learn(ENTRIES[:1])
+    journal.learn([])
+    journal.learn(ENTRIES[1:])
+    entries, other = again(tmp_path)
+    assert entries == ENTRIES and type(entries[2][1]) is bool
+    other.learn(ENTRIES[:1])  # which goes on in another file
+    assert again(tmp_path)[0] == [*ENTRIES, ENTRIES[0]] and files(tmp_path) == ["0", "1"]
+    assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
+
+
+def test_a_line_that_is_cut_off_was_never_answered(tmp_path):
+    journal = journal_at(tmp_path)
+    for entry in ENTRIES[:3]:
+        journal.learn([entry])
+    (file,) = tmp_path.iterdir()
+    whole = file.read_bytes()
+    last = len(whole) - whole[:-1].rindex(b"\n") - 1
+    for n in range(1, last + 1):
+        told = []
+        file.write_bytes(whole[:-n])
+        assert (again(tmp_path, told=told)[0], told) == (ENTRIES[:2], [])
+    file.write_bytes(whole.replace(b"prize", b"price"))
+    assert again(tmp_path, told=told)[0] == ENTRIES[1:3]
+    assert told == [f"{file}: line 1 is damaged and lost"]
+
+
+def test_a_checkpoint_begins_a_file_with_what_is_at_work(tmp_path):
+    journal = journal_at(tmp_path)
+    positions = [None]
+    for entry in ENTRIES:
+        journal.learn([entry, entry, entry])
+        journal.done(1)
+        positions.append(journal.turn())
+        journal.done(1)
+    journal.cut()
+    triples = [entry for entry in ENTRIES for _ in range(3)][:-1]
+    for n, position in enumerate(positions):  # any of them may be the newest that is whole
+        assert again(tmp_path, position)[0] == triples[max(0, 3 * n - 2) :]
+    journal.written(positions[1])
+    assert files(tmp_path) == ["0", "1", "2", "3", "4"]
+    journal.written(positions[3])
+    assert files(tmp_path) == ["1", "2", "3", "4"]  # those that the checkpoint before needs, too
+    journal.written(positions[4])
+    assert files(tmp_path) == ["3", "4"]
+
+
+def test_learning_that_fails_takes_the_rest_out(tmp_path):
+    journal = journal_at(tmp_path)
+    for n_done in (0, 2):
+        journal.learn(ENTRIES)
+        journal.done(n_done)
+        journal.cut()
+    journal.learn(ENTRIES[:1])
+    journal.done(1)
+    journal.cut()
+    assert again(tmp_path)[0] == [*ENTRIES[:2], ENTRIES[0]]
+
+
+def test_labels_that_wait_come_back(tmp_path):
+    journal = journal_at(tmp_path)
+    messages = [Waiting(number, f"text {number}", origin=f"id {number}") for number in range(1, 5)]
+    for message in messages:
+        journal.given(message, ("a", "b"))
+    journal.taken_back(messages[0])
+    journal.taken_back(messages[0])
+    position = journal.turn()
+    journal.learn([(messages[1].text, "c", 1.0, None)], [2])
+    for where in (None, position):
+        entries, other = again(tmp_path, where)
+        assert entries == [("text 2", "c", 1.0, None)]
+        assert other.waiting == {n: (f"text {n}", ("a", "b"), 1.0, f"id {n}") for n in (3, 4)}
+
+
+def test_a_disk_that_is_full_keeps_nothing_of_a_record(tmp_path, monkeypatch):
+    class Full:
+        """A file that takes a few bytes more."""
+
+        def __init__(self, file):
+            self._file, self.room = file, 20
+
+        def __getattr__(self, name):
+            return getattr(self._file, name)
+
+        def write(self, data):
+            if not self.room:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            n = self._file.write(data[: self.room])
+            self.room -= n
+            return n
+
+    journal = journal_at(tmp_path)
+    journal.learn(ENTRIES[:1])
+    journal.done(1)
+    whole = journal._file
+    journal._file = Full(whole)
+    with pytest.raises(OSError, match="No space"):
+        journal.learn(ENTRIES[1:2])
+    journal._file = whole
+    journal.learn(ENTRIES[2:3])
+    assert again(tmp_path)[0] == [ENTRIES[0], ENTRIES[2]]
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "_made", lambda self: Full(open(tmp_path / "full", "wb")))  # noqa: SIM115
+        with pytest.raises(OSError, match="No space"):
+            journal.turn()
+    journal.done(1)
+    journal.learn(ENTRIES[3:])  # in the file before
+    (tmp_path / "full").unlink()
+    assert again(tmp_path)[0] == [ENTRIES[0], *ENTRIES[2:]]
+
+
+def test_what_may_be_lost_in_a_power_cut_is_not_told(tmp_path, monkeypatch):
+    journal = journal_at(tmp_path, safe=True)
+    journal.learn(ENTRIES[:1])
+    journal.sync()
+    assert journal.n_synced == journal.n_written == 1
+    journal.learn(ENTRIES[1:2])
+    journal.done(1)
+
+    def fail(file):
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(OSError, match="Input/output"):
+            journal.sync()
+    for call in (journal.sync, lambda: journal.learn(ENTRIES[2:])):  # also once the disk works
+        with pytest.raises(OSError, match="after the next checkpoint"):
+            call()
+    assert journal.n_synced == 1
+    position = journal.turn()
+    with pytest.raises(OSError, match="after the next checkpoint"):
+        journal.learn(ENTRIES[2:])
+    journal.written(position)
+    journal.learn(ENTRIES[2:])
+    journal.sync()
+    assert again(tmp_path, position)[0] == ENTRIES[2:]
+
+
+def test_the_journal_of_another_checkpoint_is_refused(tmp_path):
+    journal = journal_at(tmp_path)
+    position = journal.turn()
+    journal.learn(ENTRIES)
+    for other in (None, ["00000000", 1]):
+        with pytest.raises(ValueError, match="of another checkpoint"):
+            again(tmp_path, other)
+    for other in (3, [], ["a"], ["a", "b"], "ab"):
+        with pytest.raises(ValueError, match="no position"):
+            again(tmp_path, other)
+    assert again(tmp_path, position)[0] == ENTRIES
