@@ -15,6 +15,7 @@ from stream_pegasos.cli.options import (
     PortOption,
     TakeBackSeconds,
     TokenFileOption,
+    result_option,
     service_option,
 )
 
@@ -24,6 +25,15 @@ def serve(
     checkpoint: CheckpointOption = None,
     every: CheckpointEvery = 10_000,
     seconds: CheckpointSeconds = 10.0,
+    sync: Annotated[
+        bool,
+        result_option(
+            "--sync",
+            help="Answer POST /learn only when what it teaches is safe from a power cut, too. "
+            "What is answered always survives a killed process.",
+            default="off",
+        ),
+    ] = False,
     load: LoadOption = None,
     host: HostOption = "127.0.0.1",
     port: PortOption = 8000,
@@ -76,9 +86,12 @@ def serve(
 
     POST /predict takes {"text": …} or a list of such messages; POST /learn
     takes the same with a "label", which is a list with --multi-label. A
-    message whose "id" was learned before is not learned again. GET / is the
-    page, /openapi.json lists the rest. On the page people label messages that
-    came to POST /predict.
+    message whose "id" was learned before is not learned again, unless its
+    label is another one. GET / is the page, /openapi.json lists the rest. On
+    the page people label messages that came to POST /predict.
+
+    With --checkpoint, what was answered is not lost: it stands in a journal
+    beside MODEL, from which it is learned again after a kill.
 
     Without --token-file whoever reaches the address may read and teach the
     model. So it listens on this machine only. To open it to other machines,
@@ -106,8 +119,10 @@ def serve(
             )
         try:
             teaching = Teaching(queue, take_back_seconds)
-            service = Service(learner, checkpoints, progress, limits, token, id_window, teaching=teaching)
+            service = Service(learner, checkpoints, progress, limits, token, id_window, teaching=teaching, sync=sync)
         except ValueError as error:
             raise Failure(f"{checkpoint}: {error}") from None
+        if service.n_learned_again:
+            note(f"learned {service.n_learned_again:,} messages again that came after the checkpoint")
         app = create_app(service, hosts)
         serve_app(app, host, port, limits, lambda url: note(f"listening on {url}"))

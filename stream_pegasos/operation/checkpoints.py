@@ -87,7 +87,7 @@ class Checkpoints:
         self.error: str | None = None
         self.n_failures = 0
         self.written_at: float | None = None
-        self._on_event = on_event or (lambda text: None)
+        self.tell = on_event or (lambda text: None)
         self._is_whole = False  # whether the file at `path` is worth keeping when a newer one comes
         self._n_new = 0
         self._closing = False
@@ -121,7 +121,7 @@ class Checkpoints:
         except OSError as error:  # as on a network file system without locks
             os.close(lock)
             reason = error.strerror or error
-            self._on_event(f"cannot lock {path} ({reason}): see to it that no other process writes {self.path.name}")
+            self.tell(f"cannot lock {path} ({reason}): see to it that no other process writes {self.path.name}")
             return
         self._lock = lock
 
@@ -149,7 +149,7 @@ class Checkpoints:
             self._is_whole = path == self.path
             if not self._is_whole:
                 fault = errors[0] if errors else f"{self.path} is missing"
-                self._on_event(f"{fault}; resuming from {path}, the one before")
+                self.tell(f"{fault}; resuming from {path}, the one before")
             return model, progress
         raise ValueError("; ".join(errors))
 
@@ -221,13 +221,13 @@ class Checkpoints:
         except Exception as error:  # whatever it is, it must be told and must not end the thread
             message = getattr(error, "strerror", None) or str(error) or "out of memory"
             if message != self.error:
-                self._on_event(f"cannot write {self.path}: {message}; learning goes on, and it is tried again")
+                self.tell(f"cannot write {self.path}: {message}; learning goes on, and it is tried again")
             self.error = message
             self.n_failures += 1
             self._n_new += 1  # so that it is tried again
             return
         if self.error is not None:
-            self._on_event(f"{self.path} is written again")
+            self.tell(f"{self.path} is written again")
         self._is_whole, self.error, self.written_at = True, None, monotonic()
         if self._on_written is not None:
             self._on_written(snapshot.progress)

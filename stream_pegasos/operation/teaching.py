@@ -153,7 +153,8 @@ class Teaching:
             raise ValueError(f"{first!r} is none of {', '.join(FIRST)}")
         self.size, self.seconds, self.first = size, seconds, first
         self.n_given = self.n_blank = self.n_too_long = 0
-        self._more, self._keeper, self._clock = more, keeper, clock
+        self.keeper = keeper
+        self._more, self._clock = more, clock
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Waiting] = {}  # by number, the oldest first
         self._number_of: dict[str, int] = {}
@@ -320,8 +321,8 @@ class Teaching:
             If the label cannot be kept; the message waits on.
         """
         message = self._message(number)
-        if self._keeper is not None:
-            self._keeper.given(message, label)
+        if self.keeper is not None:
+            self.keeper.given(message, label)
         self._remove(message.text)
         self._finish(message.text)
         self._given[number] = Given(message, label, self._clock() + self.seconds)
@@ -379,13 +380,17 @@ class Teaching:
         due = [given for place, given in enumerate(self._given.values()) if place < is_late or given.due <= now]
         for given in due:
             del self._given[given.message.number]
-            if self._keeper is not None:
-                self._keeper.learned(given.message)
+            if self.keeper is not None:
+                self.keeper.learned(given.message)
         return due
 
+    def hold(self, given: Given) -> None:
+        """Keep a label that was due and could not be learned; it is due again."""
+        self._given = {given.message.number: given, **self._given}
+
     def _discard(self, message: Waiting) -> None:
-        if self._keeper is not None:
-            self._keeper.taken_back(message)
+        if self.keeper is not None:
+            self.keeper.taken_back(message)
         del self._given[message.number]
         self.n_given -= 1
 

@@ -87,11 +87,10 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
             yield
             await service.finish()
         gc.unfreeze()
-        if service.checkpoints is not None:
-            try:
-                await asyncio.to_thread(service.checkpoints.close)
-            except OSError as error:
-                print(f"stream-pegasos: {error}", file=sys.stderr, flush=True)
+        try:
+            await asyncio.to_thread(service.close)
+        except OSError as error:
+            print(f"stream-pegasos: {error}", file=sys.stderr, flush=True)
 
     app = FastAPI(
         title="stream_pegasos",
@@ -130,6 +129,8 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
             answers = await service.learn(examples, [message.get("id") for message in messages])
         except (ValueError, TypeError) as error:
             raise HTTPException(422, str(error)[:LONGEST_FAULT]) from None
+        except OSError as error:
+            raise HTTPException(503, f"what is learned cannot be kept: {error.strerror or error}") from None
         except EndingError as error:
             raise HTTPException(503, str(error)) from None
         return answer_with(messages, answers, many)

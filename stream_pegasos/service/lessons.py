@@ -74,7 +74,7 @@ def add_teaching(app: FastAPI, service: Service) -> None:
     async def take_back(request: Request) -> Response:
         said = await read_teaching(request, service, TakenBack)
         try:
-            service.teaching.take_back(said["number"])
+            await service.take_back(said["number"])
         except LookupError as error:
             raise HTTPException(404, str(error.args[0])) from None
         except OSError as error:

@@ -7,6 +7,7 @@ import itertools
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -16,6 +17,7 @@ from stream_pegasos.evaluation.prequential import Labelled, predict_block, predi
 from stream_pegasos.learners.persistence import Snapshot
 from stream_pegasos.operation.answers import LABELS, ORDERED, answers_of, label_named, shown
 from stream_pegasos.operation.checkpoints import Checkpoints
+from stream_pegasos.operation.journal import Entry, Journal
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
 from stream_pegasos.operation.teaching import Teaching
@@ -85,7 +87,21 @@ class Service:
         What follows the model if something else teaches it, so that nothing is learned here; `None` if it is taught
         here.
     teaching
-        The messages that people are asked to label; `None` for none.
+        The messages that people are asked to label; `None` for none. With checkpoints its labels are kept here.
+    sync
+        Whether what was answered outlives a power cut, too, and not only a killed process, where there are checkpoints.
+
+    Attributes
+    ----------
+    n_learned_again
+        How many messages were learned again since the checkpoint, from its journal.
+
+    Raises
+    ------
+    ValueError
+        If the progress or the journal cannot be one of this model.
+    OSError
+        If the journal cannot be read.
     """
 
     def __init__(
@@ -98,6 +114,7 @@ class Service:
         id_window: int = 100_000,
         monitor: Monitor | None = None,
         teaching: Teaching | None = None,
+        sync: bool = False,
     ) -> None:
         self.learns = monitor is None
         self.teaching = teaching if teaching is not None and self.learns else Teaching(size=0)
@@ -112,9 +129,32 @@ class Service:
             self._learned.set_state(progress["ids"], progress.get("labels_of_ids"))
         self._offered: dict[Any, None] = {}  # labels, in the order in which they are offered
         self.n_bytes_on_the_way = 0  # of the bodies of all requests that are not answered yet
-        self._lock = self.monitor.lock  # between the event loop and the thread of the checkpoints
-        self._learning = asyncio.Lock()
+        self._lock = self.monitor.lock  # between the event loop and the threads of the checkpoints and the journal
+        self._learning, self._syncing = asyncio.Lock(), asyncio.Lock()
         self._ending = False
+        self._journal: Journal | None = None
+        self.n_learned_again = 0
+        if checkpoints is not None:
+            self._journal = Journal(checkpoints.path, self._lock, checkpoints.tell, sync)
+            self.teaching.keeper = self._journal
+            self._learn_again(self._journal, progress)
+
+    def _learn_again(self, journal: Journal, progress: Any) -> None:
+        """Learn what was learned after the checkpoint, and the labels that were given and not learned."""
+        before = self.model.n_learned
+        for entries in journal.entries((progress or {}).get("journal")):
+            for part in _slices(entries, lambda entry: len(entry[0])):
+                self._learn_entries(part)
+        for number, entry in [*journal.waiting.items()]:
+            journal.learn([entry], [number])
+            self._learn_entries([entry])
+        self.n_learned_again = self.model.n_learned - before
+
+    def _learn_entries(self, entries: list[Entry]) -> None:
+        try:
+            self._learn([entry[:3] for entry in entries], [entry[3] for entry in entries])
+        except (ValueError, TypeError) as error:
+            print(f"stream-pegasos: not learned again: {error}", file=sys.stderr, flush=True)
 
     @property
     def model(self) -> Any:
@@ -124,6 +164,8 @@ class Service:
         with self._lock:
             ids, digests = self._learned.ids(), self._learned.digests()
             progress: dict[str, Any] = {"monitor": self.monitor.get_state()}
+            if self._journal is not None:
+                progress["journal"] = self._journal.turn()
             snapshot: Snapshot = self.model.snapshot(progress)
         # Each as one string, which is fast, and while others go on.
         progress |= {"ids": json.dumps(ids), "labels_of_ids": json.dumps(digests)}
@@ -132,14 +174,29 @@ class Service:
     def start(self) -> None:
         """Begin to learn, and to write checkpoints."""
         self._ending = False
-        if self.checkpoints is not None:
-            self.checkpoints.start(self.snapshot)
+        if self.checkpoints is not None and self._journal is not None:
+            journal = self._journal
+            self.checkpoints.start(self.snapshot, lambda progress: journal.written(progress["journal"]))
 
     async def finish(self) -> None:
         """Refuse to learn from now on, once the request at work is learned to its end."""
         self._ending = True
         async with self._learning:
             pass
+
+    def close(self) -> None:
+        """Write a last checkpoint.
+
+        Raises
+        ------
+        OSError
+            If it could not be written.
+        """
+        if self.checkpoints is not None and self._journal is not None:
+            try:
+                self.checkpoints.close()
+            finally:
+                self._journal.close()
 
     @property
     def kind(self) -> str:
@@ -177,6 +234,8 @@ class Service:
         ------
         ValueError
             If the model does not take a label, or labels or answers would become too many; nothing is learned then.
+        OSError
+            If what is learned cannot be kept.
         EndingError
             If the service is ending; nothing is learned then.
         RuntimeError
@@ -187,9 +246,14 @@ class Service:
         async with self._learning:  # or labels could become known between the check and the learning
             if self._ending:
                 raise EndingError("the service is ending")
-            return await self._learn_all(examples, [None] * len(examples) if ids is None else ids)
+            answers = await self._learn_all(examples, [None] * len(examples) if ids is None else ids)
+        await self._sync()
+        return answers
 
-    async def _learn_all(self, examples: list[Labelled], ids: Sequence[Id | None]) -> list[dict[str, Any]]:
+    async def _learn_all(
+        self, examples: list[Labelled], ids: Sequence[Id | None], given: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Learn messages as a whole; `given` is the number of the label that waited until now."""
         texts, labels = [example[0] for example in examples], [example[1] for example in examples]
         self.model.check_labels(labels)
         self.check_size(len(examples), self._check_room(labels))
@@ -197,6 +261,9 @@ class Service:
         superseded = self.teaching.superseded(texts, ids)
         answers: list[dict[str, Any]] = []
         before = self.model.n_learned
+        with self._lock:
+            numbers = [each.message.number for each in superseded if each is not None]
+            self._write(examples, ids, outcomes, numbers if given is None else [given])
         try:
             for part in _slices(examples, lambda example: len(example[0])):
                 begin, end = len(answers), len(answers) + len(part)
@@ -211,8 +278,11 @@ class Service:
                     self.teaching.drop(texts[begin:end], ids[begin:end])
                 if end < len(examples):
                     await _give_way()
-        except (TypeError, ValueError) as error:
-            if self.model.n_learned == before:
+        except BaseException as error:
+            if self._journal is not None:
+                with self._lock, suppress(OSError):
+                    self._journal.cut()
+            if self.model.n_learned == before or not isinstance(error, (TypeError, ValueError)):
                 raise
             raise RuntimeError(f"learned in part: {error}") from error
         for answer, outcome, label, other in zip(answers, outcomes, labels, superseded, strict=True):
@@ -222,6 +292,31 @@ class Service:
             elif outcome == CORRECTED:
                 answer["correction"] = "taught anew"
         return answers
+
+    def _write(
+        self,
+        examples: list[Labelled],
+        ids: Sequence[Id | None],
+        outcomes: list[str],
+        resolved: Sequence[int],
+    ) -> None:
+        """Write down what is to be learned."""
+        if self._journal is not None:
+            entries = [
+                (example[0], example[1], example[2] if len(example) > 2 else 1.0, id)
+                for example, id, outcome in zip(examples, ids, outcomes, strict=True)
+                if outcome != KNOWN
+            ]
+            self._journal.learn(entries, resolved)
+
+    async def _sync(self) -> None:
+        """Wait until all that is learned by now is safe; those who wait together share one look at the disk."""
+        journal = self._journal
+        if journal is not None and journal.safe:
+            n = journal.n_written
+            async with self._syncing:
+                if journal.n_synced < n:
+                    await asyncio.to_thread(journal.sync)
 
     async def asked(self, limit: int, first: str | None = None, also: int | None = None) -> dict[str, Any]:
         """The messages that people are to label next, what the model says of them, and the labels that can be taken
@@ -303,7 +398,8 @@ class Service:
             If the label cannot be kept.
         """
         if label is None:
-            self.teaching.skip(number)
+            with self._lock:
+                self.teaching.skip(number)
             return
         async with self._learning:
             self.teaching.text_of(number)
@@ -315,8 +411,25 @@ class Service:
             labels = [*(given.label for given, _ in self.teaching.given()), label]
             self.model.check_labels(labels)
             self._check_room(labels)
-            self.teaching.give(number, label)
+            with self._lock:
+                self.teaching.give(number, label)
         await self.learn_given()
+        await self._sync()
+
+    async def take_back(self, number: int) -> None:
+        """Take a label back that is not learned yet.
+
+        Raises
+        ------
+        LookupError
+            If the message has no label that can be taken back.
+        OSError
+            If what keeps the labels fails; the label stays.
+        """
+        async with self._learning:
+            with self._lock:
+                self.teaching.take_back(number)
+        await self._sync()
 
     async def learn_given(self, at_once: bool = False) -> None:
         """Learn the labels that people gave and that cannot be taken back any more, or `at_once` all of them."""
@@ -324,7 +437,9 @@ class Service:
             for given in self.teaching.due(at_once):
                 id = None if self.teaching.reads else given.message.origin
                 try:
-                    await self._learn_all([(given.message.text, given.label)], [id])
+                    await self._learn_all([(given.message.text, given.label)], [id], given.message.number)
+                except OSError:  # of the journal
+                    self.teaching.hold(given)
                 except (ValueError, TypeError, RuntimeError) as error:
                     what = "a label that was given is not learned"
                     print(f"stream-pegasos: {what}: {error}", file=sys.stderr, flush=True)
@@ -366,6 +481,8 @@ class Service:
             # Where learning failed on the way, the model knows how far it came.
             n = max(len(answers), min(self.model.n_learned - before, len(examples)))
             self._learned.add(ids[:n], [example[1] for example in examples[:n]])
+            if self._journal is not None:
+                self._journal.done(n)
             if self.checkpoints is not None:
                 self.checkpoints.count(n)
         return answers

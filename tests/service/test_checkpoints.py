@@ -76,20 +76,6 @@ def test_a_signal_leaves_a_last_checkpoint(serve, number, tmp_path):
     assert bits(load(path)) == bits(learned())
 
 
-def test_kill_loses_no_more_than_what_came_after_the_last_checkpoint(serve, tmp_path):
-    path = tmp_path / "model"
-    served = serve("--checkpoint", path, "--checkpoint-every", 50, "--checkpoint-seconds", 1_000)
-    ok(served.client.post("/learn", json=MESSAGES[:100]))
-    wait(lambda: ok(served.client.get("/monitor"))["checkpoint"]["seconds_ago"] is not None)
-    wait(lambda: load(path).n_iterations == 100)
-    ok(served.client.post("/learn", json=MESSAGES[100:110]))
-    served.end(signal.SIGKILL)
-    again = serve("--checkpoint", path)
-    seen = ok(again.client.get("/monitor"))
-    assert seen["n"] == 100
-    assert seen["accuracy"] == evaluate(TextClassifier(), STREAM[:100]).score.accuracy
-
-
 @pytest.mark.heavy
 def test_a_sender_beside_another_client_and_a_service_that_is_killed(serve, tmp_path):
     """Each message of its stream is learned once, and so is each of the other's."""
