@@ -1,10 +1,15 @@
-"""Kill `stream-pegasos run` at random moments, again and again, and see whether the model is none the worse for it.
+"""Kill `stream-pegasos run` and `serve` at random moments, again and again, and see whether the model is none the worse
+for it.
 
     python tests/kill.py --kills 200
 
 One stream of 200,000 messages is read from a file, from Kafka and from Redis, by processes that are killed (SIGKILL): a
 quarter of them at a random moment after they start, the others once the file of answers has grown by a random size. The
 last one reads to the end. Its checkpoint and its answers have to equal, byte for byte, those of a run nobody disturbed.
+
+The service is killed a tenth as often, while three clients send it messages by POST /learn, each again until it is
+answered. What was answered has to be there each time, and the final model has to equal one that learned each message
+once, in the order of the service.
 """
 
 from __future__ import annotations
@@ -15,14 +20,20 @@ import random
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from http.client import HTTPException
 from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import orjson
 import servers
 
+from stream_pegasos import TextClassifier, load
 from stream_pegasos.streams import synthetic
 
 # A checkpoint is due after each batch, so most kills come while one is being written.
@@ -124,18 +135,109 @@ def disturb(name: str, address: str, folder: Path, kills: int, n: int, seed: int
     return same and n_killed == kills and not left
 
 
+class Clients:
+    """Three clients of the service; each sends its share of the messages, in requests of 1 to 30, wherever it is."""
+
+    def __init__(self, messages: list[dict[str, object]], seed: int) -> None:
+        self.port: int | None = None
+        self.answered: list[object] = []
+        self._threads = [
+            threading.Thread(target=self._send, args=(messages[i::3], random.Random(seed + i)), daemon=True)
+            for i in range(3)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def are_done(self) -> bool:
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _send(self, messages: list[dict[str, object]], rng: random.Random) -> None:
+        while messages:
+            n = rng.randint(1, 30)
+            try:
+                ask(self.port, "/learn", messages[:n])
+            except HTTPError:
+                raise
+            except (OSError, HTTPException):  # no service, or none any more
+                time.sleep(0.01)
+                continue
+            self.answered += [message["id"] for message in messages[:n]]
+            messages = messages[n:]
+
+
+def ask(port: int | None, path: str, value: object = None) -> Any:
+    request = Request(f"http://127.0.0.1:{port}{path}", value and orjson.dumps(value))
+    request.add_header("content-type", "application/json")
+    with urlopen(request, timeout=60) as answer:
+        return orjson.loads(answer.read())
+
+
+def serve(checkpoint: Path) -> tuple[subprocess.Popen[bytes], int]:
+    options = ["--port", "0", "--checkpoint", str(checkpoint), "--checkpoint-every", "500", "--id-window", "1000000"]
+    command = [sys.executable, "-m", "stream_pegasos", "serve", *options]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if b"listening on " in line:
+            return process, int(line.rsplit(b":", 1)[1].strip(b"/\n"))
+    raise RuntimeError("the service does not start")
+
+
+def disturb_service(folder: Path, kills: int, n: int, seed: int) -> bool:
+    messages = {record["id"]: {"label": "ham", **record} for record in records(n)}
+    checkpoint, rng = folder / "service", random.Random(seed)
+    clients, begin = Clients([*messages.values()], seed), time.monotonic()
+    n_lost = n_killed = 0
+    while True:
+        process, port = serve(checkpoint)
+        told = [*clients.answered]
+        ids = ask(port, "/learned")["ids"]
+        n_lost += len({*told} - {*ids})
+        clients.port = port
+        if n_killed == kills:
+            break
+        due = len(clients.answered) + rng.randrange(1, max(2, n // (kills + 1)))
+        while len(clients.answered) < due and not clients.are_done():
+            time.sleep(0.001)
+        if clients.are_done():
+            break
+        time.sleep(rng.uniform(0.0, 0.01))
+        process.kill()
+        process.communicate()
+        n_killed += 1
+    while not clients.are_done():
+        time.sleep(0.01)
+    ids = ask(port, "/learned")["ids"]
+    process.terminate()
+    process.communicate()
+    model, alone = load(checkpoint), TextClassifier()
+    alone.learn_many([messages[id]["text"] for id in ids], [messages[id]["label"] for id in ids])
+    model.save(folder / "found")
+    alone.save(folder / "wanted")
+    same = (folder / "found").read_bytes() == (folder / "wanted").read_bytes() and sorted(ids) == sorted(messages)
+    print(
+        f"service: killed {n_killed} times in {time.monotonic() - begin:.0f} s; {n_lost} messages that were answered "
+        f"were lost; the final model {'has learned each message once' if same else 'DIFFERS'}",
+        flush=True,
+    )
+    return same and not n_lost and n_killed == kills
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200, help="for each source")
     parser.add_argument("--messages", type=int, default=200_000)
-    parser.add_argument("--source", choices=["file", "kafka", "redis"], action="append")
+    parser.add_argument("--source", choices=["file", "kafka", "redis", "service"], action="append")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     fill: dict[str, Callable[[int, int], str]] = {"kafka": fill_kafka, "redis": fill_redis}
     fine = True
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
-        for source in options.source or ("file", "kafka", "redis"):
+        for source in options.source or ("file", "kafka", "redis", "service"):
+            if source == "service":
+                fine &= disturb_service(folder, -(-options.kills // 10), options.messages, options.seed)
+                continue
             if source == "file":
                 address = write_file(folder, options.messages)
             else:
