@@ -132,9 +132,10 @@ def test_many_at_once_give_the_same_bits(case):
     X, y = case.columns(90)
     w = [[1.0, 2.0, 0.0, 1.0][i % 4] for i in range(90)]
     one, many, pieces, prequential = (case.make() for _ in range(4))
-    before = []
+    before, two = [], ()
     for x, label, weight in zip(X, y, w, strict=True):
         before.append((case.predicted(one, x), one.decision_function_one(x), case.probabilities(one, x)))
+        two = one.classes if isinstance(before[-1][1], float) else two
         one.learn_one(x, label, weight)
     many.learn_many(many_of(case, X), y, w)
     for begin in range(0, 90, 7):
@@ -157,8 +158,9 @@ def test_many_at_once_give_the_same_bits(case):
         assert told.scores.tolist() == [close(row + [-math.inf] * (len(told.classes) - len(row))) for row in expected]
         assert told.labels.tolist()[1:] == [label for label, _, _ in before[1:]]
     elif case.classes == GROWING:  # where two classes have the margins −m and m
-        expected = [[-m, m] if isinstance(m, float) else list(m.values()) for _, m, _ in before]
-        assert told.scores.tolist() == [close(row + [-math.inf] * (len(told.classes) - len(row))) for row in expected]
+        by_label = [m if isinstance(m, dict) else {two[0]: -m, two[1]: m} for _, m, _ in before]
+        expected = [[margins.get(label, -math.inf) for label in told.classes] for margins in by_label]
+        assert told.scores.tolist() == [close(row) for row in expected]
     elif case.has_thresholds:
         for row, (_, margins, _) in zip(told.scores.tolist(), before, strict=True):
             assert row == [close(margins.get(label, -math.inf)) for label in told.classes]

@@ -99,14 +99,13 @@ class Decision:
 
     def in_turn(self, margins: Any, probabilities: Any, signs: Any, n_undecided: int) -> NDArray[np.bool_]:
         """Decide and learn one after the other; the first ones, for which nothing is decided yet, count nothing."""
-        if self.limit is None:
-            return self.allows(margins, probabilities)  # type: ignore[no-any-return]
         positive = probabilities > self.threshold
         positive[:n_undecided] = False
-        for i, (margin, sign) in enumerate(zip(margins.tolist(), signs.tolist(), strict=True)):
-            if i >= n_undecided:
-                positive[i] &= margin > self.limit.cut
-                self.learn(margin, sign)
+        if self.limit is not None:
+            for i, (margin, sign) in enumerate(zip(margins.tolist(), signs.tolist(), strict=True)):
+                if i >= n_undecided:
+                    positive[i] &= margin > self.limit.cut
+                    self.learn(margin, sign)
         return positive  # type: ignore[no-any-return]
 
 

@@ -84,8 +84,9 @@ class GrowingClassifier(Classifier):
         learner, labels = self._learner_of_several(), self._labels
         assert isinstance(labels, TwoClasses)
         self._learner, self._labels = learner, labels.as_several()
-        if labels.only_named and labels.positive is not None:
-            super()._forget_class(labels.positive)
+        if labels.only_named:
+            state = learner.declaration.without_column(learner.get_state(), len(self._labels.known))
+            learner.set_state(state)
 
     def _learner_of_several(self) -> Learner:
         """One that knows what the learner of two classes knows."""

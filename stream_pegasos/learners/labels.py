@@ -58,8 +58,6 @@ class TwoClasses:
             self.known = (False, True) if self.pos_label is None else ()
         only_positive = self.limited and self.known == (self.positive,)
         self.choices = (None,) if only_positive or not self.known else self.known
-        if self.only_named and self.met:
-            self.choices = (self.negative,)
 
     @property
     def classes(self) -> tuple[Label | None, Label | None]:
@@ -71,8 +69,11 @@ class TwoClasses:
         return self.positive if sign > 0.0 else self.negative  # type: ignore[return-value]
 
     def as_several(self) -> Classes:
-        """Those that are known as the first of any number, the negative one before the positive one."""
-        return Classes().with_labels([label for label in self.classes if label is not None])[0]
+        """Those that are known as the first of any number, the negative one before the positive one; not one that was
+        only named.
+        """
+        there = [self.negative] if self.only_named else [self.negative, self.positive]
+        return Classes().with_labels([label for label in there if label is not None])[0]
 
     def label(self, margin: float) -> Label | None:
         """The label that is predicted, for a margin or for whether the positive one is."""

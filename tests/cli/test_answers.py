@@ -280,7 +280,7 @@ def test_the_decision_is_changed_where_a_model_is_used(main):
         assert file.read() == before
     assert main("train", "mail.jsonl", "--save", "plain")[0] == 0
     for options, reason in [
-        (["--max-false-positive-rate", 1e-5, "--pos-label", "spam"], "it takes 100,000 to choose a cut"),
+        (["--max-false-positive-rate", 1e-5, "--pos-label", "spam"], "it takes 5,000 to choose a cut"),
         (["--threshold", 0.9], "pos_label"),
         (["--threshold", 2, "--pos-label", "spam"], "threshold"),
         (["--threshold", 0.9, "--pos-label", "eggs"], "'eggs' is none of the model's classes"),
