@@ -63,9 +63,10 @@ def explain(
     With more than two classes, the explanation of a text compares the most
     probable class with the next one; --label explains one class.
 
-    A text model stores hashed features, which have no names. The words of
-    STREAM, such as the stream that it learned, name them. Where several words
-    share a feature, the most frequent one names it.
+    A text model stores hashed features, which have no names, unless it was
+    trained with --names or is what serve keeps. Otherwise the words of STREAM,
+    such as the stream that it learned, name them. Where several words share a
+    feature, the most frequent one names it.
 
     \b
     Examples:
@@ -91,12 +92,13 @@ def explain(
     chosen = _chosen(learner, label)
     hashed = takes_text(learner)
     names = _names(learner.features, source) if hashed and source else None
+    kept = kept_names(learner, model) if hashed and not source else None
     lines: list[str] = []
     for about, weights, intercept in _columns(learner):
         against, speaks_for = about if isinstance(about, tuple) else (None, about)
         if chosen is not None and chosen not in (speaks_for, against):
             continue
-        weighed = _named(weights, names)
+        weighed = [(weight, name) for name, weight in kept.named(weights)] if kept else _named(weights, names)
         if chosen in (None, speaks_for):
             lines += _block(f"for {printable(speaks_for)}", nlargest(top, (row for row in weighed if row[0] > 0)))
         if chosen in (None, against) if against is not None else chosen is not None:
@@ -107,7 +109,7 @@ def explain(
         elif intercept:
             lines.append(f"intercept {intercept:+.5f}")
     print_lines("\n".join(lines))
-    if hashed and not source:
+    if hashed and not source and not kept:
         note(f"these are hashed features; for their names: stream-pegasos explain {model} STREAM")
     if source:
         source.report_rest()
@@ -123,6 +125,21 @@ def _chosen(learner: Any, text: str | None) -> Any:
         some = ", ".join([*labels][:20]) + ", …" * (len(labels) > 20)
         raise click.BadParameter(f"{text!r} is none of the labels learned: {some}", param_hint="--label")
     return labels[text]
+
+
+def kept_names(learner: Any, path: Path) -> Any:
+    """The names of features in a model file or, in what serve keeps, those that the page shows; `None` without any."""
+    from stream_pegasos.learners.feature_names import FeatureNames
+    from stream_pegasos.learners.persistence import load_with_progress
+
+    if learner.names is not None:
+        return learner.names
+    progress = load_with_progress(path)[1]
+    if not progress or "names" not in progress.get("monitor", {}):
+        return None
+    names = FeatureNames()
+    names.set_state(progress["monitor"]["names"])
+    return names
 
 
 def _columns(learner: Any) -> "Iterator[tuple[Any, dict[Any, float], Any]]":

@@ -209,6 +209,13 @@ def set_decision(model: Any, path: Path, decision: DecisionOptions) -> None:
             raise Failure(f"{path}: {error}") from None
 
 
+def keep_names(model: Any) -> None:
+    """Let a text model keep the words of its heaviest features."""
+    if not takes_text(model) or "weights" not in model.capabilities:
+        raise click.BadParameter("it is for models of texts that have weights", param_hint="--names")
+    model.keep_names()
+
+
 def _check_model(model: Any, path: Path, source: Input | None) -> None:
     if source and source.separator is not None and not takes_several(model):
         raise Failure(f"{path} is a model of one label a message, but --label-separator gives several")

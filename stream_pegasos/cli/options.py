@@ -382,6 +382,14 @@ LoadOption = Annotated[
         default="a new one",
     ),
 ]
+NamesOption = Annotated[
+    bool,
+    result_option(
+        "--names",
+        help="Keep the words of the heaviest features in the model file, for explain and the page of serve.",
+        default="off",
+    ),
+]
 CheckpointOption = Annotated[
     Path | None,
     result_option(

@@ -12,13 +12,14 @@ from stream_pegasos.cli.command import Argument
 from stream_pegasos.cli.console import Failure, check_outputs, note, printable
 from stream_pegasos.cli.inputs import LiveInput, bad_lines
 from stream_pegasos.cli.interrupts import exit_with_code, stopping
-from stream_pegasos.cli.models import resuming, save_model
+from stream_pegasos.cli.models import keep_names, resuming, save_model
 from stream_pegasos.cli.options import (
     CheckpointEvery,
     CheckpointOption,
     CheckpointSeconds,
     LoadOption,
     ModelOptions,
+    NamesOption,
     StreamOptions,
     result_option,
     stream_option,
@@ -93,6 +94,7 @@ def run(
             default="off",
         ),
     ] = False,
+    names: NamesOption = False,
     stream: StreamOptions,
     model: ModelOptions,
 ) -> None:
@@ -141,6 +143,8 @@ def run(
     format = _format(sink, path, output_format, source.separator)
     with ExitStack() as end:
         checkpoints, learner, progress = end.enter_context(resuming(checkpoint, every, seconds, load, model, source))
+        if names:
+            keep_names(learner)
         kept = progress or {}
         if "monitor" in kept:
             raise Failure(f"{checkpoint} is what serve keeps; --load takes only the model")

@@ -9,8 +9,16 @@ from stream_pegasos.cli.command import Argument
 from stream_pegasos.cli.console import check_outputs, print_lines, rate
 from stream_pegasos.cli.inputs import FileInput, bad_lines, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
-from stream_pegasos.cli.models import model_for, model_for_first_message, save_model
-from stream_pegasos.cli.options import LoadOption, ModelOptions, StreamOptions, ThreadsOption, n_threads, result_option
+from stream_pegasos.cli.models import keep_names, model_for, model_for_first_message, save_model
+from stream_pegasos.cli.options import (
+    LoadOption,
+    ModelOptions,
+    NamesOption,
+    StreamOptions,
+    ThreadsOption,
+    n_threads,
+    result_option,
+)
 
 
 def train(
@@ -27,6 +35,7 @@ def train(
         ),
     ],
     load: LoadOption = None,
+    names: NamesOption = False,
     stream: StreamOptions,
     threads: ThreadsOption = None,
     model: ModelOptions,
@@ -50,6 +59,8 @@ def train(
     with Interrupt() as interrupt, closing(source):
         if load is None:
             learner = model_for_first_message(learner, model, source, interrupt)
+        if names:
+            keep_names(learner)
         with progress_bar(source) as progress, suppress(KeyboardInterrupt):
             for chunk in chunks(interrupt.until_signal(source)):
                 n += learn(learner, chunk, source.refuse, n_threads(threads))

@@ -285,6 +285,13 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
     >>> model.classes, model.predict_one({"meeting": 1}), model.predict_one({"cheap": 1})
     (('ham', 'spam', 'work'), 'work', 'spam')
 
+    A typo brought a class, which is forgotten:
+
+    >>> model.learn_one({"cheap": 1}, "Spam")
+    >>> model.forget_class("Spam")
+    >>> model.classes
+    ('ham', 'spam', 'work')
+
     A filter that may flag one of a hundred good messages flags nothing before it has met five:
 
     >>> model = AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.01)

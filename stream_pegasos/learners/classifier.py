@@ -28,7 +28,7 @@ from stream_pegasos.features.frames import (
 )
 from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights
 from stream_pegasos.learners.explanations import Columns, explain, first_against_second
-from stream_pegasos.learners.forgetting import forget_idle_names, forget_least
+from stream_pegasos.learners.forgetting import forget_column, forget_idle_names, forget_least
 from stream_pegasos.learners.freezing import Freezable
 from stream_pegasos.learners.labels import (
     Classes,
@@ -171,6 +171,7 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
         encoder, rows = self._encode_many(X, threads)
         with self.lock:
             self._core.learn_rows(encoder, rows, y, w)
+            self._name_features(rows)
 
     def predict_learn_many(
         self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0, threads: int = 1
@@ -188,7 +189,9 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
         encoder, rows = self._encode_many(X, threads)
         with self.lock:
             try:
-                return self._core.predictions_of(self._core.learn_rows(encoder, rows, y, w))
+                said = self._core.predictions_of(self._core.learn_rows(encoder, rows, y, w))
+                self._name_features(rows)
+                return said
             except PartlyLearnedError as error:
                 error.predictions = self._core.predictions_of(error.found)
                 raise
@@ -298,17 +301,6 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
             If the model is for two classes alone, for ordered ones, or frozen.
         ValueError
             If the label is not in `classes`. The model is then as it was before.
-
-        Examples
-        --------
-
-        >>> from stream_pegasos import AdaptiveClassifier
-
-        >>> model = AdaptiveClassifier()
-        >>> model.learn_many([{"pills": 1}, {"lunch": 1}, {"cheap": 1}], ["spam", "ham", "Spam"])
-        >>> model.forget_class("Spam")
-        >>> model.classes
-        ('spam', 'ham')
 
         """
         core = self._core
@@ -524,12 +516,13 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
 
     # What an estimator may change.
 
+    def _name_features(self, rows: Any) -> None:
+        """Keep what features of learned rows stand for, where that is asked for."""
+
     def _forget_class(self, label: Label) -> None:
         if not isinstance(self._labels, Classes) or label not in self._labels.known:
             raise ValueError(unknown_label(label, self.classes))
-        self._learner.flush()
-        column = self._labels.known.index(label)
-        self._learner.set_state(self._learner.declaration.without_column(self._learner.get_state(), column))
+        forget_column(self._learner, self._labels.known.index(label))
         self._labels = self._labels.without(label)
         self._class_weights.forget(label)
 

@@ -14,7 +14,7 @@ from stream_pegasos.common.state import State
 from stream_pegasos.engine import Learner, Vocabulary
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 
-__all__ = ["forget_idle_names", "forget_least", "most_important"]
+__all__ = ["forget_column", "forget_idle_names", "forget_least", "most_important"]
 
 
 def forget_idle_names(learner: Learner, vocabulary: Vocabulary) -> None:
@@ -81,3 +81,9 @@ def with_names_forgotten(state: State, vocabulary: Vocabulary) -> State:
         keys = state[name]
         numbered[name] = np.where(keys >= FIRST_NAME, FIRST_NAME + np.searchsorted(used, keys), keys)
     return numbered
+
+
+def forget_column(learner: Any, column: int) -> None:
+    """Remove a class from a learner of several; those after it get a number less."""
+    learner.flush()
+    learner.set_state(learner.declaration.without_column(learner.get_state(), column))

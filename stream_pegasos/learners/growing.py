@@ -12,6 +12,7 @@ from stream_pegasos.engine import Encoder, Learner
 from stream_pegasos.features.frames import n_rows, some_rows
 from stream_pegasos.learners.class_weights import plain_weight
 from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.forgetting import forget_column
 from stream_pegasos.learners.labels import (
     Label,
     ThirdLabelError,
@@ -85,8 +86,7 @@ class GrowingClassifier(Classifier):
         assert isinstance(labels, TwoClasses)
         self._learner, self._labels = learner, labels.as_several()
         if labels.only_named:
-            state = learner.declaration.without_column(learner.get_state(), len(self._labels.known))
-            learner.set_state(state)
+            forget_column(learner, len(self._labels.known))
 
     def _learner_of_several(self) -> Learner:
         """One that knows what the learner of two classes knows."""

@@ -16,6 +16,7 @@ from stream_pegasos.features.hashing import HashedBagOfWords
 from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.learners.freezing import FEATURE_ARRAYS
 from stream_pegasos.learners.labels import Label
 from stream_pegasos.learners.persistence import Arrays, pack_parameters, unpack_parameters
@@ -51,6 +52,8 @@ class TextClassifier(Classifier):
     ----------
     weights, intercept, n_iterations, classes
         Those of the classifier, with features named by their hashed columns.
+    names : FeatureNames or None
+        The words of the heaviest features, once `keep_names` was called.
 
     Raises
     ------
@@ -112,6 +115,7 @@ class TextClassifier(Classifier):
         if not isinstance(self.classifier, Classifier) or isinstance(self.classifier, TextClassifier):
             raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
         self.lock = self.classifier.lock
+        self.names: FeatureNames | None = None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -179,6 +183,7 @@ class TextClassifier(Classifier):
         text = self.features.prepare(x)
         with self.lock:
             self.classifier.learn_row(self.features.scanner, text, y, w)
+            self._name_features([text])
 
     def predict_one(self, x: Any) -> Any:  # type: ignore[override]
         """The label of a text, as the classifier gives it.
@@ -191,6 +196,37 @@ class TextClassifier(Classifier):
         text = self.features.prepare(x)
         with self.lock:
             return self.classifier.label_of(self.classifier.margin_of(self.features.scanner, text))
+
+    def keep_names(self) -> None:
+        """From now on keep the words of the up to 20,000 heaviest features, as hashed features have no names of their
+        own. They are found in the first 1,000 messages learned and in each sixteenth after these; a saved model has
+        them, too. So some words of messages are kept; nothing else of the package does that unless it is told to.
+
+        Raises
+        ------
+        TypeError
+            If the classifier has no weights, as with a kernel.
+
+        Examples
+        --------
+
+        >>> from stream_pegasos import TextClassifier
+
+        >>> model = TextClassifier()
+        >>> model.keep_names()
+        >>> model.learn_many(["cheap pills", "see you at lunch"] * 9, ["spam", "ham"] * 9)
+        >>> "pills" in dict(model.names.weights(model, 0))
+        True
+
+        """
+        if "weights" not in self.capabilities:
+            raise TypeError(f"{type(self.classifier).__name__} has no weights whose names could be kept")
+        if self.names is None:
+            self.names = FeatureNames()
+
+    def _name_features(self, rows: Any) -> None:
+        if self.names is not None:
+            self.names.learned(self, rows)
 
     def explain_one(self, x: Any, label: Any = None) -> dict[str, float]:
         """Explain a prediction: what each n-gram of the text adds to the margin, largest size first.
@@ -274,25 +310,37 @@ class TextClassifier(Classifier):
             If there are more than 65,536 classes.
         """
         with self.lock:
-            return FrozenTextClassifier(self.features, self.classifier.frozen())
+            frozen = FrozenTextClassifier(self.features, self.classifier.frozen())
+            frozen.names = self.names
+            return frozen
 
     def _more_tags(self) -> set[str]:
         return {base.tags.TEXT_INPUT} if self.features.on is None else set()
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, names, classifier = self.classifier.to_state()
-        return (
-            arrays,
-            names,
-            {**packed_features(self.features), "kind": type(self.classifier).__name__, "classifier": classifier},
-        )
+        return arrays, names, self._packed_with(classifier)
 
     @classmethod
     def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
         classifier = cls.kind_of(values.get("kind", "PegasosClassifier")).from_state(
             arrays, names, values["classifier"]
         )
-        return cls(unpacked_features(values), classifier)  # type: ignore[arg-type]
+        return cls._unpacked_with(classifier, values)
+
+    def _packed_with(self, classifier: dict[str, Any]) -> dict[str, Any]:
+        """What a file says of the model, given what it says of the classifier."""
+        names = {} if self.names is None else {"names": self.names.get_state()}
+        kind = type(self.classifier).__name__
+        return {**packed_features(self.features), "kind": kind, "classifier": classifier, **names}
+
+    @classmethod
+    def _unpacked_with(cls, classifier: Any, values: Any) -> Self:
+        model = cls(unpacked_features(values), classifier)
+        if "names" in values:
+            model.keep_names()
+            model.names.set_state(values["names"])  # type: ignore[union-attr]
+        return model
 
 
 def packed_features(features: HashedBagOfWords) -> dict[str, Any]:
@@ -412,11 +460,7 @@ class FrozenTextClassifier(TextClassifier):
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, classifier = self.classifier.frozen_state()
-        return (
-            arrays,
-            [],
-            {**packed_features(self.features), "kind": type(self.classifier).__name__, "classifier": classifier},
-        )
+        return arrays, [], self._packed_with(classifier)
 
     @classmethod
     def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
@@ -425,4 +469,4 @@ class FrozenTextClassifier(TextClassifier):
         kind = cls.kind_of(values["kind"])
         if not issubclass(kind, Classifier):
             raise ValueError(f"{values['kind']} is no classifier")
-        return cls(unpacked_features(values), kind.from_frozen_state(rest, names, values["classifier"], known))
+        return cls._unpacked_with(kind.from_frozen_state(rest, names, values["classifier"], known), values)

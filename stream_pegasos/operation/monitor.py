@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
-from time import monotonic, perf_counter
+from collections.abc import Collection, Mapping, Sequence
+from itertools import zip_longest
+from time import monotonic
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.evaluation.label_scores import labels_that_hold
 from stream_pegasos.evaluation.prequential import Labelled, PredictedBlock, Prediction
 from stream_pegasos.evaluation.scores import kind_of, new_score, score_of_state
+from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.operation.answers import LABELS, ORDERED, SEVERAL, TWO, label_named, most_probable, shown
 
 __all__ = ["Monitor"]
@@ -23,18 +23,13 @@ MOST_POINTS = 200
 MOST_DRIFTS = 200
 NEWEST = 20
 LONGEST_TEXT = 300  # characters shown of a message
-MOST_NAMES = 20_000
-LONGEST_NAMED = 5_000  # characters of a message in which names are found
-LONGEST_NAME = 100
 SECONDS_OF_RATE = 10
-# The share of the time that finding names for hashed features may take.
-SHARE_FOR_NAMES = 0.02
+# The share of the time that finding names for hashed features may take, how much of it may be saved up, and how much
+# may be used at once, in seconds.
+SHARE_FOR_NAMES, MOST_FOR_NAMES, FOR_NAMES_AT_ONCE = 0.02, 1.0, 0.01
 MOST_CLASSES = 20
 MOST_CONFUSED = 12
 MOST_LABELS = 10  # shown of a message
-# A word has a weight for each class: so many are asked for at a time, and so many in all.
-MOST_WEIGHTS_AT_A_TIME = 1 << 21
-MOST_WEIGHTS = 1 << 24
 
 # The two figures that are followed over time, by the kind of score.
 OVER_TIME = {
@@ -110,8 +105,9 @@ class Monitor:
         self._drifts: list[int] = []
         self._n_drifts = model.n_drifts
         self._newest: deque[dict[str, Any]] = deque(maxlen=NEWEST)
-        self._names: dict[int, tuple[str, float]] = {}  # by column, those seen last at the end
-        self._names_due = 0.0
+        self._keeps_names = model.names is None and "weights" in model.capabilities
+        self._names = FeatureNames() if model.names is None else model.names
+        self._seconds_for_names, self._named_at = MOST_FOR_NAMES, monotonic()
         self._rate: deque[tuple[int, int]] = deque()  # second, number of messages
         self._started = monotonic()
         self._has_weights = "weights" in model.capabilities
@@ -121,7 +117,7 @@ class Monitor:
         self._score(block.outcomes(self.model))
         self._show([(example[0], example[1]) for example in examples[-NEWEST:]], block, self.score.n)
         self._count(len(examples))
-        self._find_names(examples[-1][0])
+        self._find_names(block, examples)
 
     def learned_elsewhere(self, model: Any, outcomes: Sequence[Any], newest: PredictedBlock | None = None) -> None:
         """Take in messages that were predicted, then learned, by other processes.
@@ -142,8 +138,7 @@ class Monitor:
             if newest is not None:
                 pairs = [(example[0], example[1]) for example in newest.examples]
                 self._show(pairs, newest, self.score.n)
-                for text, _ in pairs:
-                    self._name(text)
+                self._find_names(newest, pairs)
             self.model = model
             self._count(sum(each.n for each in outcomes))
 
@@ -273,7 +268,7 @@ class Monitor:
             "drifts": self._drifts,
             "n_predictions": self.n_predictions,
             "n_failed": self.n_failed,
-            "names": [[column, name, sign] for column, (name, sign) in self._names.items()],
+            **({"names": self._names.get_state()} if self._keeps_names else {}),
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -295,8 +290,8 @@ class Monitor:
             self._step = state["step"]
             self._drifts = [int(n) for n in state["drifts"]]
             self.n_predictions, self.n_failed = int(state["n_predictions"]), int(state["n_failed"])
-            self._names = {int(column): (str(name), float(sign)) for column, name, sign in state["names"]}
-            np.array([*self._names], np.int64)
+            if self._keeps_names and "names" in state:
+                self._names.set_state(state["names"])
             self.score = score
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"this is no state of a Monitor ({error})") from None
@@ -342,27 +337,21 @@ class Monitor:
         recent = sum(n for second, n in self._rate if int(now) - SECONDS_OF_RATE < second < int(now))
         return recent / min(SECONDS_OF_RATE - 1, max(1.0, now - self._started))
 
-    def _find_names(self, text: str) -> None:
-        """Remember which n-grams the columns of a text stand for, if there is time for it."""
-        start = perf_counter()
-        if start < self._names_due:
+    def _find_names(self, block: PredictedBlock, examples: Sequence[Labelled]) -> None:
+        """Name the features of messages that were learned, as long as there is time: of each label in turn those first
+        that taught most, as their labels were the least probable.
+        """
+        if not self._keeps_names:
             return
-        self._name(text)
-        end = perf_counter()
-        self._names_due = end + (end - start) / SHARE_FOR_NAMES
-
-    def _name(self, text: str) -> None:
-        if not self._has_weights:
-            return
-        features = self.model.features
-        for ngram in dict.fromkeys(features.tokens(text[:LONGEST_NAMED])):
-            if len(ngram) > LONGEST_NAME:
-                continue
-            column, sign = features.index(ngram)
-            self._names.pop(column, None)
-            self._names[column] = ngram, sign
-        while len(self._names) > MOST_NAMES:
-            del self._names[next(iter(self._names))]
+        start = monotonic()
+        saved = self._seconds_for_names + SHARE_FOR_NAMES * (start - self._named_at)
+        end = start + min(saved, FOR_NAMES_AT_ONCE)
+        for row in _by_surprise(block):
+            if monotonic() >= end:
+                break
+            self._names.add(self.model, examples[row][0])
+        self._named_at = monotonic()
+        self._seconds_for_names = min(saved, MOST_FOR_NAMES) - (self._named_at - start)
 
     def words(self, label: Any = None) -> dict[str, list[tuple[str, float]]]:
         """Of the words whose names are known, those that weigh most for and against a label; with two classes and with
@@ -381,18 +370,25 @@ class Monitor:
             if known is None:
                 raise LookupError("the model does not know the label")
             place = self.model.classes.index(known)
-        width = max(1, len(self.model.classes))
-        # With very many classes only the words that were seen last.
-        signed = [*self._names.values()][-max(1, MOST_WEIGHTS // width) :]
-        columns = np.fromiter(self._names, np.int64, len(self._names))[-len(signed) :]
-        step = max(1, MOST_WEIGHTS_AT_A_TIME // width)
-        parts = [self.model.weights_of(columns[i : i + step]) for i in range(0, len(columns), step)]
-        weights = np.concatenate([part[:, min(place, part.shape[1] - 1)] for part in parts] or [np.zeros(0)])
-        weights = weights * np.array([sign for _, sign in signed], float)
-        order = np.argsort(-weights, kind="stable")
-        positive = [(signed[i][0], float(weights[i])) for i in order[:NEWEST] if weights[i] > 0.0]
-        negative = [(signed[i][0], float(weights[i])) for i in order[::-1][:NEWEST] if weights[i] < 0.0]
+        weights = sorted(self._names.weights(self.model, place), key=lambda pair: -pair[1])
+        positive = [pair for pair in weights[:NEWEST] if pair[1] > 0.0]
+        negative = [pair for pair in weights[: -NEWEST - 1 : -1] if pair[1] < 0.0]
         return {"positive": positive, "negative": negative}
+
+
+def _by_surprise(block: PredictedBlock) -> list[int]:
+    """The rows of a block, of each label in turn those first whose label was the least probable."""
+    said = block.predictions
+    columns = {label: column for column, label in enumerate(said.classes)}
+    of_label: dict[Any, list[tuple[float, int]]] = {}
+    for row, y in enumerate(block.y):
+        each = y if isinstance(y, Collection) and not isinstance(y, str) else (y,)
+        for label in each:
+            column = columns.get(label)
+            probability = 0.0 if column is None else float(said.probabilities[row, column])
+            of_label.setdefault(label, []).append((probability, row))
+    in_turn = zip_longest(*(sorted(rows) for rows in of_label.values()))
+    return list(dict.fromkeys(pair[1] for pairs in in_turn for pair in pairs if pair is not None))
 
 
 def _class_row(row: Any, n: int) -> dict[str, Any]:

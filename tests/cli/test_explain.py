@@ -129,3 +129,12 @@ def test_explain_a_text_by_the_first_against_the_second(main, monkeypatch):
         "+ speaks for cash, - against it",
     ]
     assert asked == [{}, {"label": "cash"}]
+
+
+def test_a_model_that_keeps_names_explains_itself(main):
+    assert main("train", "mail.jsonl", "--save", "m", "--names")[0] == 0
+    assert main("train", "mail.jsonl", "--save", "plain")[0] == 0
+    code, out, err = main("explain", "m", "--top", 3)
+    assert (code, err) == (0, "") and out == main("explain", "plain", "mail.jsonl", "--top", 3)[1]
+    assert main("run", "mail.jsonl", "--checkpoint", "c", "--no-follow", "--names", "--output", "none")[0] == 0
+    assert main("explain", "c", "--top", 3)[1] == out

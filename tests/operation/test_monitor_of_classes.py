@@ -10,6 +10,7 @@ from sklearn.metrics import precision_recall_fscore_support
 
 from stream_pegasos import TextClassifier
 from stream_pegasos.evaluation.prequential import PredictedBlock, evaluate, predict_block, predict_learn
+from stream_pegasos.learners import feature_names
 from stream_pegasos.learners.predictions import settled
 from stream_pegasos.operation import answers
 from stream_pegasos.operation import monitor as monitor_module
@@ -103,8 +104,9 @@ def test_the_second_is_the_most_probable_other():
 
 
 def test_words_are_those_that_weigh_most_for_and_against_a_class(monkeypatch):
-    monkeypatch.setattr(monitor_module, "SHARE_FOR_NAMES", math.inf)
-    monkeypatch.setattr(monitor_module, "MOST_WEIGHTS_AT_A_TIME", 100)  # some rows at a time give the same
+    monkeypatch.setattr(monitor_module, "MOST_FOR_NAMES", math.inf)
+    monkeypatch.setattr(monitor_module, "FOR_NAMES_AT_ONCE", math.inf)
+    monkeypatch.setattr(feature_names, "MOST_WEIGHTS_AT_A_TIME", 100)  # some rows at a time give the same
     make, stream = STREAMS["several classes"]
     monitor = follow(Monitor(make()), stream, 1)
     words = monitor.words("class 2")
@@ -197,7 +199,7 @@ OF_BEFORE = {
     "drifts": [2],
     "n_predictions": 4,
     "n_failed": 1,
-    "names": [[916246459, "cheap", 1.0]],
+    "names": {"n": 0, "names": [[916246459, "cheap", 1.0]]},
 }
 
 

@@ -1,0 +1,90 @@
+"""The words that hashed features stand for, of the heaviest features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_pegasos.common.checks import check_integer
+
+__all__ = ["FeatureNames"]
+
+MOST_NAMES = 20_000
+LONGEST_NAMED = 5_000  # characters of a message in which names are found
+LONGEST_NAME = 100
+# Of the messages after the first ones each sixteenth is enough, as heavy features come again and again.
+FIRST, ONE_IN = 1_000, 16
+# A name has a weight for each class: so many are asked for at a time, and so many in all.
+MOST_WEIGHTS_AT_A_TIME = 1 << 21
+MOST_WEIGHTS = 1 << 24
+
+
+class FeatureNames:
+    """Which n-gram each hashed feature stands for, of up to 20,000 features; the lightest are dropped first.
+
+    Of n-grams that share a feature the newest names it.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[int, tuple[str, float]] = {}  # by column: the n-gram, and the sign with which it stands there
+        self._n = 0  # messages
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def learned(self, model: Any, texts: Iterable[str]) -> None:
+        """Name the features of some of the messages that a text model has learned."""
+        for text in texts:
+            if self._n < FIRST or self._n % ONE_IN == 0:
+                self.add(model, text)
+            self._n += 1
+
+    def add(self, model: Any, text: str) -> None:
+        """Name the features of a message."""
+        features = model.features
+        for ngram in dict.fromkeys(features.tokens(text[:LONGEST_NAMED])):
+            if len(ngram) <= LONGEST_NAME:
+                column, sign = features.index(ngram)
+                self._names[column] = ngram, sign
+        most = max(1, min(MOST_NAMES, MOST_WEIGHTS // max(1, len(model.classes))))
+        if len(self._names) > most + most // 4:
+            columns = self._columns()
+            sizes = np.concatenate([np.abs(part).max(axis=1) for part in self._weights(model, columns)])
+            for column in columns[np.argsort(sizes, kind="stable")[:-most]].tolist():
+                del self._names[column]
+
+    def weights(self, model: Any, place: int) -> list[tuple[str, float]]:
+        """What each n-gram weighs, for the class at a place in `classes` or, where all share one weight, for all."""
+        parts = [part[:, min(place, part.shape[1] - 1)] for part in self._weights(model, self._columns())]
+        weights = np.concatenate([*parts, np.zeros(0)]).tolist()
+        return [(name, sign * weight) for (name, sign), weight in zip(self._names.values(), weights, strict=True)]
+
+    def named(self, weights: Mapping[Any, float]) -> list[tuple[str, float]]:
+        """What each n-gram weighs, of weights by feature."""
+        return [(name, sign * weights[key]) for key, (name, sign) in self._names.items() if key in weights]
+
+    def _columns(self) -> NDArray[np.int64]:
+        return np.fromiter(self._names, np.int64, len(self._names))
+
+    def _weights(self, model: Any, columns: NDArray[np.int64]) -> Iterable[NDArray[np.float64]]:
+        step = max(1, MOST_WEIGHTS_AT_A_TIME // max(1, len(model.classes)))
+        return (model.weights_of(columns[i : i + step]) for i in range(0, len(columns), step))
+
+    def get_state(self) -> dict[str, Any]:
+        return {"n": self._n, "names": [[column, name, sign] for column, (name, sign) in self._names.items()]}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take over what `get_state` gave.
+
+        Raises
+        ------
+        LookupError, OverflowError, TypeError, ValueError
+            If it is something else.
+        """
+        check_integer("n", state["n"], 0, (1 << 53) - 1)
+        names = {int(column): (str(name), float(sign)) for column, name, sign in state["names"]}
+        np.array([*names], np.int64)
+        self._n, self._names = state["n"], names
