@@ -24,6 +24,7 @@ from stream_pegasos.learners.decisions import (
     Tail,
     changed_by_label,
     decisions_by_label,
+    given,
     limited,
     parameters_of_decisions,
 )
@@ -427,6 +428,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         'ham'
 
         """
+        threshold, max_false_positive_rate = given(threshold), given(max_false_positive_rate)
         if pos_label is not None:
             pos_label = check_label(pos_label)
         with self.lock:
@@ -443,7 +445,9 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
             raise ValueError("only the thresholds and limits of one label can be set in a model of two classes")
         if of_label:
             pos_label = check_label(of_label[0])
-        threshold, rate = (value[of_label[0]] if isinstance(value, Mapping) else value for value in (threshold, rate))
+        threshold, rate = (
+            value.get(of_label[0]) if isinstance(value, Mapping) else value for value in (threshold, rate)
+        )
         pos_label = self.pos_label if pos_label is None else pos_label
         there = [label for label in known.classes if label is not None] if known.met else []
         is_exchanged = pos_label is not None and pos_label == known.negative

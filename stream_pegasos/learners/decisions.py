@@ -22,6 +22,7 @@ __all__ = [
     "Given",
     "changed_by_label",
     "decisions_by_label",
+    "given",
     "limited",
     "parameters_of_decisions",
 ]
@@ -213,6 +214,11 @@ def decisions_by_label(
 
 
 Given = float | Mapping[Label, float] | None
+
+
+def given(value: Given) -> Given:
+    """The same, `None` for a mapping that has no label."""
+    return None if isinstance(value, Mapping) and not value else value
 
 
 def changed_by_label(

@@ -15,7 +15,7 @@ from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveColumnsLearner
 from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_rows
 from stream_pegasos.learners.adaptive import AdaptiveClassifier, WatchedClassifier
-from stream_pegasos.learners.decisions import Decision, changed_by_label, limited, parameters_of_decisions
+from stream_pegasos.learners.decisions import Decision, changed_by_label, given, limited, parameters_of_decisions
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
 from stream_pegasos.learners.labels import Classes, Label, TwoClasses, check_label, unknown_label
@@ -158,15 +158,16 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             If a number is not between 0 and 1, a label is none of `classes`, or too little is known to choose a cut.
             The model is then as it was before.
         """
+        threshold, max_false_positive_rate = given(threshold), given(max_false_positive_rate)
         if pos_label is not None:
             pos_label = check_label(pos_label)
         with self.lock:
             now = {label: self._decision(label) for label in self.classes if label is not None}
-            model, given = self.classifier, (threshold, max_false_positive_rate)
+            model, new = self.classifier, (threshold, max_false_positive_rate)
             before = model.threshold, model.max_false_positive_rate
-            if pos_label is None and not any(isinstance(value, Mapping) for value in (*given, *before)):
-                decisions = {label: decision.changed(*given) for label, decision in now.items()}  # type: ignore[arg-type]
-                value, rate = (old if new is None else new for old, new in zip(before, given, strict=True))
+            if pos_label is None and not any(isinstance(value, Mapping) for value in (*new, *before)):
+                decisions = {label: decision.changed(*new) for label, decision in now.items()}  # type: ignore[arg-type]
+                value, rate = (old if one is None else one for old, one in zip(before, new, strict=True))
                 parameters = {"threshold": value, "max_false_positive_rate": None if rate == 1.0 else rate}
             else:
                 every = [*now] if pos_label is None else [pos_label]

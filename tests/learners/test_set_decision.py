@@ -287,6 +287,16 @@ def test_what_cannot_be_decided_changes_nothing(model, change, message):
     assert same(model, before)
 
 
+def test_no_label_at_all_changes_nothing():
+    for model in (AdaptiveClassifier(pos_label="spam"), MultiLabelClassifier()):
+        labels_of = (lambda label: [label]) if isinstance(model, MultiLabelClassifier) else str
+        model.learn_many([x for x, _ in STREAM], [labels_of(label) for _, label in STREAM])
+        before = copy.deepcopy(model)
+        model.set_decision({}, {})
+        model.set_decision(max_false_positive_rate={})
+        assert same(model, before)
+
+
 def test_several_classes_need_a_name():
     model = learned(AdaptiveClassifier(), three_classes(60))
     with pytest.raises(ValueError, match="which class"):
