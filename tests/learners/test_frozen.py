@@ -93,7 +93,12 @@ def test_it_predicts_as_the_model_does(which, path):
 @given(st.lists(st.text()), st.sampled_from(sorted(MODELS)))
 def test_any_text_is_predicted_as_the_model_does(texts, which):
     model, frozen = FROZEN.setdefault(which, None) or FROZEN.update({which: pair(which)}) or FROZEN[which]
-    check_same(frozen, model, texts)
+    if which == "steep":  # each weight is rounded, so that large ones of either sign leave more than the margin shows
+        sizes = [sum(map(abs, model.explain_one(text).values())) for text in texts]
+        margins = [each.decision_function_many(texts) for each in (frozen, model)]
+        assert (np.abs(margins[0] - margins[1]) <= MARGIN + 2.0**-11 * np.array(sizes)).all()
+    else:
+        check_same(frozen, model, texts)
 
 
 FROZEN = {}
