@@ -112,11 +112,11 @@ class PredictedBlock:
             probabilities = said.probabilities[:, 1]
         if self.classes[1] not in (None, positive):  # positive and negative have been exchanged
             margins, probabilities = -margins, 1.0 - probabilities
-        # A prediction that is neither label counts as the wrong one; but where there is a limit no answer is no alarm.
-        wrong = ~y
-        if positive in said.limited:
-            wrong[[label is None for label in said.labels.tolist()]] = False
-        return Outcomes(y, margins, probabilities, np.where(right, y, wrong), classes)
+        # A prediction that is neither label is no answer, or counts as the wrong label.
+        known = set(self.classes) - {None}
+        answered = np.fromiter((label in known for label in said.labels.tolist()), bool, len(self))
+        signs = np.where(answered | right, np.where(right, y, ~y), -1).astype(np.int8)
+        return Outcomes(y, margins, probabilities, signs, classes)
 
 
 # What is told of each block that was predicted.
@@ -180,10 +180,9 @@ def evaluate(
 ) -> Evaluation:
     """Predict every example of a stream, then learn it, and score the predictions.
 
-    Every prediction counts, also the first ones, while the model knows no label yet. With two classes, a prediction
-    that is neither of them counts as the wrong label with probability 0.5, or as no alarm where the positive label has
-    a limit of false positives; with several, it counts as wrong. A class that comes in the middle joins the others;
-    nothing restarts. Ctrl-C ends the evaluation early.
+    Every prediction counts, also the first ones, while the model knows no label yet: no answer counts as wrong, with
+    probability 0.5, but as no false alarm. A class that comes in the middle joins the others; nothing restarts. Ctrl-C
+    ends the evaluation early.
 
     Parameters
     ----------

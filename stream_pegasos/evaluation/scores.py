@@ -25,7 +25,7 @@ class Outcomes(NamedTuple):
     y: Bools  # whether positive
     margins: Floats
     probabilities: Floats  # of the positive label
-    predicted: Bools  # whether the positive label was
+    predicted: NDArray[np.int8]  # 1 for the positive label, 0 for the negative one, −1 where the model could not say
     classes: tuple[Label | None, ...] = (None, None)  # the negative and the positive one, once they are known
 
     @property
@@ -51,12 +51,14 @@ class Outcomes(NamedTuple):
         negative, positive = self.classes
         if (negative is None or negative != classes[1]) and (positive is None or positive != classes[0]):
             return self._replace(classes=classes)
-        return Outcomes(~self.y, -self.margins, 1.0 - self.probabilities, ~self.predicted, classes)
+        predicted = np.where(self.predicted < 0, self.predicted, 1 - self.predicted)
+        return Outcomes(~self.y, -self.margins, 1.0 - self.probabilities, predicted, classes)
 
     def as_classes(self) -> ClassOutcomes:
         """The same as outcomes of several classes."""
         both = np.array([1.0 - self.probabilities, self.probabilities]).T
-        truths, predicted = ([self.classes[i] for i in column.astype(int)] for column in (self.y, self.predicted))
+        labels = (*self.classes, None)
+        truths, predicted = ([labels[i] for i in column.astype(int)] for column in (self.y, self.predicted))
         return ClassOutcomes.of(truths, predicted, self.classes, both)
 
 
@@ -95,6 +97,9 @@ class PrequentialScore(Score):
         The negative and the positive label, where `after` told them.
     confusion_matrix
         The counts, as `confusion_matrix[truth, prediction]` with 0 for negative, 1 for positive.
+    unanswered
+        How many negative and how many positive examples had no answer. They count as wrong, but no negative one as a
+        false alarm.
     reliability
         One row for each tenth of the probabilities of the positive label, from 0 to 1: the number of examples, their
         mean probability and the share of positive ones.
@@ -123,6 +128,7 @@ class PrequentialScore(Score):
         super().__init__(window)
         self.classes: tuple[Label | None, ...] = (None, None)
         self.confusion_matrix: NDArray[np.int64] = np.zeros((2, 2), np.int64)
+        self.unanswered: NDArray[np.int64] = np.zeros(2, np.int64)
         self._newest: Floats = np.zeros((0, 3))  # whether positive, whether right, margin
         self._ranking: _Margins | _MarginCounts = _Margins() if exact else _MarginCounts()
 
@@ -144,15 +150,18 @@ class PrequentialScore(Score):
         probabilities
             The probabilities of the positive label that were predicted.
         predicted
-            Whether the positive label was predicted; by default, whether the margin is above 0.
+            1 where the positive label was predicted, 0 where the negative one was, −1 where there was no answer; by
+            default, whether the margin is above 0.
 
         """
         y, margins = np.asarray(y, bool), np.asarray(margins, float)
         probabilities = np.asarray(probabilities, float)
-        predicted = margins > 0 if predicted is None else np.asarray(predicted, bool)
-        counts = np.bincount(2 * y + predicted, minlength=4)
+        predicted = np.asarray(margins > 0 if predicted is None else predicted, np.int8)
+        answered = predicted >= 0
+        counts = np.bincount((2 * y + predicted)[answered], minlength=4)
         of_truth = np.clip(np.where(y, probabilities, 1 - probabilities), 1e-15, 1.0)
         self.confusion_matrix += counts.reshape(2, 2)
+        self.unanswered += np.bincount(y[~answered], minlength=2)
         self._log_loss -= float(np.log(of_truth).sum())
         self._reliability.update(probabilities, y)
         self._newest = newest(self._newest, np.column_stack([y, y == predicted, margins]), self.window)
@@ -160,7 +169,7 @@ class PrequentialScore(Score):
 
     @property
     def n(self) -> int:
-        return int(self.confusion_matrix.sum())
+        return int(self.confusion_matrix.sum() + self.unanswered.sum())
 
     @property
     def accuracy(self) -> float:
@@ -170,14 +179,15 @@ class PrequentialScore(Score):
     @property
     def balanced_accuracy(self) -> float:
         """The mean of the two classes' shares of right predictions."""
-        (tn, fp), (fn, tp) = self.confusion_matrix
-        return (ratio(tp, tp + fn) + ratio(tn, tn + fp)) / 2
+        (tn, _), (_, tp) = self.confusion_matrix
+        n_negative, n_positive = self.confusion_matrix.sum(axis=1) + self.unanswered
+        return (ratio(tp, n_positive) + ratio(tn, n_negative)) / 2
 
     @property
     def f1(self) -> float:
         """The harmonic mean of precision and recall of the positive label."""
         (_, fp), (fn, tp) = self.confusion_matrix
-        return ratio(2 * tp, 2 * tp + fp + fn)
+        return ratio(2 * tp, 2 * tp + fp + fn + self.unanswered[1])
 
     @property
     def window_accuracy(self) -> float:
@@ -223,11 +233,14 @@ class PrequentialScore(Score):
         for truth, predicted in np.argwhere(self.confusion_matrix).tolist():
             i, j = tally.numbers_of([self.classes[truth], self.classes[predicted]]).tolist()
             tally.add_counts(i, j, int(self.confusion_matrix[truth, predicted]))
+        for truth in np.flatnonzero(self.unanswered).tolist():
+            (i,) = tally.numbers_of([self.classes[truth]]).tolist()
+            tally.add_counts(i, -1, int(self.unanswered[truth]))
         return tally
 
     def swap(self) -> None:
         """Exchange the two classes, as a model does whose second label shows the first positive."""
-        self.confusion_matrix = self.confusion_matrix[::-1, ::-1].copy()
+        self.confusion_matrix, self.unanswered = self.confusion_matrix[::-1, ::-1].copy(), self.unanswered[::-1].copy()
         self._ranking.swap()
         self._newest = self._newest * [-1, 1, -1] + [1, 0, 0]
         self._reliability.mirror()
@@ -247,6 +260,7 @@ class PrequentialScore(Score):
         """All that has been counted, as JSON values; not where `exact`."""
         return {
             "confusion_matrix": self.confusion_matrix.tolist(),
+            "unanswered": self.unanswered.tolist(),
             "log_loss": self._log_loss,
             "tenths": self._reliability.sums.tolist(),
             "newest": self._newest.tolist(),
@@ -262,10 +276,12 @@ class PrequentialScore(Score):
             If it is nothing that `get_state` gives.
         """
         confusion_matrix = np.array(state["confusion_matrix"], np.int64).reshape(2, 2)
+        unanswered = np.array(state["unanswered"], np.int64).reshape(2)
         tenths = np.array(state["tenths"], float).reshape(10, 3)
         latest = np.array(state["newest"], float).reshape(-1, 3)[-self.window :]
         self._ranking.set_state(state["margin_counts"])
-        self.confusion_matrix, self._reliability.sums, self._newest = confusion_matrix, tenths, latest
+        self.confusion_matrix, self.unanswered = confusion_matrix, unanswered
+        self._reliability.sums, self._newest = tenths, latest
         self._log_loss = float(state["log_loss"])
 
 
