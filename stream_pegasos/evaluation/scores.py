@@ -230,12 +230,11 @@ class PrequentialScore(Score):
 
     def tally(self) -> Tally:
         tally = Tally()
-        for truth, predicted in np.argwhere(self.confusion_matrix).tolist():
-            i, j = tally.numbers_of([self.classes[truth], self.classes[predicted]]).tolist()
-            tally.add_counts(i, j, int(self.confusion_matrix[truth, predicted]))
-        for truth in np.flatnonzero(self.unanswered).tolist():
-            (i,) = tally.numbers_of([self.classes[truth]]).tolist()
-            tally.add_counts(i, -1, int(self.unanswered[truth]))
+        counts = np.column_stack([self.confusion_matrix, self.unanswered])
+        for truth in np.flatnonzero(counts.any(axis=1)).tolist():
+            for predicted in np.flatnonzero(counts[truth]).tolist():
+                i, j = tally.numbers_of([self.classes[truth], (*self.classes, None)[predicted]]).tolist()
+                tally.add_counts(i, j, int(counts[truth, predicted]))
         return tally
 
     def swap(self) -> None:

@@ -141,7 +141,7 @@ def one_by_one(model, examples, delay=0):
     for i, (x, _, *_) in enumerate(examples):
         both = None not in model.classes
         probability = model.predict_proba_one(x)[model.classes[1]] if both else 0.5
-        rows.append([model.predict_one(x), model.decision_function_one(x), probability, model.classes[1]])
+        rows.append([model.predict_one(x), model.decision_function_one(x), probability, model.classes])
         if i >= delay:
             x, y, *w = examples[i - delay]
             model.learn_one(x, y, *w)
@@ -149,11 +149,12 @@ def one_by_one(model, examples, delay=0):
         model.learn_one(x, y, *w)
     positive = model.classes[1]
     score = PrequentialScore()
-    for (label, margin, probability, about), (_, y, *_) in zip(rows, examples, strict=True):
-        if about not in (None, positive):
+    for (label, margin, probability, known), (_, y, *_) in zip(rows, examples, strict=True):
+        if known[1] not in (None, positive):
             margin, probability = -margin, 1 - probability
         truth = y == positive
-        score.update([truth], [margin], [probability], [truth if label == y else not truth])
+        wrong = not truth if label in known and label is not None else -1
+        score.update([truth], [margin], [probability], [truth if label == y else wrong])
     return score
 
 
@@ -199,6 +200,7 @@ def test_evaluate_is_predicting_then_learning_one_by_one(name, delay, batch):
     expected = one_by_one(reference, stream, delay)
     evaluation = evaluate(model, iter(stream), delay=delay, batch=batch)
     assert evaluation.score.confusion_matrix.tolist() == expected.confusion_matrix.tolist()
+    assert evaluation.score.unanswered.tolist() == expected.unanswered.tolist()
     same(evaluation.score.row(), expected.row())
     assert model.weights == pytest.approx(reference.weights)
     assert model.n_iterations == reference.n_iterations
@@ -314,7 +316,8 @@ def test_real_stream(data_folder):
     evaluation = evaluate(model, read(data_folder / "sms_spam.jsonl.gz"))
     assert model.classes == ("ham", "spam")
     assert evaluation.score.n == 5_574
-    assert evaluation.score.confusion_matrix.sum(1).tolist() == [4_827, 747]
+    assert evaluation.score.confusion_matrix.sum(1).tolist() == [4_826, 747]
+    assert evaluation.score.unanswered.tolist() == [1, 0]  # the first one
     assert evaluation.score.accuracy > 0.9
 
 

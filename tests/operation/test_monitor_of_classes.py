@@ -189,6 +189,7 @@ def test_it_goes_on_after_a_restart_as_if_nothing_had_happened(kind, n):
 OF_BEFORE = {
     "score": {
         "confusion_matrix": [[1, 1], [0, 1]],
+        "unanswered": [0, 0],
         "log_loss": 1.25,
         "tenths": [[1.0, 0.05, 0.0], *[[0.0, 0.0, 0.0]] * 4, [1.0, 0.5, 0.0], *[[0.0, 0.0, 0.0]] * 3, [1.0, 0.95, 1.0]],
         "newest": [[0.0, 1.0, -2.0], [0.0, 0.0, 0.5], [1.0, 1.0, 3.0]],
