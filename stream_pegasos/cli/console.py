@@ -1,6 +1,7 @@
 """What a command prints and writes, and how it fails."""
 
 import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -45,19 +46,48 @@ def rate(n: int, seconds: float) -> str:
     return f" in {seconds:.2f} s, {n / seconds:,.0f} docs/s" if n and seconds else ""
 
 
-def check_outputs(*paths: Path | None, inputs: Iterable[Path | None] = ()) -> None:
-    """Fail before the work rather than after it, and where an output would be written over what is read."""
-    read = (Path("/dev/stdin") if path == Path("-") else path for path in inputs if path)
-    taken = {path.resolve() for path in read if path.is_file()}
-    for path in paths:
-        if path and path.resolve() in taken:
-            raise Failure(f"cannot write {path}: the command reads it, or writes something else there")
-        if path and not path.absolute().parent.is_dir():
-            raise Failure(f"cannot write {path}: {path.parent} is no directory")
-        if path and path.is_dir():
-            raise Failure(f"cannot write {path}: it is a directory")
-        if path:
-            taken.add(path.resolve())
+def check_outputs(
+    *paths: Path | None,
+    models: Iterable[Path | None] = (),
+    inputs: Iterable[Path | str | None] = (),
+    load: Path | None = None,
+) -> None:
+    """Fail before the work rather than after it, and where an output would be written over what is read. `models` are
+    written in one step at the end, and so may replace the one that was loaded.
+    """
+    taken = {file_itself(path) for path in inputs if path} - {None}
+    if file_itself("/dev/stdout") in taken:
+        raise Failure("cannot write standard output: it is a file that the command reads")
+    for outputs, read in ((models, None), (paths, load)):
+        taken |= {file_itself(read)} - {None} if read else set()
+        for path in filter(None, outputs):
+            file = file_itself(path)
+            if file in taken:
+                raise Failure(f"cannot write {path}: the command reads it, or writes something else there")
+            if not path.absolute().parent.is_dir():
+                raise Failure(f"cannot write {path}: {path.parent} is no directory")
+            if path.is_dir():
+                raise Failure(f"cannot write {path}: it is a directory")
+            taken |= {file} - {None}
+
+
+def check_replaced(path: Path | None, force: bool) -> None:
+    """Fail where a model would replace a file that is there and is none. An empty file may be replaced."""
+    if path is None or force or not path.is_file() or not path.stat().st_size:
+        return
+    from stream_pegasos.learners.persistence import begins_as_model
+
+    if not begins_as_model(path):
+        raise Failure(f"cannot write {path}: it is there, and no model; name another file, or give --force")
+
+
+def file_itself(path: Path | str) -> object:
+    """What is the same for all names of a file, links among them; `None` for what is none, as a pipe."""
+    try:
+        status = os.stat("/dev/stdin" if str(path) == "-" else path)
+    except (OSError, ValueError):
+        return os.path.realpath(path)
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
 def check_plot(path: Path | None) -> None:

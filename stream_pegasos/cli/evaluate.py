@@ -12,11 +12,12 @@ import click
 
 from stream_pegasos.cli.answers import EvaluatedAnswers, FormatOption, Output, chosen_format
 from stream_pegasos.cli.command import Argument
-from stream_pegasos.cli.console import check_outputs, check_plot, print_lines, writing
+from stream_pegasos.cli.console import check_outputs, check_plot, check_replaced, print_lines, writing
 from stream_pegasos.cli.inputs import FileInput, SyntheticInput, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_for_first_message, new_model, save_model
 from stream_pegasos.cli.options import (
+    ForceOption,
     ModelOptions,
     SaveOption,
     StreamOptions,
@@ -61,9 +62,9 @@ class ResultOptions:
     ] = None
     output_format: FormatOption = None
 
-    def check(self, *inputs: Path | None) -> None:
+    def check(self, *inputs: Path | str | None, save: Path | None = None) -> None:
         """Fail before the work rather than after it."""
-        check_outputs(self.curve, self.plot, self.predictions, inputs=inputs)
+        check_outputs(self.curve, self.plot, self.predictions, models=[save], inputs=inputs)
         if self.output_format is not None and self.predictions is None:
             raise click.BadParameter("it needs --predictions", param_hint="--output-format")
         check_plot(self.plot)
@@ -89,6 +90,7 @@ def evaluate(
     threads: ThreadsOption = None,
     results: ResultOptions,
     save: SaveOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Predict every message of a stream, then learn it, and print how good the predictions were.
 
@@ -108,8 +110,8 @@ def evaluate(
       stream-pegasos evaluate tweets.csv --text-field tweet --ngrams 1,2
       zcat mail.vw.gz | stream-pegasos evaluate - --format vw --delay 100
     """
-    results.check(Path(file) if file else None)
-    check_outputs(save)
+    results.check(file, save=save)
+    check_replaced(save, force)
     source = SyntheticInput(stream) if file is None else FileInput(file, stream, unreadable=bool(results.predictions))
     learner = new_model(model, source)
     with Interrupt() as interrupt, closing(source):

@@ -4,14 +4,16 @@ from pathlib import Path
 from typing import Annotated
 
 from stream_pegasos.cli.command import Argument
-from stream_pegasos.cli.console import Failure, check_outputs, print_lines
+from stream_pegasos.cli.console import Failure, check_outputs, check_replaced, print_lines
 from stream_pegasos.cli.models import load_model, save_model, takes_text
-from stream_pegasos.cli.options import ModelArgument
+from stream_pegasos.cli.options import ForceOption, ModelArgument
 
 
 def freeze(
     model: ModelArgument,
     frozen: Annotated[Path, Argument(metavar="FROZEN", help="Write the frozen model here.")],
+    *,
+    force: ForceOption = False,
 ) -> None:
     """Write what a model needs to predict, for many machines.
 
@@ -25,7 +27,8 @@ def freeze(
       stream-pegasos freeze mail.safetensors frozen.safetensors
       stream-pegasos predict frozen.safetensors new.jsonl
     """
-    check_outputs(frozen, inputs=[model])
+    check_outputs(models=[frozen], inputs=[model])
+    check_replaced(frozen, force)
     learner = load_model(model, None)
     if not takes_text(learner):
         raise Failure(f"{model} is a model of features; only models of texts can be frozen")

@@ -9,13 +9,14 @@ import click
 
 from stream_pegasos.cli.arriving import Arriving
 from stream_pegasos.cli.command import Argument
-from stream_pegasos.cli.console import Failure, check_outputs, note
+from stream_pegasos.cli.console import Failure, check_outputs, check_replaced, file_itself, note
 from stream_pegasos.cli.hosting import hosts_of, token_of
 from stream_pegasos.cli.inputs import DICT_FORMATS, FileInput
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.label_file import LabelFile
 from stream_pegasos.cli.models import model_for, save_model, takes_several
 from stream_pegasos.cli.options import (
+    ForceOption,
     HostOption,
     LoadOption,
     ModelOptions,
@@ -74,6 +75,7 @@ def label(
         ),
     ] = None,
     save: SaveOption = None,
+    force: ForceOption = False,
     host: HostOption = "127.0.0.1",
     port: PortOption = 8000,
     token_file: TokenFileOption = None,
@@ -105,10 +107,11 @@ def label(
 
     if first not in FIRST:
         raise click.BadParameter(f"{first!r} is none of {', '.join(FIRST)}", param_hint="--first")
-    if load is not None and save is not None and load.resolve() == save.resolve():
+    if load and save and file_itself(load) == file_itself(save):
         raise Failure(f"{save}: the labels would be learned twice when the command goes on; save to another file")
     output = output or Path("labels.jsonl" if file == "-" else f"{Path(file).name.partition('.')[0]}.labels.jsonl")
-    check_outputs(output, save, inputs=[Path(file), load])
+    check_outputs(output, models=[save], inputs=[file, token_file], load=load)
+    check_replaced(save, force)
     source = FileInput(file, stream, unlabelled=True)
     if source.format in DICT_FORMATS:
         raise Failure(f"{source.name} has format {source.format}, which nobody can read; label takes texts")

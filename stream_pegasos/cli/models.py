@@ -142,7 +142,7 @@ def _resumed(
     try:
         resumed = checkpoints.resume()
     except ValueError as error:
-        raise Failure(str(error)) from None
+        raise Failure(f"{error}; name another file, or move it away to begin anew") from None
     if resumed is None:
         return model_for(source, load, options), None
     model, progress = resumed

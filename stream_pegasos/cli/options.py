@@ -372,6 +372,10 @@ SaveOption = Annotated[
         default="nowhere",
     ),
 ]
+ForceOption = Annotated[
+    bool,
+    result_option("--force", help="Write the model also over a file that is there and is no model.", default="off"),
+]
 LoadOption = Annotated[
     Path | None,
     model_option(

@@ -70,7 +70,7 @@ def predict(
     from stream_pegasos.evaluation.prequential import chunks
 
     output = None if output == Path("-") else output
-    check_outputs(output, inputs=[model, Path(file)])
+    check_outputs(output, inputs=[model, file])
     source = FileInput(file, stream, unlabelled=True, unreadable=True)
     format = chosen_format(output_format, output, source.separator)
     learner = model_to_use(model, source, decision)

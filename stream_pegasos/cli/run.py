@@ -9,7 +9,7 @@ import click
 
 from stream_pegasos.cli.answers import AnswerFormat, FormatOption, Output, chosen_format
 from stream_pegasos.cli.command import Argument
-from stream_pegasos.cli.console import Failure, check_outputs, note, printable
+from stream_pegasos.cli.console import Failure, check_outputs, check_replaced, file_itself, note, printable
 from stream_pegasos.cli.inputs import LiveInput, bad_lines
 from stream_pegasos.cli.interrupts import exit_with_code, stopping
 from stream_pegasos.cli.models import keep_names, resuming, save_model
@@ -17,6 +17,7 @@ from stream_pegasos.cli.options import (
     CheckpointEvery,
     CheckpointOption,
     CheckpointSeconds,
+    ForceOption,
     LoadOption,
     ModelOptions,
     NamesOption,
@@ -52,6 +53,7 @@ def run(
             default="nowhere",
         ),
     ] = None,
+    force: ForceOption = False,
     output: Annotated[
         str | None,
         result_option(
@@ -130,15 +132,15 @@ def run(
         raise click.BadParameter("it is the older name of --output", param_hint="--predictions")
     sink = predictions or output or "-"
     path = Path(sink) if sink not in ("-", "none") and "://" not in sink else None
-    check_outputs(checkpoint, save)
-    check_outputs(path, inputs=[Path(address), *filter(None, [checkpoint, save, load])])
     if stream.limit is not None and checkpoint is not None:
         raise click.BadParameter("it does not go with --checkpoint", param_hint="--limit")
     if moved and checkpoint is None:
         raise click.BadParameter("it needs --checkpoint", param_hint="--moved")
-    if checkpoint and save and checkpoint.resolve() == save.resolve():
+    if checkpoint and save and file_itself(checkpoint) == file_itself(save):
         # Without the position in it, the whole stream would be learned once more.
         raise click.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")
+    check_outputs(path, models=[checkpoint, save], inputs=[address, label_topic], load=load)
+    check_replaced(save, force)
     source = LiveInput(address, stream)
     format = _format(sink, path, output_format, source.separator)
     with ExitStack() as end:

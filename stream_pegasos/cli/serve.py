@@ -106,7 +106,7 @@ def serve(
     from stream_pegasos.service import Limits, Service, create_app
     from stream_pegasos.service import serve as serve_app
 
-    check_outputs(checkpoint)
+    check_outputs(models=[checkpoint], inputs=[token_file])
     token = token_of(token_file)
     limits = Limits(max_body, max_text, max_batch, max_concurrency, classes=max_classes)
     hosts = hosts_of(host, token)

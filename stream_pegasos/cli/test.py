@@ -1,7 +1,6 @@
 """The command `test`."""
 
 from contextlib import closing
-from pathlib import Path
 from typing import Annotated
 
 from stream_pegasos.cli.command import Argument
@@ -37,7 +36,7 @@ def test(
       stream-pegasos test m.safetensors new.csv --predictions answers.csv
       stream-pegasos test m.safetensors new.csv --pos-label spam --threshold 0.9
     """
-    results.check(model, Path(file))
+    results.check(model, file)
     source = FileInput(file, stream, unreadable=bool(results.predictions))
     learner = model_to_use(model, source, decision)
     with Interrupt() as interrupt, closing(source):

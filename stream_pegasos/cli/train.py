@@ -6,11 +6,12 @@ from time import perf_counter
 from typing import Annotated
 
 from stream_pegasos.cli.command import Argument
-from stream_pegasos.cli.console import check_outputs, print_lines, rate
+from stream_pegasos.cli.console import check_outputs, check_replaced, print_lines, rate
 from stream_pegasos.cli.inputs import FileInput, bad_lines, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import keep_names, model_for, model_for_first_message, save_model
 from stream_pegasos.cli.options import (
+    ForceOption,
     LoadOption,
     ModelOptions,
     NamesOption,
@@ -34,6 +35,7 @@ def train(
             default="none, it must be given",
         ),
     ],
+    force: ForceOption = False,
     load: LoadOption = None,
     names: NamesOption = False,
     stream: StreamOptions,
@@ -50,7 +52,8 @@ def train(
       stream-pegasos train mail.jsonl.gz --save mail.safetensors
       stream-pegasos train new.jsonl --load old.safetensors --save new.safetensors
     """
-    check_outputs(save)
+    check_outputs(models=[save], inputs=[file], load=load)
+    check_replaced(save, force)
     from stream_pegasos.evaluation.prequential import chunks, learn
 
     source = FileInput(file, stream)

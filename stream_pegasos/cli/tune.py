@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from stream_pegasos.cli.command import Argument
-from stream_pegasos.cli.console import check_outputs, check_plot, print_lines, writing
+from stream_pegasos.cli.console import check_outputs, check_plot, check_replaced, print_lines, writing
 from stream_pegasos.cli.inputs import DICT_FORMATS, FileInput, Input, bad_lines, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_for_first_message, new_model, save_model
-from stream_pegasos.cli.options import ModelOptions, SaveOption, StreamOptions, result_option
+from stream_pegasos.cli.options import ForceOption, ModelOptions, SaveOption, StreamOptions, result_option
 
 if TYPE_CHECKING:
     from stream_pegasos.evaluation.tuning import Candidate, Tuning
@@ -61,6 +61,7 @@ def tune(
         ),
     ] = None,
     save: SaveOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Find the features, the learner and the options that predict a stream best.
 
@@ -80,7 +81,8 @@ def tune(
     """
     from stream_pegasos.evaluation.tuning import tune as tune_models
 
-    check_outputs(plot, save, inputs=[Path(file)])
+    check_outputs(plot, models=[save], inputs=[file])
+    check_replaced(save, force)
     check_plot(plot)
     source = FileInput(file, stream)
     with Interrupt() as interrupt, closing(source):

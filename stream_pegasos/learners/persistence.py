@@ -286,6 +286,23 @@ def load_with_progress(path: str | os.PathLike[str]) -> tuple[Classifier, Any]:
     raise ValueError(f"{path} has format version {version!r}; this release reads {READABLE[0]} to {READABLE[-1]}")
 
 
+def begins_as_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a regular file begins as one that `save` wrote; what comes behind may be damaged.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    """
+    with open(path, "rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = file.read(size) if size < os.fstat(file.fileno()).st_size else b""
+    try:
+        return FORMAT in orjson.loads(header)["__metadata__"]
+    except (LookupError, TypeError, ValueError):
+        return False
+
+
 def _contents(header: Any, arrays: dict[str, NDArray[Any]]) -> tuple[list[Any], Any]:
     """The names of features and the state; only the arrays of the state are left."""
     if header["format_version"] == 1:  # which had both in the header
