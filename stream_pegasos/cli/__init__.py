@@ -25,6 +25,7 @@ COMMANDS = {
     "explain": "Print what weighs most, or why a text is predicted as it is.",
     "tune": "Find the features and options that predict a stream best.",
     "freeze": "Write what a model needs to predict, for many machines.",
+    "forget-class": "Remove a class from a model, such as a typo.",
 }
 
 
@@ -39,7 +40,8 @@ class _Commands(click.Group):
             return None
         from stream_pegasos.cli.command import command_of
 
-        return command_of(getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name))
+        name = cmd_name.replace("-", "_")
+        return command_of(getattr(import_module(f"{__name__}.{name}"), name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -175,4 +175,4 @@ def command_of(function: Callable[..., None]) -> click.Command:
         except KeyboardInterrupt:
             raise click.exceptions.Exit(128 + signal.SIGINT) from None
 
-    return _Command(function.__name__, callback=run, params=parameters, help=inspect.getdoc(function))
+    return _Command(function.__name__.replace("_", "-"), callback=run, params=parameters, help=inspect.getdoc(function))

@@ -5,9 +5,12 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 
 import click
+
+MOST_LISTED = 10
 
 
 class Failure(Exception):
@@ -40,6 +43,12 @@ def printable(value: object) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def listed(values: Iterable[object]) -> str:
+    """The first of some labels or names, on one line."""
+    first = [*islice(values, MOST_LISTED + 1)]
+    return ", ".join([*map(printable, first[:MOST_LISTED]), *["…"] * (len(first) > MOST_LISTED)])
 
 
 def rate(n: int, seconds: float) -> str:

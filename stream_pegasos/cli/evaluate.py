@@ -15,7 +15,7 @@ from stream_pegasos.cli.command import Argument
 from stream_pegasos.cli.console import check_outputs, check_plot, check_replaced, print_lines, writing
 from stream_pegasos.cli.inputs import FileInput, SyntheticInput, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
-from stream_pegasos.cli.models import model_for_first_message, new_model, save_model
+from stream_pegasos.cli.models import model_for_first_message, new_model, save_model, tell_of_labels
 from stream_pegasos.cli.options import (
     ForceOption,
     ModelOptions,
@@ -117,6 +117,7 @@ def evaluate(
     with Interrupt() as interrupt, closing(source):
         learner = model_for_first_message(learner, model, source, interrupt)
         report(learner, source, interrupt, results, save, delay=delay, threads=n_threads(threads))
+    tell_of_labels(learner, (), model.pos_label, source)
     exit_with_code(source, interrupt)
 
 

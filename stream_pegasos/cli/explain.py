@@ -11,7 +11,7 @@ from stream_pegasos.cli.command import Argument
 from stream_pegasos.cli.console import Failure, note, print_lines, printable
 from stream_pegasos.cli.inputs import FileInput
 from stream_pegasos.cli.interrupts import exit_with_code
-from stream_pegasos.cli.models import load_model, takes_several, takes_text
+from stream_pegasos.cli.models import chosen_label, load_model, takes_several, takes_text
 from stream_pegasos.cli.options import ModelArgument, StreamOptions, result_option
 
 if TYPE_CHECKING:
@@ -83,13 +83,14 @@ def explain(
         learner = load_model(model, None)
         if label is not None and "ordered" in learner.capabilities:
             raise click.BadParameter("ordered classes cannot be explained one by one", param_hint="--label")
-        _explain_text(learner, text, model, top, _chosen(learner, label))
+        chosen = None if label is None else chosen_label(learner, label, "--label")
+        _explain_text(learner, text, model, top, chosen)
         return
     source = FileInput(stream_file, stream, unlabelled=True) if stream_file else None
     learner = load_model(model, source)
     if "weights" not in learner.capabilities:
         raise Failure(f"{model} has a kernel, and no weights that explain it")
-    chosen = _chosen(learner, label)
+    chosen = None if label is None else chosen_label(learner, label, "--label")
     hashed = takes_text(learner)
     names = _names(learner.features, source) if hashed and source else None
     kept = kept_names(learner, model) if hashed and not source else None
@@ -114,17 +115,6 @@ def explain(
     if source:
         source.report_rest()
         exit_with_code(source)
-
-
-def _chosen(learner: Any, text: str | None) -> Any:
-    """The label that is meant, of those that were learned."""
-    if text is None:
-        return None
-    labels = {printable(label): label for label in learner.classes if label is not None}
-    if text not in labels:
-        some = ", ".join([*labels][:20]) + ", …" * (len(labels) > 20)
-        raise click.BadParameter(f"{text!r} is none of the labels learned: {some}", param_hint="--label")
-    return labels[text]
 
 
 def kept_names(learner: Any, path: Path) -> Any:

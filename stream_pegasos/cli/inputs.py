@@ -3,7 +3,7 @@
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
 from time import perf_counter
@@ -33,6 +33,7 @@ class Input:
     n_windows_1252 = 0  # lines read as Windows-1252, since they are not UTF-8
     separator: str | None = None  # what stands between several labels
     several = False  # whether a message may have several labels
+    labels_met: "Collection[Label]" = ("ham", "spam")  # and taken
     _next_note = 10 * REPORTED_BAD_LINES
 
     def look_ahead(self) -> None:
@@ -98,6 +99,7 @@ class _ChosenInput(Input):
         self.separator = _separator(options.label_separator)
         self.several = self.separator is not None
         self._labels = _labels(options.labels)
+        self.labels_met: dict[Label, None] = {}  # in the order in which they came
         self._first: Label | None = None  # of those that are written in several ways, as true and "true"
         self._address = address
         self._options = options
@@ -124,6 +126,13 @@ class _ChosenInput(Input):
         from stream_pegasos.streams import LabelFormat
 
         return LabelFormat(self.separator, self.several)
+
+    def meet_label(self, label: "Truth | None") -> str | None:
+        """Take note of a label; what is wrong with it, if anything."""
+        fault = self.label_fault(label)
+        if fault is None and label is not None:
+            self.labels_met.update(dict.fromkeys(label if isinstance(label, tuple) else (label,)))
+        return fault
 
     def label_fault(self, label: "Truth | None") -> str | None:
         """What is wrong with a label, if anything."""
@@ -284,7 +293,7 @@ class FileInput(_ChosenInput):
                 self._is_open, self.several = False, isinstance(example.y, tuple)
             if self.several and not isinstance(example.y, tuple) and example.y is not None:
                 example = example._replace(y=(example.y,))  # it was read before that was known
-            fault = self.label_fault(example.y)
+            fault = self.meet_label(example.y)
             if fault is not None:
                 self.report(f"line {example.line}", fault)
                 example = example._replace(fault=fault)

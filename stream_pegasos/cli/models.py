@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from stream_pegasos.cli.console import Failure, note, writing
+from stream_pegasos.cli.console import Failure, listed, note, printable, writing
 from stream_pegasos.cli.inputs import DICT_FORMATS, Input
 from stream_pegasos.cli.interrupts import Interrupt
 from stream_pegasos.cli.options import DecisionOptions, ModelOptions
@@ -47,6 +47,38 @@ def tell_what_begins_anew(model: Any) -> None:
     learner = model.parts["classifier"]
     if getattr(getattr(learner, "classifier", learner), "drift_detector", None) is not None:
         note("its drift detector begins anew, as what it was told is not saved")
+
+
+def labels_known(model: Any) -> tuple[Any, ...]:
+    """The labels that a model has learned, none of which is only named as positive."""
+    return tuple(label for label in model.classes if label is not None) if model.n_learned else ()
+
+
+def tell_of_labels(model: Any, known: tuple[Any, ...], pos_label: str | None, source: Input) -> None:
+    """Say at the end where labels look like a mistake: the positive one never came, or many are new to a model that
+    knew these.
+    """
+    from stream_pegasos.learners.labels import written_like
+    from stream_pegasos.streams import label_of
+
+    met = source.labels_met
+    positive = None if pos_label is None else label_of(pos_label)
+    if positive is not None and met and not any(written_like(positive, each) == each for each in {*met, *known}):
+        note(f"no message had the label {printable(positive)} of --pos-label; the labels were {listed(met)}")
+    new = [label for label in model.classes if label in met and label not in known]
+    if new and known and (len(known) == 2 or len(new) > len(known)):
+        note(
+            f"{len(new):,} label{'s' * (len(new) != 1)} came that the model did not know: {listed(new)}; "
+            f"it knew {listed(known)}"
+        )
+
+
+def chosen_label(model: Any, text: str, named_by: str) -> Any:
+    """The label that is meant, of those that were learned."""
+    labels = {printable(label): label for label in model.classes if label is not None}
+    if text not in labels:
+        raise click.BadParameter(f"{text!r} is none of the labels learned: {listed(labels)}", param_hint=named_by)
+    return labels[text]
 
 
 def check_learns(model: Any, path: Path) -> None:

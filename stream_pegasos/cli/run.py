@@ -12,7 +12,7 @@ from stream_pegasos.cli.command import Argument
 from stream_pegasos.cli.console import Failure, check_outputs, check_replaced, file_itself, note, printable
 from stream_pegasos.cli.inputs import LiveInput, bad_lines
 from stream_pegasos.cli.interrupts import exit_with_code, stopping
-from stream_pegasos.cli.models import keep_names, resuming, save_model
+from stream_pegasos.cli.models import keep_names, labels_known, resuming, save_model, tell_of_labels
 from stream_pegasos.cli.options import (
     CheckpointEvery,
     CheckpointOption,
@@ -162,6 +162,7 @@ def run(
         positions = [kept.get("position"), kept.get("label_position")]
         if moved:
             positions = [of_any_server(position) for position in positions]
+        known = labels_known(learner)
         number = 0  # of the source that is being opened
         try:
             messages, labels = source.open(positions[0], follow, checkpoint is not None), None
@@ -185,7 +186,7 @@ def run(
             checkpoints=checkpoints,
             progress=progress,
             moved=moved,
-            label_fault=source.label_fault,
+            label_fault=source.meet_label,
             on_bad=lambda example, reason: source.report(_place(example), reason),
             on_event=note,
         )
@@ -199,6 +200,7 @@ def run(
         if stopped:
             note(f"read {source.n_good:,} messages, learned {n_learned:,}, {bad_lines(source)}")
         source.report_rest()
+        tell_of_labels(learner, known, model.pos_label, source)
     if stopped:
         raise click.exceptions.Exit(128 + stopped[0])
     exit_with_code(source)

@@ -9,7 +9,14 @@ from stream_pegasos.cli.command import Argument
 from stream_pegasos.cli.console import check_outputs, check_replaced, print_lines, rate
 from stream_pegasos.cli.inputs import FileInput, bad_lines, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
-from stream_pegasos.cli.models import keep_names, model_for, model_for_first_message, save_model
+from stream_pegasos.cli.models import (
+    keep_names,
+    labels_known,
+    model_for,
+    model_for_first_message,
+    save_model,
+    tell_of_labels,
+)
 from stream_pegasos.cli.options import (
     ForceOption,
     LoadOption,
@@ -58,6 +65,7 @@ def train(
 
     source = FileInput(file, stream)
     learner = model_for(source, load, model)
+    known = labels_known(learner)
     n, start = 0, perf_counter()
     with Interrupt() as interrupt, closing(source):
         if load is None:
@@ -74,4 +82,5 @@ def train(
             raise source.nothing(f"learned, and {save} is not written")
         save_model(learner, save)
         print_lines(f"learned {n:,} messages{rate(n, seconds)}, {bad_lines(source)}; saved {save}")
+        tell_of_labels(learner, known, model.pos_label, source)
     exit_with_code(source, interrupt)

@@ -7,6 +7,7 @@ import pytest
 from commands import error_line, process, stream, write_jsonl
 
 from stream_pegasos import load
+from stream_pegasos.learners.persistence import load_with_progress
 
 
 def test_one_label_learned(main):
@@ -93,3 +94,59 @@ def test_a_missing_positive_label_is_no_odd_label(main):
         code, _, err = main(command, "m.jsonl", "--threshold", 0.9, *options)
         assert code == 1 and "is label 2 the positive one?" in error_line(err)
     assert not os.path.exists("m") and not os.path.exists("c")
+
+
+@pytest.mark.parametrize("command", ["train --save m", "evaluate", "run --no-follow --output none"])
+def test_a_positive_label_that_never_came_is_told(main, command):
+    for given, is_told in (("Spam", True), ("spam", False)):
+        err = main(*command.split(), "mail.jsonl", "--pos-label", given)[2]
+        assert (f"no message had the label {given} of --pos-label; the labels were ham, spam" in err) == is_told
+    with open("bool.jsonl", "w") as file:
+        file.write('{"text": "yes", "label": "true"}\n{"text": "no", "label": "false"}\n')
+    assert "no message" not in main(*command.split(), "bool.jsonl", "--pos-label", "1")[2]
+
+
+@pytest.mark.parametrize("command", ["train --save n", "run --no-follow --output none"])
+def test_labels_that_a_loaded_model_did_not_know_are_told(main, command):
+    assert main("train", "mail.jsonl", "--save", "m")[0] == 0
+    for n, said in ((0, None), (1, "1 label came"), (77, "77 labels came")):
+        write_jsonl("new.jsonl", [*stream[:9], *((text, f"topic {i}") for i, (text, _) in enumerate(stream[:n]))])
+        err = main(*command.split(), "new.jsonl", "--load", "m")[2]
+        assert err.count("that the model did not know: topic 0") == (said is not None)
+        assert said is None or (said in err and err.rstrip().endswith("it knew ham, spam"))
+    assert "did not know" not in main(*command.split(), "new.jsonl")[2]
+    # A model of many classes now and then gets another.
+    write_jsonl("many.jsonl", [(text, f"topic {i % 5}") for i, (text, _) in enumerate(stream[:50])])
+    assert main("train", "many.jsonl", "--save", "m")[0] == 0
+    assert "did not know" not in main(*command.split(), "mail.jsonl", "--load", "m")[2]
+
+
+def test_a_class_is_removed(main):
+    write_jsonl("odd.jsonl", [*stream[:50], ("win", "Spam"), ("win", 7), ("win", -7)])
+    assert main("run", "odd.jsonl", "--no-follow", "--checkpoint", "c", "--output", "none")[0] == 0
+    classes, before = load("c").classes, load_with_progress("c")
+    code, _, err = main("forget-class", "c", "SPAM", "--save", "c")
+    assert code == 2 and "'SPAM' is none of the labels learned: " in err
+    for label in ("Spam", 7, "-7"):
+        code, out, err = main("forget-class", "c", "--save", "c", "--", label)
+        assert (code, err) == (0, "") and f"removed {label}; " in out
+    model, progress = load_with_progress("c")
+    assert model.classes == tuple(label for label in classes if label in ("ham", "spam")) and progress == before[1]
+    before[0].forget_class("Spam")
+    before[0].forget_class(7)
+    before[0].forget_class(-7)
+    assert model.to_state()[2] == before[0].to_state()[2]
+    write_jsonl("odd.jsonl", [*stream[:50], ("win", "Spam"), ("win", 7), ("win", -7), *stream[50:]])
+    assert main("run", "odd.jsonl", "--no-follow", "--checkpoint", "c", "--output", "none")[0] == 0
+    assert set(load("c").classes) == {"ham", "spam"}
+
+
+def test_a_class_that_is_a_bool_is_removed_and_what_cannot_be_is_told(main):
+    with open("bool.jsonl", "w") as file:
+        file.write('{"text": "yes", "label": true}\n{"text": "no", "label": false}\n{"text": "so", "label": "so"}\n')
+    assert main("train", "bool.jsonl", "--save", "m")[0] == 0
+    assert main("forget-class", "m", "true", "--save", "n")[0] == 0
+    assert set(load("n").classes) == {False, "so"} and True in load("m").classes
+    assert main("freeze", "m", "frozen")[0] == 0
+    code, _, err = main("forget-class", "frozen", "true", "--save", "n")
+    assert code == 1 and "a frozen model cannot forget a class" in error_line(err)

@@ -1,0 +1,57 @@
+"""The command `forget-class`."""
+
+from pathlib import Path
+from typing import Annotated
+
+from stream_pegasos.cli.command import Argument
+from stream_pegasos.cli.console import Failure, check_outputs, check_replaced, listed, print_lines, printable, writing
+from stream_pegasos.cli.models import chosen_label, load_model
+from stream_pegasos.cli.options import ForceOption, ModelArgument, result_option
+
+
+def forget_class(
+    model: ModelArgument,
+    label: Annotated[str, Argument(metavar="LABEL", help="The label of the class, such as one that a typo brought.")],
+    *,
+    save: Annotated[
+        Path,
+        result_option(
+            "--save",
+            brief="Write the model here; MODEL itself is fine.",
+            metavar="OUT",
+            help="Write the model here; MODEL itself is fine.",
+            default="none, it must be given",
+        ),
+    ],
+    force: ForceOption = False,
+) -> None:
+    """Remove a class from a model, such as one that a typo brought.
+
+    The class is not predicted any more; if its label comes again, it is new.
+    What its messages taught the other classes stays. A checkpoint keeps its
+    position in the stream, and run or serve go on from it; stop them first.
+    --labels keeps such labels out.
+
+    \b
+    Examples:
+      stream-pegasos forget-class mail.safetensors Spam --save mail.safetensors
+    """
+    from stream_pegasos.learners.persistence import load_with_progress
+    from stream_pegasos.operation.checkpoints import Checkpoints
+
+    check_outputs(models=[save], load=model)
+    check_replaced(save, force)
+    checkpoints = Checkpoints(save)
+    checkpoints.claim()
+    try:
+        learner = load_model(model, None)
+        _, progress = load_with_progress(model)
+        try:
+            learner.forget_class(chosen_label(learner, label, "LABEL"))
+        except TypeError as error:
+            raise Failure(f"{model}: {error}") from None
+        with writing(save):
+            learner.snapshot(progress).write(save)
+    finally:
+        checkpoints.release()
+    print_lines(f"removed {printable(label)}; left are {listed(learner.classes)}; saved {save}")
