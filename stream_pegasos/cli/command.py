@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import math
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
@@ -55,9 +56,28 @@ class Argument:
 def _type_of_click(kind: Any, low: float | None = None, high: float | None = None) -> Any:
     if kind is Path:
         return click.Path(path_type=Path)
-    if (low, high) != (None, None):
-        return (click.IntRange if kind is int else click.FloatRange)(low, high)  # type: ignore[arg-type]
-    return kind
+    return _Number(kind, low, high) if kind in (int, float) else kind
+
+
+class _Number(click.ParamType):  # type: ignore[type-arg]  # which older ones do not have
+    """A number in a range, of which a mistake says what is wanted."""
+
+    name = "number"
+
+    def __init__(self, kind: type[int] | type[float], low: float | None, high: float | None) -> None:
+        self._kind, self._low, self._high = kind, low, high
+        self._wanted = "a whole number" if kind is int else "a number"
+        if low is not None:
+            self._wanted += f" of at least {low}" if high is None else f" from {low} to {high}"
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> float:
+        try:
+            number = self._kind(value)
+        except ValueError:
+            number = None
+        if number is None or not (self._low is None or self._low <= number <= (self._high or math.inf)):
+            self.fail(f"{value!r} is not {self._wanted}", parameter, context)
+        return number
 
 
 class _Option(click.Option):

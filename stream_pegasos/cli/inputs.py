@@ -34,6 +34,8 @@ class Input:
     separator: str | None = None  # what stands between several labels
     several = False  # whether a message may have several labels
     labels_met: "Collection[Label]" = ("ham", "spam")  # and taken
+    _n_told = 0  # of bad records
+    _fault = ""  # of the newest one
     _next_note = 10 * REPORTED_BAD_LINES
 
     def look_ahead(self) -> None:
@@ -44,10 +46,14 @@ class Input:
 
     def report(self, where: str, reason: str) -> None:
         self.n_bad += 1
-        if self.n_bad <= REPORTED_BAD_LINES:
+        # Where an option is wrong, all have the same fault, which is told once.
+        fault, before = reason.partition(";")[0], self._fault
+        self._fault = fault
+        if self._n_told < REPORTED_BAD_LINES and (self.n_good or fault != before):
+            self._n_told += 1
             note(f"{where} skipped: {reason}")
         elif self.n_bad == self._next_note:
-            note(f"{self.n_bad:,} lines skipped, the newest of them {where}: {reason}")
+            note(f"{self.n_bad:,} lines skipped, the newest of them {where}: {fault}")
             self._next_note *= 10
 
     def refuse(self, example: Any, reason: str) -> None:
@@ -55,8 +61,8 @@ class Input:
         self.report(f"line {example.line}", reason)
 
     def report_rest(self) -> None:
-        if self.n_bad > REPORTED_BAD_LINES:
-            note(f"{self.n_bad - REPORTED_BAD_LINES:,} more bad lines skipped")
+        if rest := self.n_bad - self._n_told:
+            note(f"{rest:,} more bad line{'s' * (rest != 1)} skipped")
         if self.n_windows_1252:
             lines, were = ("line", "was") if self.n_windows_1252 == 1 else ("lines", "were")
             note(f"{self.n_windows_1252:,} {lines} {were} not UTF-8 and {were} read as Windows-1252")
@@ -94,6 +100,11 @@ class _ChosenInput(Input):
         if options.text_field == options.label_field:
             raise click.BadParameter("text and label are the same field", param_hint="--text-field")
         self.name = "standard input" if address == "-" else address
+        if os.path.isfile(address):
+            from stream_pegasos.learners.persistence import begins_as_model
+
+            if begins_as_model(address):
+                raise Failure(f"{address} is a model, not messages; a model is given before FILE, or by --load")
         self.format = options.format or ("jsonl" if "://" in address else format_of(address))
         self.strict = options.strict
         self.separator = _separator(options.label_separator)
@@ -108,6 +119,11 @@ class _ChosenInput(Input):
 
     def _count_windows_1252(self) -> None:
         self.n_windows_1252 += 1
+
+    def tell_of_keyboard(self) -> None:
+        if self._address == "-" and sys.stdin is not None and sys.stdin.isatty():
+            end = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
+            note(f"reading {self.format} from the keyboard; {end} it")
 
     @property
     def how_written(self) -> dict[str, Any]:
@@ -173,9 +189,14 @@ def _labels(text: str | None) -> "tuple[Label, ...] | None":
 class LiveInput(_ChosenInput):
     """A stream that is followed."""
 
+    def meet_label(self, label: "Truth | None") -> str | None:
+        self.n_good += 1  # as far as is known before the end
+        return super().meet_label(label)
+
     def open(self, position: Any, follow: bool, whole_lines: bool) -> Any:
         from stream_pegasos.streams import open_source
 
+        self.tell_of_keyboard()
         return open_source(
             self._address,
             position,
@@ -259,6 +280,8 @@ class FileInput(_ChosenInput):
     def _read(self) -> "Iterator[Example]":
         from stream_pegasos.streams import StreamError, read
 
+        if self._pipe is None:
+            self.tell_of_keyboard()
         with ExitStack() as stack:
             source: Any = "-"
             if self._pipe is not None:

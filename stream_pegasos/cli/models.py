@@ -1,6 +1,7 @@
 """The model of a command: made from its options, loaded, resumed and saved."""
 
 import inspect
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -214,10 +215,13 @@ def _made_with(model: Any) -> list[tuple[str, dict[str, Any]]]:
 
 def load_model(path: Path, source: Input | None) -> Any:
     from stream_pegasos import load
+    from stream_pegasos.learners.persistence import begins_as_model
 
     try:
         model = load(path)
     except ValueError as error:
+        if os.path.isfile(path) and not begins_as_model(path):
+            raise Failure(f"{path} is damaged or is no model, as --save writes one; MODEL comes before FILE") from None
         text = str(error)
         raise Failure(text if str(path) in text else f"{path}: {text}") from None
     _check_model(model, path, source)

@@ -81,6 +81,7 @@ def train(
         if not n and interrupt.signal is None:
             raise source.nothing(f"learned, and {save} is not written")
         save_model(learner, save)
-        print_lines(f"learned {n:,} messages{rate(n, seconds)}, {bad_lines(source)}; saved {save}")
+        interrupted = ", interrupted" * (interrupt.signal is not None)
+        print_lines(f"learned {n:,} messages{rate(n, seconds)}, {bad_lines(source)}{interrupted}; saved {save}")
         tell_of_labels(learner, known, model.pos_label, source)
     exit_with_code(source, interrupt)

@@ -502,11 +502,12 @@ def drift_detector_class(name: str) -> Any:
     """
     from river import drift  # slow to import, and seldom needed
 
-    for module in (drift, drift.binary):
-        found = getattr(module, name, None)
-        if isinstance(found, type) and issubclass(found, (base.DriftDetector, base.BinaryDriftDetector)):
-            return found
-    raise ValueError(f"{name!r} is no drift detector of River's")
+    kinds = (base.DriftDetector, base.BinaryDriftDetector)
+    classes = [value for module in (drift, drift.binary) for value in vars(module).values() if isinstance(value, type)]
+    found = {each.__name__: each for each in classes if issubclass(each, kinds)}
+    if name not in found:
+        raise ValueError(f"{name!r} is no drift detector of River's, which are {', '.join(sorted(found))}")
+    return found[name]
 
 
 def parameters_of(estimator: Any) -> dict[str, Any]:

@@ -86,7 +86,9 @@ def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Examp
         names = ", ".join(map(one_line, header))
         if layout.columns is not None:
             raise StreamError(f"the list of columns {fault} field {field!r}: {names}")
-        raise StreamError(f"the header {fault} field {field!r}; its fields: {names} (see --columns, --delimiter)")
+        other = [c for c in ";\t|," if len(header) == 1 and field in map(str.strip, header[0].split(c))]
+        see = f"--delimiter {other[0]!r}" if other else "--columns, --delimiter"
+        raise StreamError(f"the header {fault} field {field!r}; its fields: {names} (see {see})")
 
     text_column = column(layout.text_field)
     label_column = None if unlabelled and layout.label_field not in header else column(layout.label_field)

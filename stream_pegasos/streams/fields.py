@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from stream_pegasos.learners.labels import Label
-from stream_pegasos.streams.example import Parsed, RecordError, Truth, label_of, together
+from stream_pegasos.streams.example import Parsed, RecordError, Truth, label_of, one_line, together
 from stream_pegasos.streams.layout import Layout
 
 _NAMES = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
 _ABSENT = object()
+# Of the fields that are listed where one is missing.
+MOST_NAMES, LONGEST_NAME = 20, 50
 
 
 def parsed_fields(record: Any, layout: Layout) -> Parsed:
@@ -55,7 +57,12 @@ def _nested_text(record: dict[str, Any], field: str) -> str:
     text = _value(record, field)
     if type(text) is str:
         return text
-    raise ValueError(f"no field {field!r}" if text is _ABSENT else f"field {field!r} is {_kind(text)}, not a string")
+    raise ValueError(_no_field(record, field) if text is _ABSENT else f"field {field!r} is {_kind(text)}, not a string")
+
+
+def _no_field(record: dict[str, Any], field: str) -> str:
+    names = [one_line(name[:LONGEST_NAME]) for name in [*record][:MOST_NAMES]] + ["…"] * (len(record) > MOST_NAMES)
+    return f"no field {field!r}; its fields: {', '.join(names)}" if names else f"no field {field!r}"
 
 
 def _label(record: dict[str, Any], layout: Layout) -> Truth | None:
@@ -68,6 +75,8 @@ def _label(record: dict[str, Any], layout: Layout) -> Truth | None:
         if None in several:
             raise ValueError(f"field {field!r} is a list with an empty label")
         return together(each for each in several if each is not None)
+    if label is _ABSENT and layout.labelled:
+        raise ValueError(_no_field(record, field))
     return labels.of_label(None if label is _ABSENT else _one_label(label, field))
 
 

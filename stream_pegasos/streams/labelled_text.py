@@ -12,9 +12,11 @@ def parse_text(line: bytes) -> Parsed:
     return line.decode(), None, 1.0, None
 
 
-def labelled_text_parser(labels: LabelFormat) -> Callable[[bytes], Parsed]:
+def labelled_text_parser(labels: LabelFormat, labelled: bool) -> Callable[[bytes], Parsed]:
     def parse(line: bytes) -> Parsed:
         label, tab, text = line.decode().partition("\t")
+        if labelled and not tab and _fasttext(label):
+            raise ValueError("no label and tab before the text, but __label__; see --format fasttext")
         return (text, labels.of_text(label), 1.0, None) if tab else (label, None, 1.0, None)
 
     return parse

@@ -18,3 +18,4 @@ class Layout(NamedTuple):
     encoding: Encoding
     delimiter: str | None = None
     columns: tuple[str, ...] | None = None
+    labelled: bool = False  # whether a record without a label is bad

@@ -86,7 +86,7 @@ def open_source(
     StreamError
         If the address or an option is wrong, or if the position is of another kind of source or of
         another server (with Kafka, while reading). While reading, also if a record is bad and there is
-        no `on_bad`.
+        no `on_bad`, or if a topic, or a stream that is not to be followed, does not exist.
     OSError
         While reading, if a file does not exist and is not to be followed.
     ImportError

@@ -143,7 +143,7 @@ def read(
     ...     print(example.y, example.x)
     spam win a prize now
     >>> bad
-    [(2, "no label in the field 'label'")]
+    [(2, "no field 'label'; its fields: text")]
 
     """
     if format is None:
@@ -152,7 +152,7 @@ def read(
     layout = checked_layout(format, text_field, label_field, labels, encoded, delimiter, columns)
     if format == "text" and not unlabelled:
         raise StreamError("lines of text have no labels")
-    return read_layout(source, layout, unlabelled, unreadable, on_bad_line)
+    return read_layout(source, layout._replace(labelled=not unlabelled), unlabelled, unreadable, on_bad_line)
 
 
 def checked_layout(
@@ -228,7 +228,7 @@ def line_parser(layout: Layout) -> Parser:
     if layout.format == "jsonl":
         return _line_parser(json_parser(layout, parsed_fields), layout.encoding)
     if layout.format == "labelled-text":
-        return _line_parser(labelled_text_parser(labels), layout.encoding)
+        return _line_parser(labelled_text_parser(labels, layout.labelled), layout.encoding)
     if layout.format == "fasttext":
         return _line_parser(fasttext_parser(labels), layout.encoding)
     if layout.format == "text":

@@ -182,7 +182,7 @@ def test_evaluate_writes_what_was_predicted_before_learning(main, here):
         rows = rows_of("p.csv")
         assert [*rows[0]] == [*COLUMNS, "truth"]
         errors = [row["error"] for row in rows[100:103]]
-        assert "not JSON" in errors[0] and "no label" in errors[1] and "none of ham, spam" in errors[2]
+        assert "not JSON" in errors[0] and "no field 'label'" in errors[1] and "none of ham, spam" in errors[2]
         del rows[100:103]
         assert [row["truth"] for row in rows] == [label for _, label in stream]
         assert metrics(out)["accuracy"] == round(np.mean([row["label"] == row["truth"] for row in rows]), 4)

@@ -2,7 +2,9 @@
 
 import json
 import os
+import pty
 
+import pytest
 from commands import line_of, metrics, process, stream, write_jsonl
 
 from stream_pegasos import TextClassifier, load
@@ -33,7 +35,7 @@ def test_a_stream_without_a_good_line_gets_a_hint(main):
     for arguments in (["evaluate"], ["train", "--save", "m"]):
         code, out, err = main(arguments[0], "mail.jsonl", "--label-field", "class", *arguments[1:])
         assert (code, out) == (1, "")
-        assert "no label in the field 'class'" in err.splitlines()[0]
+        assert "no field 'class'; its fields: text, label" in err.splitlines()[0]
         assert "--label-field" in err.splitlines()[-1]
     code, out, err = main("predict", "new", "mail.jsonl", "--text-field", "body")
     assert (code, out) == (1, "") and "--text-field" in err.splitlines()[-1]
@@ -88,11 +90,11 @@ def test_run_tells_of_ever_more_bad_lines(here, main):
     (here / "bad.jsonl").write_text("no JSON\n" * 1_234)
     _, _, err = main("run", "bad.jsonl", "--no-follow")
     lines = err.splitlines()
-    assert [line.split(": ")[1] for line in lines[9:13]] == [
-        "line 10 skipped",
+    assert [line.split(": ")[1] for line in lines] == [
+        "line 1 skipped",
         "100 lines skipped, the newest of them line 100",
         "1,000 lines skipped, the newest of them line 1000",
-        "1,224 more bad lines skipped",
+        "1,233 more bad lines skipped",
     ]
 
 
@@ -109,3 +111,61 @@ def test_a_list_where_one_label_is_expected(main):
     code, out, err = main("run", "t.jsonl", "--no-follow")
     assert code == 0 and len(out.splitlines()) == 4
     assert len(err.splitlines()) == 2 and "line 4 skipped: its label is a list, []" in err
+
+
+@pytest.mark.parametrize("wrong", ["--text-field", "--label-field"])
+@pytest.mark.parametrize("command", ["evaluate", "train --save n", "tune"])
+def test_a_wrong_field_is_told_once_with_the_fields_there_are(main, command, wrong):
+    code, _, err = main(*command.split(), "mail.jsonl", wrong, "body")
+    assert code == 1
+    first, *_, more, end = err.splitlines()
+    assert first == "stream-pegasos: line 1 skipped: no field 'body'; its fields: text, label"
+    assert more == "stream-pegasos: 599 more bad lines skipped" and wrong in end
+    assert err.count("its fields") == 1 and len(err.splitlines()) <= 4
+
+
+def test_bad_lines_among_good_ones_are_told_each(main, here):
+    (here / "bad.jsonl").write_text('{"text": "a", "label": "x"}\n{"label": 1}\n{"label": 1}\n')
+    assert main("train", "bad.jsonl", "--save", "m")[2].count("its fields: label") == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "hint"),
+    [
+        ("fast.txt", "__label__a hi\n__label__b yo\n", "see --format fasttext"),
+        ("mail.csv", "text;label\nhi;a\n", "(see --delimiter ';')"),
+        ("mail.csv", "text\tlabel\nhi\ta\n", r"(see --delimiter '\t')"),
+        ("mail.csv", "body,label\nhi,a\n", "(see --columns, --delimiter)"),
+    ],
+)
+def test_another_format_is_suggested(main, here, name, text, hint):
+    (here / name).write_text(text)
+    code, _, err = main("train", name, "--save", "m")
+    assert code == 1 and hint in err.splitlines()[0]
+    if "see --columns" not in hint:
+        option = hint.strip("()").split(" ", 1)[1].replace("'", "").split()
+        assert main("train", name, "--save", "m", *option)[0] == 0
+
+
+def test_a_model_where_messages_are_expected_and_the_other_way_round(main):
+    assert main("train", "mail.jsonl", "--save", "m")[0] == 0
+    for words in ("train m --save n", "evaluate m", "predict mail.jsonl m", "test mail.jsonl m", "tune m", "run m"):
+        code, _, err = main(*words.split())
+        assert code == 1 and "m is a model, not messages; a model is given before FILE, or by --load" in err
+    for words in ("predict mail.jsonl mail.jsonl", "explain mail.jsonl", "train mail.jsonl --load mail.jsonl --save n"):
+        code, _, err = main(*words.split())
+        assert (
+            code == 1 and "mail.jsonl is damaged or is no model, as --save writes one; MODEL comes before FILE" in err
+        )
+
+
+@pytest.mark.parametrize("command", ["predict m", "train - --save n", "run --load m"])
+def test_a_command_that_reads_from_the_keyboard_says_so(main, here, command):
+    assert main("train", "mail.jsonl", "--save", "m")[0] == 0
+    keyboard, end = pty.openpty()
+    os.write(keyboard, b'{"text": "win", "label": "spam"}\n\x04')  # and Ctrl-D
+    done = process(*command.split(), stdin=end)
+    os.close(keyboard)
+    os.close(end)
+    assert done.returncode == 0 and b"reading jsonl from the keyboard; Ctrl-D ends it" in done.stderr
+    assert b"keyboard" not in process(*command.split(), input=b'{"text": "win", "label": "spam"}\n').stderr

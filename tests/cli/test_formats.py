@@ -106,7 +106,7 @@ def test_a_csv_in_latin_1_without_header(main, here):
     assert code == 1 and "unknown encoding 'nonsense'" in error_line(err)
     (here / "h.csv").write_text("text;label\nwin;spam\n")
     code, _, err = main("evaluate", "h.csv")
-    assert code == 1 and "its fields: text;label (see --columns, --delimiter)" in error_line(err)
+    assert code == 1 and "its fields: text;label (see --delimiter ';')" in error_line(err)
 
 
 def test_run_tells_how_many_lines_were_no_utf8(main, here):

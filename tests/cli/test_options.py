@@ -67,6 +67,23 @@ def test_usage(main, arguments, word):
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "mail.jsonl", "--save", "m", "--threads", "ten"], "'ten' is not a whole number of at least 1"),
+        (["train", "mail.jsonl", "--save", "m", "--threads", "1.5"], "'1.5' is not a whole number of at least 1"),
+        (["evaluate", "--limit", "-3"], "'-3' is not a whole number of at least 0"),
+        (["serve", "--port", "65536"], "'65536' is not a whole number from 0 to 65535"),
+        (["run", "--checkpoint-seconds", "nan"], "'nan' is not a number of at least 0.1"),
+        (["evaluate", "--half-life", "x"], "'x' is not a number"),
+        (["evaluate", "--drift-detector", "Adwin"], "which are ADWIN, DDM, "),
+    ],
+)
+def test_a_mistake_says_what_is_wanted(main, arguments, said):
+    code, _, err = main(*arguments)
+    assert code == 2 and said in err
+
+
 def test_version(main):
     code, out, _ = main("--version")
     assert code == 0

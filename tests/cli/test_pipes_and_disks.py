@@ -86,7 +86,7 @@ def test_ctrl_c_ends_with_what_was_done(here, arguments):
         out, err = running.communicate(timeout=20)
     assert (running.returncode, err) == (130, b"")
     assert b"200 messages in " in out
-    assert (b"interrupted" in out) == (arguments[0] == "evaluate")
+    assert b", interrupted" in out
     reference = TextClassifier()
     reference.learn_many(*zip(*stream[:200], strict=True))
     assert load("m").weights == pytest.approx(reference.weights)

@@ -51,7 +51,7 @@ def test_jsonl_fields_are_options():
         (b'{"label": 1}', "no field 'text'"),
         (b'{"text": null, "label": 1}', "field 'text' is null, not a string"),
         (b'{"text": 5, "label": 1}', "field 'text' is a number, not a string"),
-        (b'{"text": "a"}', "no label in the field 'label'"),
+        (b'{"text": "a"}', "no field 'label'; its fields: text"),
         (b'{"text": "a", "label": null}', "no label in the field 'label'"),
         (b'{"text": "a", "label": ""}', "no label in the field 'label'"),
         (b'{"text": "a", "label": 0.5}', "label 0.5 is not an integer"),
@@ -130,7 +130,7 @@ def test_fields_of_objects():
     )
     found, bad = examples(data, "jsonl", text_field="a.b.c", label_field="id", unlabelled=True)
     assert [(example.x, example.y) for example in found] == [("two", 1), ("one", None)]
-    assert bad == [(3, "no field 'a.b.c'"), (4, "no field 'a.b.c'")]
+    assert bad == [(3, "no field 'a.b.c'; its fields: a"), (4, "no field 'a.b.c'; its fields: a")]
     data = b'{"a.b": "literal", "a": {"b": "inner", "y": ["p", 2]}}\n{"a": {"b": null, "y": 1}}'
     found, bad = examples(data, "jsonl", text_field="a.b", label_field="a.y")
     assert [(example.x, example.y) for example in found] == [("literal", ("p", 2))]
@@ -175,7 +175,7 @@ def test_elements_that_cannot_be_read():
     assert [(example.x, example.line) for example in found] == [("a", 3), ("b", 7)]
     assert [(line, reason.partition(" (")[0]) for line, reason in bad] == [
         (4, "element 2: not JSON"),
-        (4, "element 3: no field 'text'"),
+        (4, "element 3: no field 'text'; its fields: id, label"),
         (6, "element 4: there is none"),
         (6, "element 5: not a JSON object but a number"),
         (9, "element 7: there is none"),

@@ -164,7 +164,11 @@ def test_bad_messages(topic):
     topic.put(b'{"id": 7}')
     [batch], bad, _ = rest(topic.address, unreadable=True)
     assert texts([batch]) == ["", "", "", "", "good", ""] and batch.examples[-1].id == 7
-    assert [each.fault for each in batch.examples] == [*(reason for _, reason in bad[:4]), None, "no field 'text'"]
+    assert [each.fault for each in batch.examples] == [
+        *(reason for _, reason in bad[:4]),
+        None,
+        "no field 'text'; its fields: id",
+    ]
 
 
 def test_labels(topic):

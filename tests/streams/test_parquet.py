@@ -44,7 +44,7 @@ def test_labels_and_nested_columns():
     data = written(columns)
     found, bad = examples(data, "parquet", text_field="a.b", label_field="a.y", unlabelled=True)
     assert found == [Example("one", ("p", "q"), 1.0, 1), Example("two", None, 1.0, 4)]
-    assert bad == [(2, "field 'a.b' is null, not a string"), (3, "no field 'a.b'")]
+    assert bad == [(2, "field 'a.b' is null, not a string"), (3, "no field 'a.b'; its fields: a")]
     assert pairs(data, "parquet", text_field="a.c", label_field="true", unlabelled=True)[2] == ("literal", None)
     several = LabelFormat(";")
     assert pairs(data, "parquet", text_field="a.c", label_field="topics", labels=several, unlabelled=True) == [

@@ -53,7 +53,7 @@ def test_same_field_twice():
 def test_unlabelled():
     data = b'{"text": "a"}\n{"text": "b", "label": "x"}\n'
     assert pairs(data, "jsonl", unlabelled=True) == [("a", None), ("b", "x")]
-    assert bad_lines(data, "jsonl") == [(1, "no label in the field 'label'")]
+    assert bad_lines(data, "jsonl") == [(1, "no field 'label'; its fields: text")]
 
 
 def test_without_a_callback_a_bad_line_raises():

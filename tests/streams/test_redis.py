@@ -307,3 +307,12 @@ def test_sink_whose_server_is_away_for_a_moment(address, redis_server, redis_cli
         sink.send([Answer(3, "c", 0.5)])
     redis_server.start()
     sink.close()
+
+
+@pytest.mark.parametrize("group", ["", "?group=g"])
+def test_a_stream_that_does_not_exist_is_an_error_where_nothing_is_followed(group, monkeypatch):
+    redis = pytest.importorskip("redis")
+    monkeypatch.setattr(redis.Redis, "exists", lambda self, name: 0)
+    source = open_source(f"redis://localhost/absent{group}", follow=False)
+    with pytest.raises(StreamError, match="Redis stream absent does not exist"):
+        [*source.batches()]

@@ -31,7 +31,7 @@ def test_what_cannot_be_read_on_standard_input_may_stand_in_its_place(monkeypatc
     bad = []
     batches = list(open_source("-", on_bad=lambda *at: bad.append(at), unreadable=True).batches())
     assert batches[1:] == [Batch([Example("", None, 1.0, 2, 7, bad[0][1])], None)]
-    assert bad == [("line 2", "no field 'text'")]
+    assert bad == [("line 2", "no field 'text'; its fields: id")]
 
 
 def test_standard_input_without_on_bad(monkeypatch):
