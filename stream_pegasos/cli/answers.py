@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("tsv", "csv", "jsonl")
 COLUMNS = ("id", "label", "probability", "probabilities", "margin", "error")
+PROBABILITIES = COLUMNS.index("probabilities")
 TRUTH = "truth"
 # Not in ASCII alone; what is no Unicode is escaped when it is encoded.
 to_json = json.JSONEncoder(ensure_ascii=False).encode
@@ -35,6 +36,11 @@ FormatOption = Annotated[
         help="tsv, csv or jsonl: id, label, probability, probabilities of all labels, margin, error.",
         default="what the extension of the file says",
     ),
+]
+
+WideOption = Annotated[
+    bool,
+    result_option("--wide", help="csv and tsv with a column for the probability of each label.", default="off"),
 ]
 
 
@@ -50,11 +56,14 @@ class AnswerFormat:
         What then stands between the labels of one message.
     has_truth
         Whether the true label stands beside each answer; not without a name.
+    labels
+        Those that have a column each for their probabilities, instead of one for all; in csv and tsv.
     """
 
     name: str | None = None
     separator: str = ","
     has_truth: bool = False
+    labels: tuple[Any, ...] | None = None
 
     @property
     def in_full(self) -> bool:
@@ -74,11 +83,19 @@ class AnswerFormat:
             records = ((*answer, truth) for answer, truth in zip(answers, truths, strict=True))
         if self.name == "jsonl":
             return "".join(f"{to_json(dict(zip(self._columns, record, strict=True)))}\n" for record in records)
-        return self._rows([*map(_cell, record)] for record in records)
+        return self._rows([*map(_cell, self._wide(record))] for record in records)
 
     @property
     def _columns(self) -> tuple[str, ...]:
-        return (*COLUMNS, TRUTH) if self.has_truth else COLUMNS
+        columns = (*COLUMNS, TRUTH) if self.has_truth else COLUMNS
+        return self._wide(columns, {label: f"probability of {_cell(label)}" for label in self.labels or ()})
+
+    def _wide(self, record: tuple[Any, ...], each: Any = None) -> tuple[Any, ...]:
+        """A record with a column for each label, or as it is where they share one."""
+        if self.labels is None:
+            return record
+        each = each or record[PROBABILITIES] or {}
+        return (*record[:PROBABILITIES], *map(each.get, self.labels), *record[PROBABILITIES + 1 :])
 
     def _rows(self, rows: Iterable[Iterable[str]]) -> str:
         lines: list[str] = []
@@ -108,7 +125,11 @@ def answer_line(answer: "Answer", separator: str = ",") -> str:
 
 
 def chosen_format(
-    name: str | None, path: Path | None, separator: str | None = None, has_truth: bool = False
+    name: str | None,
+    path: Path | None,
+    separator: str | None = None,
+    has_truth: bool = False,
+    labels: Iterable[Any] | None = None,
 ) -> AnswerFormat:
     """The format that an option names, or the extension of the file; by default the two columns."""
     if name is not None and name not in FORMATS:
@@ -120,7 +141,10 @@ def chosen_format(
         raise click.BadParameter(f"{path} is none of .tsv, .csv and .jsonl; see --output-format")
     if name is None and extension in ("gz", "bz2", "xz", "zst"):
         raise click.BadParameter(f"{path}: answers are written uncompressed")
-    return AnswerFormat(name, separator or ",", has_truth)
+    if labels is not None and name not in ("csv", "tsv"):
+        raise click.BadParameter("it is for csv and tsv; see --output-format", param_hint="--wide")
+    columns = None if labels is None else tuple(label for label in labels if label is not None)
+    return AnswerFormat(name, separator or ",", has_truth, columns)
 
 
 class Output:
@@ -139,6 +163,7 @@ class Output:
     def __init__(self, format: AnswerFormat, path: Path | None = None) -> None:
         self.format, self.path = format, path
         self._head = format.head
+        self._n_answers, self._has_ids = 0, False
         self._rest = b""  # of answers that come again until all of them are written
         self._file: IO[bytes] | None = None
 
@@ -187,6 +212,8 @@ class Output:
             If not all of them could be written.
         """
         if not self._rest:
+            self._n_answers += len(answers)
+            self._has_ids = self._has_ids or any(answer.id is not None for answer in answers)
             self._rest = self._encoded(self._head + self.format.lines(answers, truths))
             self._head = ""
         self._write()
@@ -208,6 +235,8 @@ class Output:
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
+        if self.in_full and self._n_answers and not self._has_ids:
+            note("no message had an id; --id-field names the field that has it")
 
     def _encoded(self, text: str) -> bytes:
         if self.path is None and sys.stdout is not None:

@@ -3,6 +3,7 @@
 import csv
 import math
 import os
+from collections.abc import Iterable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +62,12 @@ class ResultOptions:
         ),
     ] = None
     output_format: FormatOption = None
+    report: Annotated[bool, result_option("--report", help="Print all classes, the worst F1 first.", default="off")] = (
+        False
+    )
+    confusions: Annotated[
+        bool, result_option("--confusions", help="Print all pairs of classes that were confused.", default="off")
+    ] = False
 
     def check(self, *inputs: Path | str | None, save: Path | None = None) -> None:
         """Fail before the work rather than after it."""
@@ -69,10 +76,11 @@ class ResultOptions:
             raise click.BadParameter("it needs --predictions", param_hint="--output-format")
         check_plot(self.plot)
 
-    def predictions_output(self) -> Output | None:
+    def predictions_output(self, labels: Iterable[Any] | None) -> Output | None:
         if self.predictions is None:
             return None
-        return Output(chosen_format(self.output_format, self.predictions, has_truth=True), self.predictions)
+        format = chosen_format(self.output_format, self.predictions, has_truth=True, labels=labels)
+        return Output(format, self.predictions)
 
 
 def evaluate(
@@ -127,12 +135,13 @@ def report(
     interrupt: Interrupt,
     results: ResultOptions,
     save: Path | None = None,
+    wide: bool = False,
     **options: Any,
 ) -> None:
     """Evaluate a model, print the summary and write what is asked for; `options` are those of an evaluation."""
     from stream_pegasos.evaluation.prequential import evaluate as evaluate_model
 
-    output = results.predictions_output()
+    output = results.predictions_output(model.classes if wide else None)
     examples, refuse = interrupt.until_signal(source), source.refuse
     with ExitStack() as end:
         if output is not None:
@@ -164,7 +173,7 @@ def report(
             end.callback(_save_curve, evaluation, results.curve)
         if output is not None:
             end.callback(answers.write)
-        end.callback(print_lines, summary(source, evaluation, model.classes))
+        end.callback(print_lines, summary(source, evaluation, model.classes, results.report, results.confusions))
 
 
 def _headline(row: Any) -> str:

@@ -131,6 +131,7 @@ class _ChosenInput(Input):
         return {
             "text_field": self._options.text_field,
             "label_field": self._options.label_field,
+            "id_field": self._options.id_field,
             "encoding": self._options.encoding,
             "encoding_errors": self._options.encoding_errors,
             "on_windows_1252": self._count_windows_1252,

@@ -48,6 +48,15 @@ class StreamOptions:
             default="label",
         ),
     ] = "label"
+    id_field: Annotated[
+        str,
+        stream_option(
+            "--id-field",
+            metavar="NAME",
+            help="The field with the id of a message, named in the same way; answers have it.",
+            default="id",
+        ),
+    ] = "id"
     delimiter: Annotated[
         str | None,
         stream_option(

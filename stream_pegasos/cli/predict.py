@@ -4,7 +4,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
-from stream_pegasos.cli.answers import FormatOption, Output, chosen_format
+from stream_pegasos.cli.answers import FormatOption, Output, WideOption, chosen_format
 from stream_pegasos.cli.command import Argument
 from stream_pegasos.cli.console import check_outputs, note
 from stream_pegasos.cli.inputs import FileInput, bad_lines
@@ -41,6 +41,7 @@ def predict(
         ),
     ] = None,
     output_format: FormatOption = None,
+    wide: WideOption = False,
     stream: StreamOptions,
     threads: ThreadsOption = None,
     decision: DecisionOptions,
@@ -53,11 +54,13 @@ def predict(
     are their probabilities. A model that has learned nothing yet predicts an
     empty label with probability 0.5.
 
-    With --output-format an answer has more columns: the id of its message, the
+    With --output-format an answer has more columns: the id of its message (see
+    --id-field), the
     probabilities of all labels (a JSON object), the margin, and the error if
     there is one. The margin is that of the positive class; with more than two
     classes, how far the label is above the next best. tsv and csv have a
-    header, and several labels are a JSON list. To answer each line as it
+    header, and several labels are a JSON list; with --wide each label has a
+    column for its probability. To answer each line as it
     comes, use run.
 
     \b
@@ -72,8 +75,9 @@ def predict(
     output = None if output == Path("-") else output
     check_outputs(output, inputs=[model, file])
     source = FileInput(file, stream, unlabelled=True, unreadable=True)
-    format = chosen_format(output_format, output, source.separator)
     learner = model_to_use(model, source, decision)
+    labels = learner.classes if wide else None
+    format = chosen_format(output_format, output, source.separator, labels=labels)
     with Interrupt() as interrupt, closing(Output(format, output)) as out:
         answers = _Answers(learner, source, out, n_threads(threads))
         try:

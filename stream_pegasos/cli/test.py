@@ -3,6 +3,7 @@
 from contextlib import closing
 from typing import Annotated
 
+from stream_pegasos.cli.answers import WideOption
 from stream_pegasos.cli.command import Argument
 from stream_pegasos.cli.evaluate import ResultOptions, report
 from stream_pegasos.cli.inputs import FileInput
@@ -22,6 +23,7 @@ def test(
     threads: ThreadsOption = None,
     decision: DecisionOptions,
     results: ResultOptions,
+    wide: WideOption = False,
 ) -> None:
     """Print how well a saved model predicts the messages of a file, and learn none of them.
 
@@ -40,5 +42,5 @@ def test(
     source = FileInput(file, stream, unreadable=bool(results.predictions))
     learner = model_to_use(model, source, decision)
     with Interrupt() as interrupt, closing(source):
-        report(learner, source, interrupt, results, learn=False, threads=n_threads(threads))
+        report(learner, source, interrupt, results, wide=wide, learn=False, threads=n_threads(threads))
     exit_with_code(source, interrupt)

@@ -135,7 +135,7 @@ class Score(ABC):
         """The classes that `of_classes(limit)` leaves out, summed up; `None` if it leaves out none."""
         return self.tally().others(limit)
 
-    def confused(self, limit: int) -> list[ConfusedRow]:
+    def confused(self, limit: int | None = None) -> list[ConfusedRow]:
         """The pairs of classes that were confused most often."""
         return self.tally().confused(limit)
 
@@ -232,7 +232,7 @@ class Tally:
         if len(self._pairs) > MOST_PAIRS:
             self._pairs = dict(self._most_pairs(MOST_PAIRS // 2))
 
-    def _most_pairs(self, limit: int) -> list[tuple[tuple[int, int], int]]:
+    def _most_pairs(self, limit: int | None) -> list[tuple[tuple[int, int], int]]:
         return sorted(self._pairs.items(), key=lambda item: -item[1])[:limit]
 
     @property
@@ -282,7 +282,7 @@ class Tally:
         """The commonest first, and of those as common the one that was met first."""
         return np.argsort(-self.occurred, kind="stable")
 
-    def confused(self, limit: int) -> list[ConfusedRow]:
+    def confused(self, limit: int | None = None) -> list[ConfusedRow]:
         """The pairs of classes that were confused most often."""
         return [ConfusedRow(self.labels[i], self.labels[j], count) for (i, j), count in self._most_pairs(limit)]
 

@@ -92,7 +92,7 @@ def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Examp
 
     text_column = column(layout.text_field)
     label_column = None if unlabelled and layout.label_field not in header else column(layout.label_field)
-    id_column = header.index("id") if "id" in header else None
+    id_column = None if layout.id_field == "id" and "id" not in header else column(layout.id_field)
     under = "under a header of" if layout.columns is None else "where there are columns for"
     needed = text_column if unlabelled else max(text_column, label_column or 0)
     for line, record in rows:

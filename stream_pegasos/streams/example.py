@@ -29,7 +29,7 @@ class Example(NamedTuple):
     line
         The physical line, counted from 1, on which the example begins; in Parquet the row.
     id
-        The field `id` of the record, if there is one; the tag in the format vw.
+        The id of the record, if there is one; the tag in the format vw.
     fault
         Why the record cannot be read; `None` if it can. With a fault `x` is empty and `y` is `None`.
 

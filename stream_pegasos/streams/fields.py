@@ -16,7 +16,7 @@ MOST_NAMES, LONGEST_NAME = 20, 50
 
 def parsed_fields(record: Any, layout: Layout) -> Parsed:
     """Text, label, weight and id; a `RecordError` where text or label is none."""
-    id = _id(record)
+    id = _id(record, layout.id_field)
     try:
         text = record.get(layout.text_field)
         if type(text) is not str:
@@ -27,34 +27,34 @@ def parsed_fields(record: Any, layout: Layout) -> Parsed:
 
 
 def parsed_label(record: Any, layout: Layout) -> Parsed:
-    """The same of a record that holds no text but the label of the message with its `id`."""
-    id, label = _id(record), _label(record, layout)
+    """The same of a record that holds no text but the label of the message with its id."""
+    id, label = _id(record, layout.id_field), _label(record, layout)
     if label is None:
         raise ValueError(f"no field {layout.label_field!r}")
     return "", label, 1.0, id
 
 
-def _id(record: Any) -> Any:
+def _id(record: Any, field: str) -> Any:
     """The id, where it is one: a string or an integer. Others may not come back as they were from a checkpoint, and an
     integer beyond 64 bits has become a float, as have its neighbours.
     """
     if type(record) is not dict:
         raise ValueError(f"not a JSON object but {_kind(record)}")
-    id = record.get("id")
+    id = record[field] if field in record else value_of(record, field)
     return id if type(id) is str or type(id) is int else None
 
 
-def _value(record: dict[str, Any], field: str) -> Any:
+def value_of(record: dict[str, Any], field: str) -> Any:
     """The value of a field, which may stand in an object: a.b is the b of a where no field is called a.b."""
     if field in record:
         return record[field]
     name, dot, rest = field.partition(".")
     inner = record.get(name) if dot else None
-    return _value(inner, rest) if type(inner) is dict else _ABSENT
+    return value_of(inner, rest) if type(inner) is dict else _ABSENT
 
 
 def _nested_text(record: dict[str, Any], field: str) -> str:
-    text = _value(record, field)
+    text = value_of(record, field)
     if type(text) is str:
         return text
     raise ValueError(_no_field(record, field) if text is _ABSENT else f"field {field!r} is {_kind(text)}, not a string")
@@ -67,7 +67,7 @@ def _no_field(record: dict[str, Any], field: str) -> str:
 
 def _label(record: dict[str, Any], layout: Layout) -> Truth | None:
     field, labels = layout.label_field, layout.labels
-    label = record[field] if field in record else _value(record, field)
+    label = record[field] if field in record else value_of(record, field)
     if type(label) is str:
         return labels.of_text(label)
     if type(label) is list:

@@ -14,6 +14,7 @@ class Layout(NamedTuple):
     format: str
     text_field: str
     label_field: str
+    id_field: str
     labels: LabelFormat
     encoding: Encoding
     delimiter: str | None = None

@@ -28,6 +28,7 @@ def open_source(
     format: str | None = None,
     text_field: str = "text",
     label_field: str = "label",
+    id_field: str = "id",
     follow: bool = True,
     labels: bool = False,
     written: LabelFormat = ONE_LABEL,
@@ -62,7 +63,7 @@ def open_source(
     format
         As in `read`; jsonl by default for Kafka and standard input. Entries of Redis have fields
         instead.
-    text_field, label_field, delimiter, columns, encoding, encoding_errors, on_windows_1252
+    text_field, label_field, id_field, delimiter, columns, encoding, encoding_errors, on_windows_1252
         As in `read`.
     follow
         Whether to wait for more at the end of what is there.
@@ -116,7 +117,7 @@ def open_source(
         format = "jsonl" if server else format_of(address)
     elif server is not None and server.scheme != "kafka":
         raise StreamError(f"format {format!r} does not fit a Redis stream, whose entries have fields")
-    layout = checked_layout(format, text_field, label_field, written, encoded, delimiter, columns)
+    layout = checked_layout(format, text_field, label_field, id_field, written, encoded, delimiter, columns)
     if address == "-":
         if labels:
             raise StreamError("labels cannot come from standard input: give a file, a Kafka topic or a Redis stream")

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from stream_pegasos.common.extras import missing
 from stream_pegasos.streams.chunks import Chunks, buffered
 from stream_pegasos.streams.example import Example, StreamError, one_line, unreadable
-from stream_pegasos.streams.fields import parsed_fields
+from stream_pegasos.streams.fields import parsed_fields, value_of
 from stream_pegasos.streams.layout import Layout
 
 try:
@@ -44,8 +44,9 @@ def read_parquet(
             try:
                 if isinstance(record, ValueError):
                     raise record
-                if type(record.get("id")) is float and record["id"].is_integer():
-                    record["id"] = int(record["id"])  # as pandas writes integers some of which are missing
+                id = value_of(record, layout.id_field)
+                if type(id) is float and id.is_integer():  # as pandas writes integers some of which are missing
+                    record[layout.id_field] = int(id)
                 x, y, w, id = parsed_fields(record, layout)
             except ValueError as error:
                 yield unreadable(error, row)
@@ -79,12 +80,14 @@ def _columns(schema: Any, layout: Layout, unlabelled: bool) -> list[str]:
     columns = [layout.text_field]
     if not unlabelled or _has(schema, layout.label_field):
         columns.append(layout.label_field)
+    if layout.id_field != "id" or _has(schema, "id"):
+        columns.append(layout.id_field)
     for field in columns:
         if not _has(schema, field):
             raise StreamError(f"there is no column {field!r}, but {', '.join(map(one_line, schema.names))}")
         if schema.names.count(field) > 1:
             raise StreamError(f"there are several columns {field!r}")
-    return [*columns, "id"] if "id" in schema.names else columns
+    return [*dict.fromkeys(columns)]
 
 
 def _records(batches: Iterator[Any]) -> Iterator[dict[str, Any] | ValueError]:

@@ -50,6 +50,7 @@ def read(
     format: str | None = None,
     text_field: str = "text",
     label_field: str = "label",
+    id_field: str = "id",
     labels: LabelFormat = ONE_LABEL,
     delimiter: str | None = None,
     columns: Sequence[str] | None = None,
@@ -94,6 +95,9 @@ def read(
         field b of the object a, unless a field is called `a.b`.
     label_field
         The field with the label, named in the same way.
+    id_field
+        The field with the id, a string or an integer, named in the same way. A record may lack it; columns that
+        lack it are an error, unless it is `"id"`.
     labels
         Whether an example may have several labels, and what separates them if the format has no lists,
         as `LabelFormat(",")`; not for svmlight and vw, which have one label.
@@ -149,7 +153,7 @@ def read(
     if format is None:
         format = format_of(_path(source))
     encoded = Encoding(encoding, encoding_errors, on_windows_1252)
-    layout = checked_layout(format, text_field, label_field, labels, encoded, delimiter, columns)
+    layout = checked_layout(format, text_field, label_field, id_field, labels, encoded, delimiter, columns)
     if format == "text" and not unlabelled:
         raise StreamError("lines of text have no labels")
     return read_layout(source, layout._replace(labelled=not unlabelled), unlabelled, unreadable, on_bad_line)
@@ -159,6 +163,7 @@ def checked_layout(
     format: str,
     text_field: str,
     label_field: str,
+    id_field: str,
     labels: LabelFormat,
     encoding: Encoding,
     delimiter: str | None = None,
@@ -176,7 +181,7 @@ def checked_layout(
     names = None if columns is None else tuple(columns)
     if names is not None and text_field not in names:
         raise StreamError(f"the list of columns has no field {text_field!r}: {', '.join(map(one_line, names))}")
-    return Layout(format, text_field, label_field, labels, encoding, delimiter, names)
+    return Layout(format, text_field, label_field, id_field, labels, encoding, delimiter, names)
 
 
 def read_layout(

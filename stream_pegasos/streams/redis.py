@@ -171,7 +171,7 @@ class RedisSource:
                 yield self._reporter.bad_record(self.name, f"entry {self._id}", unreadable(error, id=self._id))
 
     def _example(self, entry: str, fields: dict[bytes, bytes]) -> Example:
-        id = self._field(fields, "id")
+        id = self._field(fields, self._layout.id_field)
         label_field = self._layout.label_field
         try:
             label = self._layout.labels.of_text(self._field(fields, label_field) or "")
@@ -183,7 +183,7 @@ class RedisSource:
             if text is None:
                 raise RecordError(f"no field {self._text_field!r}", id)
             return Example(text, label, id=id)
-        for name, value in (("id", id), (label_field, label)):
+        for name, value in ((self._layout.id_field, id), (label_field, label)):
             if value is None:
                 raise ValueError(f"no field {name!r}")
         return Example("", label, id=id)

@@ -217,7 +217,7 @@ def record_parser(layout: Layout, labels: bool, what: str) -> RecordParser:
         x, y, w, id = parsed
         id = default_id if id is None else id
         if labels and id is None:
-            raise ValueError("no field 'id'")
+            raise ValueError(f"no field {layout.id_field!r}")
         return Example(x, y, w, line, id)
 
     return parse_record

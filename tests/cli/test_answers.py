@@ -295,3 +295,73 @@ def test_a_file_on_a_full_disk(main, mixed):
         option = ["--output", "/dev/full"] if command[0] == "predict" else ["--predictions", "/dev/full"]
         code, _, err = main(*command, *option, "--output-format", "csv")
         assert code == 1 and "error: cannot write /dev/full: No space left on device" in err
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.csv", "t.tsv", "t.parquet"])
+def test_any_field_is_the_id(main, mixed, name):
+    """Also one of an object, where records have such; all commands that answer take it."""
+    columns = {"text": ["win", "lunch", "hi"], "label": ["spam", "ham", "ham"], "mail.no": ["a", "7", "a,b"]}
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if name.endswith(".jsonl"):
+        with open(name, "w") as file:
+            nested = [{**row, "mail": {"no": row["mail.no"]}} for row in rows]
+            file.writelines(json.dumps({key: row[key] for key in ("text", "label", "mail")}) + "\n" for row in nested)
+    elif name.endswith(".parquet"):
+        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        nested = [{"text": row["text"], "label": row["label"], "mail": {"no": row["mail.no"]}} for row in rows]
+        parquet.write_table(pyarrow.Table.from_pylist(nested), name)
+    else:
+        with open(name, "w", newline="") as file:
+            writer = csv.DictWriter(file, columns, delimiter="\t" if name.endswith(".tsv") else ",")
+            writer.writeheader()
+            writer.writerows(rows)
+    live = [["run", name, "--load", "m", "--no-follow", "--output", "a.csv"]] * name.endswith(".jsonl")
+    for words in [
+        ["predict", "m", name, "--output", "a.csv"],
+        ["test", "m", name, "--predictions", "a.csv"],
+        ["evaluate", name, "--predictions", "a.csv"],
+        *live,
+    ]:
+        code, _, err = main(*words, "--id-field", "mail.no")
+        assert (code, err) == (0, "")
+        assert [row["id"] for row in rows_of("a.csv")] == columns["mail.no"]
+        code, _, err = main(*words)
+        assert code == 0 and err == "stream-pegasos: no message had an id; --id-field names the field that has it\n"
+    code, _, err = main("predict", "m", name, "--id-field", "no", "--output", "a.csv")
+    assert (code == 0) == name.endswith(".jsonl") and ("--id-field" in err or "'no'" in err)
+    assert main("predict", "m", name)[2] == ""
+
+
+def test_ids_of_integers_with_gaps_as_pandas_writes_them(main, mixed):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table({"text": ["a", "b"], "n": [{"o": 7.0}, {"o": None}]}), "t.parquet")
+    assert main("predict", "m", "t.parquet", "--output", "a.jsonl", "--id-field", "n.o")[0] == 0
+    assert [row["id"] for row in rows_of("a.jsonl")] == [7, None]
+
+
+def test_a_column_for_each_label(main, mixed):
+    assert main("predict", "m", "mixed.jsonl", "--output", "a.csv", "--output-format", "csv")[0] == 0
+    for name in ("w.csv", "w.tsv"):
+        assert main("predict", "m", "mixed.jsonl", "--output", name, "--wide")[0] == 0
+        assert [*rows_of(name)[0]] == [
+            *("id", "label", "probability", "probability of ham", "probability of spam", "margin", "error")
+        ]
+        for row, wide in zip(rows_of("a.csv"), rows_of(name), strict=True):
+            each = {wide.pop(f"probability of {label}"): label for label in ("ham", "spam")}
+            found = {label: float(p) for p, label in each.items() if p}
+            assert found == json.loads(row.pop("probabilities") or "{}")
+            assert row == wide
+    assert main("test", "m", "mail.jsonl", "--predictions", "w.csv", "--wide")[0] == 0
+    assert {"probability of ham", "truth"} <= set(rows_of("w.csv")[0])
+    for words in (["--wide"], ["--wide", "--output-format", "jsonl"]):
+        code, _, err = main("predict", "m", "mixed.jsonl", *words)
+        assert code == 2 and "--wide" in err
+
+
+def test_a_column_for_each_label_of_any_kind(main):
+    model = TextClassifier()
+    model.learn_many(["a", "b", "c", "d"], ['quo"te', "new\nline", -7, True])
+    model.save("m")
+    write_jsonl("t.jsonl", [("a", None)])
+    assert main("predict", "m", "t.jsonl", "--output", "w.csv", "--wide")[0] == 0
+    assert [*rows_of("w.csv")[0]][3:-2] == [f"probability of {label}" for label in ('quo"te', "new\nline", -7, "true")]

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from commands import stream
+from commands import stream, write_jsonl
 
 from stream_pegasos import OrdinalClassifier, PegasosClassifier, TextClassifier
 from stream_pegasos.cli.inputs import Input
@@ -88,3 +88,29 @@ def test_several_labels(n):
         assert [cells(row) for row in pairs[0]] == [["missed", "predicted", "count"], ["oil", "tea", "1"]]
     else:
         assert (cells(classes[0])[0], pairs) == ("0 labels", [])
+
+
+def test_a_report_has_all_classes_the_worst_first(main):
+    write_jsonl("many.jsonl", [(text, f"class {len(text) % 26}") for text, _ in stream])
+    score = evaluate(TextClassifier(), [(text, f"class {len(text) % 26}") for text, _ in stream]).score
+    for options, n_classes, n_pairs in (
+        ([], 22, 11),
+        (["--report"], 27, 11),
+        (["--report", "--confusions"], 27, len(score.confused()) + 1),
+    ):
+        out = main("evaluate", "many.jsonl", *options)[1]
+        _, _, classes, pairs = ([cells(line.split("  ")) for line in t.splitlines()] for t in out.split("\n\n"))
+        assert (len(classes), len(pairs)) == (n_classes, n_pairs)
+        if options:
+            assert sorted(row[0] for row in classes[1:]) == sorted({row.label for row in score.of_classes()})
+            f1 = [float(row[3]) for row in classes[1:]]
+            assert f1 == sorted(f1)
+    assert sum(int(row[-1]) for row in pairs[1:]) == round(score.n * (1 - score.accuracy))
+
+
+def test_a_report_of_two_classes(main):
+    assert main("train", "mail.jsonl", "--limit", 300, "--save", "m")[0] == 0
+    plain = main("test", "m", "mail.jsonl")[1].split("\n\n")
+    report = main("test", "m", "mail.jsonl", "--report", "--confusions")[1].split("\n\n")
+    assert report[1] == plain[1] and len(report) == len(plain) + 2
+    assert [row.split()[0] for row in report[3].splitlines()[1:]] in (["ham", "spam"], ["spam", "ham"])
