@@ -7,8 +7,10 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import click
+
 from stream_pegasos.cli.command import Argument
-from stream_pegasos.cli.console import check_outputs, check_plot, check_replaced, print_lines, writing
+from stream_pegasos.cli.console import check_outputs, check_plot, check_replaced, print_lines, printable, writing
 from stream_pegasos.cli.inputs import DICT_FORMATS, FileInput, Input, bad_lines, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_for_first_message, new_model, save_model
@@ -50,6 +52,17 @@ def tune(
     *,
     stream: StreamOptions,
     model: ModelOptions,
+    metric: Annotated[
+        str,
+        result_option(
+            "--metric",
+            brief="What to optimise [default: accuracy]",
+            metavar="NAME",
+            help="What to optimise: accuracy, macro-f1, log-loss; for two classes also auc and, as recall@0.01, the "
+            "share of positives caught where that share of negatives may be flagged.",
+            default="accuracy",
+        ),
+    ] = "accuracy",
     plot: Annotated[
         Path | None,
         result_option(
@@ -70,7 +83,7 @@ def tune(
     the number of messages has doubled. Options that you give hold for all
     models. The defaults stay to the end, and win unless another model is
     better by more than three standard errors, as some look better by chance. A
-    model is judged on the newer half of its messages. --save writes the model
+    model is judged, by --metric, on the newer half of its messages. --save writes the model
     that won, which has learned the stream.
 
     \b
@@ -79,6 +92,8 @@ def tune(
       stream-pegasos tune stars.csv --ordered --plot tune.png
       stream-pegasos tune bank.jsonl --max-features 100000 --save bank.safetensors
     """
+    from stream_pegasos.evaluation.metrics import metric_named
+    from stream_pegasos.evaluation.scores import kind_of
     from stream_pegasos.evaluation.tuning import tune as tune_models
 
     check_outputs(plot, models=[save], inputs=[file])
@@ -88,10 +103,15 @@ def tune(
     with Interrupt() as interrupt, closing(source):
         model_for_first_message(None, model, source, interrupt)
         models = models_to_try(model, source)
+        try:
+            metric_named(metric, kind_of(next(iter(models.values()))))
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--metric") from None
         with progress_bar(source) as progress:
             tuning = tune_models(
                 models,
                 interrupt.until_signal(source),
+                metric=metric,
                 on_refused=source.refuse,
                 on_chunk=lambda tuning: progress(tuning.n, _headline(tuning)),
             )
@@ -149,23 +169,32 @@ def _headline(tuning: "Tuning") -> str:
 
 
 def _table(tuning: "Tuning") -> list[str]:
-    from stream_pegasos.evaluation.scores import kind_of
-
     first, ranking = tuning.candidates[0], tuning.ranking[:N_ROWS]
-    cost = COST.get(kind_of(first.model))
-    rows = [("over the newer half", "messages", cost or "accuracy", "gain ± error")]
+    rows = [("over the newer half", "messages", _title(tuning), "gain ± error")]
     for each in ranking if first in ranking else [*ranking[:-1], first]:
-        rows.append(_row(tuning, each, cost is None))
+        rows.append(_row(tuning, each))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     # Names stand on the left, figures on the right.
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
 
 
-def _row(tuning: "Tuning", each: "Candidate", is_accuracy: bool) -> tuple[str, str, str, str]:
+def _title(tuning: "Tuning") -> str:
+    from stream_pegasos.evaluation.scores import kind_of
+
+    name, model = tuning.metric.name, tuning.candidates[0].model
+    if name == "accuracy":
+        return COST.get(kind_of(model), name)
+    figure, _, rate = name.replace("auc", "AUC").replace("f1", "F1").replace("-", " ").partition("@")
+    return f"{figure} of {printable(model.classes[1])} at {rate}" if rate else figure
+
+
+def _row(tuning: "Tuning", each: "Candidate") -> tuple[str, str, str, str]:
     mean, error = tuning.gain(each)
-    cost = float(each.newer(each.n).mean())
+    figure = tuning.metric.figure(each.newer(each.n))
+    if _title(tuning) == "accuracy":
+        figure = 1.0 - figure
     gain = "" if each is tuning.candidates[0] else f"{mean:+.4f} ± {error:.4f}"
-    return each.name, f"{each.n:,}", f"{1.0 - cost if is_accuracy else cost:.4f}", gain
+    return each.name, f"{each.n:,}", f"{figure:.4f}", gain
 
 
 def _found(tuning: "Tuning", train: str) -> list[str]:

@@ -233,7 +233,7 @@ def _save(figure: Figure, path: str | os.PathLike[str]) -> None:
 
 
 def draw_tuning(tuning: Tuning, title: str) -> Figure:
-    """Draw what each model of a tuning gained over the first one, as a running sum over the stream.
+    """Draw what each model of a tuning gained over the first one, by then; of a mean the running sum over the stream.
 
     Parameters
     ----------
@@ -246,17 +246,16 @@ def draw_tuning(tuning: Tuning, title: str) -> Figure:
     axes = figure.subplots()
     first = np.concatenate(tuning.candidates[0].costs)
     named = [each for each in tuning.ranking if not each.is_dropped and each is not tuning.candidates[0]]
-    for each in tuning.candidates:
-        gained = np.cumsum(first[: each.n] - np.concatenate(each.costs))
-        if each not in named:
-            axes.plot(np.arange(1, each.n + 1), gained, color="0.8", linewidth=0.8)
-    for each in named:
-        gained = np.cumsum(first[: each.n] - np.concatenate(each.costs))
-        axes.plot(np.arange(1, each.n + 1), gained, label=each.name)
+    for each in sorted(tuning.candidates, key=named.__contains__):  # the others lie below
+        style: dict[str, Any] = {"label": each.name} if each in named else {"color": "0.8", "linewidth": 0.8}
+        axes.plot(*tuning.metric.course(first[: each.n], np.concatenate(each.costs)), **style)
     axes.axhline(0.0, color="0.3", linewidth=1.0, label=tuning.candidates[0].name)
     axes.set_title(title, loc="left")
     axes.set_xlabel("messages")
-    axes.set_ylabel("errors saved")
+    name = tuning.metric.name
+    axes.set_ylabel(
+        "errors saved" if name == "accuracy" else f"{name} saved" * tuning.metric.is_mean or f"{name} gained"
+    )
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
     return figure

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.evaluation.prequential import REFUSALS, Labelled, OnRefused, chunks, columns_of, predict_learn
+from stream_pegasos.evaluation.metrics import Metric, metric_named
+from stream_pegasos.evaluation.prequential import (
+    REFUSALS,
+    Labelled,
+    OnRefused,
+    PredictedBlock,
+    chunks,
+    columns_of,
+    predict_learn,
+)
 from stream_pegasos.evaluation.scores import kind_of
 from stream_pegasos.learners.persistence import parameters_of
 
@@ -19,7 +28,7 @@ Floats = NDArray[np.float64]
 # So much a model must gain to be called better: among fifty that are equally good, the luckiest gains two or more.
 STANDARD_ERRORS = 3.0
 
-CostOf = Callable[[Any, Any], float]  # of what was said and what is true
+ACCURACY = metric_named("accuracy", "several classes")
 
 
 @dataclass(slots=True)
@@ -33,8 +42,9 @@ class Candidate:
     model
         The model. It has learned all messages that it took part in.
     costs
-        The cost of each of its predictions, made before the message was learned: 1 for a wrong label; with ordered
-        labels, how far off it was; with several labels a message, how many were wrong.
+        What the metric keeps of each of its predictions, made before the message was learned. For "accuracy" that is a
+        cost: 1 for a wrong label; with ordered labels, how far off it was; with several labels a message, how many were
+        wrong.
     is_dropped
         Whether it was dropped before the end.
     """
@@ -51,7 +61,7 @@ class Candidate:
 
     def newer(self, n: int) -> Floats:
         """The costs of the newer half of the first `n` messages."""
-        return np.concatenate([*self.costs, np.empty(0)])[n // 2 : n]
+        return _joined(self.costs)[n // 2 : n]
 
 
 @dataclass(slots=True)
@@ -62,6 +72,8 @@ class Tuning:
     ----------
     candidates
         All that took part. The others are compared with the first.
+    metric
+        What they are compared by.
     n
         The number of messages.
     interrupted
@@ -69,19 +81,18 @@ class Tuning:
     """
 
     candidates: list[Candidate]
+    metric: Metric = ACCURACY
     n: int = 0
     interrupted: bool = False
 
     def gain(self, candidate: Candidate) -> tuple[float, float]:
-        """How much less a prediction cost than one of the first candidate, and the standard error of that.
+        """How much better it is than the first candidate, and the standard error of that.
 
-        Both predicted the same messages: those of the newer half of what the candidate has seen.
+        Both predicted the same messages: those of the newer half of what the candidate has seen. `Metric.gain` says how
+        the error is had.
         """
         n = candidate.n
-        saved = self.candidates[0].newer(n) - candidate.newer(n)
-        if len(saved) < 2:
-            return 0.0, 0.0
-        return float(saved.mean()), float(saved.std(ddof=1) / np.sqrt(len(saved)))
+        return self.metric.gain(self.candidates[0].newer(n), candidate.newer(n))
 
     @property
     def ranking(self) -> list[Candidate]:
@@ -103,6 +114,7 @@ def tune(
     models: Mapping[str, Any],
     examples: Iterable[Labelled],
     *,
+    metric: str = "accuracy",
     first_rung: int = 1_000,
     on_refused: OnRefused | None = None,
     on_chunk: Callable[[Tuning], None] | None = None,
@@ -120,6 +132,9 @@ def tune(
         The models, by name; they learn the stream. The first one is the default, which another has to beat.
     examples
         The stream: tuples `(x, y)`, `(x, y, w)` or longer.
+    metric
+        What to compare them by: "accuracy", "macro-f1", "log-loss", "auc" or, as "recall@0.01", the share of positives
+        that are caught where so large a share of the negatives may be flagged. The last two are for two classes.
     first_rung
         After how many messages the worse half is dropped for the first time; at least 2.
     on_refused
@@ -131,9 +146,11 @@ def tune(
     Raises
     ------
     ExampleError
-        If the first model refuses an example and there is no `on_refused`.
+        If the first model refuses an example and there is no `on_refused`, or a third label comes where the metric is
+        for two classes.
     ValueError
-        If there is no model, `first_rung` is below 2, or a model refuses what the first one has learned.
+        If there is no model, `metric` is none for such labels, `first_rung` is below 2, or a model refuses what the
+        first one has learned.
 
     Examples
     --------
@@ -157,14 +174,14 @@ def tune(
         raise ValueError("there is no model to tune")
     if first_rung < 2:
         raise ValueError(f"first_rung is {first_rung}: it must be at least 2")
-    tuning = Tuning([Candidate(name, model) for name, model in models.items()])
-    cost_of = _cost_of(tuning.candidates[0].model)
+    candidates = [Candidate(name, model) for name, model in models.items()]
+    tuning = Tuning(candidates, metric_named(metric, kind_of(candidates[0].model)))
     rung = first_rung
     try:
         for chunk in chunks(examples):
             while chunk:
                 taken, chunk = chunk[: rung - tuning.n], chunk[rung - tuning.n :]
-                tuning.n += _learn(tuning.candidates, taken, cost_of, on_refused)
+                tuning.n += _learn(tuning.candidates, taken, tuning.metric, on_refused)
                 if tuning.n == rung:
                     _drop_the_worse_half(tuning)
                     rung *= 2
@@ -181,26 +198,35 @@ def tune(
 def _learn(
     candidates: list[Candidate],
     chunk: list[Labelled],
-    cost_of: Callable[[Any, Any], float],
+    metric: Metric,
     on_refused: OnRefused | None,
 ) -> int:
     """Let all that are left predict and learn a chunk; how many of its messages were learned."""
     first, *others = (each for each in candidates if not each.is_dropped)
     learned: list[Labelled] = []
-    costs: list[float] = []
+    rows_of_first = [np.empty(0)]
     for block in predict_learn(first.model, chunk, on_refused):
         learned += block.examples
-        costs += map(cost_of, (each.label for each in block.each()), block.y)
-    first.costs.append(np.array(costs))
+        rows_of_first.append(metric.rows(block, first.model))
+    first.costs.append(_joined(rows_of_first))
     if learned:
         X, y, w = columns_of(learned)
         for each, model, rows in _with_shared_rows(others, X):
             try:
-                said = model.predict_learn_many(rows, y, w).labels.tolist()
+                if None in model.classes:  # the first labels are learned one by one
+                    blocks = [*predict_learn(each.model, learned)]
+                else:
+                    said = model.predict_learn_many(rows, y, w)
+                    blocks = [PredictedBlock(said, model.classes, y, learned)]
             except REFUSALS as error:
                 raise ValueError(f"{each.name} refuses what {first.name} has learned: {error}") from error
-            each.costs.append(np.array([cost_of(label, truth) for label, truth in zip(said, y, strict=True)]))
+            each.costs.append(_joined([metric.rows(block, each.model) for block in blocks]))
     return len(learned)
+
+
+def _joined(parts: list[Floats]) -> Floats:
+    """Rows of several blocks, of which empty ones may have another shape."""
+    return np.concatenate([part for part in parts if len(part)] or [np.empty(0)])
 
 
 def _with_shared_rows(candidates: list[Candidate], X: list[Any]) -> Iterator[tuple[Candidate, Any, Any]]:
@@ -228,12 +254,3 @@ def _drop_the_worse_half(tuning: Tuning) -> None:
     left = sorted(others, key=lambda each: -tuning.gain(each)[0])
     for each in left[(len(left) + 1) // 2 :]:
         each.is_dropped = True
-
-
-def _cost_of(model: Any) -> CostOf:
-    kind = kind_of(model)
-    if kind == "several labels":
-        return lambda said, truth: len(set(said or ()) ^ set(truth))
-    if kind == "ordered":
-        return lambda said, truth: 1.0 if said is None else abs(said - truth)
-    return lambda said, truth: float(said != truth)

@@ -71,3 +71,28 @@ def test_what_is_given_stays_in_all(options, n):
             parts = [model.features, model.classifier]
             found = [getattr(part, name) for part in parts if hasattr(part, name)]
             assert name == "multi_label" or found == [(1, 1) if name == "ngram_range" else value]
+
+
+@pytest.mark.parametrize(
+    ("metric", "title"),
+    [
+        ("accuracy", "accuracy"),
+        ("macro-f1", "macro F1"),
+        ("log-loss", "log loss"),
+        ("auc", "AUC"),
+        ("recall@0.01", "recall of spam at 0.01"),
+    ],
+)
+def test_any_metric_is_optimised(main, here, metric, title):
+    options = ["--pos-label", "spam", "--analyzer", "word", "--learning-rate", 0.5, "--half-life", 1e4]
+    code, out, err = main("tune", "mail.jsonl", "--metric", metric, *options, "--plot", "t.png")
+    assert (code, err) == (0, "") and f"  {title}  " in out
+    assert (here / "t.png").stat().st_size
+
+
+def test_a_metric_that_is_none_or_not_for_such_labels_is_refused(main, here):
+    code, _, err = main("tune", "mail.jsonl", "--metric", "kappa")
+    assert code == 2 and "--metric" in err and "recall@R" in err
+    (here / "odd.jsonl").write_text((here / "mail.jsonl").read_text() + '{"text": "hi", "label": "eggs"}\n')
+    code, _, err = main("tune", "odd.jsonl", "--metric", "auc")
+    assert code == 1 and "line 601: a third label came" in err
