@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import itertools
 from asyncio import TimerHandle, Transport
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import Any, NamedTuple
 
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from stream_pegasos.service.work import Limits
@@ -15,6 +16,7 @@ from stream_pegasos.service.work import Limits
 LARGEST_HEAD = 64 << 10  # bytes
 LINGER = 1.0  # seconds in which a client that is still sending may read its answer
 PATIENCE = 2.0  # seconds in which a body is to come where others want the connection
+MOST_WAITING = 64  # requests of a connection, behind the one that is at work
 UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 turns = itertools.count(1)  # the time is the same for all that comes at once
@@ -28,8 +30,23 @@ class Line(NamedTuple):
     is_closing: Callable[[], bool]
 
 
+class Flow(FlowControl):
+    """Nothing more is read from a client as long as requests of it wait for those before them."""
+
+    def __init__(self, transport: Transport, waiting: Sized) -> None:
+        super().__init__(transport)
+        self._waiting = waiting
+
+    def resume_reading(self) -> None:
+        if not self._waiting:
+            super().resume_reading()
+
+
 class Connection(HttpToolsProtocol):
     """Waits for its client only so long: for the end of a head, and for the client to take what was written.
+
+    Requests may be sent before those before them are answered. Of so many that more than 64 wait, the rest is not read:
+    the last answer says that the connection ends.
 
     Where the answer is complete and the body is not, the connection ends: it sends nothing more, and throws away what
     comes for a moment, so that a client that is still sending reads its answer and not that the connection was reset.
@@ -47,6 +64,7 @@ class Connection(HttpToolsProtocol):
         self._in_head = True  # or before it
         self._n_bytes = 0  # that came without an end of the head, or without anything of the body
         self._keeps_alive = False
+        self._is_full = False  # so that nothing of what comes is read any more
         self._is_ending = False
 
     # Its beginning and its end
@@ -54,6 +72,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._socket = transport
+        self.flow = Flow(transport, self.pipeline)
         self.transport = Line(self._write, self._end, self._is_closing)  # type: ignore[assignment]
         self._turn = next(turns)
         self._abort_in(self._limits.seconds)
@@ -101,6 +120,7 @@ class Connection(HttpToolsProtocol):
         if self._is_ending:
             return
         self._is_ending = True
+        self.pipeline.clear()  # nobody is going to answer them
         if (self._in_head and not self._n_bytes) or self._socket.is_closing():
             self._socket.close()
             self._abort_in(self._limits.seconds)
@@ -131,7 +151,7 @@ class Connection(HttpToolsProtocol):
     # What comes
 
     def data_received(self, data: bytes) -> None:
-        if self._is_ending:
+        if self._is_ending or self._is_full:
             return
         if self._n_bytes > LARGEST_HEAD:
             self._socket.abort()
@@ -142,6 +162,11 @@ class Connection(HttpToolsProtocol):
             self._abort_in(self._limits.seconds)
 
     def on_headers_complete(self) -> None:
+        if len(self.pipeline) == MOST_WAITING:
+            self._is_full = True
+            self.cycle.keep_alive = False
+        if self._is_full:
+            return
         self._in_head = False
         self._n_bytes = 0
         self._turn, self._body_due = next(turns), self.loop.time() + PATIENCE
@@ -152,10 +177,14 @@ class Connection(HttpToolsProtocol):
         self._keeps_alive, self.cycle.keep_alive = self.cycle.keep_alive, False
 
     def on_body(self, body: bytes) -> None:
+        if self._is_full:
+            return
         self._n_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self._is_full:
+            return
         self._in_head = True
         self._n_bytes = 0
         if not self.cycle.response_started:

@@ -147,3 +147,35 @@ def test_requests_of_one_connection_are_answered_in_their_order(serve):
                 answer += connection.recv(10_000)
             assert re.findall(rb'"id":(\d+)', answer) == [b"0", b"200", b"1", b"0", b"90"]
             assert b"connection: close" not in answer.lower()
+
+
+def test_so_many_requests_of_one_connection_wait_and_the_rest_is_not_read(serve):
+    """Each that is read is answered, and the last answer says that no other comes."""
+    served = serve()
+    with socket.create_connection(("127.0.0.1", int(served.url.rpartition(":")[2])), 20) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n" * 1_000)
+        answer = b""
+        while part := connection.recv(10_000):
+            answer += part
+    heads = answer.lower().split(b"http/1.1 200 ok\r\n")[1:]
+    assert 64 <= len(heads) <= 66
+    assert [b"connection: close" in head for head in heads] == [False] * (len(heads) - 1) + [True]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read as Linux tells it")
+def test_a_client_that_sends_without_end_and_reads_nothing_takes_no_memory(serve):
+    served = serve()
+
+    def peak():
+        with open(f"/proc/{served.process.pid}/status") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+
+    httpx.get(f"{served.url}/page.js").raise_for_status()
+    before = peak()
+    with (
+        socket.create_connection(("127.0.0.1", int(served.url.rpartition(":")[2])), 2) as connection,
+        suppress(OSError),
+    ):
+        for _ in range(200):
+            connection.sendall(b"GET /x HTTP/1.1\r\nhost: localhost\r\n\r\n" * 2_500)
+    assert peak() - before < 30 << 10
