@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from stream_pegasos.service.bodies import PATIENCE
 from stream_pegasos.service.work import Limits
 
 LARGEST_HEAD = 64 << 10  # bytes
 LINGER = 1.0  # seconds in which a client that is still sending may read its answer
-PATIENCE = 2.0  # seconds in which a body is to come where others want the connection
 MOST_WAITING = 64  # requests of a connection, behind the one that is at work
 UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, NotRequired
 import orjson
 from fastapi import HTTPException, Request, Response
 from pydantic import FailFast, Field, TypeAdapter, ValidationError
-from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
 from typing_extensions import TypedDict  # which pydantic asks for below Python 3.12
 
@@ -171,29 +170,7 @@ async def _read(request: Request, service: Service) -> bytes:
     if content_type != "application/json":
         # So a browser asks before it lets the page of a stranger send anything.
         raise HTTPException(415, "the content type must be application/json")
-    limits = service.limits
-    length = request.headers.get("content-length")
-    # Python refuses to read an int of very many digits.
-    if length is not None and length.isdecimal() and (len(length) > 18 or int(length) > limits.body):
-        raise HTTPException(413, f"the body is too large; it may have {limits.body:,} bytes")
-    parts = []
-    size = 0
-    try:
-        async with asyncio.timeout(limits.seconds):
-            async for part in request.stream():
-                size += len(part)
-                if size > limits.body:
-                    raise HTTPException(413, f"the body is too large; it may have {limits.body:,} bytes")
-                parts.append(part)
-                service.n_bytes_on_the_way += len(part)
-                request.scope["n_bytes"] = size
-                if service.n_bytes_on_the_way > 4 * limits.body:
-                    raise HTTPException(503, "too many large bodies at a time", {"retry-after": "1"})
-    except ClientDisconnect:
-        raise HTTPException(400, "the body did not come to its end") from None
-    except TimeoutError:
-        raise HTTPException(408, f"the body did not come within {limits.seconds:g} seconds") from None
-    return b"".join(parts)
+    return await service.bodies.receive(request)
 
 
 def _fault(error: ValidationError) -> str:

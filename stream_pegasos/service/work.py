@@ -21,6 +21,7 @@ from stream_pegasos.operation.journal import Entry, Journal
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
 from stream_pegasos.operation.teaching import Teaching
+from stream_pegasos.service.bodies import Bodies
 from stream_pegasos.service.explaining import explained
 from stream_pegasos.service.learned import CORRECTED, KNOWN, Id, LearnedIds, is_same
 
@@ -43,8 +44,8 @@ class Limits:
     Parameters
     ----------
     body
-        The size of a request's body, in bytes. All bodies that are being received may have four times that much
-        together.
+        The size of a request's body, in bytes. All bodies that are not answered yet may have four times that much
+        together; beyond it the slowest one that is being received gives way.
     text
         The length of a text, in characters.
     batch
@@ -128,7 +129,7 @@ class Service:
         if progress and "ids" in progress:  # those of before know none
             self._learned.set_state(progress["ids"], progress.get("labels_of_ids"))
         self._offered: dict[Any, None] = {}  # labels, in the order in which they are offered
-        self.n_bytes_on_the_way = 0  # of the bodies of all requests that are not answered yet
+        self.bodies = Bodies(self.limits)
         self._lock = self.monitor.lock  # between the event loop and the threads of the checkpoints and the journal
         self._learning, self._syncing = asyncio.Lock(), asyncio.Lock()
         self._ending = False

@@ -12,7 +12,7 @@ from kinds import several_labels
 from serving import GOOD, ok, refused, serving, wait
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.service import Limits, Service, create_app, work
+from stream_pegasos.service import Limits, Service, bodies, create_app, work
 
 httpx = pytest.importorskip("httpx")
 
@@ -38,10 +38,10 @@ def test_bodies_are_counted_until_they_are_answered():
         refused(client.post("/predict", json={"text": 3}), 422, "text")
         in_parts = client.post("/predict", content=iter([b" " * 400] * 3), headers={"content-type": "application/json"})
         refused(in_parts, 413, "too large")
-        assert service.n_bytes_on_the_way == 0
-        service.n_bytes_on_the_way = 3_500
+        assert service.bodies.n_bytes == 0
+        service.bodies.n_bytes = 3_500
         refused(client.post("/predict", json={"text": "x" * 900}), 503, "too many")
-        assert service.n_bytes_on_the_way == 3_500
+        assert service.bodies.n_bytes == 3_500
 
 
 def test_a_body_that_does_not_come():
@@ -115,6 +115,51 @@ def test_bodies_that_come_slowly_give_way(serve):
         start = time.monotonic()
         wait(lambda: ask() == 200)
         assert time.monotonic() - start < 10  # of the 30 seconds that a body may take
+
+
+def test_bodies_that_stop_short_give_way_to_others(monkeypatch):
+    """The first that began, once it had its time; nobody else is kept off."""
+    monkeypatch.setattr(bodies, "PATIENCE", 0.0)
+    service = Service(TextClassifier(), limits=Limits(body=1_000))
+    app = create_app(service)
+    whole = json.dumps({"text": "x" * 900}).encode()
+
+    async def send(body, statuses):
+        """Send this much of a body, and no more."""
+        came = iter([{"type": "http.request", "body": body, "more_body": body != whole}])
+
+        async def receive():
+            return next(came, None) or await asyncio.Event().wait()
+
+        async def answer(message):
+            statuses.append(message.get("status"))
+
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/predict",
+            "query_string": b"",
+            "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+        }
+        await app(scope, receive, answer)
+
+    async def all_of_them():
+        statuses = [[] for _ in range(6)]
+        short = [asyncio.create_task(send(whole[:-1].ljust(999), each)) for each in statuses[:4]]
+        while service.bodies.n_bytes < 4 * 999:
+            await asyncio.sleep(0)
+        for each in statuses[4:]:
+            await asyncio.wait_for(send(whole, each), 10)
+            assert each[0] == 200
+        await short[0]
+        assert [each[:1] for each in statuses[:4]] == [[503], [], [], []]
+        assert service.bodies.n_bytes == 3 * 999
+        for task in short[1:]:
+            task.cancel()
+        await asyncio.wait(short)
+
+    asyncio.run(all_of_them())
+    assert service.bodies.n_bytes == 0
 
 
 @pytest.mark.parametrize("path", ["/predict", "/learn"])
