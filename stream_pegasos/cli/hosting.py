@@ -1,11 +1,40 @@
 """Where a command that serves a page listens, and who may come."""
 
+import errno
 import ipaddress
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from stream_pegasos.cli.command import Option
 from stream_pegasos.cli.console import Failure, note
+
+if TYPE_CHECKING:
+    from stream_pegasos.service import Service
+
+
+@dataclass(frozen=True)
+class _Repeated(Option):
+    """A text that may be given several times."""
+
+    def of_click(self, name: str, kind: Any, given: dict[str, Any]) -> click.Option:
+        return super().of_click(name, str, {**given, "multiple": True})
+
+
+AllowedHosts = Annotated[
+    Sequence[str] | None,
+    _Repeated(
+        "--allowed-host",
+        group="Service",
+        metavar="NAME",
+        help="Requests may come under this host name, as from a proxy that passes Host on. Give it once for each name.",
+        default="those of this machine; with another --host any",
+    ),
+]
 
 
 def token_of(path: Path | None) -> str | None:
@@ -18,16 +47,35 @@ def token_of(path: Path | None) -> str | None:
     return token
 
 
-def hosts_of(host: str, token: str | None) -> tuple[str, ...]:
+def hosts_of(host: str, allowed: Sequence[str], token: str | None) -> tuple[str, ...]:
     """The names under which requests may come to an address; a note where anyone may come who reaches it."""
     from stream_pegasos.service import LOOPBACK
 
     if not host:
         raise click.BadParameter("it is empty; 0.0.0.0 is every address of this machine", param_hint="--host")
+    for name in allowed:
+        if not re.fullmatch(r"(\*\.)?[\w.-]+|\[[0-9a-fA-F:]+\]", name):
+            raise click.BadParameter(
+                f"{name!r} is no name of a host, as mail.example.org or *.example.org; it has no port",
+                param_hint="--allowed-host",
+            )
     try:
         local = ipaddress.ip_address(host).is_loopback
     except ValueError:
         local = host == "localhost"
-    if not local and token is None:
-        note(f"anyone who reaches {host} may teach the model; see --token-file")
-    return (*LOOPBACK, f"[{host}]" if ":" in host else host) if local else ("*",)
+    reached = [*([] if local else [host]), *allowed]
+    if reached and token is None:
+        note(f"anyone who reaches {' or '.join(reached)} may teach the model; see --token-file")
+    return (*LOOPBACK, f"[{host}]" if ":" in host else host, *allowed) if local or allowed else ("*",)
+
+
+def serve_page(service: "Service", hosts: tuple[str, ...], host: str, port: int, doing: str) -> None:
+    """Serve the page and all else until SIGTERM or Ctrl-C; a note says where, once requests may come."""
+    from stream_pegasos.service import create_app, serve
+
+    try:
+        serve(create_app(service, hosts), host, port, service.limits, lambda url: note(f"{doing} {url}"))
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise Failure(f"port {port} of {host} is in use; name another one by --port, 0 for any that is free") from None

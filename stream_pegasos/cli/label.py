@@ -10,7 +10,7 @@ import click
 from stream_pegasos.cli.arriving import Arriving
 from stream_pegasos.cli.command import Argument
 from stream_pegasos.cli.console import Failure, check_outputs, check_replaced, file_itself, note
-from stream_pegasos.cli.hosting import hosts_of, token_of
+from stream_pegasos.cli.hosting import AllowedHosts, hosts_of, serve_page, token_of
 from stream_pegasos.cli.inputs import DICT_FORMATS, FileInput
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.label_file import LabelFile
@@ -79,6 +79,7 @@ def label(
     host: HostOption = "127.0.0.1",
     port: PortOption = 8000,
     token_file: TokenFileOption = None,
+    allowed_host: AllowedHosts = None,
     take_back_seconds: TakeBackSeconds = 10.0,
 ) -> None:
     """Ask on a page for the labels of a file; write them down as they come.
@@ -102,8 +103,7 @@ def label(
       stream-pegasos label tickets.jsonl --multi-label
     """
     from stream_pegasos.operation.teaching import FIRST, Teaching
-    from stream_pegasos.service import Service, create_app
-    from stream_pegasos.service import serve as serve_app
+    from stream_pegasos.service import Service
 
     if first not in FIRST:
         raise click.BadParameter(f"{first!r} is none of {', '.join(FIRST)}", param_hint="--first")
@@ -117,7 +117,7 @@ def label(
         raise Failure(f"{source.name} has format {source.format}, which nobody can read; label takes texts")
     learner = model_for(source, load, model)
     token = token_of(token_file)
-    hosts = hosts_of(host, token)
+    hosts = hosts_of(host, allowed_host or (), token)
     with closing(source), closing(LabelFile(output, takes_several(learner))) as labels:
         messages: Iterator[Any] = Arriving(_messages(source.in_thread())) if source.is_pipe() else _messages(source)
         teaching = Teaching(window, take_back_seconds, first, messages, labels)
@@ -128,8 +128,7 @@ def label(
             if not len(teaching):
                 _report_left_out(teaching)
                 raise Failure(f"{source.name} has no message to be labelled" + " any more" * bool(labels.n))
-            app = create_app(service, hosts)
-            serve_app(app, host, port, service.limits, lambda url: note(f"label on {url}"))
+            serve_page(service, hosts, host, port, "label on")
         source.report_rest()
         _report_left_out(teaching)
         note(f"{output} has {labels.n:,} label{'s' * (labels.n != 1)}")

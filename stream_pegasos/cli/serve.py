@@ -1,9 +1,13 @@
 """The command `serve`."""
 
+from pathlib import Path
 from typing import Annotated
 
+import click
+
+from stream_pegasos.cli.command import Argument
 from stream_pegasos.cli.console import Failure, check_outputs, note
-from stream_pegasos.cli.hosting import hosts_of, token_of
+from stream_pegasos.cli.hosting import AllowedHosts, hosts_of, serve_page, token_of
 from stream_pegasos.cli.models import resuming, takes_text
 from stream_pegasos.cli.options import (
     CheckpointEvery,
@@ -21,6 +25,9 @@ from stream_pegasos.cli.options import (
 
 
 def serve(
+    begin: Annotated[
+        Path | None, Argument(metavar="MODEL", help="A saved model to continue with, as by --load.")
+    ] = None,
     *,
     checkpoint: CheckpointOption = None,
     every: CheckpointEvery = 10_000,
@@ -38,6 +45,7 @@ def serve(
     host: HostOption = "127.0.0.1",
     port: PortOption = 8000,
     token_file: TokenFileOption = None,
+    allowed_host: AllowedHosts = None,
     queue: Annotated[
         int,
         service_option(
@@ -99,17 +107,20 @@ def serve(
 
     \b
     Examples:
+      stream-pegasos serve mail.safetensors
       stream-pegasos serve --checkpoint mail.safetensors
       curl 127.0.0.1:8000/predict --json '{"text": "win a prize"}'
     """
     from stream_pegasos.operation.teaching import Teaching
-    from stream_pegasos.service import Limits, Service, create_app
-    from stream_pegasos.service import serve as serve_app
+    from stream_pegasos.service import Limits, Service
 
+    if begin is not None and load is not None:
+        raise click.BadParameter(f"{begin} is the model to continue with", param_hint="--load")
+    load = begin or load
     check_outputs(models=[checkpoint], inputs=[token_file])
     token = token_of(token_file)
     limits = Limits(max_body, max_text, max_batch, max_concurrency, classes=max_classes)
-    hosts = hosts_of(host, token)
+    hosts = hosts_of(host, allowed_host or (), token)
     with resuming(checkpoint, every, seconds, load, model, None) as (checkpoints, learner, progress):
         if not takes_text(learner):
             raise Failure(f"{load or checkpoint} is a model of features, not of texts")
@@ -124,5 +135,4 @@ def serve(
             raise Failure(f"{checkpoint}: {error}") from None
         if service.n_learned_again:
             note(f"learned {service.n_learned_again:,} messages again that came after the checkpoint")
-        app = create_app(service, hosts)
-        serve_app(app, host, port, limits, lambda url: note(f"listening on {url}"))
+        serve_page(service, hosts, host, port, "listening on")

@@ -55,6 +55,8 @@ def test_options_of_one_classifier_are_not_for_the_other(main):
         (["train", "mail.jsonl", "--save", "m", "--load", "m", "--l2", "1"], "--load"),
         (["predict"], "MODEL"),
         (["explain", "m", "--top", "0"], "--top"),
+        (["serve", "--allowed-host", "example.org:80"], "--allowed-host"),
+        (["serve", "m", "--load", "m"], "--load"),
         (["evaluate", "--nonsense"], "--nonsense"),
         (["nonsense"], "nonsense"),
     ],

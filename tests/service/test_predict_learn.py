@@ -2,9 +2,10 @@
 
 import json
 import math
+import subprocess
 
 import pytest
-from serving import MESSAGES, STREAM, bits, learned, ok, serving
+from serving import COMMAND, MESSAGES, STREAM, bits, learned, ok, serving
 
 from stream_pegasos import AdaptiveClassifier, PegasosClassifier, TextClassifier
 from stream_pegasos.evaluation.prequential import evaluate, predict
@@ -157,3 +158,12 @@ def test_one_label_leaves_room_for_others(client):
     assert (answer["label"], answer["probability"]) == (None, None)
     answer = ok(client.post("/predict", json={"text": "lunch at noon?"}))
     assert (answer["label"], answer["probability"]) == ("spam", pytest.approx(2 / 3))
+
+
+def test_a_model_to_begin_with_and_a_port_in_use(serve, tmp_path):
+    learned().save(tmp_path / "m.safetensors")
+    served = serve(tmp_path / "m.safetensors")
+    assert ok(served.client.get("/model"))["classes"] == ["ham", "spam"]
+    port = served.url.rpartition(":")[2]
+    again = subprocess.run([*COMMAND, "--port", port], capture_output=True, text=True, timeout=60)
+    assert again.returncode == 1 and f"port {port} of 127.0.0.1 is in use; name another one by --port" in again.stderr

@@ -35,6 +35,20 @@ def test_foreign_names_are_refused():
         assert ok(client.get("/monitor"))["n"] == 0
 
 
+def test_a_proxy_may_pass_the_name_on_that_it_has(serve):
+    served = serve("--allowed-host", "mail.example.org", "--allowed-host", "*.example.net")
+    for host, status in (
+        ("127.0.0.1", 200),
+        ("mail.example.org", 200),
+        ("Mail.Example.Org:8443", 200),
+        ("a.example.net", 200),
+        ("example.org", 400),
+        ("evil.example", 400),
+    ):
+        assert served.client.get("/monitor", headers={"host": host}).status_code == status
+    assert any("anyone who reaches mail.example.org or *.example.net" in line for line in served.lines)
+
+
 @pytest.mark.parametrize(
     "given", [None, "", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "é"]
 )
