@@ -12,8 +12,10 @@ import click
 
 from stream_pegasos.cli.command import Option
 from stream_pegasos.cli.console import Failure, note
+from stream_pegasos.cli.models import takes_several
 
 if TYPE_CHECKING:
+    from stream_pegasos.learners.labels import AllowedLabels, Label
     from stream_pegasos.service import Service
 
 
@@ -35,6 +37,17 @@ AllowedHosts = Annotated[
         default="those of this machine; with another --host any",
     ),
 ]
+
+
+def labels_for(learner: Any, allowed: "AllowedLabels | None") -> "tuple[Label, ...] | None":
+    """The labels that alone may be learned, which the model must take."""
+    if allowed is None:
+        return None
+    try:
+        learner.check_labels([allowed.labels] if takes_several(learner) else allowed.labels)
+    except (TypeError, ValueError) as error:
+        raise click.BadParameter(str(error), param_hint="--labels") from None
+    return allowed.labels
 
 
 def token_of(path: Path | None) -> str | None:

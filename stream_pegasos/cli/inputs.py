@@ -15,7 +15,7 @@ from stream_pegasos.cli.console import Failure, note, printable
 from stream_pegasos.cli.options import StreamOptions
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.labels import Label
+    from stream_pegasos.learners.labels import AllowedLabels
     from stream_pegasos.streams import Example, LabelFormat, Truth
 
 DICT_FORMATS = ("vw", "svmlight")
@@ -109,9 +109,8 @@ class _ChosenInput(Input):
         self.strict = options.strict
         self.separator = _separator(options.label_separator)
         self.several = self.separator is not None
-        self._labels = _labels(options.labels)
+        self.allowed = allowed_labels(options.labels)
         self.labels_met: dict[Label, None] = {}  # in the order in which they came
-        self._first: Label | None = None  # of those that are written in several ways, as true and "true"
         self._address = address
         self._options = options
         self._columns = None if options.columns is None else [name.strip() for name in options.columns.split(",")]
@@ -156,17 +155,11 @@ class _ChosenInput(Input):
         if isinstance(label, tuple) and not self.several:
             some = ", ".join(map(printable, label))
             return f"its label is a list, [{some}], and the model takes one label; for several see --multi-label"
-        if label is None or self._labels is None:
+        if label is None or self.allowed is None:
             return None
-        from stream_pegasos.learners.labels import truth_of, written_like
-
         for each in label if isinstance(label, tuple) else (label,):
-            # true, "true" and 1 are the same label here, though not to a model: all are written as the first one.
-            written = each if self._first is None else self._first
-            if not any(written_like(known, written) == each for known in self._labels):
-                return f"label {printable(each)} is none of {', '.join(map(printable, self._labels))}"
-            if truth_of(each) is not None:
-                self._first = written
+            if not self.allowed.takes(each):
+                return f"label {printable(each)} is none of {', '.join(map(printable, self.allowed.labels))}"
         return None
 
 
@@ -176,7 +169,9 @@ def _separator(text: str | None) -> str | None:
     return text
 
 
-def _labels(text: str | None) -> "tuple[Label, ...] | None":
+def allowed_labels(text: str | None) -> "AllowedLabels | None":
+    """The labels that --labels names."""
+    from stream_pegasos.learners.labels import AllowedLabels
     from stream_pegasos.streams import label_of
 
     if text is None:
@@ -184,7 +179,7 @@ def _labels(text: str | None) -> "tuple[Label, ...] | None":
     labels = tuple(label for part in text.split(",") if (label := label_of(part)) is not None)
     if len(set(labels)) != text.count(",") + 1 or len(labels) < 2:
         raise click.BadParameter(f"{text!r} is not two labels or more, as in ham,spam", param_hint="--labels")
-    return labels
+    return AllowedLabels(labels)
 
 
 class LiveInput(_ChosenInput):

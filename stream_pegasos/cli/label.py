@@ -10,7 +10,7 @@ import click
 from stream_pegasos.cli.arriving import Arriving
 from stream_pegasos.cli.command import Argument
 from stream_pegasos.cli.console import Failure, check_outputs, check_replaced, file_itself, note
-from stream_pegasos.cli.hosting import AllowedHosts, hosts_of, serve_page, token_of
+from stream_pegasos.cli.hosting import AllowedHosts, hosts_of, labels_for, serve_page, token_of
 from stream_pegasos.cli.inputs import DICT_FORMATS, FileInput
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.label_file import LabelFile
@@ -121,8 +121,8 @@ def label(
     with closing(source), closing(LabelFile(output, takes_several(learner))) as labels:
         messages: Iterator[Any] = Arriving(_messages(source.in_thread())) if source.is_pipe() else _messages(source)
         teaching = Teaching(window, take_back_seconds, first, messages, labels)
-        service = Service(learner, token=token, teaching=teaching)
-        _learn_again(labels, service, teaching)
+        service = Service(learner, token=token, teaching=teaching, labels=labels_for(learner, source.allowed))
+        _learn_again(labels, source, service, teaching)
         with Interrupt() as interrupt:  # the server ends on a signal and raises it again
             interrupt.wait(_first_fill, teaching, messages)
             if not len(teaching):
@@ -160,15 +160,21 @@ def _report_left_out(teaching: "Teaching") -> None:
             note(f"{n:,} message{'s' * (n != 1)} not asked for: {what}")
 
 
-def _learn_again(labels: LabelFile, service: "Service", teaching: "Teaching") -> None:
-    """Learn the labels that were given before."""
+def _learn_again(labels: LabelFile, source: FileInput, service: "Service", teaching: "Teaching") -> None:
+    """Learn the labels that were given before, but for those that are not allowed."""
     from stream_pegasos.evaluation.prequential import predict_learn
 
     def refuse(example: Any, reason: str) -> None:
         note(f"{labels.path}: a label is not learned: {reason}")
 
     given = labels.before()
-    examples: list[Sequence[Any]] = [*given]
+    examples: list[Sequence[Any]] = []
+    for example in given:
+        fault = source.label_fault(example[1])
+        if fault is None:
+            examples.append(example)
+        else:
+            refuse(example, fault)
     for block in predict_learn(service.model, examples, refuse):
         service.monitor.learned([*block.examples], block)
     teaching.remember(text for text, _ in given)

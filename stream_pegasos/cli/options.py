@@ -96,7 +96,10 @@ class StreamOptions:
     labels: Annotated[
         str | None,
         stream_option(
-            "--labels", metavar="A,B,…", help="The allowed labels; a line with any other is bad.", default="any label"
+            "--labels",
+            metavar="A,B,…",
+            help="The allowed labels; a line with any other is bad. They are the buttons of the page of label.",
+            default="any label",
         ),
     ] = None
     label_separator: Annotated[

@@ -7,7 +7,8 @@ import click
 
 from stream_pegasos.cli.command import Argument
 from stream_pegasos.cli.console import Failure, check_outputs, note
-from stream_pegasos.cli.hosting import AllowedHosts, hosts_of, serve_page, token_of
+from stream_pegasos.cli.hosting import AllowedHosts, hosts_of, labels_for, serve_page, token_of
+from stream_pegasos.cli.inputs import allowed_labels
 from stream_pegasos.cli.models import resuming, takes_text
 from stream_pegasos.cli.options import (
     CheckpointEvery,
@@ -59,6 +60,16 @@ def serve(
         ),
     ] = 1_000,
     take_back_seconds: TakeBackSeconds = 10.0,
+    labels: Annotated[
+        str | None,
+        service_option(
+            "--labels",
+            brief="The labels that alone may be learned.",
+            metavar="A,B,…",
+            help="The labels that alone may be learned. Others are refused; these are the buttons of the page.",
+            default="any label",
+        ),
+    ] = None,
     max_body: Annotated[
         int, service_option("--max-body", min=1, metavar="BYTES", help="Largest body.", default="8388608")
     ] = 8 << 20,
@@ -120,6 +131,7 @@ def serve(
     check_outputs(models=[checkpoint], inputs=[token_file])
     token = token_of(token_file)
     limits = Limits(max_body, max_text, max_batch, max_concurrency, classes=max_classes)
+    allowed = allowed_labels(labels)
     hosts = hosts_of(host, allowed_host or (), token)
     with resuming(checkpoint, every, seconds, load, model, None) as (checkpoints, learner, progress):
         if not takes_text(learner):
@@ -128,9 +140,11 @@ def serve(
             raise Failure(
                 f"{checkpoint} belongs to {progress['sources'][0]}, which run reads; --load takes only the model"
             )
+        teaching, fixed = Teaching(queue, take_back_seconds), labels_for(learner, allowed)
         try:
-            teaching = Teaching(queue, take_back_seconds)
-            service = Service(learner, checkpoints, progress, limits, token, id_window, teaching=teaching, sync=sync)
+            service = Service(
+                learner, checkpoints, progress, limits, token, id_window, teaching=teaching, sync=sync, labels=fixed
+            )
         except ValueError as error:
             raise Failure(f"{checkpoint}: {error}") from None
         if service.n_learned_again:

@@ -236,6 +236,30 @@ def written_like(label: Label, other: Label | None) -> Label:
     return next((pair[truth] for pair in (*TRUTHS, ("0", "1")) if other in pair), label)
 
 
+@dataclass
+class AllowedLabels:
+    """A fixed set of labels. Those that say true or false, as true, "true" and 1, are one label here, though not to a
+    model: all have to be written as the first one that came.
+    """
+
+    labels: tuple[Label, ...]
+    first: Label | None = None  # that came, of those that are written in several ways
+
+    @property
+    def written(self) -> tuple[Label, ...]:
+        """The labels as they have to be written."""
+        return tuple(written_like(label, self.first) for label in self.labels)
+
+    def takes(self, label: Label) -> bool:
+        """Whether it is one of them, for a label that comes."""
+        like = label if self.first is None else self.first
+        if not any(written_like(known, like) == label for known in self.labels):
+            return False
+        if truth_of(label) is not None:
+            self.first = like
+        return True
+
+
 # The texts of false and true.
 TRUTHS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
 

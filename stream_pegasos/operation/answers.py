@@ -27,6 +27,7 @@ __all__ = [
     "label_named",
     "most_probable",
     "shown",
+    "shown_answer",
 ]
 
 # The kinds of scores, and so of models.
@@ -186,12 +187,24 @@ def most_probable(
 
 
 def shown(label: Any) -> Any:
-    """A label as it is shown: a long text cut off, and an integer that browsers would round as a text."""
+    """A label as it is shown, or several: a long text cut off, and an integer that browsers would round as a text."""
+    if isinstance(label, tuple):
+        return [shown(each) for each in label]
     if isinstance(label, str) and len(label) > LONGEST_LABEL:
         return label[: LONGEST_LABEL - 1] + "…"
     if isinstance(label, int) and abs(label) > LARGEST_OF_BROWSERS:
         return shown(f"{label:#x}" if label.bit_length() > 4 * LONGEST_LABEL else str(label))
     return label
+
+
+def shown_answer(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer of `answers_of` with its labels as they are shown."""
+    answer = {**answer, "label": shown(answer["label"])}
+    if "probabilities" in answer:
+        answer["probabilities"] = [(shown(label), value) for label, value in answer["probabilities"]]
+    if "withheld" in answer:
+        answer["withheld"] = [shown(label) for label in answer["withheld"]]
+    return answer
 
 
 def label_named(classes: Iterable[Any], given: Any) -> Any:

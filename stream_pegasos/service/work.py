@@ -14,8 +14,9 @@ from typing import Any
 
 from stream_pegasos import __version__
 from stream_pegasos.evaluation.prequential import Labelled, predict_block, predict_learn
+from stream_pegasos.learners.labels import AllowedLabels, Label, truth_of
 from stream_pegasos.learners.persistence import Snapshot
-from stream_pegasos.operation.answers import LABELS, ORDERED, answers_of, label_named, shown
+from stream_pegasos.operation.answers import LABELS, ORDERED, answers_of, label_named, shown, shown_answer
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.journal import Entry, Journal
 from stream_pegasos.operation.monitor import Monitor
@@ -91,6 +92,9 @@ class Service:
         The messages that people are asked to label; `None` for none. With checkpoints its labels are kept here.
     sync
         Whether what was answered outlives a power cut, too, and not only a killed process, where there are checkpoints.
+    labels
+        The labels that alone may be learned from now on, in the order in which they are offered to those who teach;
+        `None` for any. true, `"true"` and 1 are one label here, and have to be written as the model knows it.
 
     Attributes
     ----------
@@ -116,11 +120,13 @@ class Service:
         monitor: Monitor | None = None,
         teaching: Teaching | None = None,
         sync: bool = False,
+        labels: Sequence[Label] | None = None,
     ) -> None:
         self.learns = monitor is None
         self.teaching = teaching if teaching is not None and self.learns else Teaching(size=0)
         self.checkpoints = checkpoints
         self.limits = limits or Limits()
+        self.labels = None if labels is None else tuple(labels)
         self.token = token
         self.monitor = Monitor(model) if monitor is None else monitor
         self._learned = LearnedIds(id_window)
@@ -234,7 +240,8 @@ class Service:
         Raises
         ------
         ValueError
-            If the model does not take a label, or labels or answers would become too many; nothing is learned then.
+            If a label is not allowed or the model does not take it, or labels or answers would become too many; nothing
+            is learned then.
         OSError
             If what is learned cannot be kept.
         EndingError
@@ -256,6 +263,7 @@ class Service:
     ) -> list[dict[str, Any]]:
         """Learn messages as a whole; `given` is the number of the label that waited until now."""
         texts, labels = [example[0] for example in examples], [example[1] for example in examples]
+        self._check_allowed(labels)
         self.model.check_labels(labels)
         self.check_size(len(examples), self._check_room(labels))
         outcomes = self._learned.compared(ids, labels)
@@ -348,7 +356,11 @@ class Service:
             answers = answers_of(block, self.kind) if messages else []
             classes = [label for label in self.model.classes if label is not None] if self.model.n_learned else []
         given = self.teaching.given()
-        labels = self._offer(itertools.chain(classes, *(_each_label(each.label) for each, _ in given)))
+        allowed = self._allowed()
+        if allowed is None:
+            labels = self._offer(itertools.chain(classes, *(_each_label(each.label) for each, _ in given)))
+        else:
+            labels = [*allowed.written]
         return {
             "kind": self.kind,
             "size": self.teaching.size,
@@ -359,16 +371,17 @@ class Service:
             "n_waiting": len(self.teaching),
             "n_given": self.teaching.n_given,
             "n_labels": len(labels),
-            "labels": [shown(label) for label in labels[:MOST_OFFERED]],
+            "are_fixed": allowed is not None,
+            "labels": [shown(label) for label in (labels if allowed else labels[:MOST_OFFERED])],
             "messages": [
-                {"number": message.number, "text": message.text, **_shown_answer(answer)}
+                {"number": message.number, "text": message.text, **shown_answer(answer)}
                 for message, answer in zip(messages, answers, strict=True)
             ],
             "given": [
                 {
                     "number": each.message.number,
                     "text": each.message.text[:LONGEST_GIVEN],
-                    "label": _shown_labels(each.label),
+                    "label": shown(each.label),
                     "seconds": seconds,
                 }
                 for each, seconds in given[:MOST_GIVEN]
@@ -394,7 +407,7 @@ class Service:
         LookupError
             If the message does not wait for a label.
         ValueError, TypeError
-            If the model does not take the label, or there would be too many.
+            If the label is not allowed or the model does not take it, or there would be too many.
         OSError
             If the label cannot be kept.
         """
@@ -404,12 +417,14 @@ class Service:
             return
         async with self._learning:
             self.teaching.text_of(number)
-            known = self.model.classes
+            allowed = self._allowed()
+            known = self.model.classes if allowed is None else allowed.written
             if isinstance(label, tuple):
                 label = tuple(_label_meant(known, each) for each in label)
             else:
                 label = _label_meant(known, label)
             labels = [*(given.label for given, _ in self.teaching.given()), label]
+            self._check_allowed(labels[-1:])
             self.model.check_labels(labels)
             self._check_room(labels)
             with self._lock:
@@ -444,6 +459,21 @@ class Service:
                 except (ValueError, TypeError, RuntimeError) as error:
                     what = "a label that was given is not learned"
                     print(f"stream-pegasos: {what}: {error}", file=sys.stderr, flush=True)
+
+    def _allowed(self) -> AllowedLabels | None:
+        """The labels that may be learned, written as those that are known or given."""
+        if self.labels is None:
+            return None
+        given = (_each_label(each.label) for each, _ in self.teaching.given())
+        met = itertools.chain(self.model.classes, *given)
+        return AllowedLabels(self.labels, next((label for label in met if truth_of(label) is not None), None))
+
+    def _check_allowed(self, labels: Iterable[Any]) -> None:
+        allowed = self._allowed()
+        if allowed is not None:
+            for label in dict.fromkeys(itertools.chain.from_iterable(map(_each_label, labels))):
+                if not allowed.takes(label):
+                    raise ValueError(f"label {label!r} is none of {', '.join(map(repr, allowed.written))}")
 
     def _check_room(self, labels: list[Any]) -> int:
         """See to it that the labels do not become too many, as where a field of ids is taken for the label; how many
@@ -546,18 +576,6 @@ def _label_meant(known: Sequence[Any], given: Any) -> Any:
 
 def _each_label(label: Any) -> Sequence[Any]:
     return label if isinstance(label, tuple) else (label,)
-
-
-def _shown_labels(label: Any) -> Any:
-    return [shown(each) for each in label] if isinstance(label, tuple) else shown(label)
-
-
-def _shown_answer(answer: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a message with its labels as they are shown."""
-    some = {"label": _shown_labels(answer["label"]), "probability": answer["probability"]}
-    if "probabilities" in answer:
-        some["probabilities"] = [(shown(label), value) for label, value in answer["probabilities"]]
-    return some
 
 
 def _slices(items: list[Any], size_of: Callable[[Any], int]) -> Iterator[list[Any]]:

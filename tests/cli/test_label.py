@@ -215,6 +215,22 @@ def test_two_runs_do_not_write_the_same_file(label, main, tmp_path, monkeypatch)
     assert code == 1 and "another process" in err
 
 
+def test_labels_that_are_fixed(label, tmp_path):
+    """The buttons from the first message on; another one in the file of labels is told and not learned."""
+    write_jsonl(tmp_path / "mail.jsonl", stream[:30])
+    (text, _), (other, _), *_ = stream
+    write_jsonl(tmp_path / "mail.labels.jsonl", [(text, "Spam"), (other, "ham")])
+    run = label("mail.jsonl", "--labels", "spam,ham,not sure")
+    assert "mail.labels.jsonl: a label is not learned: label Spam is none of spam, ham, not sure" in run.lines
+    view = run.asked()
+    assert (view["labels"], view["are_fixed"]) == (["spam", "ham", "not sure"], True)
+    number = view["messages"][0]["number"]
+    refused = run.client.post("/teach", json={"number": number, "label": "Ham"})
+    assert refused.status_code == 422 and "'Ham' is none of 'spam', 'ham', 'not sure'" in refused.json()["detail"]
+    run.give(1)
+    assert run.client.get("/model").json()["classes"][0] == "ham"
+
+
 LINE = '{"text": "a", "label": "x"}'
 
 

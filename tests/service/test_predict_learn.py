@@ -5,7 +5,7 @@ import math
 import subprocess
 
 import pytest
-from serving import COMMAND, MESSAGES, STREAM, bits, learned, ok, serving
+from serving import COMMAND, MESSAGES, STREAM, bits, learned, ok, refused, serving
 
 from stream_pegasos import AdaptiveClassifier, PegasosClassifier, TextClassifier
 from stream_pegasos.evaluation.prequential import evaluate, predict
@@ -167,3 +167,14 @@ def test_a_model_to_begin_with_and_a_port_in_use(serve, tmp_path):
     port = served.url.rpartition(":")[2]
     again = subprocess.run([*COMMAND, "--port", port], capture_output=True, text=True, timeout=60)
     assert again.returncode == 1 and f"port {port} of 127.0.0.1 is in use; name another one by --port" in again.stderr
+
+
+def test_the_command_fixes_the_labels(serve):
+    served = serve("--labels", "spam,ham")
+    refused(
+        served.client.post("/learn", json=[MESSAGES[0], {"text": "a", "label": "Spam"}]), 422, "none of 'spam', 'ham'"
+    )
+    assert ok(served.client.get("/asked"))["labels"] == ["spam", "ham"]
+    for options in (["--labels", "spam"], ["--labels", "good,bad", "--ordered"]):
+        wrong = subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=60)
+        assert wrong.returncode == 2 and "--labels" in wrong.stderr

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from serving import MESSAGES, STREAM, bits, learned, ok, refused, resumed, serving, wait
+from serving import GOOD, MESSAGES, STREAM, bits, learned, ok, refused, resumed, serving, wait
 
 from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier, TextClassifier
 from stream_pegasos.operation.teaching import Teaching
@@ -221,3 +221,43 @@ def test_labels_of_any_kind_are_offered_as_they_can_be_given(label, content, kno
             assert {*service.model.classes} - {None} == known
             if label != "\ud800":  # which no client would encode
                 (content,) = {json.dumps(each) for each in asked(client)["labels"]} - {"false"}
+
+
+def test_labels_that_are_fixed():
+    """In their order, from the first message on; nothing of a request with another one is learned."""
+    service = Service(TextClassifier(), teaching=Teaching(seconds=60.0), labels=["spam", "ham", 3])
+    with serving(service) as client:
+        predict(client)
+        view = asked(client)
+        assert (view["labels"], view["are_fixed"]) == (["spam", "ham", 3], True)
+        good = {"text": "a", "label": "ham", "id": 1}
+        other = client.post("/learn", json=[good, {"text": "b", "label": "Spam"}])
+        refused(other, 422, "label 'Spam' is none of 'spam', 'ham', 3")
+        refused(teach(client, NEW[0], "Spam"), 422, "label 'Spam' is none of 'spam', 'ham', 3")
+        assert service.model.n_learned == 0 and ok(client.get("/learned"))["ids"] == []
+        ok(teach(client, NEW[0], "ham"))
+        ok(client.post("/learn", json=[good, {"text": "b", "label": "3"}]))
+        assert asked(client)["labels"] == ["spam", "ham", 3]
+    several = Service(TextClassifier(classifier=MultiLabelClassifier()), labels=["oil", "gas"], teaching=Teaching())
+    with serving(several) as client:
+        ok(client.post("/learn", json=[{"text": "a", "label": ["gas"]}, {"text": "b", "label": []}]))
+        refused(client.post("/learn", json={"text": "a", "label": ["gas", "Oil"]}), 422, "label 'Oil' is none of 'oil'")
+        assert asked(client)["labels"] == ["oil", "gas"]
+
+
+@pytest.mark.parametrize("first, second, other", [(True, False, "false"), ("true", "false", False), (1, 0, "false")])
+def test_fixed_labels_are_written_as_the_first_one(first, second, other):
+    for by_page in (False, True):
+        service = Service(TextClassifier(), teaching=Teaching(seconds=60.0), labels=["false", "true"])
+        with serving(service) as client:
+            predict(client)
+            refused(client.post("/learn", json=[{"text": "a", "label": first}, GOOD]), 422, "'spam' is none of")
+            assert asked(client)["labels"] == ["false", "true"]  # nothing of that is learned
+            if by_page:
+                service.teaching.give(numbers(client)[NEW[0]], first)
+            else:
+                ok(client.post("/learn", json={"text": "a", "label": first}))
+            shown = asked(client)["labels"]
+            assert shown == [second, first] and [*map(type, shown)] == [type(second), type(first)]
+            refused(client.post("/learn", json={"text": "a", "label": other}), 422, "is none of")
+            ok(teach(client, NEW[1], shown[0]))

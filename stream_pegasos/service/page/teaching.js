@@ -8,6 +8,7 @@ const FEW_BUTTONS = 3; // of a message that is not chosen, where there are more 
 
 let asked = []; // the messages, as they stand on the page
 let labels = []; // that can be given
+let areFixed = false; // whether no other label can be
 let selected = null; // the number of a message
 let first = null; // which messages come first, where it was chosen here
 let turn = 0; // an answer from before the newest turn is out of date
@@ -89,6 +90,7 @@ async function takeBack(number) {
 /** Show what is asked; `reading` is the message that was chosen when the service was asked. */
 function showAsked(data, reading) {
   labels = data.labels;
+  areFixed = data.are_fixed;
   // The message that someone is reading stays where it is, however the others are ordered by now, while it waits.
   const at = place();
   const kept = at < 0 || selected === reading ? null : asked[at];
@@ -109,7 +111,7 @@ function showAsked(data, reading) {
   for (const button of document.querySelectorAll(".orders button")) {
     button.setAttribute("aria-pressed", String(button.dataset.first === data.first));
   }
-  byId("label-form").hidden = !asked.length;
+  byId("label-form").hidden = areFixed || !asked.length;
   byId("keys").hidden = !asked.length;
   byId("nothing-asked").hidden = asked.length > 0;
   const empty = "No message waits. Those that come to POST /predict do.";
@@ -119,7 +121,7 @@ function showAsked(data, reading) {
   const several = kind === LABELS ? "Enter gives the chosen ones, or none. " : "";
   write(
     byId("keys"),
-    `Keys: digits for labels, ${several}N for another, J and K or the arrows to move, S to skip, U to take back.`,
+    `Keys: digits for labels, ${several}${areFixed ? "" : "N for another, "}J and K or the arrows to move, S to skip, U to take back.`,
   );
   const options = labels.map((label) => {
     const option = document.createElement("option");
@@ -143,7 +145,7 @@ function showList() {
 /** The labels that have a button, each with its key. */
 function offered({ number, probabilities }) {
   let some = labels;
-  if (some.length > MOST_BUTTONS) some = (probabilities ?? labels.map((label) => [label])).slice(0, 9).map(([label]) => label);
+  if (!areFixed && some.length > MOST_BUTTONS) some = (probabilities ?? labels.map((label) => [label])).slice(0, 9).map(([label]) => label);
   for (const each of [...(chosen.get(number) ?? [])].map((text) => JSON.parse(text))) {
     if (!some.some((label) => sameLabel(label, each))) some = [...some, each];
   }
@@ -160,12 +162,14 @@ function showMessageAsked(item, message) {
   const said = known(label) ? [label].flat() : [];
   const chance = known(probability) ? [probability].flat() : [];
   const parts = said.map((each, i) => `${name(each)} ${known(chance[i]) ? chance[i].toFixed(2) : ""}`);
-  const none = kind === LABELS && labels.length ? "no label holds" : "nothing known yet";
+  const none = kind === LABELS && probabilities?.length ? "no label holds" : "nothing known yet";
   write(item.querySelector(".said"), parts.length ? `The model says ${parts.join(", ")}` : `The model says: ${none}`);
   item.querySelector(".said").hidden = Boolean(probabilities?.length) && kind !== LABELS; // the buttons say it
   const chances = new Map((probabilities ?? []).map(([each, value]) => [JSON.stringify(each), value]));
   const all = offered(message);
-  const buttons = isSelected || labels.length <= MOST_BUTTONS || chosen.get(number)?.size ? all : all.slice(0, FEW_BUTTONS);
+  const isShort = !isSelected && labels.length > MOST_BUTTONS && !chosen.get(number)?.size;
+  const best = [...chances.keys()].slice(0, FEW_BUTTONS);
+  const buttons = isShort ? all.filter(([each]) => best.includes(JSON.stringify(each))) : all;
   update(item.querySelector(".labels"), buttons, ([each]) => each, "label-template", (button, [each, key]) => {
     const json = JSON.stringify(each);
     write(button.children[0], isSelected ? key : "");
@@ -239,7 +243,7 @@ function press(key) {
   else if (key === "k" || key === "ArrowUp") move(-1);
   else if (key === "u" && mine.length) takeBack(mine.at(-1));
   else if (key === "s" && message) give(selected, null);
-  else if (key === "n" && message) byId("new-label").focus();
+  else if (key === "n" && message && !areFixed) byId("new-label").focus();
   else if (key === "Enter" && message && kind === LABELS) giveChosen(selected);
   else return false;
   return true;
