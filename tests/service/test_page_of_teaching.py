@@ -196,5 +196,44 @@ def test_a_label_that_the_model_does_not_take_is_told(page):
         page.execute_script("sessionStorage.clear()")
 
 
+def test_labels_that_are_fixed_are_the_buttons_and_no_other_can_be_given(page):
+    service = Service(TextClassifier(), teaching=Teaching(seconds=60.0), labels=["spam", "ham", "a third one"])
+    with served(service) as url:
+        predict(url, NEW)
+        open_page(page, url)
+        wait(page, lambda: len(asked(page)) == 8)
+        assert texts(page, "#asked .label bdi") == ["spam", "ham", "a third one"] * 8
+        assert not shown(page, "label-form") and "for another" not in text(page, "keys")
+        first = asked(page)[0]
+        focus(page)
+        keys(page, "n", "2")
+        wait(page, lambda: given(page) == [(first, "ham")])
+        wait(page, lambda: len(asked(page)) == 8)
+        assert texts(page, "#asked [aria-current] .label bdi") == ["spam", "ham", "a third one"]
+        assert_quiet(page)
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (360, 640)])
+@pytest.mark.parametrize("message", ["short", "a long message, as they come by mail. " * 500, "a\n" * 5_000])
+def test_where_a_file_is_labelled_the_buttons_are_in_sight(page, size, message):
+    """Beside the message where there is room, with no need to scroll."""
+    teaching = Teaching(1_000, 60.0, "oldest", iter([(message, None), *((f"{message} {i}", None) for i in range(8))]))
+    service = Service(TextClassifier(), teaching=teaching, labels=[f"label {i}" for i in range(6)])
+    resize(page, size)
+    with served(service) as url:
+        open_page(page, url)
+        wait(page, lambda: len(asked(page)) == 8)
+        of_text, *of_buttons = page.execute_script(
+            "return [...document.querySelectorAll('[aria-current] :is(.text, .label, .skip-message)')]"
+            ".map(element => element.getBoundingClientRect()).map(r => [r.left, r.top, r.right, r.bottom])"
+        )
+        assert len(of_buttons) == 7
+        for left, top, right, bottom in of_buttons:
+            assert left >= 0 and top >= 0 and right <= size[0] and bottom <= size[1]
+            assert left >= of_text[2] if size[0] > 1_000 else top >= of_text[3]
+        assert page.execute_script("return scrollY") == 0
+        assert_fits(page)
+
+
 def of_with(url, token):
     return httpx.get(f"{url}asked", headers={"Authorization": f"Bearer {token}"}).json()

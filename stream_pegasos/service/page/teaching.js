@@ -104,10 +104,17 @@ function showAsked(data, reading) {
   write(
     byId("teaching-line"),
     `${plural(data.n_waiting, "message")} ${data.n_waiting === 1 ? "waits" : "wait"}, ` +
-      `${plural(data.n_given, "label")} given. ${data.seconds ? held : "Labels are learned at once. "}` +
+      `${plural(data.n_given, "label")} given.`,
+  );
+  write(
+    byId("teaching-about"),
+    (data.seconds ? held : "Labels are learned at once. ") +
       "Messages that the model is unsure of are harder than others: accuracy over them is lower.",
   );
-  if (data.reads) byId("nothing").hidden = true;
+  if (data.reads) {
+    byId("nothing").hidden = true;
+    if (byId("main").firstElementChild !== byId("teaching")) byId("main").prepend(byId("teaching"));
+  }
   for (const button of document.querySelectorAll(".orders button")) {
     button.setAttribute("aria-pressed", String(button.dataset.first === data.first));
   }
