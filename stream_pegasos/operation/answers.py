@@ -208,12 +208,20 @@ def shown_answer(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def label_named(classes: Iterable[Any], given: Any) -> Any:
-    """The label that is meant by itself, by how it is shown, or by its text; `None` if there is none."""
+    """The label that is meant by itself or by how it is shown, or else by its text; `None` if there is none.
+
+    Raises
+    ------
+    LookupError
+        If more than one may be meant, as of labels that begin with the same 199 characters.
+    """
     known = [label for label in classes if label is not None]
-    spellings = (lambda label: label, shown, lambda label: str(shown(label)))
-    for spell in spellings:
-        for label in known:
-            spelled = spell(label)
-            if type(spelled) is type(given) and spelled == given:
-                return label
+    for spellings in (lambda label: (label, shown(label)), lambda label: (str(shown(label)),)):
+        meant = [
+            label for label in known if any(type(each) is type(given) and each == given for each in spellings(label))
+        ]
+        if len(meant) > 1:
+            raise LookupError(f"{given!r} may be any of {len(meant)} labels, which are shown alike")
+        if meant:
+            return meant[0]
     return label_named(known, str(given)) if not isinstance(given, str) else None

@@ -141,7 +141,8 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
             raise HTTPException(422, "one message at a time is explained")
         if len(messages[0]["text"]) > LONGEST_EXPLAINED:
             raise HTTPException(413, f"only texts of up to {LONGEST_EXPLAINED:,} characters are explained")
-        label = label_as_read(messages[0]["label"]) if "label" in messages[0] else None
+        known = service.model.classes
+        label = label_as_read(messages[0]["label"], known=known) if "label" in messages[0] else None
         try:
             return as_json(service.explain(messages[0]["text"], label))
         except (TypeError, LookupError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stream_pegasos.evaluation.prequential import predict_block
-from stream_pegasos.operation.answers import LABELS, ORDERED, TWO, answers_of, label_named, shown
+from stream_pegasos.operation.answers import LABELS, ORDERED, TWO, answers_of, label_named, shown, shown_answer
 
 MOST_CONTRIBUTIONS = 50
 
@@ -13,12 +13,12 @@ MOST_CONTRIBUTIONS = 50
 def explained(model: Any, kind: str, text: str, label: Any = None) -> dict[str, Any]:
     """The answer of a model of that kind to a text, and what each word adds to a margin: that of the positive label of
     two, and with more that of the label that comes first, less that of the second. With `label` it is the margin of
-    that one.
+    that one. Labels are as they are shown.
 
     Raises
     ------
     LookupError
-        If the model does not know the label.
+        If the model does not know the label, or it may be several ones.
     TypeError
         If it cannot explain what it predicts.
     """
@@ -40,9 +40,10 @@ def explained(model: Any, kind: str, text: str, label: Any = None) -> dict[str, 
         "others": sum(others),
     }
     if kind == TWO:
-        return {**answer, **explanation}
+        return {**shown_answer(answer), **explanation}
     margin = sum(value for _, value in contributions)
-    return {**answer, "explained": named, "against": against, "margin": margin, **explanation}
+    labels = {"explained": shown(named), "against": shown(against)}
+    return {**shown_answer(answer), **labels, "margin": margin, **explanation}
 
 
 def _first_and_second(answer: dict[str, Any], kind: str) -> tuple[Any, Any]:

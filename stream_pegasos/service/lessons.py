@@ -60,7 +60,9 @@ def add_teaching(app: FastAPI, service: Service) -> None:
 
     async def teach(request: Request) -> Response:
         said = await read_teaching(request, service, Taught)
-        label = None if said["label"] is None else labels_as_read(said["label"], service.kind, 0, many=False)
+        label = said["label"]
+        if label is not None:
+            label = labels_as_read(label, service.kind, 0, many=False, known=service.model.classes)
         try:
             await service.teach(said["number"], label)
         except LookupError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Annotated, Any, Literal, NotRequired
 
 import orjson
@@ -91,7 +91,7 @@ class ExplainResponse(PredictResponse):
     """What each word, or part of a word, adds to the margin: the largest ones, then the number and the sum of the
     others. With two classes it is the margin of the positive one. With more, it is the margin of the label `explained`
     less that of the label `against`, if that is not null. These are the predicted label and the next one, or the label
-    that the request names.
+    that the request names. As browsers round integers beyond 2**53, labels that are such integers are strings here.
     """
 
     explained: NotRequired[Label | None]
@@ -186,22 +186,26 @@ def _fault(error: ValidationError) -> str:
     return f"{where}: {first['msg']}" if where else str(first["msg"])
 
 
-def labels_as_read(label: Any, kind: str, i: int, many: bool) -> Any:
-    """What a message is to be learned with: one label or, if it may have several, a tuple of them."""
+def labels_as_read(label: Any, kind: str, i: int, many: bool, known: Sequence[Any] = ()) -> Any:
+    """What a message is to be learned with: one label or, if it may have several, a tuple of them. Those that are known
+    stay as they are.
+    """
     where = f"{i}.label" if many else "label"
     if kind != LABELS:
         if isinstance(label, list):
             raise HTTPException(422, f"{where}: it must be one label, not a list; this model tells classes apart")
-        return _learnable(label, where)
+        return _learnable(label, where, known)
     if not isinstance(label, list):
         raise HTTPException(422, f"{where}: it must be a list of the labels that hold, maybe an empty one")
     if len(label) > MOST_LABELS:
         raise HTTPException(413, f"{where}: {len(label):,} labels; a message may have {MOST_LABELS:,}")
-    return tuple(_learnable(each, where) for each in label)
+    return tuple(_learnable(each, where, known) for each in label)
 
 
-def label_as_read(label: Label, where: str = "label") -> Label:
-    """The label as the readers of streams have it: an int where it reads as one."""
+def label_as_read(label: Label, where: str = "label", known: Sequence[Any] = ()) -> Label:
+    """The label as the readers of streams have it: an int where it reads as one, unless it is known as it is."""
+    if isinstance(label, str) and label in known:  # as "7" beside 7, in a model that was trained elsewhere
+        return label
     if isinstance(label, str):
         if len(label) > LONGEST_LABEL:
             raise HTTPException(413, f"{where}: a label of {len(label):,} characters; it may have {LONGEST_LABEL:,}")
@@ -212,8 +216,8 @@ def label_as_read(label: Label, where: str = "label") -> Label:
     return label
 
 
-def _learnable(label: Label, where: str) -> Label:
-    label = label_as_read(label, where)
+def _learnable(label: Label, where: str, known: Sequence[Any]) -> Label:
+    label = label_as_read(label, where, known)
     if isinstance(label, int) and not -LARGEST - 1 <= label <= LARGEST:
         raise HTTPException(422, f"{where}: an integer may have 64 bits")
     return label

@@ -570,7 +570,10 @@ async def _give_way() -> None:
 
 
 def _label_meant(known: Sequence[Any], given: Any) -> Any:
-    label = label_named(known, given)
+    try:
+        label = label_named(known, given)
+    except LookupError as error:
+        raise ValueError(str(error)) from None
     return given if label is None else label
 
 

@@ -230,6 +230,14 @@ def test_labels_as_they_are_shown_and_found():
     assert answers.label_named([None, "a"], "None") is None
 
 
+def test_a_label_that_may_be_one_of_two_is_not_guessed():
+    alike = ["x" * 199 + "yes", "x" * 199 + "no", "a"]
+    for given in (answers.shown(alike[0]), str(2**60)):
+        with pytest.raises(LookupError, match="any of 2 labels"):
+            answers.label_named([*alike, 2**60, str(2**60)], given)
+    assert answers.label_named(alike, alike[1]) == alike[1]
+
+
 def test_very_many_labels_of_a_message_are_cut_off():
     monitor = follow(Monitor(several_labels()), [("text", tuple(range(50)))] * 100)
     newest = monitor.view()["newest"][0]

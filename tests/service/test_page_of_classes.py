@@ -243,3 +243,17 @@ def test_labels_of_strangers_are_shown_as_text_fit_and_contrast(page, size, sche
         assert long == "a" * 199 + "…"
         assert httpx.get(f"{url}words", params={"label": long}).status_code == 200
         assert_quiet(page)
+
+
+def test_large_integers_are_not_rounded(page):
+    large = [2**53 + 1, -(2**62) - 1, 2**53 + 3]
+    with served(learned(several_classes(), [*zip(["one", "two", "three"], large, strict=True)] * 20)) as url:
+        open_page(page, url)
+        page.find_element("id", "try-text").send_keys("one", Keys.ENTER)
+        wait(page, lambda: text(page, "verdict").startswith(str(large[0])))
+        assert {*texts(page, "#chances bdi")} == {*map(str, large)}
+        for label in large:
+            page.find_element("xpath", f"//*[@id='chances']//button[bdi='{label}']").click()
+            wait(page, lambda label=label: texts(page, "#chances [aria-pressed=true] bdi") == [str(label)])
+        assert not text(page, "try-error")
+        assert {*texts(page, "#classes button bdi")} == {*map(str, large)}

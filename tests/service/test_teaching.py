@@ -261,3 +261,19 @@ def test_fixed_labels_are_written_as_the_first_one(first, second, other):
             assert shown == [second, first] and [*map(type, shown)] == [type(second), type(first)]
             refused(client.post("/learn", json={"text": "a", "label": other}), 422, "is none of")
             ok(teach(client, NEW[1], shown[0]))
+
+
+def test_a_label_is_never_taken_for_another_that_looks_like_it():
+    """As a model that was trained elsewhere may have them."""
+    alike = ["x" * 199 + "yes", "x" * 199 + "no", 7, "7"]
+    model = TextClassifier()
+    model.learn_many(["a", "b", "c", "d"], alike)
+    service = Service(model, teaching=Teaching(seconds=60.0))
+    with serving(service) as client:
+        predict(client)
+        long = "x" * 199 + "…"
+        assert asked(client)["labels"] == [7, "7", long, long]
+        refused(teach(client, NEW[0], long), 422, "may be any of 2 labels")
+        ok(teach(client, NEW[0], 7))
+        ok(teach(client, NEW[1], "7"))
+        assert [given.label for given, _ in service.teaching.given()] == ["7", 7]
