@@ -51,6 +51,8 @@ class Journal:
         The labels that are given and not learned, as entries by the number of their message.
     n_written, n_synced
         How many records were written, and how many of them outlive a power cut.
+    error
+        Why the newest record could not be kept; `None` if it was, or a checkpoint was written since.
 
     Examples
     --------
@@ -78,6 +80,7 @@ class Journal:
         self.path, self.safe = path, safe
         self.waiting: dict[int, Entry] = {}
         self.n_written = self.n_synced = 0
+        self.error: str | None = None
         self._lock, self._on_event = lock, on_event
         self._name, self._number = uuid4().hex[:8], 0  # the name that all files have, and the number of this one
         self._newest: Any = None  # the position in the newest checkpoint
@@ -201,6 +204,8 @@ class Journal:
         """The checkpoint of that position is there, and the one before it is kept: forget what neither needs."""
         if self._failed is not None and self._failed < position[1]:
             self._failed = None
+        if self._failed is None:
+            self.error = None
         before, self._newest = self._newest, position
         for (name, number), path in self._files().items():
             if before is not None and name == self._name and number < before[1]:
@@ -237,8 +242,9 @@ class Journal:
     def _sync(self, file: int, number: int) -> None:
         try:
             os.fsync(file)
-        except OSError:
+        except OSError as error:
             self._failed = number  # and another fsync would tell nothing of what is lost
+            self.error = _reason(error)
             raise
 
     def _check(self) -> None:
@@ -247,24 +253,26 @@ class Journal:
 
     def _write(self, record: dict[str, Any]) -> None:
         self._check()
-        if self._file is None:
-            self._file = self._made()
         try:
             text = orjson.dumps(record)
         except TypeError:  # a lone surrogate, or an int beyond 64 bits
             text = json.dumps(record).encode()
         line = b"%08x %s\n" % (zlib.crc32(text), text)
         try:
+            self._file = self._file or self._made()
             self._file.seek(self._end)
             rest = memoryview(line)
             while rest:
                 rest = rest[self._file.write(rest) :]
-        except OSError:
-            with suppress(OSError):
-                self._file.truncate(self._end)
+        except OSError as error:
+            self.error = _reason(error)
+            if self._file is not None:
+                with suppress(OSError):
+                    self._file.truncate(self._end)
             raise
         self._end += len(line)
         self.n_written += 1
+        self.error = None
 
     def _made(self) -> IO[bytes]:
         path = self.path.with_name(f"{self.path.name}.journal-{self._name}-{self._number}")
@@ -274,6 +282,9 @@ class Journal:
             folder = os.open(path.parent, os.O_RDONLY)
             try:
                 os.fsync(folder)
+            except OSError:
+                file.close()
+                raise
             finally:
                 os.close(folder)
         return file
@@ -299,6 +310,10 @@ class Journal:
                     yield json.loads(text)
                 else:
                     bad = number  # the last one may be cut off
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)
 
 
 def _entry(text: str, label: Any, weight: float, id: Any) -> Entry:

@@ -187,8 +187,7 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> FastAPI:
 
     @app.get("/healthz", summary="Whether it works")
     async def healthz() -> dict[str, str]:
-        checkpoints = service.checkpoints
-        return {"status": "ok" if checkpoints is None or checkpoints.error is None else "checkpoints fail"}
+        return {"status": service.health()}
 
     @app.get("/metrics", summary="Metrics for Prometheus", response_class=Response)
     async def show_metrics() -> Response:

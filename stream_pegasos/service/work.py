@@ -547,6 +547,11 @@ class Service:
         parameters = {name: made_with(part) for name, part in self.model.parts.items()}
         return {**described, "parameters": parameters, "version": __version__}
 
+    def health(self) -> str:
+        """Whether what is learned can be kept: "ok", or what fails."""
+        fails = {"checkpoints fail": self.checkpoints, "the journal fails": self._journal}
+        return ", ".join(what for what, keeper in fails.items() if keeper and keeper.error is not None) or "ok"
+
     def _checkpoint(self) -> dict[str, Any] | None:
         checkpoints = self.checkpoints
         if checkpoints is None:

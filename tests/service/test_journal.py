@@ -237,6 +237,29 @@ def test_a_disk_that_fails_is_told(tmp_path, monkeypatch):
         assert [ok(client.post("/learn", json=message))["learned"] for message in KNOWN[:3]] == [False, False, True]
 
 
+def test_a_watchdog_is_told_of_a_journal_that_fails(tmp_path, monkeypatch):
+    def health():
+        return ok(client.get("/healthz"))["status"]
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    for sync, owner, name in ((False, Journal, "_made"), (True, os, "fsync")):
+        checkpoints = Checkpoints(tmp_path / name, seconds=1_000.0)
+        service = Service(TextClassifier(), checkpoints, sync=sync)
+        with serving(service) as client:
+            assert health() == "ok"
+            with monkeypatch.context() as patch:
+                patch.setattr(owner, name, fail)
+                refused(client.post("/learn", json=KNOWN[0]), 503, "No space left on device")
+            assert health() == "the journal fails"
+            if sync:
+                checkpoint(service)
+            else:
+                ok(client.post("/learn", json=KNOWN[0]))
+            assert health() == "ok"
+
+
 def test_a_journal_of_another_checkpoint_is_refused(tmp_path):
     service = killed(tmp_path / "model")
     with serving(service) as client:
