@@ -37,8 +37,8 @@ def serve(
         bool,
         result_option(
             "--sync",
-            help="Answer POST /learn only when what it teaches is safe from a power cut, too. "
-            "What is answered always survives a killed process.",
+            help="With --checkpoint, answer POST /learn only once no power cut can lose it. Without this, what was "
+            "answered survives a killed process alone.",
             default="off",
         ),
     ] = False,
@@ -103,14 +103,14 @@ def serve(
 ) -> None:
     """Predict and learn over HTTP, and show it on a page.
 
-    POST /predict takes {"text": …} or a list of such messages; POST /learn
-    takes the same with a "label", which is a list with --multi-label. A
-    message whose "id" was learned before is not learned again, unless its
-    label is another one. GET / is the page, /openapi.json lists the rest. On
-    the page people label messages that came to POST /predict.
+    POST /predict takes {"text": …} or a list of such messages. POST /learn
+    takes them with a "label"; with --multi-label this is a list. A message is
+    learned once: the same "id" with the same label is not learned again. GET /
+    is the page, /openapi.json lists the rest. Messages sent to POST /predict
+    appear on the page, where people can label them.
 
-    With --checkpoint, what was answered is not lost: it stands in a journal
-    beside MODEL, from which it is learned again after a kill.
+    With --checkpoint, nothing that was answered is lost. A journal beside
+    MODEL has it, and after a kill it is learned again from there.
 
     Without --token-file whoever reaches the address may read and teach the
     model. So it listens on this machine only. To open it to other machines,

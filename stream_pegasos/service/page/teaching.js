@@ -109,7 +109,7 @@ function showAsked(data, reading) {
   write(
     byId("teaching-about"),
     (data.seconds ? held : "Labels are learned at once. ") +
-      "Messages that the model is unsure of are harder than others: accuracy over them is lower.",
+      "Accuracy over messages that the model is unsure of is lower than over all messages.",
   );
   if (data.reads) {
     byId("nothing").hidden = true;
@@ -121,7 +121,7 @@ function showAsked(data, reading) {
   byId("label-form").hidden = areFixed || !asked.length;
   byId("keys").hidden = !asked.length;
   byId("nothing-asked").hidden = asked.length > 0;
-  const empty = "No message waits. Those that come to POST /predict do.";
+  const empty = "No message waits for a label. Messages that are sent to POST /predict appear here.";
   const rest = data.n_left_out ? `, but for ${plural(data.n_left_out, "message")} left out as blank or too long` : "";
   write(byId("nothing-asked"), data.reads ? `All messages that were read have a label${rest}.` : empty);
   write(byId("give-label"), kind === LABELS ? "Choose" : "Give");
