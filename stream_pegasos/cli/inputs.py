@@ -15,7 +15,7 @@ from stream_pegasos.cli.console import Failure, note, printable
 from stream_pegasos.cli.options import StreamOptions
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.labels import AllowedLabels
+    from stream_pegasos.learners.labels import AllowedLabels, Label
     from stream_pegasos.streams import Example, LabelFormat, Truth
 
 DICT_FORMATS = ("vw", "svmlight")
@@ -171,7 +171,7 @@ def _separator(text: str | None) -> str | None:
 
 def allowed_labels(text: str | None) -> "AllowedLabels | None":
     """The labels that --labels names."""
-    from stream_pegasos.learners.labels import AllowedLabels
+    from stream_pegasos.learners.labels import AllowedLabels, Label
     from stream_pegasos.streams import label_of
 
     if text is None:
