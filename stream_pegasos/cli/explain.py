@@ -22,7 +22,7 @@ def explain(
     model: ModelArgument,
     stream_file: Annotated[
         str | None,
-        Argument(metavar="STREAM", help="Messages whose words name the hashed features of a text model."),
+        Argument(metavar="STREAM", help="Messages, as those that it learned: their words are the names of features."),
     ] = None,
     *,
     text: Annotated[

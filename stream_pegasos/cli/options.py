@@ -214,7 +214,7 @@ class ModelOptions:
             metavar="LABEL",
             help="The positive label, for --threshold and --max-false-positive-rate. They need it unless labels are "
             "true and false, 0 and 1, or -1 and 1.",
-            default="1, true, or else the label that comes second",
+            default="1, or true; with labels of other kinds, the second one that comes",
         ),
     ] = None
     ngram_range: Annotated[
@@ -345,8 +345,8 @@ class DecisionOptions:
         model_option(
             "--max-false-positive-rate",
             metavar="R",
-            help="Share of negatives that may be flagged; 1 for no limit. With more than two classes the model must "
-            "have learned with a limit, of any size.",
+            help="Share of negatives that may be flagged; 1 for no limit. A model of more than two classes takes a "
+            "limit only if it learned with one; it need not be the same.",
             default="that of the model",
         ),
     ] = None
