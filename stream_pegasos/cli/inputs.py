@@ -171,7 +171,7 @@ def _separator(text: str | None) -> str | None:
 
 def allowed_labels(text: str | None) -> "AllowedLabels | None":
     """The labels that --labels names."""
-    from stream_pegasos.learners.labels import AllowedLabels, Label
+    from stream_pegasos.learners.labels import AllowedLabels
     from stream_pegasos.streams import label_of
 
     if text is None:
