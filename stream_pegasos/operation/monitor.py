@@ -346,10 +346,10 @@ class Monitor:
         start = monotonic()
         saved = self._seconds_for_names + SHARE_FOR_NAMES * (start - self._named_at)
         end = start + min(saved, FOR_NAMES_AT_ONCE)
-        for row in _by_surprise(block):
+        for text in dict.fromkeys(examples[row][0] for row in _by_surprise(block)):
             if monotonic() >= end:
                 break
-            self._names.add(self.model, examples[row][0])
+            self._names.add(self.model, text)
         self._named_at = monotonic()
         self._seconds_for_names = min(saved, MOST_FOR_NAMES) - (self._named_at - start)
 

@@ -62,11 +62,11 @@ def test_processes_that_met_labels_in_another_order_are_scored_alike():
             right = each.y == each.predicted
             y = each.y if sign > 0.0 else ~each.y
             probabilities = each.probabilities if sign > 0.0 else 1.0 - each.probabilities
-            alone.update(y, sign * each.margins, probabilities, y == right)
-    assert monitor.score.classes == ("ham", "spam")
-    assert monitor.score.confusion_matrix.sum(axis=1).tolist() == [60, 60]
+            predicted = np.where(each.predicted < 0, -1, y == right)
+            alone.update(y, sign * each.margins, probabilities, predicted)
+    assert monitor.score.classes == ("ham", "spam") and monitor.score.n == 120
     found, wanted = monitor.score.get_state(), alone.get_state()
-    for name in ("confusion_matrix", "newest", "margin_counts"):
+    for name in ("confusion_matrix", "unanswered", "newest", "margin_counts"):
         assert found[name] == wanted[name]
     np.testing.assert_allclose(found["tenths"], wanted["tenths"], rtol=1e-12)
     resumed = Monitor(model)
