@@ -115,7 +115,7 @@ class RedisSource:
     # Entries
 
     def _start(self) -> None:
-        if not self._follow and not self._client.exists(self._stream):
+        if not self._follow and self._id is None and not self._client.exists(self._stream):
             raise StreamError(f"{self.name} does not exist")
         if self._group is not None:
             groups = self._client.xinfo_groups(self._stream) if self._client.exists(self._stream) else []
