@@ -516,7 +516,7 @@ def test_labels_prints_tables(monkeypatch, capsys):
     [
         (["benchmarks/service.py", "--seconds", "0.3", "--rounds", "1", "--connections", "4"], r"p99 [\d.]+ ms\n$"),
         (["benchmarks/checkpoints.py", "--features", "2000", "--rounds", "1"], r"without one\n$"),
-        (["kill.py", "--kills", "2", "--messages", "1000", "--source", "file"], "equals that of an undisturbed run"),
+        (["kill.py", "--kills", "2", "--messages", "1000", "--source", "file"], "equal those of an undisturbed run"),
         (["kill.py", "--kills", "20", "--messages", "1000", "--source", "service"], "has learned each message once"),
         (["endless.py", "--minutes", "0.1", "--warm-up", "0.9", "--max-features", "1000"], r"exit code 143\n$"),
     ],
