@@ -101,10 +101,8 @@ def test_the_figures_of_a_table_are_those_that_its_command_prints(page, monkeypa
 @pytest.mark.heavy
 def test_tuning_prints_what_the_guide_shows(data_folder):
     page = (ROOT / "examples" / "guides" / "tuning.md").read_text("utf-8")
-    (command,), (shown,) = (
-        re.findall(pattern, page, re.DOTALL)
-        for pattern in (r"(stream-pegasos tune [^\n]*) --limit", r"```text\n(.*?)```")
-    )
+    command = re.search(r"(stream-pegasos tune [^\n]*) --limit", page)[1]
+    shown = re.search(r"```text\n(.*?)```", page, re.DOTALL)[1]
     arguments = command.replace("data/", f"{data_folder}/").split()[1:]
     done = subprocess.run(
         [sys.executable, "-m", "stream_pegasos", *arguments, "--limit", "8000"], capture_output=True, text=True
