@@ -45,6 +45,10 @@ class FeatureModel:
     def classes(self) -> Any:
         return self._classifier.classes
 
+    @property
+    def has_one_margin(self) -> bool:
+        return self._classifier.has_one_margin
+
     def predictions(self, X: Any, threads: int = 1) -> Predictions:
         with self.lock:
             return self._classifier.predictions_of(self._classifier.meet_rows(self._encoder, X))
