@@ -76,7 +76,7 @@ class GrowingClassifier(Classifier):
             raise
 
     def _forget_class(self, label: Label) -> None:
-        if isinstance(self._labels, TwoClasses) and self._labels.met and label in self.classes:
+        if isinstance(self._labels, TwoClasses) and label in self._labels.targets:
             self._become_several()
         super()._forget_class(label)
 

@@ -139,7 +139,9 @@ def learn_stream(
     """
     if parts is not None:
         check_integer("parts", parts, 1, MOST_PARTS)
-    learning = StreamLearning(Path(checkpoint).absolute(), TextClassifier() if model is None else model)
+    model = TextClassifier() if model is None else model
+    check_text_model(model)
+    learning = StreamLearning(Path(checkpoint).absolute(), model)
     messages = Messages.of(stream, learning.model, text, label, weight)
     columns = check_order(stream, order)
     if parts is not None:

@@ -1,5 +1,7 @@
 """A third class in the middle of a stream: nothing is refused, and nothing starts anew."""
 
+import pickle
+
 import numpy as np
 import pytest
 from detectors import Raises
@@ -245,6 +247,17 @@ def test_a_label_that_was_only_named_is_never_predicted(tmp_path):
         for x, y in examples[model.n_iterations :]:
             model.learn_one(x, y)
     assert named.classes == ("ham", "spam")
+
+
+def test_a_label_that_was_only_named_cannot_be_forgotten():
+    model = AdaptiveClassifier(pos_label="spam")
+    model.learn_many([{"a": 1.0}] * 3, ["ham"] * 3)
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match="none of the model's classes"):
+        model.forget_class("spam")
+    assert pickle.dumps(model) == before
+    model.learn_one({"b": 1.0}, "spam")
+    assert model.classes == ("ham", "spam")
 
 
 @pytest.mark.parametrize(
