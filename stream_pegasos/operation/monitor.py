@@ -138,7 +138,9 @@ class Monitor:
             if newest is not None:
                 pairs = [(example[0], example[1]) for example in newest.examples]
                 self._show(pairs, newest, self.score.n)
-                self._find_names(newest, pairs)
+                # All, as they are few: what a killed worker repeats must give the same names, however long it took.
+                for text in dict.fromkeys(text for text, _ in pairs) if self._keeps_names else ():
+                    self._names.add(self.model, text)
             self.model = model
             self._count(sum(each.n for each in outcomes))
 
