@@ -364,6 +364,7 @@ def trained(model, n=30):
     return model
 
 
+@pytest.mark.heavy
 def test_polars_frames():
     polars = pytest.importorskip("polars", reason="polars is not installed")
     X, y = rows_and_labels(30, 3)

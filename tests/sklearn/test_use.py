@@ -150,7 +150,9 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "form", [pytest.param(form, marks=pytest.mark.heavy if "polars" in form else ()) for form in FORMS]
+)
 def test_texts_come_in_any_form(form):
     X = FORMS[form](TEXTS)
     y = FORMS[form](LABELS) if form.endswith("series") else LABELS
@@ -305,7 +307,7 @@ def test_calibration_takes_what_it_needs():
     assert estimator.predict_proba(NEW).shape == (50, 2) and estimator.score(TEXTS, LABELS) > 0.95
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("library", ["pandas", pytest.param("polars", marks=pytest.mark.heavy)])
 def test_columns_of_frames(library):
     hours = [i % 24 + (12.0 if label == "spam" else 0.0) for i, label in enumerate(LABELS)]
     X = frames_of(library).DataFrame({"text": TEXTS, "from": [text[0] for text in TEXTS], "hour": hours})
@@ -330,7 +332,7 @@ def test_columns_of_frames(library):
     assert (one_column.fit_transform(X) != TextVectorizer().transform(TEXTS)).nnz == 0
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("library", ["pandas", pytest.param("polars", marks=pytest.mark.heavy)])
 def test_names_of_columns_are_kept(library):
     X = np.random.default_rng(0).normal(size=(90, 3))
     scaler = StandardScaler().set_output(transform=library)
