@@ -66,7 +66,7 @@ def _of_several(score: "Score", report: bool, confusions: bool) -> list[str]:
     if others is not None:
         rows.append(others)
         names.append(f"{others.n_classes:,} other{'s' * (others.n_classes != 1)}")
-    n_classes = len(score.tally())
+    n_classes = len(score.tally)
     title = f"{n_classes:,} {'label' if several else 'class'}{('s' if several else 'es') * (n_classes != 1)}"
     pairs = score.confused(None if confusions else 0 if is_said else MOST_PAIRS)
     confused = [(_shown(truth), _shown(other), f"{count:,}") for truth, other, count in pairs]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.evaluation.tallies import Bools, Floats, TallyScore, newest, ratio
+from stream_pegasos.evaluation.tallies import LABELS, Bools, Floats, Score, newest, ratio
 
 __all__ = ["LabelOutcomes", "LabelScore", "LabelScoreRow", "labels_that_hold"]
 
@@ -90,7 +90,7 @@ class LabelScoreRow(NamedTuple):
     seconds: float
 
 
-class LabelScore(TallyScore):
+class LabelScore(Score):
     """Metrics of predictions of several labels an example, updated in bulk.
 
     Each label of each example is a decision. Micro F1 counts all decisions together; macro F1 is the mean over the
@@ -115,7 +115,8 @@ class LabelScore(TallyScore):
     >>> from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
 
     >>> probabilities = np.array([[0.9, 0.2], [0.8, 0.6]])
-    >>> score = LabelScore().after(
+    >>> score = LabelScore()
+    >>> score.update(
     ...     LabelOutcomes.of(
     ...         [("oil",), ("gas",)], [("oil",), ("oil", "gas")], ("oil", "gas"), probabilities
     ...     )
@@ -125,7 +126,7 @@ class LabelScore(TallyScore):
 
     """
 
-    kind = "several labels"
+    kind = LABELS
     row_type = LabelScoreRow
 
     def __init__(self, window: int = 1_000) -> None:
@@ -135,7 +136,7 @@ class LabelScore(TallyScore):
         self._n_decisions = 0  # that the log loss is about
         self._newest: Floats = np.zeros((0, 3))  # whether exact, twice the labels that are right, labels in all
 
-    def after(self, outcomes: LabelOutcomes) -> LabelScore:
+    def update(self, outcomes: LabelOutcomes) -> None:
         truths, predicted, probabilities, holds, n_unknown = outcomes
         right: list[Any] = []
         confused: list[tuple[Any, Any]] = []
@@ -149,10 +150,10 @@ class LabelScore(TallyScore):
                 missed = [label for label in truth if label not in both]
                 instead = [label for label in prediction if label not in both]
                 confused += list(product(missed, instead))[:MOST_PAIRS_OF_ONE]
-        numbers = self._tally.numbers_of
+        numbers = self.tally.numbers_of
         occurred, said = numbers(chain(*truths)), numbers(chain(*predicted))
-        self._tally.add(occurred, said, numbers(right))
-        self._tally.add_pairs(*(numbers(column) for column in zip(*confused, strict=True)) if confused else ((), ()))
+        self.tally.add(occurred, said, numbers(right))
+        self.tally.add_pairs(*(numbers(column) for column in zip(*confused, strict=True)) if confused else ((), ()))
         self._n += len(rows)
         self._newest = newest(self._newest, np.array(rows, float).reshape(-1, 3), self.window)
         self._n_exact += sum(is_exact for is_exact, _, _ in rows)
@@ -162,7 +163,6 @@ class LabelScore(TallyScore):
         self._log_loss -= float(np.log(np.clip(np.where(h, p, 1.0 - p), 1e-15, 1.0)).sum())
         self._log_loss += math.log(2.0) * int(n_unknown.sum())
         self._n_decisions += len(p) + int(n_unknown.sum())
-        return self
 
     @property
     def n(self) -> int:
@@ -186,7 +186,7 @@ class LabelScore(TallyScore):
     @property
     def hamming_loss(self) -> float:
         """The share of wrong decisions."""
-        tally = self._tally
+        tally = self.tally
         n_wrong = tally.occurred.sum() + tally.predicted.sum() - 2 * tally.right.sum()
         return ratio(n_wrong, self._n * len(tally))
 
@@ -210,7 +210,7 @@ class LabelScore(TallyScore):
             "kind": self.kind,
             "n": self._n,
             "n_exact": self._n_exact,
-            "tally": self._tally.get_state(),
+            "tally": self.tally.get_state(),
             "log_loss": self._log_loss,
             "n_decisions": self._n_decisions,
             "tenths": self._reliability.sums.tolist(),
@@ -218,17 +218,10 @@ class LabelScore(TallyScore):
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take over what has been counted elsewhere.
-
-        Raises
-        ------
-        ArithmeticError, LookupError, TypeError, ValueError
-            If it is nothing that `get_state` gives.
-        """
         tenths = np.array(state["tenths"], float).reshape(10, 3)
         latest = np.array(state["newest"], float).reshape(-1, 3)[-self.window :]
         n, n_exact, n_decisions = (int(state[name]) for name in ("n", "n_exact", "n_decisions"))
         log_loss = float(state["log_loss"])
-        self._tally.set_state(state["tally"])
+        self.tally.set_state(state["tally"])
         self._n, self._n_exact, self._n_decisions = n, n_exact, n_decisions
         self._reliability.sums, self._newest, self._log_loss = tenths, latest, log_loss

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.evaluation.prequential import ExampleError, Labelled, PredictedBlock
-from stream_pegasos.evaluation.scores import Outcomes
 
 __all__ = ["METRICS", "Metric", "metric_named"]
 
@@ -134,11 +133,7 @@ def _costs(kind: str) -> Callable[[PredictedBlock, Any], Floats]:
 
 def _losses(block: PredictedBlock, model: Any) -> Floats:
     outcomes: Any = block.outcomes(model)
-    if isinstance(outcomes, Outcomes):
-        of_truth: Floats = np.where(outcomes.y, outcomes.probabilities, 1.0 - outcomes.probabilities)
-    else:
-        of_truth = np.asarray(outcomes.of_truth, float)
-    losses: Floats = -np.log(np.clip(of_truth, 1e-15, 1.0))
+    losses: Floats = -np.log(np.clip(outcomes.of_truth, 1e-15, 1.0))
     return losses
 
 
@@ -163,10 +158,10 @@ def _macro_f1(rows: Floats) -> float:
 
 def _margins(block: PredictedBlock, model: Any) -> Floats:
     """Whether each example is positive, and the margin."""
-    outcomes = block.outcomes(model)
-    if not isinstance(outcomes, Outcomes):
+    outcomes: Any = block.outcomes(model)
+    if not outcomes.classes:
         raise ExampleError("a third label came, and this metric is for two classes", _third(block.examples, model))
-    return np.column_stack([outcomes.y, outcomes.margins])
+    return np.column_stack([outcomes.is_positive, outcomes.margins])
 
 
 def _third(examples: Sequence[Labelled], model: Any) -> Labelled:

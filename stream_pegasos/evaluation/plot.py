@@ -68,7 +68,7 @@ def draw(curve: Sequence[Any], title: str, score: Score | None = None) -> Figure
         _draw_curve(left, curve, title, score.window)
         _draw_reliability(right, score)
     else:
-        n_bars = min(MOST_CLASSES + 1, max(len(score.tally()), MOST_PAIRS))
+        n_bars = min(MOST_CLASSES + 1, max(len(score.tally), MOST_PAIRS))
         below = 1.2 + 0.22 * n_bars
         figure = Figure(figsize=(12, 4.5 + below), dpi=150, layout="constrained")
         # A row each: names of classes need room of their own, and would squeeze what stands above them.

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stream_pegasos.evaluation.class_scores import ClassOutcomes, ClassScore
-from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
-from stream_pegasos.evaluation.scores import Outcomes, PrequentialScore, kind_of, new_score
-from stream_pegasos.evaluation.tallies import Score
+from stream_pegasos.evaluation.label_scores import LabelOutcomes
+from stream_pegasos.evaluation.scores import Outcomes, kind_of, new_score
+from stream_pegasos.evaluation.tallies import LABELS, SEVERAL, TWO, Score
 from stream_pegasos.learners.labels import Label, PositiveLabelError, check_label
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
 
@@ -24,7 +23,7 @@ __all__ = ["Evaluation", "ExampleError", "PredictedBlock", "Prediction", "evalua
 Labelled = Sequence[Any]
 # What is told of an example that a model refuses: the example and the reason.
 OnRefused = Callable[[Labelled, str], None]
-AnyOutcomes = Outcomes | ClassOutcomes | LabelOutcomes
+AnyOutcomes = Outcomes | LabelOutcomes
 
 # How a model refuses an example; what else it raises is a failure of its own.
 REFUSALS = (ValueError, TypeError)
@@ -96,27 +95,17 @@ class PredictedBlock:
 
     def outcomes(self, model: Any) -> AnyOutcomes:
         """The same as outcomes, given the model that has learned them."""
-        said, classes = self.predictions, model.classes
-        kind = kind_of(model)
-        if kind == LabelScore.kind:
+        said, classes, kind = self.predictions, model.classes, kind_of(model)
+        if kind == LABELS:
             return LabelOutcomes.of(self.y, said.labels, said.classes, said.probabilities)
-        if kind != PrequentialScore.kind or said.scores.ndim > 1 or not set(classes).issuperset(self.y):
-            known = set(self.classes) - {None}
-            predicted = [label if label in known else None for label in said.labels.tolist()]
-            return ClassOutcomes.of(self.y, predicted, said.classes, said.probabilities)
-        positive = classes[1]
-        y = np.fromiter((label == positive for label in self.y), bool, len(self))
-        right = np.fromiter((a == b for a, b in zip(said.labels.tolist(), self.y, strict=True)), bool, len(self))
-        margins, probabilities = said.scores, np.full(len(self), 0.5)
-        if None not in self.classes:
-            probabilities = said.probabilities[:, 1]
-        if self.classes[1] not in (None, positive):  # positive and negative have been exchanged
-            margins, probabilities = -margins, 1.0 - probabilities
-        # A prediction that is neither label is no answer, or counts as the wrong label.
         known = set(self.classes) - {None}
-        answered = np.fromiter((label in known for label in said.labels.tolist()), bool, len(self))
-        signs = np.where(answered | right, np.where(right, y, ~y), -1).astype(np.int8)
-        return Outcomes(y, margins, probabilities, signs, classes)
+        predicted = [label if label in known else None for label in said.labels.tolist()]
+        columns = [label if label in known else None for label in said.classes]
+        if kind != TWO or said.scores.ndim > 1 or not set(classes).issuperset(self.y):
+            return Outcomes.of(self.y, predicted, columns, said.probabilities)
+        exchanged = self.classes[1] not in (None, classes[1])
+        margins = -said.scores if exchanged else said.scores
+        return Outcomes.of(self.y, predicted, columns, said.probabilities, classes, margins)
 
 
 # What is told of each block that was predicted.
@@ -148,8 +137,8 @@ class Evaluation:
     Attributes
     ----------
     score
-        The scores over the whole stream: a `PrequentialScore` of two classes, a `ClassScore` of several, an
-        `OrderedScore`, or a `LabelScore` if an example may have several labels.
+        The scores over the whole stream: a `PrequentialScore`, an `OrderedScore`, or a `LabelScore` if an example may
+        have several labels.
     curve
         The scores at up to 200 evenly spaced points and at the end, as rows of the score. Rows from a time with only
         two classes are rows of a score of two classes.
@@ -252,7 +241,7 @@ def evaluate(
         for outcomes in blocks:
             while outcomes.n:
                 first, outcomes = outcomes.split(step - score.n % step)
-                result.score = score = score.after(first)
+                score.update(first)
                 if score.n % step == 0:
                     curve.append(score.row(perf_counter() - start))
                     if on_row is not None:
@@ -326,7 +315,7 @@ def _predict_labelled(
     """What is predicted of examples that have labels; in a block, unless one is refused."""
     try:
         X, y, _ = columns_of(chunk)
-        if kind_of(model) in (PrequentialScore.kind, ClassScore.kind):
+        if kind_of(model) in (TWO, SEVERAL):
             y = [check_label(label) for label in y]  # any label may be scored, also a third one of two
         else:
             model.check_labels(y)
@@ -363,7 +352,7 @@ def _late(
 
     def take_done() -> Iterator[AnyOutcomes]:
         # Those of two classes, and then those after the third.
-        for _, some in groupby(done, type):
+        for _, some in groupby(done, lambda outcomes: getattr(outcomes, "classes", ())):
             first, *rest = some
             yield first.joined([first, *rest])
         done.clear()

@@ -1,69 +1,127 @@
-"""Scores of predictions that grow with the stream: those of two classes, and which score a model gets."""
+"""Scores of predictions of one label an example, and which score a model gets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from stream_pegasos.evaluation.class_scores import ClassOutcomes, ClassScore, OrderedScore
 from stream_pegasos.evaluation.label_scores import LabelScore
-from stream_pegasos.evaluation.tallies import Bools, Floats, Reliability, Score, Tally, newest, ratio
+from stream_pegasos.evaluation.ranking import Ranking, RankingInBins
+from stream_pegasos.evaluation.tallies import (
+    LABELS,
+    ORDERED,
+    SEVERAL,
+    TWO,
+    Bools,
+    Floats,
+    Integers,
+    Reliability,
+    Score,
+    newest,
+    ratio,
+)
 from stream_pegasos.learners.labels import Label
 
-__all__ = ["Outcomes", "PrequentialScore", "ScoreRow", "kind_of", "new_score", "score_of_state"]
+__all__ = [
+    "ClassScoreRow",
+    "OrderedScore",
+    "OrderedScoreRow",
+    "Outcomes",
+    "PrequentialScore",
+    "ScoreRow",
+    "kind_of",
+    "new_score",
+    "score_of_state",
+]
 
-# Of margins of either sign; 200 · asinh(64 · margin) is beyond them for margins beyond 3.8 million.
-_BINS = 4_000
+NO_MARGINS: Floats = np.zeros(0)
 
 
 class Outcomes(NamedTuple):
-    """Predictions of examples of two classes, and which these turned out to be: what scores are made of."""
+    """Predictions of one label an example, and which label each turned out to have: what scores are made of."""
 
-    y: Bools  # whether positive
-    margins: Floats
-    probabilities: Floats  # of the positive label
-    predicted: NDArray[np.int8]  # 1 for the positive label, 0 for the negative one, −1 where the model could not say
-    classes: tuple[Label | None, ...] = (None, None)  # the negative and the positive one, once they are known
+    truths: list[Any]
+    predicted: list[Any]  # `None` where the model could not say
+    of_truth: Floats  # the probability of what came true
+    of_predicted: Floats  # and of what was predicted
+    # Where one margin tells two classes apart: the negative and the positive label, `None` until it is known, and the
+    # margins.
+    classes: tuple[Label | None, ...] = ()
+    margins: Floats = NO_MARGINS
 
     @property
     def n(self) -> int:
-        return len(self.y)
+        return len(self.truths)
+
+    @property
+    def is_positive(self) -> Bools:
+        """Whether each example is positive, of two classes."""
+        return np.fromiter((label == self.classes[1] for label in self.truths), bool, self.n)
 
     def split(self, n: int) -> tuple[Outcomes, Outcomes]:
         """The first n, and the rest."""
-        y, margins, probabilities, predicted, classes = self
+        a, b, c, d, classes, margins = self
         return (
-            Outcomes(y[:n], margins[:n], probabilities[:n], predicted[:n], classes),
-            Outcomes(y[n:], margins[n:], probabilities[n:], predicted[n:], classes),
+            Outcomes(a[:n], b[:n], c[:n], d[:n], classes, margins[:n]),
+            Outcomes(a[n:], b[n:], c[n:], d[n:], classes, margins[n:]),
         )
 
     @classmethod
     def joined(cls, parts: Sequence[Outcomes]) -> Outcomes:
-        y, margins, probabilities, predicted, classes = zip(*parts, strict=True)
-        together = np.concatenate
-        return cls(together(y), together(margins), together(probabilities), together(predicted), classes[-1])
+        truths, predicted, of_truth, of_predicted, classes, margins = zip(*parts, strict=True)
+        return cls(
+            list(chain(*truths)),
+            list(chain(*predicted)),
+            np.concatenate(of_truth),
+            np.concatenate(of_predicted),
+            classes[-1],
+            np.concatenate(margins),
+        )
 
     def turned(self, classes: tuple[Label | None, ...]) -> Outcomes:
         """The same for a model whose negative and positive label are these, of which the other may be positive here."""
-        negative, positive = self.classes
-        if (negative is None or negative != classes[1]) and (positive is None or positive != classes[0]):
-            return self._replace(classes=classes)
-        predicted = np.where(self.predicted < 0, self.predicted, 1 - self.predicted)
-        return Outcomes(~self.y, -self.margins, 1.0 - self.probabilities, predicted, classes)
+        if not self.classes:
+            return self
+        exchanged = any(
+            mine is not None and mine == other for mine, other in zip(self.classes, classes[::-1], strict=True)
+        )
+        return self._replace(classes=classes, margins=-self.margins if exchanged else self.margins)
 
-    def as_classes(self) -> ClassOutcomes:
-        """The same as outcomes of several classes."""
-        both = np.array([1.0 - self.probabilities, self.probabilities]).T
-        labels = (*self.classes, None)
-        truths, predicted = ([labels[i] for i in column.astype(int)] for column in (self.y, self.predicted))
-        return ClassOutcomes.of(truths, predicted, self.classes, both)
+    @classmethod
+    def of(
+        cls,
+        truths: list[Any],
+        predicted: list[Any],
+        labels: Sequence[Any],
+        probabilities: Floats,
+        classes: tuple[Label | None, ...] = (),
+        margins: Floats = NO_MARGINS,
+    ) -> Outcomes:
+        """Outcomes, given a column of probabilities for each of `labels`; that of a label yet to come is 0.
+
+        A label that was not known has the probability that it would have had if it and those known were all alike:
+        1/(K + 1) beside K known ones, and 1/2 before any; so has every label where the model could not say.
+        """
+        n = len(truths)
+        columns = {label: column for column, label in enumerate(labels)}
+        # One more column, of zeros, for labels that have none.
+        padded = np.concatenate([probabilities, np.zeros((n, 1))], axis=1)
+        rows, none = np.arange(n), len(labels)
+        of_truth = padded[rows, [columns.get(label, none) for label in truths]]
+        of_predicted = padded[rows, [columns.get(label, none) for label in predicted]]
+        unknown = np.flatnonzero(~(of_truth > 0.0) | np.array([label is None for label in predicted], bool))
+        if len(unknown):
+            there = np.array([*(label is not None for label in labels), False])
+            n_known = ((padded[unknown] > 0.0) & there).sum(axis=1)
+            of_truth[unknown] = 1.0 / (np.maximum(n_known, 1) + 1)
+        return cls(truths, predicted, of_truth, of_predicted, classes, margins)
 
 
 class ScoreRow(NamedTuple):
-    """The scores after the first `n` examples, a row of the prequential curve."""
+    """The scores of two classes after the first `n` examples, a row of the prequential curve."""
 
     n: int
     accuracy: float
@@ -75,11 +133,46 @@ class ScoreRow(NamedTuple):
     seconds: float
 
 
-class PrequentialScore(Score):
-    """Binary classification metrics over a growing stream, updated in bulk.
+class ClassScoreRow(NamedTuple):
+    """The same of several classes."""
 
-    A metric is `nan` where it is undefined: all metrics before the first example, balanced accuracy and ROC AUC while
-    the stream has one class, F1 while no example is positive or predicted positive.
+    n: int
+    accuracy: float
+    balanced_accuracy: float
+    macro_f1: float
+    micro_f1: float
+    log_loss: float
+    calibration_error: float
+    window_accuracy: float
+    seconds: float
+
+
+class OrderedScoreRow(NamedTuple):
+    """The same of ordered classes."""
+
+    n: int
+    accuracy: float
+    mean_absolute_error: float
+    quadratic_kappa: float
+    balanced_accuracy: float
+    macro_f1: float
+    micro_f1: float
+    log_loss: float
+    calibration_error: float
+    window_accuracy: float
+    seconds: float
+
+
+class PrequentialScore(Score):
+    """Metrics of predictions of one label an example, updated in bulk. Memory stays constant, except for counts of each
+    class.
+
+    As long as one margin tells two classes apart, there are also metrics of the positive one and of the ranking. From
+    the first example on that is of several classes, these are left out; everything else goes on.
+
+    A metric is `nan` where it is undefined. A prediction of `None`, where the model knew no answer, counts as wrong,
+    but as no false alarm, and not in the calibration. Macro F1 is the mean over the classes that occurred or were
+    predicted, balanced accuracy over those that occurred.
 
     Parameters
     ----------
@@ -91,108 +184,119 @@ class PrequentialScore(Score):
 
     Attributes
     ----------
-    n
-        The number of examples.
     classes
-        The negative and the positive label, where `after` told them.
-    confusion_matrix
-        The counts, as `confusion_matrix[truth, prediction]` with 0 for negative, 1 for positive.
-    unanswered
-        How many negative and how many positive examples had no answer. They count as wrong, but no negative one as a
-        false alarm.
-    reliability
-        One row for each tenth of the probabilities of the positive label, from 0 to 1: the number of examples, their
-        mean probability and the share of positive ones.
+        The negative and the positive label of two classes, `None` until it is known.
+    reliability, expected_calibration_error
+        Those of the probability of the positive label where there are two classes, or else of the predicted one, which
+        comes true if the prediction is right.
 
     Examples
     --------
 
-    >>> from stream_pegasos.evaluation.scores import PrequentialScore
+    >>> from stream_pegasos.evaluation.scores import Outcomes, PrequentialScore
 
     >>> score = PrequentialScore()
-    >>> score.update(
-    ...     [True, False, True], margins=[0.4, -1.2, -0.1], probabilities=[0.6, 0.2, 0.45]
-    ... )
-    >>> score.confusion_matrix
-    array([[1, 0],
-           [1, 1]])
-    >>> round(score.accuracy, 3), round(score.f1, 3), score.roc_auc
-    (0.667, 0.667, 1.0)
+    >>> truths, predicted = ["card", "cash", "card", "fee"], ["card", "card", "card", None]
+    >>> score.update(Outcomes(truths, predicted, [0.9, 0.3, 0.6, 0.1], [0.9, 0.7, 0.6, 0]))
+    >>> score.accuracy, round(score.macro_f1, 3)
+    (0.5, 0.267)
+    >>> score.of_classes(1)
+    [ClassRow(label='card', precision=0.6666666666666666, recall=1.0, f1=0.8, count=2)]
+    >>> score.confused(1)
+    [ConfusedRow(truth='cash', predicted='card', count=1)]
 
     """
 
-    kind = "two classes"
-    row_type = ScoreRow
+    kind = TWO
 
     def __init__(self, window: int = 1_000, exact: bool = True) -> None:
         super().__init__(window)
         self.classes: tuple[Label | None, ...] = (None, None)
-        self.confusion_matrix: NDArray[np.int64] = np.zeros((2, 2), np.int64)
-        self.unanswered: NDArray[np.int64] = np.zeros(2, np.int64)
-        self._newest: Floats = np.zeros((0, 3))  # whether positive, whether right, margin
-        self._ranking: _Margins | _MarginCounts = _Margins() if exact else _MarginCounts()
+        self._newest: Floats = np.zeros((0, 3))  # whether right, whether positive, margin
+        self._ranking: Ranking | RankingInBins = Ranking() if exact else RankingInBins()
+        self._of_positive = Reliability()
 
-    def update(
-        self,
-        y: ArrayLike,
-        margins: ArrayLike,
-        probabilities: ArrayLike,
-        predicted: ArrayLike | None = None,
-    ) -> None:
-        """Add examples.
+    @classmethod
+    def of_several(cls, window: int = 1_000) -> PrequentialScore:
+        """A score for a model in which each class has a margin."""
+        score = cls(window)
+        score.kind = SEVERAL
+        return score
 
-        Parameters
-        ----------
-        y
-            Whether each example is positive.
-        margins
-            The margins that were predicted.
-        probabilities
-            The probabilities of the positive label that were predicted.
-        predicted
-            1 where the positive label was predicted, 0 where the negative one was, −1 where there was no answer; by
-            default, whether the margin is above 0.
+    @property
+    def row_type(self) -> Any:
+        return ScoreRow if self.kind == TWO else ClassScoreRow
 
-        """
-        y, margins = np.asarray(y, bool), np.asarray(margins, float)
-        probabilities = np.asarray(probabilities, float)
-        predicted = np.asarray(margins > 0 if predicted is None else predicted, np.int8)
-        answered = predicted >= 0
-        counts = np.bincount((2 * y + predicted)[answered], minlength=4)
-        of_truth = np.clip(np.where(y, probabilities, 1 - probabilities), 1e-15, 1.0)
-        self.confusion_matrix += counts.reshape(2, 2)
-        self.unanswered += np.bincount(y[~answered], minlength=2)
-        self._log_loss -= float(np.log(of_truth).sum())
-        self._reliability.update(probabilities, y)
-        self._newest = newest(self._newest, np.column_stack([y, y == predicted, margins]), self.window)
-        self._ranking.update(y, margins)
+    def update(self, outcomes: Outcomes) -> None:
+        """Take in outcomes."""
+        truths, predicted = self.tally.numbers_of(outcomes.truths), self.tally.numbers_of(outcomes.predicted)
+        right, made = truths == predicted, predicted >= 0
+        wrong = ~right & made
+        self.tally.add(truths, predicted[made], truths[right])
+        self.tally.add_pairs(truths[wrong], predicted[wrong])
+        of_truth = np.asarray(outcomes.of_truth, float)
+        self._log_loss -= float(np.log(np.clip(of_truth, 1e-15, 1.0)).sum())
+        self._reliability.update(np.asarray(outcomes.of_predicted, float)[made], right[made])
+        y, margins = np.zeros(outcomes.n, bool), np.zeros(outcomes.n)
+        if self.kind == TWO and not self._are_two(outcomes.classes):
+            self.kind = SEVERAL
+        if self.kind == TWO:
+            y, margins = outcomes.is_positive, outcomes.margins
+            self._ranking.update(y, margins)
+            self._of_positive.update(np.where(y, of_truth, 1.0 - of_truth), y)
+        self._newest = newest(self._newest, np.column_stack([right, y, margins]), self.window)
+        self._follow_order(truths, predicted, made)
+
+    def _are_two(self, classes: tuple[Label | None, ...]) -> bool:
+        """Whether these are still the two classes; if so, go on with them, also if they have been exchanged."""
+        if not classes or len({*self.classes, *classes} - {None}) > 2:
+            return False
+        # A model that met 1 took it for positive; when 2 follows, 1 turns out to be negative.
+        if self.classes[1] is not None and self.classes[1] != classes[1]:
+            self._ranking.swap()
+            self._newest = self._newest * [1, -1, -1] + [0, 1, 0]
+            self._of_positive.mirror()
+        self.classes = classes
+        return True
+
+    def _follow_order(self, truths: Integers, predicted: Integers, made: Bools) -> None:
+        """Classes that have no order: nothing to follow."""
 
     @property
     def n(self) -> int:
-        return int(self.confusion_matrix.sum() + self.unanswered.sum())
+        return int(self.tally.occurred.sum())
 
     @property
     def accuracy(self) -> float:
-        """The share of right predictions."""
-        return ratio(self.confusion_matrix.trace(), self.n)
+        return ratio(self.tally.right.sum(), self.n)
+
+    @property
+    def window_accuracy(self) -> float:
+        return ratio(self._newest[:, 0].sum(), len(self._newest))
 
     @property
     def balanced_accuracy(self) -> float:
-        """The mean of the two classes' shares of right predictions."""
-        (tn, _), (_, tp) = self.confusion_matrix
-        n_negative, n_positive = self.confusion_matrix.sum(axis=1) + self.unanswered
-        return (ratio(tp, n_positive) + ratio(tn, n_negative)) / 2
+        """The mean of the recalls of the classes that occurred."""
+        return self.tally.balanced_accuracy
+
+    @property
+    def confusion_matrix(self) -> Integers:
+        """The counts of two classes, as `confusion_matrix[truth, prediction]` with 0 for negative, 1 for positive."""
+        cells = [[self.tally.cell(truth, label) for label in self.classes] for truth in self.classes]
+        return np.array(cells, np.int64)
+
+    @property
+    def unanswered(self) -> Integers:
+        """How many negative and how many positive examples had no answer."""
+        occurred: Integers = np.array([self.tally.row(label)[0] for label in self.classes])
+        unanswered: Integers = occurred - self.confusion_matrix.sum(axis=1)
+        return unanswered
 
     @property
     def f1(self) -> float:
         """The harmonic mean of precision and recall of the positive label."""
-        (_, fp), (fn, tp) = self.confusion_matrix
-        return ratio(2 * tp, 2 * tp + fp + fn + self.unanswered[1])
-
-    @property
-    def window_accuracy(self) -> float:
-        """The accuracy over the newest examples."""
-        return ratio(self._newest[:, 1].sum(), len(self._newest))
+        occurred, predicted, right = self.tally.row(self.classes[1])
+        return ratio(2 * right, occurred + predicted)
 
     @property
     def roc_auc(self) -> float:
@@ -202,186 +306,135 @@ class PrequentialScore(Score):
     @property
     def window_roc_auc(self) -> float:
         """The same over the newest examples."""
-        ranking = _Margins()
-        ranking.update(self._newest[:, 0] == 1.0, self._newest[:, 2])
+        ranking = Ranking()
+        ranking.update(self._newest[:, 1] == 1.0, self._newest[:, 2])
         return ranking.roc_auc
 
-    def after(self, outcomes: Any) -> Score:
-        """The score that has taken in outcomes too: this one or, where they are of several classes, one of these.
+    @property
+    def reliability(self) -> Floats:
+        return self._of_positive.rows if self.kind == TWO else self._reliability.rows
 
-        That one goes on from all that was counted here. What is new in it is the calibration of the predicted class: of
-        the time with two classes it supposes that the more probable one was predicted.
-        """
-        if not isinstance(outcomes, Outcomes):
-            return self._as_several().after(outcomes)
-        positive = self.classes[1]
-        # A model that met 1 took it for positive; when 2 follows, 1 turns out to be negative.
-        if positive is not None and positive != outcomes.classes[1]:
-            self.swap()
-        self.classes = outcomes.classes
-        self.update(outcomes.y, outcomes.margins, outcomes.probabilities, outcomes.predicted)
-        return self
-
-    def _as_several(self) -> ClassScore:
-        of_more_probable = Reliability()
-        sums = self._reliability.sums
-        of_more_probable.sums[5:] = sums[5:] + (sums[4::-1] * [1, -1, -1] + sums[4::-1, :1] * [0, 1, 1])
-        return ClassScore.going_on(self.window, self.tally(), self._log_loss, of_more_probable, self._newest[:, 1])
-
-    def tally(self) -> Tally:
-        tally = Tally()
-        counts = np.column_stack([self.confusion_matrix, self.unanswered])
-        for truth in np.flatnonzero(counts.any(axis=1)).tolist():
-            for predicted in np.flatnonzero(counts[truth]).tolist():
-                i, j = tally.numbers_of([self.classes[truth], (*self.classes, None)[predicted]]).tolist()
-                tally.add_counts(i, j, int(counts[truth, predicted]))
-        return tally
-
-    def swap(self) -> None:
-        """Exchange the two classes, as a model does whose second label shows the first positive."""
-        self.confusion_matrix, self.unanswered = self.confusion_matrix[::-1, ::-1].copy(), self.unanswered[::-1].copy()
-        self._ranking.swap()
-        self._newest = self._newest * [-1, 1, -1] + [1, 0, 0]
-        self._reliability.mirror()
+    @property
+    def expected_calibration_error(self) -> float:
+        return self._of_positive.error if self.kind == TWO else self._reliability.error
 
     def figures(self) -> dict[str, float]:
+        is_two = self.kind == TWO
         return {
             "accuracy": self.accuracy,
             "balanced_accuracy": self.balanced_accuracy,
-            "f1": self.f1,
-            "roc_auc": self.roc_auc,
+            **({"f1": self.f1, "roc_auc": self.roc_auc} if is_two else {}),
+            **({} if is_two else {"macro_f1": self.macro_f1, "micro_f1": self.micro_f1}),
             "log_loss": self.log_loss,
             "calibration_error": self.expected_calibration_error,
             "window_accuracy": self.window_accuracy,
         }
 
     def get_state(self) -> dict[str, Any]:
-        """All that has been counted, as JSON values; not where `exact`."""
-        return {
-            "confusion_matrix": self.confusion_matrix.tolist(),
-            "unanswered": self.unanswered.tolist(),
+        """All that has been counted, as JSON values; not where `exact`, of two classes."""
+        state = {
+            "kind": self.kind,
+            "tally": self.tally.get_state(),
             "log_loss": self._log_loss,
             "tenths": self._reliability.sums.tolist(),
             "newest": self._newest.tolist(),
-            "margin_counts": self._ranking.get_state(),
         }
+        if self.kind == TWO:
+            state |= {"margins": self._ranking.get_state(), "tenths_of_positive": self._of_positive.sums.tolist()}
+        return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take over what has been counted elsewhere.
-
-        Raises
-        ------
-        ArithmeticError, LookupError, TypeError, ValueError
-            If it is nothing that `get_state` gives.
-        """
-        confusion_matrix = np.array(state["confusion_matrix"], np.int64).reshape(2, 2)
-        unanswered = np.array(state["unanswered"], np.int64).reshape(2)
         tenths = np.array(state["tenths"], float).reshape(10, 3)
         latest = np.array(state["newest"], float).reshape(-1, 3)[-self.window :]
-        self._ranking.set_state(state["margin_counts"])
-        self.confusion_matrix, self.unanswered = confusion_matrix, unanswered
-        self._reliability.sums, self._newest = tenths, latest
-        self._log_loss = float(state["log_loss"])
+        log_loss = float(state["log_loss"])
+        if self.kind == TWO:
+            of_positive = np.array(state["tenths_of_positive"], float).reshape(10, 3)
+            self._ranking.set_state(state["margins"])
+            self._of_positive.sums = of_positive
+        self.tally.set_state(state["tally"])
+        self._reliability.sums, self._newest, self._log_loss = tenths, latest, log_loss
 
 
-class _Margins:
-    """All margins of either class. ROC AUC counts the pairs that are in order; counting those between old and new
-    margins, both sorted, makes a curve of exact values cheap.
+class OrderedScore(PrequentialScore):
+    """The same for classes that are integers and have an order; it also measures how far off predictions are.
+
+    Predictions of `None` count for neither mean absolute error nor kappa.
+
+    Attributes
+    ----------
+    mean_absolute_error
+        How far the predicted label is from the true one.
+    quadratic_kappa
+        Cohen's kappa with squared distances between labels as weights: 1 - the mean squared error / the mean squared
+        error of random predictions with the same frequencies.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos.evaluation.scores import OrderedScore, Outcomes
+
+    >>> probabilities = [0.5] * 4
+    >>> score = OrderedScore()
+    >>> score.update(Outcomes([0, 1, 2, 4], [0, 2, 2, 3], probabilities, probabilities))
+    >>> score.mean_absolute_error, round(score.quadratic_kappa, 3)
+    (0.5, 0.852)
+
     """
 
-    def __init__(self) -> None:
-        self._new: list[tuple[Bools, Floats]] = []
-        self._positive: Floats = np.zeros(0)
-        self._negative: Floats = np.zeros(0)
-        self._half_pairs = 0
+    kind = ORDERED
+    row_type = OrderedScoreRow
 
-    def update(self, y: Bools, margins: Floats) -> None:
-        self._new.append((y, margins))
+    def __init__(self, window: int = 1_000) -> None:
+        super().__init__(window)
+        # Over the predictions made: their number; the sums of |error|, error²; of truths and their squares; of
+        # predictions and theirs.
+        self._sums: Floats = np.zeros(7)
 
-    @property
-    def roc_auc(self) -> float:
-        self._merge()
-        return ratio(self._half_pairs, 2 * len(self._positive) * len(self._negative))
-
-    def swap(self) -> None:
-        self._merge()
-        self._positive, self._negative = -self._negative[::-1], -self._positive[::-1]
-
-    def get_state(self) -> Any:
-        raise ValueError("exact scores are not written down: use exact=False")
-
-    def set_state(self, state: Any) -> None:
-        self.get_state()
-
-    def _merge(self) -> None:
-        """Sort the new margins in."""
-        if not self._new:
-            return
-        y, margins = (np.concatenate(arrays) for arrays in zip(*self._new, strict=True))
-        positive, negative = np.sort(margins[y]), np.sort(margins[~y])
-        self._half_pairs += (
-            _half_pairs(self._positive, negative)
-            + _half_pairs(positive, self._negative)
-            + _half_pairs(positive, negative)
-        )
-        self._positive = np.insert(self._positive, np.searchsorted(self._positive, positive), positive)
-        self._negative = np.insert(self._negative, np.searchsorted(self._negative, negative), negative)
-        self._new.clear()
-
-
-class _MarginCounts:
-    """How many margins of either class are in each bin."""
-
-    def __init__(self) -> None:
-        self._counts: NDArray[np.int64] = np.zeros((2, 2 * _BINS + 1), np.int64)  # negatives, positives
-
-    def update(self, y: Bools, margins: Floats) -> None:
-        # Nearly margin · 12,800 where the margin is small, and 200 · log(margin) where it is large.
-        bins = np.rint(200 * np.arcsinh(64 * margins)).clip(-_BINS, _BINS).astype(np.intp) + _BINS
-        np.add.at(self._counts, (y.astype(np.intp), bins), 1)
+    def _follow_order(self, truths: Integers, predicted: Integers, made: Bools) -> None:
+        labels = np.array(self.tally.labels, float)
+        truth, prediction = labels[truths[made]], labels[predicted[made]]
+        error = prediction - truth
+        columns = [np.ones_like(error), abs(error), error**2, truth, truth**2, prediction, prediction**2]
+        self._sums += np.sum(columns, axis=1)
 
     @property
-    def roc_auc(self) -> float:
-        negatives, positives = self._counts.astype(float)  # as the number of pairs may be beyond any int64
-        half_pairs = (positives * (2 * np.cumsum(negatives) - negatives)).sum()
-        return ratio(half_pairs, 2 * negatives.sum() * positives.sum())
+    def mean_absolute_error(self) -> float:
+        return ratio(self._sums[1], self._sums[0])
 
-    def swap(self) -> None:
-        self._counts = self._counts[::-1, ::-1].copy()
+    @property
+    def quadratic_kappa(self) -> float:
+        n, _, squares, truth, truth2, prediction, prediction2 = self._sums.tolist()
+        by_chance = ratio(n * (truth2 + prediction2) - 2 * truth * prediction, n * n)
+        return 1.0 - ratio(ratio(squares, n), by_chance)
 
-    def get_state(self) -> Any:
-        """For each bin that has any: its number, and the counts of negatives and of positives."""
-        bins = np.flatnonzero(self._counts.any(axis=0))
-        return np.column_stack([bins, self._counts[:, bins].T]).tolist()
+    def figures(self) -> dict[str, float]:
+        figures = super().figures()
+        return {
+            "accuracy": figures.pop("accuracy"),
+            "mean_absolute_error": self.mean_absolute_error,
+            "quadratic_kappa": self.quadratic_kappa,
+            **figures,
+        }
 
-    def set_state(self, state: Any) -> None:
-        bins, negatives, positives = np.array(state, np.int64).reshape(-1, 3).T
-        self._counts[:] = 0
-        self._counts[:, bins] = negatives, positives
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "sums": self._sums.tolist()}
 
-
-def _half_pairs(positive: Floats, negative: Floats) -> int:
-    """Twice the number of pairs in which the positive margin is higher, plus the ties."""
-    if len(positive) < len(negative):
-        return _half_ranks(negative, positive)
-    return 2 * len(positive) * len(negative) - _half_ranks(positive, negative)
-
-
-def _half_ranks(ordered: Floats, values: Floats) -> int:
-    left, right = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
-    return int(left.sum() + right.sum())
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        sums = np.array(state["sums"], float).reshape(7)
+        super().set_state(state)
+        self._sums = sums
 
 
 def kind_of(model: Any) -> str:
     """The kind of score that a model gets: "several labels", "ordered", "several classes" or "two classes"."""
-    for kind in (LabelScore.kind, OrderedScore.kind):
+    for kind in (LABELS, ORDERED):
         if kind in model.capabilities:
             return kind
-    return PrequentialScore.kind if model.has_one_margin else ClassScore.kind
+    return TWO if model.has_one_margin else SEVERAL
 
 
 def new_score(model: Any, window: int = 1_000, exact: bool = True) -> Score:
-    """A score for what a model is going to predict. One of two classes becomes one of several when a third is met.
+    """A score for what a model is going to predict.
 
     Parameters
     ----------
@@ -392,10 +445,15 @@ def new_score(model: Any, window: int = 1_000, exact: bool = True) -> Score:
     exact
         Whether ROC AUC is exact, as in `PrequentialScore`.
     """
-    kind = kind_of(model)
-    if kind == PrequentialScore.kind:
+    return _score(kind_of(model), window, exact)
+
+
+def _score(kind: str, window: int, exact: bool) -> Score:
+    if kind == TWO:
         return PrequentialScore(window, exact)
-    return next(score(window) for score in SEVERAL if score.kind == kind)
+    if kind == SEVERAL:
+        return PrequentialScore.of_several(window)
+    return OrderedScore(window) if kind == ORDERED else LabelScore(window)
 
 
 def score_of_state(state: Mapping[str, Any], model: Any, window: int = 1_000) -> Score:
@@ -406,18 +464,12 @@ def score_of_state(state: Mapping[str, Any], model: Any, window: int = 1_000) ->
     ArithmeticError, LookupError, TypeError, ValueError
         If it is nothing that `get_state` gives, or of another kind than the model's.
     """
-    kind = state.get("kind", PrequentialScore.kind)  # which writes none
-    there, wanted = kind in (LabelScore.kind, OrderedScore.kind), kind_of(model)
-    if kind != wanted and (there or wanted != PrequentialScore.kind):
+    kind, wanted = state["kind"], kind_of(model)
+    # A model of two classes may have been asked about a third one.
+    if kind != wanted and {kind, wanted} != {TWO, SEVERAL}:
         raise ValueError(f"a score of {kind} beside a model of {wanted}")
-    if kind == PrequentialScore.kind:
-        score = PrequentialScore(window, exact=False)
+    score: Score = _score(kind, window, exact=False)
+    if isinstance(score, PrequentialScore) and kind == TWO:
         score.classes = model.classes
-        score.set_state(state)
-        return score
-    other = next(score(window) for score in SEVERAL if score.kind == kind)
-    other.set_state(state)
-    return other
-
-
-SEVERAL: tuple[type[ClassScore] | type[LabelScore], ...] = (ClassScore, OrderedScore, LabelScore)
+    score.set_state(state)
+    return score

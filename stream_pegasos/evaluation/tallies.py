@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,23 @@ from numpy.typing import ArrayLike, NDArray
 from stream_pegasos.learners.labels import Label, check_label
 from stream_pegasos.learners.persistence import pack, unpack
 
-__all__ = ["ClassRow", "ConfusedRow", "OtherRow", "Reliability", "Score", "Tally", "TallyScore", "newest", "ratio"]
+# The kinds of scores, and so of models.
+TWO, SEVERAL, ORDERED, LABELS = "two classes", "several classes", "ordered", "several labels"
+
+__all__ = [
+    "LABELS",
+    "ORDERED",
+    "SEVERAL",
+    "TWO",
+    "ClassRow",
+    "ConfusedRow",
+    "OtherRow",
+    "Reliability",
+    "Score",
+    "Tally",
+    "newest",
+    "ratio",
+]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -72,6 +88,13 @@ class Score(ABC):
         came true.
     expected_calibration_error
         How far the mean probability of a tenth is from the share that came true, on average.
+    tally
+        The counts by class.
+    micro_f1
+        The F1 of all decisions together. With one label an example, this is the accuracy, unless some predictions are
+        `None`.
+    macro_f1
+        The mean of the F1 of the classes that occurred or were predicted.
     """
 
     kind: str
@@ -81,6 +104,7 @@ class Score(ABC):
         if window < 1:
             raise ValueError(f"window is {window}: it must hold at least 1 example")
         self.window = window
+        self.tally = Tally()
         self._log_loss = 0.0
         self._reliability = Reliability()
 
@@ -108,11 +132,17 @@ class Score(ABC):
     def expected_calibration_error(self) -> float:
         return self._reliability.error
 
+    @property
+    def micro_f1(self) -> float:
+        return self.tally.micro_f1
+
+    @property
+    def macro_f1(self) -> float:
+        return self.tally.macro_f1
+
     @abstractmethod
-    def after(self, outcomes: Any) -> Score:
-        """The score that has taken in outcomes too: this one or, when a third class is met, one of several classes that
-        goes on from its counts.
-        """
+    def update(self, outcomes: Any) -> None:
+        """Take in outcomes."""
 
     @abstractmethod
     def figures(self) -> dict[str, float]:
@@ -123,53 +153,31 @@ class Score(ABC):
         figures = {"n": self.n, **self.figures(), "seconds": seconds}
         return self.row_type(**{name: figures[name] for name in self.row_type._fields})
 
-    @abstractmethod
-    def tally(self) -> Tally:
-        """The counts by class."""
-
     def of_classes(self, limit: int | None = None) -> list[ClassRow]:
         """How well each class was predicted, the commonest first."""
-        return self.tally().of_classes(limit)
+        return self.tally.of_classes(limit)
 
     def others(self, limit: int) -> OtherRow | None:
         """The classes that `of_classes(limit)` leaves out, summed up; `None` if it leaves out none."""
-        return self.tally().others(limit)
+        return self.tally.others(limit)
 
     def confused(self, limit: int | None = None) -> list[ConfusedRow]:
         """The pairs of classes that were confused most often."""
-        return self.tally().confused(limit)
+        return self.tally.confused(limit)
 
     @abstractmethod
     def get_state(self) -> dict[str, Any]:
         """All that has been counted, as JSON values."""
 
+    @abstractmethod
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take over what has been counted elsewhere.
 
-class TallyScore(Score):
-    """A score that counts by class as it goes.
-
-    Attributes
-    ----------
-    micro_f1
-        The F1 of all decisions together. With one label an example, this is the accuracy, unless some predictions are
-        `None`.
-    macro_f1
-        The mean of the F1 of the classes that occurred or were predicted.
-    """
-
-    def __init__(self, window: int = 1_000) -> None:
-        super().__init__(window)
-        self._tally = Tally()
-
-    @property
-    def micro_f1(self) -> float:
-        return self._tally.micro_f1
-
-    @property
-    def macro_f1(self) -> float:
-        return self._tally.macro_f1
-
-    def tally(self) -> Tally:
-        return self._tally
+        Raises
+        ------
+        ArithmeticError, LookupError, TypeError, ValueError
+            If it is nothing that `get_state` gives.
+        """
 
 
 class Tally:
@@ -213,15 +221,6 @@ class Tally:
         for row, numbers in zip(self._counts, (occurred, predicted, right), strict=True):
             row += np.bincount(numbers, minlength=size)
 
-    def add_counts(self, truth: int, predicted: int, count: int) -> None:
-        """Count that many examples with the same truth and the same prediction, -1 for none."""
-        self._counts[0, truth] += count
-        if predicted >= 0:
-            self._counts[1, predicted] += count
-            self._counts[2, truth] += count * (truth == predicted)
-            if truth != predicted:
-                self.add_pairs([truth], [predicted], [count])
-
     def add_pairs(self, truths: ArrayLike, predicted: ArrayLike, counts: ArrayLike | None = None) -> None:
         """Count confused labels by their numbers."""
         columns = [np.asarray(column).tolist() for column in (truths, predicted)]
@@ -234,6 +233,19 @@ class Tally:
 
     def _most_pairs(self, limit: int | None) -> list[tuple[tuple[int, int], int]]:
         return sorted(self._pairs.items(), key=lambda item: -item[1])[:limit]
+
+    def cell(self, truth: Any, predicted: Any) -> int:
+        """How often one label was predicted where another one, or the same, occurred."""
+        pair = self._numbers.get(truth), self._numbers.get(predicted)
+        if None in pair:
+            return 0
+        return int(self._counts[2, pair[0]]) if pair[0] == pair[1] else self._pairs.get(pair, 0)  # type: ignore[arg-type]
+
+    def row(self, label: Any) -> tuple[int, int, int]:
+        """How often a label occurred, was predicted, and both."""
+        number = self._numbers.get(label)
+        occurred, predicted, right = (0, 0, 0) if number is None else self._counts[:, number].tolist()
+        return occurred, predicted, right
 
     @property
     def occurred(self) -> Integers:

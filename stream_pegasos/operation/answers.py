@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.evaluation.class_scores import ClassScore, OrderedScore
-from stream_pegasos.evaluation.label_scores import LabelScore
 from stream_pegasos.evaluation.prequential import REFUSALS, PredictedBlock, predict_block
-from stream_pegasos.evaluation.scores import PrequentialScore
+from stream_pegasos.evaluation.tallies import LABELS, ORDERED, SEVERAL, TWO
 from stream_pegasos.learners.labels import Label
 from stream_pegasos.streams import Answer, Example
 
@@ -29,9 +27,6 @@ __all__ = [
     "shown",
     "shown_answer",
 ]
-
-# The kinds of scores, and so of models.
-TWO, SEVERAL, ORDERED, LABELS = PrequentialScore.kind, ClassScore.kind, OrderedScore.kind, LabelScore.kind
 
 # Of so many labels at most the probability is told.
 MOST_PROBABLE = 10

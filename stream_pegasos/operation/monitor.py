@@ -147,7 +147,7 @@ class Monitor:
     def _score(self, outcomes: Any) -> None:
         while outcomes.n:
             first, outcomes = outcomes.split(self._step - self.score.n % self._step)
-            self._take(self.score.after(first))
+            self._take(first)
             if self.score.n % self._step == 0:
                 self._curve.append(self._curve_point())
                 if len(self._curve) == MOST_POINTS:
@@ -253,7 +253,7 @@ class Monitor:
         """
         score, part = self.score, search.casefold()
         rows = [_class_row(row, score.n) for row in score.of_classes() if part in str(row.label).casefold()]
-        met = set(score.tally().labels)
+        met = set(score.tally.labels)
         rows += [
             {"label": shown(label), "n": 0, "share": 0.0, "precision": None, "recall": None, "f1": None}
             for label in self.model.classes  # learned before anything was counted here
@@ -298,11 +298,12 @@ class Monitor:
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"this is no state of a Monitor ({error})") from None
 
-    def _take(self, score: Any) -> None:
-        """Go on with a score; of two classes that have become several only one figure goes on over time."""
-        if score.kind != self.kind:
+    def _take(self, outcomes: Any) -> None:
+        """Go on with the score; of two classes that have become several only one figure goes on over time."""
+        kind = self.kind
+        self.score.update(outcomes)
+        if self.kind != kind:
             self._curve = [point._replace(second=math.nan, window_second=math.nan) for point in self._curve]
-        self.score = score
 
     def _curve_point(self) -> CurvePoint:
         names = OVER_TIME[self.kind]

@@ -88,7 +88,7 @@ class Metrics:
         """Counters by class: of the commonest when they were first asked for, as a counter must never go back, and of
         the others together.
         """
-        tally = self._service.monitor.score.tally()
+        tally = self._service.monitor.score.tally
         for row in self._service.monitor.score.of_classes(MOST_CLASSES):
             if len(self._classes) < MOST_CLASSES:
                 self._classes.setdefault(row.label, _called(row.label))

@@ -58,7 +58,8 @@ def test_several_classes():
 
 
 def test_a_long_label_stands_on_one_line_and_is_cut():
-    score = LabelScore().after(LabelOutcomes.of([("x\n" + 60 * "y",)], [()], (), np.zeros((1, 0))))
+    score = LabelScore()
+    score.update(LabelOutcomes.of([("x\n" + 60 * "y",)], [()], (), np.zeros((1, 0))))
     _, _, classes = tables(Evaluation(score))
     assert cells(classes[1]) == ["x\\n" + 46 * "y" + "…", "-", "0.0000", "0.0000", "1"]
 
@@ -77,7 +78,8 @@ def test_ordered_classes():
 
 @pytest.mark.parametrize("n", [0, 1])
 def test_several_labels(n):
-    score = LabelScore().after(LabelOutcomes.of([("oil", "gas")] * n, [("gas", "tea")] * n, (), np.zeros((n, 0))))
+    score = LabelScore()
+    score.update(LabelOutcomes.of([("oil", "gas")] * n, [("gas", "tea")] * n, (), np.zeros((n, 0))))
     _, figures, classes, *pairs = tables(Evaluation(score))
     assert [cells(row)[0] for row in figures] == [
         *("micro F1", "macro F1", "exact matches", "Hamming loss", "log loss", "calibration error"),

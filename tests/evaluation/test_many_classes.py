@@ -9,9 +9,9 @@ from river import evaluate as river_evaluate
 from river import metrics as river_metrics
 
 from stream_pegasos import OrdinalClassifier, PegasosClassifier, TextClassifier
-from stream_pegasos.evaluation.class_scores import ClassScoreRow
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore, LabelScoreRow
 from stream_pegasos.evaluation.prequential import ExampleError, evaluate, predict, predict_learn
+from stream_pegasos.evaluation.scores import ClassScoreRow
 from stream_pegasos.learners.predictions import settled
 from stream_pegasos.streams import synthetic
 
@@ -128,7 +128,7 @@ def test_labels_that_hold_together(delay, batch):
     model, expected = LastLabels(), LabelScore()
     for i, (x, y) in enumerate(topics):
         said = model.predictions([x])
-        expected = expected.after(LabelOutcomes.of([y], said.labels, said.classes, said.probabilities))
+        expected.update(LabelOutcomes.of([y], said.labels, said.classes, said.probabilities))
         if i >= delay:
             model.learn_one(*topics[i - delay])
     assert evaluation.score.row()[:-1] == pytest.approx(expected.row()[:-1], nan_ok=True)

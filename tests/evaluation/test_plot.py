@@ -4,10 +4,10 @@ import sys
 
 import numpy as np
 import pytest
+from outcomes import of_two
 
-from stream_pegasos.evaluation.class_scores import ClassOutcomes, ClassScore, OrderedScore
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
-from stream_pegasos.evaluation.scores import PrequentialScore, ScoreRow
+from stream_pegasos.evaluation.scores import OrderedScore, Outcomes, PrequentialScore, ScoreRow
 
 pytest.importorskip("matplotlib")
 
@@ -33,7 +33,7 @@ def test_lines_hold_the_curve():
 
 def test_a_score_adds_its_reliability_diagram(tmp_path):
     score = PrequentialScore()
-    score.update([True, False, True, True], [-1, -0.9, 2, 3], [0.22, 0.28, 0.9, 0.98])
+    score.update(of_two([True, False, True, True], [-1, -0.9, 2, 3], [0.22, 0.28, 0.9, 0.98]))
     _, diagram = draw(curve, "stream", score).axes
     drawn = diagram.get_lines()[1]
     assert drawn.get_xdata()[[2, 9]].tolist() == pytest.approx([0.25, 0.94])
@@ -45,20 +45,24 @@ def test_a_score_adds_its_reliability_diagram(tmp_path):
 
 
 def of_classes(kind, n=26):
-    labels = [f"$l_{i}$ 中 " + "x" * 40 for i in range(n)] if kind is ClassScore else list(range(n))
+    labels = [f"$l_{i}$ 中 " + "x" * 40 for i in range(n)] if kind is not OrderedScore else list(range(n))
     truths = [label for i, label in enumerate(labels) for _ in range(2 + i)]
     predicted = [labels[0], *truths[:-1]]
     half = np.full(len(truths), 0.5)
-    return kind().after(ClassOutcomes(truths, predicted, half, half))
+    score = kind()
+    score.update(Outcomes(truths, predicted, half, half))
+    return score
 
 
 @pytest.mark.parametrize(
-    ("kind", "third"), [(ClassScore, "macro F1"), (OrderedScore, "quadratic kappa"), (LabelScore, "macro F1")]
+    ("kind", "third"),
+    [(PrequentialScore.of_several, "macro F1"), (OrderedScore, "quadratic kappa"), (LabelScore, "macro F1")],
 )
 def test_several_classes_add_bars_and_confused_pairs(kind, third, tmp_path):
     if kind is LabelScore:
         outcomes = LabelOutcomes.of([("a", "b"), ("c",)], [("a",), ("b",)], "abc", np.full((2, 3), 0.4))
-        score, main, n = kind().after(outcomes), "micro F1", 3
+        score, main, n = kind(), "micro F1", 3
+        score.update(outcomes)
     else:
         score, main, n = of_classes(kind), "accuracy", 21
     # A curve that begins with two classes.

@@ -6,6 +6,7 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from outcomes import of_two
 from river import evaluate as river_evaluate
 from river import metrics as river_metrics
 from sklearn import metrics
@@ -23,7 +24,7 @@ from stream_pegasos.evaluation.prequential import (
     predict,
     predict_learn,
 )
-from stream_pegasos.evaluation.scores import PrequentialScore, ScoreRow
+from stream_pegasos.evaluation.scores import Outcomes, PrequentialScore, ScoreRow
 from stream_pegasos.streams import synthetic
 
 # margins from a small set, so that ties are many
@@ -43,7 +44,7 @@ def scored(rows, sizes=(10**9,)):
         block = list(itertools.islice(rows, size))
         if not block:
             return score
-        score.update(*zip(*block, strict=True))
+        score.update(of_two(*zip(*block, strict=True)))
 
 
 def same(a, b):
@@ -65,7 +66,7 @@ def test_scores_are_those_of_scikit_learn(rows):
     same(score.log_loss, metrics.log_loss(y, clipped, labels=[False, True]))
     same(score.f1, metrics.f1_score(y, predicted) if y.any() or predicted.any() else math.nan)
     one_class = y.all() or not y.any()
-    same(score.balanced_accuracy, math.nan if one_class else metrics.balanced_accuracy_score(y, predicted))
+    same(score.balanced_accuracy, metrics.recall_score(y, predicted, labels=np.unique(y), average="macro"))
     same(score.roc_auc, math.nan if one_class else metrics.roc_auc_score(y, margins))
 
 
@@ -73,7 +74,7 @@ def test_scores_are_those_of_scikit_learn(rows):
 def test_scores_do_not_depend_on_the_blocks(rows, sizes, window):
     score = PrequentialScore(window)
     for start in range(0, len(rows), sizes[0]):
-        score.update(*zip(*rows[start : start + sizes[0]], strict=True))
+        score.update(of_two(*zip(*rows[start : start + sizes[0]], strict=True)))
         same(score.roc_auc, scored(rows[: start + sizes[0]]).roc_auc)
     whole = scored(rows, sizes)
     same(whole.row()[:6], scored(rows).row()[:6])
@@ -87,7 +88,7 @@ def test_scores_are_those_of_river():
     margins = random.normal(size=500) + y
     probabilities = 1 / (1 + np.exp(-margins))
     score = PrequentialScore()
-    score.update(y, margins, probabilities)
+    score.update(of_two(y, margins, probabilities))
     for metric, value in [
         (river_metrics.Accuracy(), score.accuracy),
         (river_metrics.BalancedAccuracy(), score.balanced_accuracy),
@@ -101,7 +102,7 @@ def test_scores_are_those_of_river():
 
 def test_predicted_may_differ_from_the_sign_of_the_margin():
     score = PrequentialScore()
-    score.update([True, False], [1.0, 1.0], [0.5, 0.5], predicted=[False, False])
+    score.update(of_two([True, False], [1.0, 1.0], [0.5, 0.5], predicted=[False, False]))
     assert score.confusion_matrix.tolist() == [[1, 0], [1, 0]]
 
 
@@ -115,7 +116,7 @@ def test_empty_score():
 @given(outcomes.filter(lambda rows: all(margin for _, margin, _ in rows)))
 def test_swap(rows):
     score = scored(rows)
-    score.swap()
+    score.update(of_two([], [], [], classes=(True, False)))
     same(score.row(), scored([(not y, -margin, 1 - p) for y, margin, p in rows]).row())
 
 
@@ -125,7 +126,7 @@ def test_roc_auc_is_exact_over_many_blocks():
     margins = np.round(random.normal(size=30_000) + y, 2)
     score = PrequentialScore()
     for block in np.array_split(np.arange(30_000), 100):
-        score.update(y[block], margins[block], np.full(len(block), 0.5))
+        score.update(of_two(y[block], margins[block], np.full(len(block), 0.5)))
         end = block[-1] + 1
         if end % 3_000 == 0:
             assert score.roc_auc == pytest.approx(metrics.roc_auc_score(y[:end], margins[:end]), abs=1e-12)
@@ -139,22 +140,20 @@ def one_by_one(model, examples, delay=0):
     rows = []
     examples = list(examples)
     for i, (x, _, *_) in enumerate(examples):
-        both = None not in model.classes
-        probability = model.predict_proba_one(x)[model.classes[1]] if both else 0.5
-        rows.append([model.predict_one(x), model.decision_function_one(x), probability, model.classes])
+        label, known = model.predict_one(x), set(model.classes) - {None}
+        proba = model.predict_proba_one(x) if known else {}
+        rows.append([label if label in known else None, model.decision_function_one(x), proba, model.classes])
         if i >= delay:
             x, y, *w = examples[i - delay]
             model.learn_one(x, y, *w)
     for x, y, *w in examples[max(0, len(examples) - delay) :]:
         model.learn_one(x, y, *w)
-    positive = model.classes[1]
     score = PrequentialScore()
-    for (label, margin, probability, known), (_, y, *_) in zip(rows, examples, strict=True):
-        if known[1] not in (None, positive):
-            margin, probability = -margin, 1 - probability
-        truth = y == positive
-        wrong = not truth if label in known and label is not None else -1
-        score.update([truth], [margin], [probability], [truth if label == y else wrong])
+    for (label, margin, proba, known), (_, y, *_) in zip(rows, examples, strict=True):
+        if known[1] not in (None, model.classes[1]):
+            margin = -margin
+        of_truth = proba[y] if y in proba and label is not None else 0.5
+        score.update(Outcomes([y], [label], [of_truth], [proba.get(label, 0.5)], model.classes, np.array([margin])))
     return score
 
 
@@ -339,12 +338,12 @@ def test_reliability_is_what_scikit_learn_says():
     share, mean = calibration.calibration_curve(y[inside], probabilities[inside], n_bins=10)
     score, opposite = PrequentialScore(), PrequentialScore()
     for part in np.array_split(np.flatnonzero(inside), 7):
-        score.update(y[part], probabilities[part] - 0.5, probabilities[part])
-        opposite.update(~y[part], 0.5 - probabilities[part], 1 - probabilities[part])
+        score.update(of_two(y[part], probabilities[part] - 0.5, probabilities[part]))
+        opposite.update(of_two(~y[part], 0.5 - probabilities[part], 1 - probabilities[part]))
     n = score.reliability[:, 0]
     assert score.reliability[:, 1:] == pytest.approx(np.column_stack([mean, share]))
     assert score.expected_calibration_error == pytest.approx(np.average(np.abs(mean - share), weights=n))
-    opposite.swap()
+    opposite.update(of_two([], [], [], classes=(True, False)))
     assert opposite.reliability == pytest.approx(score.reliability)
     assert math.isnan(PrequentialScore().expected_calibration_error)
 
@@ -383,15 +382,15 @@ def test_predict_learn_gives_blocks_that_make_up_the_chunk(size):
     for begin in range(0, 300, size):
         for tested in predict_learn(model, stream[begin : begin + size]):
             predictions += tested.each()
-            outcomes += zip(*tested.outcomes(model)[:4], strict=True)
+            told = tested.outcomes(model)
+            outcomes += zip(*told[:4], told.margins, told.is_positive, strict=True)
     for i, ((text, label), prediction, outcome) in enumerate(zip(stream, predictions, outcomes, strict=True)):
         assert prediction == predict(alone, [text])[0]
         alone.learn_one(text, label)
-        assert outcome[0] == (label == alone.classes[1])
+        assert (outcome[0], outcome[1], outcome[5]) == (label, prediction.label, label == alone.classes[1])
         if i > 10:
-            positive = prediction.label == alone.classes[1]
-            p = prediction.probability if positive else 1.0 - prediction.probability
-            assert outcome[1:] == (prediction.margin, pytest.approx(p, abs=1e-15), positive)
+            of_truth = prediction.probability if prediction.label == label else 1.0 - prediction.probability
+            assert outcome[2:5] == (pytest.approx(of_truth, abs=1e-15), prediction.probability, prediction.margin)
     assert model.weights == alone.weights
 
 
@@ -429,7 +428,7 @@ def test_the_roc_auc_of_the_window_is_that_of_scikit_learn(rows, window, sizes):
         size = sizes[i % len(sizes)]
         some, rows, i = rows[:size], rows[size:], i + 1
         y, margins = zip(*some, strict=True)
-        score.update(y, margins, [0.5] * len(y))
+        score.update(of_two(y, margins, [0.5] * len(y)))
     y, margins = zip(*given_rows[-window:], strict=True)
     if len(set(y)) == 2:
         assert score.window_roc_auc == pytest.approx(metrics.roc_auc_score(y, margins))
@@ -444,12 +443,12 @@ def test_counted_margins_are_close_to_exact_ones(scale):
     margins = scale * (generator.normal(size=20_000) + y)
     exact, counted = PrequentialScore(), PrequentialScore(exact=False)
     for score in (exact, counted):
-        score.update(y, margins, np.full(20_000, 0.5))
+        score.update(of_two(y, margins, np.full(20_000, 0.5)))
     # Beyond 3.8 million all are the same.
     assert counted.roc_auc == pytest.approx(exact.roc_auc, abs=1e-3 if scale < 1e6 else 0.2)
     swapped = PrequentialScore(exact=False)
-    swapped.update(~y, -margins, np.full(20_000, 0.5))
-    counted.swap()
+    swapped.update(of_two(~y, -margins, np.full(20_000, 0.5)))
+    counted.update(of_two([], [], [], classes=(True, False)))
     assert counted.roc_auc == pytest.approx(swapped.roc_auc, rel=1e-12)
     assert counted.window_roc_auc == pytest.approx(swapped.window_roc_auc, rel=1e-12)
 
@@ -459,12 +458,12 @@ def test_counted_scores_go_on_from_their_state():
     blocks = [(generator.random(50) < 0.5, generator.normal(size=50), generator.random(50)) for _ in range(6)]
     whole, first, second = (PrequentialScore(70, exact=False) for _ in range(3))
     for block in blocks:
-        whole.update(*block)
+        whole.update(of_two(*block))
     for block in blocks[:3]:
-        first.update(*block)
+        first.update(of_two(*block))
     second.set_state(orjson.loads(orjson.dumps(first.get_state())))
     for block in blocks[3:]:
-        second.update(*block)
+        second.update(of_two(*block))
     assert second.row(0.0) == whole.row(0.0)
     assert second.get_state() == whole.get_state()
     assert second.window_roc_auc == whole.window_roc_auc
@@ -474,6 +473,6 @@ def test_counted_scores_go_on_from_their_state():
     assert empty.n == 0
     with pytest.raises(ValueError, match="exact=False"):
         PrequentialScore().get_state()
-    for bad in ({}, {**first.get_state(), "tenths": 3}, {**first.get_state(), "margin_counts": [[1, 2]]}):
+    for bad in ({}, {**first.get_state(), "tenths": 3}, {**first.get_state(), "margins": [[1, 2]]}):
         with pytest.raises((KeyError, TypeError, ValueError)):
             second.set_state(bad)

@@ -359,7 +359,7 @@ def test_states_that_are_none(change):
 
 def test_margins_of_a_bin_that_is_none():
     state = Monitor(TextClassifier()).get_state()
-    state["score"]["margin_counts"] = [[1 << 40, 1, 1]]
+    state["score"]["margins"] = [[1 << 40, 1, 1]]
     with pytest.raises(ValueError, match="no state of a Monitor"):
         Monitor(TextClassifier()).set_state(state)
 

@@ -186,35 +186,6 @@ def test_it_goes_on_after_a_restart_as_if_nothing_had_happened(kind, n):
     }
 
 
-OF_BEFORE = {
-    "score": {
-        "confusion_matrix": [[1, 1], [0, 1]],
-        "unanswered": [0, 0],
-        "log_loss": 1.25,
-        "tenths": [[1.0, 0.05, 0.0], *[[0.0, 0.0, 0.0]] * 4, [1.0, 0.5, 0.0], *[[0.0, 0.0, 0.0]] * 3, [1.0, 0.95, 1.0]],
-        "newest": [[0.0, 1.0, -2.0], [0.0, 0.0, 0.5], [1.0, 1.0, 3.0]],
-        "margin_counts": [[3000, 1, 0], [4500, 1, 0], [5000, 0, 1]],
-    },
-    "curve": [],
-    "step": 10,
-    "drifts": [2],
-    "n_predictions": 4,
-    "n_failed": 1,
-    "names": {"n": 0, "names": [[916246459, "cheap", 1.0]]},
-}
-
-
-def test_a_state_that_was_written_before_there_were_several_classes():
-    model = TextClassifier()
-    model.learn_many(["cheap", "lunch"], ["spam", "ham"])
-    monitor = Monitor(model)
-    monitor.set_state(OF_BEFORE)
-    seen = view(monitor)
-    assert (seen["n"], seen["accuracy"], seen["confusion_matrix"]) == (3, 2 / 3, [[1, 1], [0, 1]])
-    assert (seen["roc_auc"], seen["drifts"], seen["n_predictions"], seen["n_failed"]) == (1.0, [2], 4, 1)
-    assert monitor.get_state() == OF_BEFORE
-
-
 def test_labels_as_they_are_shown_and_found():
     long = "ab" * 500_000
     labels = [1, "1", "a", long, 2**60, -(10**400), "\ud800"]

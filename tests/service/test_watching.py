@@ -57,18 +57,15 @@ def test_processes_that_met_labels_in_another_order_are_scored_alike():
         part = TextClassifier()
         outcomes = [block.outcomes(part) for block in predict_learn(part, chunk)]
         monitor.learned_elsewhere(model, outcomes)
-        signs = [1.0 if part.classes[1] in ("spam", None) and part.classes[0] != "spam" else -1.0 for _ in outcomes]
-        for each, sign in zip(outcomes, signs, strict=True):
-            right = each.y == each.predicted
-            y = each.y if sign > 0.0 else ~each.y
-            probabilities = each.probabilities if sign > 0.0 else 1.0 - each.probabilities
-            predicted = np.where(each.predicted < 0, -1, y == right)
-            alone.update(y, sign * each.margins, probabilities, predicted)
+        for each in outcomes:
+            sign = 1.0 if each.classes[1] in ("spam", None) and each.classes[0] != "spam" else -1.0
+            alone.update(each._replace(classes=("ham", "spam"), margins=sign * each.margins))
     assert monitor.score.classes == ("ham", "spam") and monitor.score.n == 120
     found, wanted = monitor.score.get_state(), alone.get_state()
-    for name in ("confusion_matrix", "unanswered", "newest", "margin_counts"):
+    for name in ("tally", "newest", "margins"):
         assert found[name] == wanted[name]
-    np.testing.assert_allclose(found["tenths"], wanted["tenths"], rtol=1e-12)
+    for name in ("tenths", "tenths_of_positive"):
+        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-12)
     resumed = Monitor(model)
     resumed.set_state(monitor.get_state())
     for each in (monitor, resumed):

@@ -1,0 +1,103 @@
+"""ROC AUC over a growing stream, exact or in constant memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_pegasos.evaluation.tallies import Bools, Floats, ratio
+
+__all__ = ["Ranking", "RankingInBins"]
+
+# Of margins of either sign; 200 · asinh(64 · margin) is beyond them for margins beyond 3.8 million.
+_BINS = 4_000
+
+
+class Ranking:
+    """All margins of either class. ROC AUC counts the pairs that are in order; counting those between old and new
+    margins, both sorted, makes a curve of exact values cheap.
+    """
+
+    def __init__(self) -> None:
+        self._new: list[tuple[Bools, Floats]] = []
+        self._positive: Floats = np.zeros(0)
+        self._negative: Floats = np.zeros(0)
+        self._half_pairs = 0
+
+    def update(self, y: Bools, margins: Floats) -> None:
+        self._new.append((y, margins))
+
+    @property
+    def roc_auc(self) -> float:
+        self._merge()
+        return ratio(self._half_pairs, 2 * len(self._positive) * len(self._negative))
+
+    def swap(self) -> None:
+        self._merge()
+        self._positive, self._negative = -self._negative[::-1], -self._positive[::-1]
+
+    def get_state(self) -> Any:
+        raise ValueError("exact scores are not written down: use exact=False")
+
+    def set_state(self, state: Any) -> None:
+        self.get_state()
+
+    def _merge(self) -> None:
+        """Sort the new margins in."""
+        if not self._new:
+            return
+        y, margins = (np.concatenate(arrays) for arrays in zip(*self._new, strict=True))
+        positive, negative = np.sort(margins[y]), np.sort(margins[~y])
+        self._half_pairs += (
+            _half_pairs(self._positive, negative)
+            + _half_pairs(positive, self._negative)
+            + _half_pairs(positive, negative)
+        )
+        self._positive = np.insert(self._positive, np.searchsorted(self._positive, positive), positive)
+        self._negative = np.insert(self._negative, np.searchsorted(self._negative, negative), negative)
+        self._new.clear()
+
+
+class RankingInBins:
+    """How many margins of either class are in each bin."""
+
+    def __init__(self) -> None:
+        self._counts: NDArray[np.int64] = np.zeros((2, 2 * _BINS + 1), np.int64)  # negatives, positives
+
+    def update(self, y: Bools, margins: Floats) -> None:
+        # Nearly margin · 12,800 where the margin is small, and 200 · log(margin) where it is large.
+        bins = np.rint(200 * np.arcsinh(64 * margins)).clip(-_BINS, _BINS).astype(np.intp) + _BINS
+        np.add.at(self._counts, (y.astype(np.intp), bins), 1)
+
+    @property
+    def roc_auc(self) -> float:
+        negatives, positives = self._counts.astype(float)  # as the number of pairs may be beyond any int64
+        half_pairs = (positives * (2 * np.cumsum(negatives) - negatives)).sum()
+        return ratio(half_pairs, 2 * negatives.sum() * positives.sum())
+
+    def swap(self) -> None:
+        self._counts = self._counts[::-1, ::-1].copy()
+
+    def get_state(self) -> Any:
+        """For each bin that has any: its number, and the counts of negatives and of positives."""
+        bins = np.flatnonzero(self._counts.any(axis=0))
+        return np.column_stack([bins, self._counts[:, bins].T]).tolist()
+
+    def set_state(self, state: Any) -> None:
+        bins, negatives, positives = np.array(state, np.int64).reshape(-1, 3).T
+        self._counts[:] = 0
+        self._counts[:, bins] = negatives, positives
+
+
+def _half_pairs(positive: Floats, negative: Floats) -> int:
+    """Twice the number of pairs in which the positive margin is higher, plus the ties."""
+    if len(positive) < len(negative):
+        return _half_ranks(negative, positive)
+    return 2 * len(positive) * len(negative) - _half_ranks(positive, negative)
+
+
+def _half_ranks(ordered: Floats, values: Floats) -> int:
+    left, right = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
+    return int(left.sum() + right.sum())
