@@ -105,14 +105,15 @@ class Outcomes(NamedTuple):
         A label that was not known has the probability that it would have had if it and those known were all alike:
         1/(K + 1) beside K known ones, and 1/2 before any; so has every label where the model could not say.
         """
-        n = len(truths)
-        columns = {label: column for column, label in enumerate(labels)}
+        columns = {label: column for column, label in enumerate(labels) if label is not None}
         # One more column, of zeros, for labels that have none.
-        padded = np.concatenate([probabilities, np.zeros((n, 1))], axis=1)
-        rows, none = np.arange(n), len(labels)
-        of_truth = padded[rows, [columns.get(label, none) for label in truths]]
-        of_predicted = padded[rows, [columns.get(label, none) for label in predicted]]
-        unknown = np.flatnonzero(~(of_truth > 0.0) | np.array([label is None for label in predicted], bool))
+        padded = np.concatenate([probabilities, np.zeros((len(truths), 1))], axis=1)
+        rows, none = np.arange(len(truths)), len(labels)
+        at_truth, at_predicted = (
+            np.array([columns.get(label, none) for label in given], np.intp) for given in (truths, predicted)
+        )
+        of_truth, of_predicted = padded[rows, at_truth], padded[rows, at_predicted]
+        unknown = np.flatnonzero((of_truth <= 0.0) | (at_predicted == none))
         if len(unknown):
             there = np.array([*(label is not None for label in labels), False])
             n_known = ((padded[unknown] > 0.0) & there).sum(axis=1)
@@ -241,7 +242,7 @@ class PrequentialScore(Score):
         if self.kind == TWO and not self._are_two(outcomes.classes):
             self.kind = SEVERAL
         if self.kind == TWO:
-            y, margins = outcomes.is_positive, outcomes.margins
+            y, margins = truths == self.tally.number_of(self.classes[1]), outcomes.margins
             self._ranking.update(y, margins)
             self._of_positive.update(np.where(y, of_truth, 1.0 - of_truth), y)
         self._newest = newest(self._newest, np.column_stack([right, y, margins]), self.window)
