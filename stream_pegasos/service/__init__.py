@@ -11,8 +11,9 @@ except ImportError as error:
     raise missing("the service", "service", error) from None
 
 from stream_pegasos.service.app import LOOPBACK, create_app
+from stream_pegasos.service.limits import Limits
 from stream_pegasos.service.server import serve
 from stream_pegasos.service.watching import watch
-from stream_pegasos.service.work import Limits, Service
+from stream_pegasos.service.work import Service
 
 __all__ = ["LOOPBACK", "Limits", "Service", "create_app", "serve", "watch"]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import HTTPException, Request
 from starlette.requests import ClientDisconnect
 
-if TYPE_CHECKING:
-    from stream_pegasos.service.work import Limits
+from stream_pegasos.service.limits import Limits
 
 PATIENCE = 2.0  # seconds in which a body is to come where others want its room
 

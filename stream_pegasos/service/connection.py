@@ -12,7 +12,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from stream_pegasos.service.bodies import PATIENCE
-from stream_pegasos.service.work import Limits
+from stream_pegasos.service.limits import Limits
 
 LARGEST_HEAD = 64 << 10  # bytes
 LINGER = 1.0  # seconds in which a client that is still sending may read its answer

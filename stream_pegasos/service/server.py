@@ -11,7 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from stream_pegasos.service.connection import Connection
-from stream_pegasos.service.work import Limits
+from stream_pegasos.service.limits import Limits
 
 
 def serve(app: FastAPI, host: str, port: int, limits: Limits, on_listening: Callable[[str], None]) -> None:

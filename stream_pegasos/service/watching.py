@@ -7,8 +7,9 @@ import threading
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.service.app import LOOPBACK, create_app
+from stream_pegasos.service.limits import Limits
 from stream_pegasos.service.server import serve
-from stream_pegasos.service.work import Limits, Service
+from stream_pegasos.service.work import Service
 
 __all__ = ["watch"]
 

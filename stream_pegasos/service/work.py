@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
@@ -25,6 +24,7 @@ from stream_pegasos.operation.teaching import Teaching
 from stream_pegasos.service.bodies import Bodies
 from stream_pegasos.service.explaining import explained
 from stream_pegasos.service.learned import CORRECTED, KNOWN, Id, LearnedIds, is_same
+from stream_pegasos.service.limits import Limits
 
 # Work on many messages gives way to other requests after about so many characters.
 SLICE = 50_000
@@ -36,36 +36,6 @@ LONGEST_GIVEN = 200  # characters shown of their messages
 
 class EndingError(Exception):
     """Nothing is learned any more."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a stranger may ask for.
-
-    Parameters
-    ----------
-    body
-        The size of a request's body, in bytes. All bodies that are not answered yet may have four times that much
-        together; beyond it the slowest one that is being received gives way.
-    text
-        The length of a text, in characters.
-    batch
-        The number of messages in a request.
-    concurrency
-        The number of connections at a time. Beyond it, the connection that waited longest for its client is closed; if
-        all are at work on a request, the answer is 503.
-    seconds
-        How long a client may take to send the head of a request, to send its body, and to take an answer.
-    classes
-        The number of labels that the model may learn here, as each takes memory for good.
-    """
-
-    body: int = 8 << 20
-    text: int = 1_000_000
-    batch: int = 10_000
-    concurrency: int = 256
-    seconds: float = 30.0
-    classes: int = 10_000
 
 
 class Service:
