@@ -28,49 +28,6 @@ def innermost(state):
     return state.get("classifier", state)
 
 
-def as_of_old(arrays, header):
-    """Arrays and header as package 0.1 wrote them: those of two classes without columns, and classes by other names."""
-    arrays, header = dict(arrays), orjson.loads(orjson.dumps(header))
-    state = innermost(header["state"])
-    kinds = header["state"].get("kind", header["kind"]), header["kind"]
-    parameters = state["parameters"]
-    if kinds[0] == "PegasosClassifier":
-        multi_class = parameters.pop("multi_class")
-        if multi_class is not None:
-            for name in ("pos_label", "average", "counter", "initializer", "max_features"):
-                del parameters[name]
-            parameters["multi_class"] = multi_class
-            kinds = "MulticlassPegasosClassifier", kinds[1]
-        else:
-            del arrays["buffer_columns"]
-            for name in ("values", "sums"):
-                if name in arrays:
-                    arrays[name] = arrays[name][:, 0]
-            for name in OF_COLUMNS:
-                if name in arrays:
-                    state["learner"][name] = arrays.pop(name).item()
-    if "kind" in header["state"]:
-        header["state"]["kind"] = kinds[0]
-        header["kind"] = "PegasosTextClassifier"
-    else:
-        header["kind"] = kinds[0]
-    return arrays, header
-
-
-OF_COLUMNS = ("scale", "squares", "n_iterations", "n_buffered", "n_violations", "sums_scale", "sums_weight")
-
-
-def put_together_as_of_old(path, arrays, header, version):
-    """A file of package 0.1; in version 1 of the format the header had the state and the names of features."""
-    arrays, header = as_of_old(arrays, header)
-    header["format_version"] = version
-    if version == 2:
-        put_together(path, arrays, header)
-        return
-    header["checksum"] = checksum(arrays, header["state"])
-    path.write_bytes(safetensors_save(dict(arrays), {FORMAT: orjson.dumps(header).decode()}))
-
-
 def put_together(path, arrays, header):
     """A file of these, with a checksum to fit if there is any; the state may be a text."""
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}

@@ -172,25 +172,20 @@ class LoaderTarget:
             arrays[persistence.PROGRESS] = np.frombuffer(content, np.uint8)
         if random.random() < 0.05:
             kind = random.choice([*VALUES, *persistence.PLACES])
-        return model_file(kind, arrays, values, first_version=random.random() < 0.2)
+        return model_file(kind, arrays, values)
 
 
-def model_file(kind, arrays, values, first_version):
+def model_file(kind, arrays, values):
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     mapped = FrozenTextClassifier.mapped if kind == "FrozenTextClassifier" else ()
-    version = persistence.MAPPED_VERSION if mapped else persistence.FORMAT_VERSION
-    header = {"format_version": 1 if first_version else version, "kind": kind}
     try:
         text = orjson.dumps(values)
-        header["checksum"] = persistence.checksum(arrays, values if first_version else kind)
     except TypeError:  # a lone surrogate, which JSON cannot hold
-        text, header["checksum"] = json.dumps(values).encode(), ""
-    if first_version:
-        header["state"] = values
-    else:
-        arrays[persistence.STATE] = np.frombuffer(text, np.uint8)
-        checked = {name: arrays[name] for name in arrays.keys() - mapped}
-        header["checksum"] = header["checksum"] and persistence.checksum(checked, kind)
+        text = json.dumps(values).encode()
+    arrays[persistence.STATE] = np.frombuffer(text, np.uint8)
+    checked = {name: arrays[name] for name in arrays.keys() - mapped}
+    header = {"format_version": persistence.FORMAT_VERSION, "kind": kind}
+    header["checksum"] = persistence.checksum(checked, kind)
     return safetensors_save(arrays, {persistence.FORMAT: json.dumps(header)})
 
 

@@ -4,8 +4,8 @@
     python recorder.py load DIR OUT.json [--n N]                the same of the models saved in DIR, which learn on
     python recorder.py compare A.json B.json                    say which results differ
 
-The environment variable STREAM_PEGASOS_DATA names the folder of the streams. Only the public API is used, under the
-names of release 0.1 and of today: two versions of the package, each installed for a Python of its own, can be compared.
+The environment variable STREAM_PEGASOS_DATA names the folder of the streams. Only the public API is used, so that two
+versions of the package, each installed for a Python of its own, can be compared.
 """
 
 import argparse
@@ -30,18 +30,11 @@ from river import drift, optim
 
 import stream_pegasos as sp
 
-TextClassifier = getattr(sp, "TextClassifier", None) or sp.PegasosTextClassifier
 PIECE, ONE_BY_ONE, SHOWN, SHOWN_ONE = 1000, 100, 300, 20  # messages: learned at once, singly; asked about at the end
 
 
 def ordinal(**options: Any) -> Any:
-    if hasattr(sp, "OrdinalPegasosClassifier"):
-        return sp.OrdinalPegasosClassifier(**options)
     return sp.OrdinalClassifier(sp.PegasosClassifier(**options))
-
-
-def multiclass(**options: Any) -> Any:
-    return (getattr(sp, "MulticlassPegasosClassifier", None) or sp.PegasosClassifier)(**options)
 
 
 def common_words(x: dict[Any, float], z: dict[Any, float]) -> float:
@@ -89,7 +82,7 @@ FUNCTION |= {"kernel": (common_words,), "budget": (None, 50)}
 TABLES: list[tuple[str, Callable[..., Any], dict[str, Any], tuple[tuple[str, ...], ...], int]] = [
     ("pegasos", sp.PegasosClassifier, PEGASOS, GROUPS, 1_000_000),
     ("adaptive", sp.AdaptiveClassifier, ADAPTIVE, GROUPS, 1_000_000),
-    ("multiclass", multiclass, MULTICLASS, GROUPS, 1_000_000),
+    ("multiclass", sp.PegasosClassifier, MULTICLASS, GROUPS, 1_000_000),
     ("ordinal", ordinal, ORDINAL, GROUPS, 1_000_000),
     ("kernel", sp.KernelPegasosClassifier, KERNEL, (TEXTS[2:], DICTS, MATRICES[2:]), 600),
     ("function", sp.KernelPegasosClassifier, FUNCTION, (DICTS,), 200),
@@ -118,7 +111,7 @@ class Case:
     def model(self) -> Any:
         classifier = self.make(**self.options | {name: MADE[name]() for name in MADE if self.options.get(name)})
         features = None if self.inputs == "recipe" else bag(self.inputs)
-        return TextClassifier(features, classifier) if self.inputs in TEXTS else classifier
+        return sp.TextClassifier(features, classifier) if self.inputs in TEXTS else classifier
 
 
 def all_cases(n: int) -> Iterator[Case]:
@@ -173,9 +166,7 @@ def learn(model: Any, case: Case, begin: int, end: int) -> list[Any]:
     middle = begin if case.inputs == "dicts" else max(begin, end - ONE_BY_ONE)
     pieces = [slice(start, min(start + PIECE, middle)) for start in range(begin, middle, PIECE)]
     said = [model.predict_learn_many(X[it], y[it], w[it] if case.weighted else 1.0) for it in pieces]
-    # Release 0.1 gave the scores alone, and of ordered classes the labels.
-    told = "labels" if "ordinal" in case.name else "scores"
-    given = [getattr(it, told, it) for it in said]
+    given = [it.labels if "ordinal" in case.name else it.scores for it in said]
     for x, label, weight in zip(singly(X[middle:end]), y[middle:end], w[middle:end], strict=True):
         given.append(model.decision_function_one(x))
         model.learn_one(x, label, weight)
@@ -195,7 +186,7 @@ def results(model: Any, case: Case, end: int) -> dict[str, Any]:
 
 
 def learned(model: Any) -> dict[str, Any]:
-    classifier = model.classifier if isinstance(model, TextClassifier) else model
+    classifier = model.classifier if isinstance(model, sp.TextClassifier) else model
     names = ["support_vectors", "dual_coef"] if hasattr(classifier, "dual_coef") else ["weights", "intercept"]
     names += ["n_iterations", *(["n_drifts"] if type(classifier) is sp.AdaptiveClassifier else [])]
     return {name: getattr(classifier, name) for name in names}

@@ -19,13 +19,12 @@ from contract import (
     saveable,
     through_a_file,
 )
-from estimators import CASES, ORDERED, TWO, seen
-from forging import as_of_old, innermost, put_together, put_together_as_of_old, take_apart
+from estimators import CASES, TWO, seen
+from forging import innermost, put_together, take_apart
 from safetensors import safe_open
 from safetensors.numpy import save as safetensors_save
 
 import stream_pegasos
-from stream_pegasos.engine.pure.mistakes import COUNTS
 
 
 def through_read_only_arrays(model, path):
@@ -43,17 +42,6 @@ COPIES = {
     "file": through_a_file,
     "file of its class": lambda model, path: type(model).load(str(through_a_file(model, path) and path)),
 }
-
-
-# Version 0.1 of the package had several classes of Pegasos alone, with no average, other counter or limit of features.
-NEW_FOR_SEVERAL = ("average", "counter", "max_features")
-written_before = [
-    case
-    for case in saveable
-    if case.classes == TWO
-    or (case.classes == ORDERED and not case.has_thresholds)
-    or (case.option("multi_class") and all(case.option(name) in (None, False, "every") for name in NEW_FOR_SEVERAL))
-]
 
 
 def copies(case):
@@ -133,36 +121,6 @@ def test_a_snapshot_stands_still_while_its_model_learns(case, tmp_path):
         assert bits_of(snapshot) == before
 
 
-@for_each(written_before)
-@pytest.mark.parametrize("version", [1, 2])
-def test_files_of_earlier_versions_are_read(case, version, tmp_path):
-    model = case.trained(40)
-    model.save(tmp_path / "new")
-    put_together_as_of_old(tmp_path / "old", *take_apart(tmp_path / "new"), version)
-    loaded = stream_pegasos.load(tmp_path / "old")
-    assert bits(case, loaded) == bits(case, model)
-    loaded.save(tmp_path / "again")
-    assert (tmp_path / "again").read_bytes() == (tmp_path / "new").read_bytes()
-
-
-@for_each(written_before, heavy=is_around_another)
-def test_files_of_earlier_versions_are_checked(case, tmp_path):
-    """Forged as well as those of today; what their one column lacks is none that any model can have."""
-    path, wrong = tmp_path / "model", []
-    case.trained(40).save(path)
-    arrays, header = as_of_old(*take_apart(path))
-    for what, change in forgeries(arrays, header["state"]):
-        changed, state = {name: array.copy() for name, array in arrays.items()}, copy.deepcopy(header["state"])
-        change(changed, state)
-        put_together(path, changed, header | {"state": state, "format_version": 2})
-        try:
-            refuses(path)
-        except BaseException as error:
-            wrong.append((what, repr(error)[:100]))
-    print(*wrong, sep="\n")
-    assert not wrong
-
-
 @for_each(saveable)
 def test_the_header_of_a_file_does_not_grow(case, tmp_path):
     """It may have 100 MB, beyond which a file can be written and never read."""
@@ -213,8 +171,7 @@ def test_damaged_files_are_refused_or_harmless(case, tmp_path):
 def forgeries(arrays, state):
     """Changes of the arrays and of the state of a saved model, none of which any model can have."""
     for name in arrays:
-        if name not in COUNTS:  # which earlier versions did not write
-            yield f"without {name}", lambda a, s, name=name: a.pop(name)
+        yield f"without {name}", lambda a, s, name=name: a.pop(name)
         if not arrays[name].size:
             continue
         yield f"{name} shorter", lambda a, s, name=name: a.update({name: a[name][:-1]})

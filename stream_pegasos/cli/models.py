@@ -183,27 +183,11 @@ def _resumed(
     check_learns(model, checkpoint)
     rest, decision = options.without_decision()
     set_decision(model, checkpoint, decision)
-    if rest != ModelOptions() and _made_with(_as_begun(new_model(options, source), model)) != _made_with(model):
+    if rest != ModelOptions() and _made_with(new_model(options, source)) != _made_with(model):
         raise Failure(f"{checkpoint} was begun with other options of the model; keep to them, or name another file")
     note(f"resuming with {model.n_learned:,} messages learned")
     tell_what_begins_anew(model)
     return model, progress
-
-
-def _as_begun(new: Any, model: Any) -> Any:
-    """The new model with the features that these options had when a model of an earlier release was begun."""
-    from stream_pegasos import HashedBagOfWords, TextClassifier, TextFeatures
-    from stream_pegasos.learners.persistence import parameters_of
-
-    if not takes_text(new):
-        return new
-    parameters = parameters_of(new.features)
-    if type(model.features) is TextFeatures:
-        parameters["hash_function"] = model.features.hash_function
-        return TextClassifier(TextFeatures(**parameters), new.classifier)
-    del parameters["hash_function"]
-    parameters["token_pattern"] = parameters["token_pattern"] or r"\w+|[^\w\s]"
-    return TextClassifier(HashedBagOfWords(**parameters), new.classifier)
 
 
 def _made_with(model: Any) -> list[tuple[str, dict[str, Any]]]:

@@ -64,9 +64,6 @@ def run(
             default="-",
         ),
     ] = None,
-    predictions: Annotated[
-        str | None, result_option("--predictions", help="What --output was called.", default="-", hidden=True)
-    ] = None,
     output_format: FormatOption = None,
     label_topic: Annotated[
         str | None,
@@ -128,9 +125,7 @@ def run(
     from stream_pegasos.operation.live import Live
     from stream_pegasos.streams import StreamError, of_any_server, open_sink
 
-    if predictions is not None and output is not None:
-        raise click.BadParameter("it is the older name of --output", param_hint="--predictions")
-    sink = predictions or output or "-"
+    sink = output or "-"
     path = Path(sink) if sink not in ("-", "none") and "://" not in sink else None
     if stream.limit is not None and checkpoint is not None:
         raise click.BadParameter("it does not go with --checkpoint", param_hint="--limit")

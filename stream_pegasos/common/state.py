@@ -39,12 +39,7 @@ class Field:
     shape: tuple[str, ...] = ()
     signed: bool = False
     of_type: type = float  # int, or `WORD` in arrays
-    default: float | None = None  # in states of earlier versions; of each number
     size: int | None = None  # of an array that has one dimension, of its own
-
-    def at_first(self) -> Any:
-        """What an earlier version did not write."""
-        return self.default if self.size is None else np.full(self.size, self.default)
 
     def check(self, state: Mapping[str, Any], sizes: dict[str, int]) -> None:
         low, high = (limit(dict(state)) if callable(limit) else limit for limit in (self.low, self.high))
@@ -95,21 +90,6 @@ class Declaration:
         for fault, holds in self.conditions:
             if not holds(dict(state)):
                 raise ValueError(fault)
-
-    def of_now(self, state: Mapping[str, Any]) -> State:
-        """A state as it was written by an earlier version: without what has a default, or without columns."""
-        made = {field.name: field.at_first() for field in self.fields if field.default is not None} | dict(state)
-        flat = [
-            field for field in self.fields if COLUMNS in field.shape and np.ndim(made[field.name]) < len(field.shape)
-        ]
-        for field in self.fields:
-            if flat and field.name not in made and field.shape == (BUFFERED,):
-                made[field.name] = np.zeros(len(made["buffer_keys"]), np.int64)
-            if field in flat:
-                if len(field.shape) == 1:
-                    Field(field.name, -LARGEST_SUM, of_type=field.of_type).check(made, {})
-                made[field.name] = np.asarray(made[field.name])[..., np.newaxis]
-        return made
 
     def selected(self, state: Mapping[str, Any], kept: NDArray[np.bool_]) -> State:
         """The state without some of the features."""

@@ -103,7 +103,7 @@ def restore(kind: str, arguments: tuple[Any, ...], state: dict[str, Any] | None,
         in_use(pure.Learner.kinds[kind])(*arguments) if kind in pure.Learner.kinds else globals()[kind](*arguments)
     )
     if state is not None:
-        made.set_state(made.declaration.of_now(state) if kind in pure.Learner.kinds else state)
+        made.set_state(state)
     if signs is not None:
         made.signs = signs
     return made

@@ -110,7 +110,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
 
     """
 
-    hash_function: str = "murmur3"
+    hash_function = "murmur3"  # as the engine calls scikit-learn's
 
     def __init__(
         self,

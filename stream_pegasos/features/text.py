@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
-from stream_pegasos.common.checks import check_one_of
-from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE, HASH_FUNCTIONS
+from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE
 from stream_pegasos.features.hashing import HashedBagOfWords
 
 __all__ = ["TextFeatures", "fitting_options"]
@@ -62,9 +61,6 @@ class TextFeatures(HashedBagOfWords):
         How many first characters of each longer word are one more feature; 0 for none.
     boundaries
         Whether n-grams include the ends of the text, written `<s>` and `</s>`.
-    hash_function
-        `"words"`, which computes the hash of an n-gram from those of its words and is several times as fast; or
-        `"murmur3"`, as in scikit-learn and in older models.
 
     Raises
     ------
@@ -91,6 +87,8 @@ class TextFeatures(HashedBagOfWords):
 
     """
 
+    hash_function = "words"  # made of those of the words, and several times as fast
+
     def __init__(
         self,
         n_features: int = 2**30,
@@ -109,10 +107,7 @@ class TextFeatures(HashedBagOfWords):
         mask_digits: bool = True,
         prefix_length: int = 4,
         boundaries: bool = True,
-        hash_function: Literal["words", "murmur3"] = "words",
     ) -> None:
-        check_one_of("hash_function", hash_function, tuple(HASH_FUNCTIONS))
-        self.hash_function = hash_function
         super().__init__(
             n_features,
             ngram_range,

@@ -100,7 +100,7 @@ class CommonModel:
         declaration = declaration_of(self._arrays)
         state = declaration.taken(self._arrays, places, self._starts)
         for _ in range(self._n_weakened(values["learner"])):
-            for name in {*EVIDENCE, *EVIDENCE_OF_COLUMNS} & {*declaration.names_of(FEATURES, TAUGHT)}:
+            for name in EVIDENCE if declaration is TWO_CLASSES else EVIDENCE_OF_COLUMNS:
                 state[name] = (state[name] / YEAR).astype(np.float32).astype(np.float64)
         if declaration is TWO_CLASSES:
             if self.is_exchanged(values["labels"]) if grown is None else grown["exchanged"]:

@@ -591,7 +591,6 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
         self._labels.set_state(values["labels"])
         if not self._class_weights.is_fixed:
             self._class_weights.set_state(values["label_counts"], self.classes)
-        state = self._learner.declaration.of_now(state)
         self._learner.declaration.check(state, columns=self._n_columns())
         check_names(names, state)
         if self.max_features is not None and (state["keys"] != INTERCEPT).sum() > self.max_features:

@@ -120,7 +120,7 @@ class TwoClasses:
             raise ValueError(f"the labels cannot be {negative!r} and {positive!r}")
         if self.pos_label is not None and positive != written_like(self.pos_label, positive):
             raise ValueError(f"the positive label is {positive!r}, not {self.positive!r}")
-        only_named = state.get("only_named", False)
+        only_named = state["only_named"]
         if type(only_named) is not bool or only_named > (self.pos_label is not None):
             raise ValueError("the positive label was named by nobody")
         self.negative, self.positive, self.met, self.only_named = negative, positive, met, only_named

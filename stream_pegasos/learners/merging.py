@@ -154,9 +154,7 @@ class Known:
         """The labels met, the negative one before the positive one."""
         if not self.is_of_two:
             return [unpack(label) for label in self.labels]
-        both = [unpack(self.labels["negative"])] + [unpack(self.labels["positive"])] * (
-            not self.labels.get("only_named")
-        )
+        both = [unpack(self.labels["negative"])] + [unpack(self.labels["positive"])] * (not self.labels["only_named"])
         return [label for label in both if label is not None] if self.labels["met"] else []
 
     @property
@@ -166,7 +164,7 @@ class Known:
     def become_several(self, among: Sequence[Label]) -> None:
         """Go on from two classes to any number; of labels that are not known two stand `among` all."""
         negative, decided = unpack(self.labels["negative"]), unpack(self.labels["positive"])
-        positive = None if self.labels.get("only_named") and decided not in among else decided
+        positive = None if self.labels["only_named"] and decided not in among else decided
         if negative is None:
             negative = next(label for label in among if label != positive)
         if positive is None:

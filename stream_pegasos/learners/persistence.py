@@ -31,13 +31,7 @@ if TYPE_CHECKING:
     from stream_pegasos.learners.classifier import Classifier
 
 FORMAT = "stream_pegasos"
-FORMAT_VERSION = 3  # 1 had names in the header, 2 had one column without saying so
-MAPPED_VERSION = 4  # of files with arrays that are mapped
-OLD_NAMES = {
-    "PegasosTextClassifier": "TextClassifier",
-    "MulticlassPegasosClassifier": "PegasosClassifier",
-    "OrdinalPegasosClassifier": "OrdinalPairsClassifier",
-}
+FORMAT_VERSION = 1
 # The modules of what a file may be of: only that of its own is imported.
 PLACES = {
     "AdaptiveClassifier": "adaptive",
@@ -49,7 +43,6 @@ PLACES = {
     "PegasosClassifier": "pegasos",
     "TextClassifier": "text",
 }
-READABLE = (1, 2, 3, 4)
 # Arrays of JSON as UTF-8.
 STATE, PROGRESS = "state", "progress"
 # The names of features: all their JSON texts, and where each begins and ends.
@@ -74,8 +67,7 @@ class Saveable:
 
     @staticmethod
     def kind_of(name: str) -> type[Saveable]:
-        """The class that a file names, as it is called today."""
-        name = OLD_NAMES.get(name, name)
+        """The class that a file names."""
         if name in PLACES:
             importlib.import_module(f"stream_pegasos.learners.{PLACES[name]}")
         return Saveable.kinds[name]
@@ -178,7 +170,7 @@ class Snapshot:
         if self.progress is not None:
             arrays[PROGRESS] = np.frombuffer(orjson.dumps(pack(self.progress)), np.uint8)
         header = {
-            "format_version": MAPPED_VERSION if self.mapped else FORMAT_VERSION,
+            "format_version": FORMAT_VERSION,
             "kind": self.kind,
             "checksum": checksum({name: arrays[name] for name in arrays.keys() - self.mapped}, self.kind),
         }
@@ -264,26 +256,29 @@ def load_with_progress(path: str | os.PathLike[str]) -> tuple[Classifier, Any]:
             metadata, views = read_safetensors(file)
         except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is damaged or is no model: {error}") from None
-    mapped = mapped_names(metadata)
-    arrays = {name: views[name].copy() for name in views.keys() - {*mapped}}
     if FORMAT not in metadata:
         raise ValueError(f"{path} is a safetensors file, but no model of stream_pegasos")
     try:
         header = orjson.loads(metadata[FORMAT])
-        version, kind = header["format_version"], header["kind"]
-        if version in READABLE:
-            progress = arrays.get(PROGRESS)
-            names, state = _contents(header, arrays)
-            for name in mapped:
+        version = header["format_version"]
+        if version == FORMAT_VERSION:
+            kind = Saveable.kind_of(header["kind"])
+            arrays = {name: views[name].copy() for name in views.keys() - {*kind.mapped}}
+            if header["checksum"] != checksum(arrays, header["kind"]):
+                raise ValueError("its contents do not fit its checksum")
+            state = orjson.loads(arrays.pop(STATE).tobytes())
+            names = unpack_names(arrays.pop(NAMES), arrays.pop(NAME_OFFSETS))
+            progress = orjson.loads(arrays.pop(PROGRESS).tobytes()) if PROGRESS in arrays else None
+            for name in kind.mapped:
                 arrays[name] = views[name]
                 if not arrays[name].flags.aligned:
                     raise ValueError(f"{name} do not begin where words do")
-            model: Any = Saveable.kind_of(kind).from_state(arrays, names, state)
-            return model, None if progress is None else unpack(orjson.loads(progress.tobytes()))
+            model: Any = kind.from_state(arrays, names, state)
+            return model, unpack(progress)
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())  # River writes its objects on several lines
         raise ValueError(f"{path} is damaged: {reason}") from None
-    raise ValueError(f"{path} has format version {version!r}; this release reads {READABLE[0]} to {READABLE[-1]}")
+    raise ValueError(f"{path} has format version {version!r}; this version of the package reads {FORMAT_VERSION}")
 
 
 def begins_as_model(path: str | os.PathLike[str]) -> bool:
@@ -301,29 +296,6 @@ def begins_as_model(path: str | os.PathLike[str]) -> bool:
         return FORMAT in orjson.loads(header)["__metadata__"]
     except (LookupError, TypeError, ValueError):
         return False
-
-
-def _contents(header: Any, arrays: dict[str, NDArray[Any]]) -> tuple[list[Any], Any]:
-    """The names of features and the state; only the arrays of the state are left."""
-    if header["format_version"] == 1:  # which had both in the header
-        state = header["state"]
-        _check(header["checksum"], checksum(arrays, state))
-        names = [unpack(name) for name in state.get("classifier", state)["names"]]
-    else:
-        _check(header["checksum"], checksum(arrays, header["kind"]))
-        state = orjson.loads(arrays.pop(STATE).tobytes())
-        names = unpack_names(arrays.pop(NAMES), arrays.pop(NAME_OFFSETS))
-    arrays.pop(PROGRESS, None)
-    return names, state
-
-
-def mapped_names(metadata: Mapping[str, str]) -> tuple[str, ...]:
-    """The arrays that a file of this metadata has mapped, by its kind."""
-    try:
-        header = orjson.loads(metadata[FORMAT])
-        return Saveable.kind_of(header["kind"]).mapped if header["format_version"] == MAPPED_VERSION else ()
-    except (LookupError, TypeError, ValueError):
-        return ()  # what is wrong is said where the rest is read
 
 
 def read_safetensors(file: IO[bytes]) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
@@ -349,11 +321,6 @@ def read_safetensors(file: IO[bytes]) -> tuple[dict[str, str], dict[str, NDArray
     if begin != len(content):
         raise ValueError("there is more in it than its arrays")
     return metadata, arrays
-
-
-def _check(wanted: Any, found: str) -> None:
-    if wanted != found:
-        raise ValueError("its contents do not fit its checksum")
 
 
 def pack_names(names: list[Any]) -> dict[str, NDArray[Any]]:

@@ -23,7 +23,7 @@ from stream_pegasos.learners.persistence import Arrays, pack_parameters, unpack_
 
 __all__ = ["FrozenTextClassifier", "TextClassifier"]
 
-# By the names in files; those of version 0.1 and 0.2 have none.
+# By the names in files.
 FEATURES: dict[str, Callable[..., HashedBagOfWords]] = {
     "HashedBagOfWords": HashedBagOfWords,
     "TextFeatures": TextFeatures,
@@ -323,9 +323,7 @@ class TextClassifier(Classifier):
 
     @classmethod
     def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
-        classifier = cls.kind_of(values.get("kind", "PegasosClassifier")).from_state(
-            arrays, names, values["classifier"]
-        )
+        classifier = cls.kind_of(values["kind"]).from_state(arrays, names, values["classifier"])
         return cls._unpacked_with(classifier, values)
 
     def _packed_with(self, classifier: dict[str, Any]) -> dict[str, Any]:
@@ -350,10 +348,7 @@ def packed_features(features: HashedBagOfWords) -> dict[str, Any]:
 
 def unpacked_features(values: Any) -> HashedBagOfWords:
     """What `packed_features` packed."""
-    kind, options = values.get("features_kind", "HashedBagOfWords"), unpack_parameters(values["features"])
-    if kind == "TextFeatures":
-        options.setdefault("hash_function", "murmur3")  # in files of version 0.2, which do not name it
-    return FEATURES[kind](**options)
+    return FEATURES[values["features_kind"]](**unpack_parameters(values["features"]))
 
 
 class FrozenTextClassifier(TextClassifier):

@@ -48,7 +48,7 @@ class LearnedIds:
         check_integer("the window of ids", window, 0, 100_000_000)
         self._window = window
         # The label of each, as a digest. Unlike a dict it finds the oldest at once.
-        self._ids: OrderedDict[Id, int | None] = OrderedDict()
+        self._ids: OrderedDict[Id, int] = OrderedDict()
 
     def are_new(self, ids: Iterable[Id | None]) -> list[bool]:
         """Which ids are not known: those of messages without one among them."""
@@ -56,7 +56,7 @@ class LearnedIds:
 
     def compared(self, ids: Iterable[Id | None], labels: Iterable[Any]) -> list[str]:
         """What each message is: new, or known with this label, or corrected, as it is known with another one."""
-        met: dict[Id, int | None] = {}
+        met: dict[Id, int] = {}
         outcomes = []
         for id, label in zip(ids, labels, strict=True):
             outcome = NEW
@@ -64,7 +64,7 @@ class LearnedIds:
                 digest = _digest(label)
                 if id in met or id in self._ids:
                     before = met[id] if id in met else self._ids[id]
-                    outcome = KNOWN if before in (None, digest) else CORRECTED
+                    outcome = KNOWN if before == digest else CORRECTED
                 met[id] = digest
             outcomes.append(outcome)
         return outcomes
@@ -79,11 +79,11 @@ class LearnedIds:
         """All that are remembered, the oldest first."""
         return list(self._ids)
 
-    def digests(self) -> list[int | None]:
-        """What stands for the label of each; `None` where a checkpoint of before did not tell."""
+    def digests(self) -> list[int]:
+        """What stands for the label of each."""
         return list(self._ids.values())
 
-    def set_state(self, ids: str, digests: str | None = None) -> None:
+    def set_state(self, ids: str, digests: str) -> None:
         """Remember the ids that stand in a list of JSON, and no others; beside it the digests of their labels.
 
         Raises
@@ -91,8 +91,7 @@ class LearnedIds:
         ValueError
             If it is no such list.
         """
-        known = _list(ids, int, str)
-        labels = [None] * len(known) if digests is None else _list(digests, int, type(None))
+        known, labels = _list(ids, int, str), _list(digests, int)
         if len(labels) != len(known):
             raise ValueError("this is no list of ids")
         self._ids = OrderedDict(zip(known, labels, strict=True))

@@ -100,10 +100,12 @@ class Service:
         self.token = token
         self.monitor = Monitor(model) if monitor is None else monitor
         self._learned = LearnedIds(id_window)
-        if progress and "monitor" in progress:
-            self.monitor.set_state(progress["monitor"])
-        if progress and "ids" in progress:  # those of before know none
-            self._learned.set_state(progress["ids"], progress.get("labels_of_ids"))
+        if progress:
+            try:
+                self.monitor.set_state(progress["monitor"])
+                self._learned.set_state(progress["ids"], progress["labels_of_ids"])
+            except KeyError as error:
+                raise ValueError(f"this is no checkpoint of a service ({error})") from None
         self._offered: dict[Any, None] = {}  # labels, in the order in which they are offered
         self.bodies = Bodies(self.limits)
         self._lock = self.monitor.lock  # between the event loop and the threads of the checkpoints and the journal

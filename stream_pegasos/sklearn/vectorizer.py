@@ -55,8 +55,6 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
     boundaries
         Whether n-grams include the ends of the text. `None` is `True` for words, and `False` for n-grams of characters,
         which do not.
-    hash_function
-        `"words"`, which is several times as fast, or `"murmur3"`, scikit-learn's.
 
     Examples
     --------
@@ -91,7 +89,6 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         mask_digits: bool = True,
         prefix_length: int | None = None,
         boundaries: bool | None = None,
-        hash_function: Literal["words", "murmur3"] = "words",
     ) -> None:
         self.n_features = n_features
         self.ngram_range = ngram_range
@@ -108,7 +105,6 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.mask_digits = mask_digits
         self.prefix_length = prefix_length
         self.boundaries = boundaries
-        self.hash_function = hash_function
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

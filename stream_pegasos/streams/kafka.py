@@ -319,14 +319,14 @@ def _text(key: Any) -> str | None:
 
 
 def _checked(position: Any) -> tuple[str | None, dict[int, int]]:
-    """The id of the cluster and the next offset of each partition; older positions are the offsets alone."""
-    server, offsets = None, position or {}
-    if isinstance(position, dict) and position.keys() == {"server", "offsets"}:
-        server, offsets = position["server"], position["offsets"]
+    """The id of the cluster, where the position names it, and the next offset of each partition."""
+    if position is None:
+        return None, {}
     try:
-        offsets = {int(partition): offset for partition, offset in offsets.items()}
+        server = position["server"]
+        offsets = {int(partition): offset for partition, offset in position["offsets"].items()}
         is_valid = all(type(offset) is int and offset >= 0 for offset in offsets.values())
-    except (AttributeError, TypeError, ValueError):
+    except (AttributeError, LookupError, TypeError, ValueError):
         is_valid = False
     if not is_valid or not (server is None or isinstance(server, str)):
         raise StreamError(f"{position!r} is no position in a Kafka topic")

@@ -249,14 +249,14 @@ def _server(client: Any) -> str:
 
 
 def _checked(position: Any) -> tuple[str | None, str | None]:
-    """The server and the id of the last entry; older positions are that id alone."""
-    server, entry = None, position
+    """The server, where the position names it, and the id of the last entry."""
+    if position is None:
+        return None, None
     if isinstance(position, dict) and position.keys() == {"server", "id"}:
         server, entry = position["server"], position["id"]
-    is_valid = isinstance(entry, str) and _is_id(entry)
-    if position is not None and not (is_valid and (server is None or isinstance(server, str))):
-        raise StreamError(f"{position!r} is no position in a Redis stream")
-    return server, entry
+        if isinstance(entry, str) and _is_id(entry) and (server is None or isinstance(server, str)):
+            return server, entry
+    raise StreamError(f"{position!r} is no position in a Redis stream")
 
 
 def _fields(answer: Answer) -> dict[str, bytes]:

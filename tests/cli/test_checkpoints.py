@@ -5,8 +5,7 @@ import signal
 import pytest
 from commands import line_of, process, reference_of, started, stream, write_jsonl
 
-from stream_pegasos import HashedBagOfWords, TextClassifier, load
-from stream_pegasos.learners.persistence import load_with_progress, parameters_of
+from stream_pegasos import TextClassifier, load
 
 
 def append(path, examples):
@@ -78,28 +77,6 @@ def test_run_refuses_other_options_than_the_checkpoint_was_begun_with(main):
     assert "--limit" in err
 
 
-def words_by_a_pattern(features):
-    parameters = {**parameters_of(features), "token_pattern": r"\w+|[^\w\s]"}
-    return HashedBagOfWords(**{name: value for name, value in parameters.items() if name != "hash_function"})
-
-
-def hashed_as_scikit_learn_does(features):
-    return features.clone({"hash_function": "murmur3"})
-
-
-@pytest.mark.parametrize("options", [["--half-life", "500"], ["--ngrams", "1", "--multi-label"]])
-@pytest.mark.parametrize("of_then", [words_by_a_pattern, hashed_as_scikit_learn_does])
-def test_a_run_of_an_earlier_release_goes_on_with_the_same_options(main, options, of_then):
-    """When the features of the recipe were others."""
-    arguments = ["run", "mail.jsonl", "--no-follow", "--output", "none", "--checkpoint", "m", *options]
-    assert main(*arguments)[0] == 0
-    model, progress = load_with_progress("m")
-    TextClassifier(of_then(model.features), model.classifier).snapshot(progress).write("m")
-    assert main(*arguments)[0] == 0
-    code, _, err = main(*arguments, "--prefix-length", "3")
-    assert code == 1 and "other options" in err
-
-
 def test_run_takes_a_damaged_checkpoint_for_none(main, here):
     arguments = ["run", "mail.jsonl", "--no-follow", "--output", "none", "--checkpoint", "m"]
     assert main(*arguments)[0] == main(*arguments)[0] == 0  # so that there are two
@@ -149,7 +126,7 @@ def test_a_checkpoint_knows_its_file_from_every_folder(here, main, monkeypatch):
 
 def test_a_checkpoint_of_another_kind_of_source(here, main):
     pytest.importorskip("redis", reason="the extra 'redis' is not installed")
-    assert main("run", "mail.jsonl", "--no-follow", "--predictions", "none", "--checkpoint", "m")[0] == 0
+    assert main("run", "mail.jsonl", "--no-follow", "--output", "none", "--checkpoint", "m")[0] == 0
     code, _, err = main("run", "redis://localhost/mail", "--checkpoint", "m")
     assert code == 1
     assert f"m belongs to {here / 'mail.jsonl'}: " in err

@@ -10,7 +10,7 @@ from engines import as_dict, both_engines, compiled_engine, needs_compiled, pure
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_pegasos.engine.pure.scanner import TOKEN_PATTERNS
+from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE, TOKEN_PATTERNS
 
 NASTY = (
     "aZ09_ \t\n.,!'-éßÀÿªµ×÷İıΣσςΑ\u0301\u0307\u0300漢字かなカ한😀🏴\U0001d400\U00010400\U0001e900\U0001d7d8ⅧⒶ²½٣\u0966"
@@ -42,7 +42,7 @@ scanner_options = st.fixed_dictionaries(
         "boundaries": st.booleans(),
         "hash_function": st.sampled_from(["murmur3", "words", "words"]),
     }
-)
+).map(lambda options: options | ({"hash_function": "words"} if options["token_pattern"] == ANY_LANGUAGE else {}))
 
 
 @needs_compiled
@@ -80,6 +80,7 @@ def word_scanner(engine_in_test, token_pattern=r"\b\w\w+\b", **changes):
         "alternate_sign": True,
         "binary": False,
         "norm": None,
+        "hash_function": "words" if token_pattern == ANY_LANGUAGE else "murmur3",
     }
     return engine_in_test.Scanner(**options | changes)
 

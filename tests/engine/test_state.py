@@ -440,36 +440,6 @@ def test_no_learner_is_in_such_a_state(which, fault):
 # --- what follows from a declaration ----------------------------------------------------------------------------------
 
 
-@for_each_learner
-def test_a_state_of_one_column_is_taken_without_it(which):
-    """As files of the first versions have it."""
-    learner, names = learned(which)
-    state = learner.get_state()
-    old = {}
-    for field in learner.declaration.fields:
-        if COLUMNS in field.shape and learner.n_columns == 1:
-            value = state[field.name][..., 0]
-            old[field.name] = value if value.ndim else field.of_type(value)
-        elif field.name != "buffer_columns":
-            old[field.name] = state[field.name]
-    if learner.several and "buffer_columns" in state:
-        old["buffer_columns"] = state["buffer_columns"]
-    for field in learner.declaration.fields:
-        if field.default is not None:  # as it came later
-            del old[field.name]
-    before = {name: np.copy(value) for name, value in old.items()}
-    made = learner.declaration.of_now(old)
-    assert all(np.array_equal(before[name], old[name]) for name in old)
-    check(learner, made, names)
-    defaults = {field.name: field.default for field in learner.declaration.fields if field.default is not None}
-    assert same_state({**made, **defaults}, {**state, **defaults})
-    for field in learner.declaration.fields:
-        if COLUMNS in field.shape and field.name in old and not np.ndim(old[field.name]):
-            for bad in ("3", None, 1j, math.inf, math.nan, *([1.5, 1 << 63] if field.of_type is int else [])):
-                with pytest.raises((TypeError, ValueError)):
-                    check(learner, learner.declaration.of_now({**old, field.name: bad}), names)
-
-
 @pytest.mark.parametrize("which", [which for which in LEARNERS if "keys" in with_keys(which)])
 def test_some_features_are_selected(which):
     learner, names = learned(which)

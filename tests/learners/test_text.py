@@ -16,11 +16,8 @@ from stream_pegasos import (
     OrdinalClassifier,
     PegasosClassifier,
     TextClassifier,
-    TextFeatures,
     engine,
-    load,
 )
-from stream_pegasos.streams import synthetic
 
 pure = engine.NAME == "pure"
 
@@ -317,15 +314,3 @@ def test_on_takes_one_field():
         with pytest.raises((TypeError, ValueError)):
             model.predict_one(bad)
         assert pickle.dumps(model) == before
-
-
-def test_files_that_do_not_name_a_hash_function_have_that_of_their_time(tmp_path):
-    model = TextClassifier(TextFeatures(hash_function="murmur3"))
-    for text, y in synthetic(n=50, seed=1):
-        model.learn_one(text, y)
-    snapshot = model.snapshot()
-    del snapshot.values["features"]["hash_function"]
-    snapshot.write(tmp_path / "model")
-    assert load(tmp_path / "model").features.hash_function == "murmur3"
-    assert load(tmp_path / "model").predict_proba_one("see you") == model.predict_proba_one("see you")
-    assert TextClassifier().features.hash_function == "words"

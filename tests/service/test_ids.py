@@ -204,15 +204,12 @@ def test_ids_are_those_of_the_model_beside_them(tmp_path):
         assert not any(answer["learned"] for answer in ok(client.post("/learn", json=large)))
 
 
-def test_a_checkpoint_that_knows_no_ids(tmp_path):
-    service = Service(learned())
-    snapshot = service.snapshot()
-    assert snapshot.progress.pop("ids") == "[]"
-    snapshot.write(tmp_path / "model")
-    assert resumed(tmp_path / "model").learned_ids() == []
-
-
 @pytest.mark.parametrize("ids", [3, None, "", "[", "{}", "[1.5]", "[true]", "[null]", "[[1]]"])
-def test_ids_that_are_none(ids):
+@pytest.mark.parametrize("name", ["ids", "labels_of_ids"])
+def test_ids_that_are_none(name, ids):
+    progress = Service(learned()).snapshot().progress
     with pytest.raises(ValueError, match="no list of ids"):
-        Service(TextClassifier(), progress={"ids": ids})
+        Service(learned(), progress=progress | {name: ids})
+    del progress[name]
+    with pytest.raises(ValueError, match=f"no checkpoint of a service .*{name}"):
+        Service(learned(), progress=progress)

@@ -220,7 +220,6 @@ cdef class AdaptiveLearner(Learner):
         cdef sp_feature* feature
         cdef sp_evidence* known
         wait_for(self._guard, self._guard)
-        state = adaptive.of_this_age(state)
         order = np.argsort(state["keys"].view(np.uint64) * np.uint64(MULTIPLIER), kind="stable")  # quick where in order
         keys = state["keys"][order]
         weights, log_ratios, squares, positives, negatives = [state[name][order] for name in adaptive.OF_FEATURE]

@@ -129,7 +129,6 @@ cdef class AdaptiveColumnsLearner(LinesLearner):
     def set_state(self, state):
         cdef Py_ssize_t i, j
         wait_for(self._guard, self._guard)
-        state = adaptive.of_this_age(state, adaptive_columns.EVIDENCE)
         fill(&self._table, state["keys"], np.empty((0, len(state["keys"]))))
         fill_taught(
             &self._columns, self._features(), self._in_order(state["keys"]),

@@ -1,5 +1,9 @@
 # N-grams by the hashes of their words, without joining these; see `words_32` in pure/scanner.py.
 
+cdef enum:
+    FIRST_OF_RUNS = 0xE0  # runs and Hangul begin with this byte or a later one
+    LONGEST_RUN = 16  # characters, of one that counts as a whole and is a word to its neighbours
+
 cdef uint64_t HASH_OF_NOTHING = sp_hash_word(<const uint8_t*> BEGIN, 0)
 cdef uint64_t HASH_OF_BEGIN = sp_hash_word(<const uint8_t*> BEGIN, 3)
 cdef uint64_t HASH_OF_END = sp_hash_word(<const uint8_t*> END, 4)
@@ -16,6 +20,8 @@ cdef inline uint64_t before_space(uint64_t h) noexcept nogil:
 
 
 cdef class HashedNgrams(Ngrams):
+    cdef bint _any_language  # whether tokens may be runs
+    cdef Py_ssize_t _n_in_line  # tokens since the last run that is longer than words are
     cdef uint64_t* _hashes_of_size  # of the newest n-grams, by their n less one
     cdef uint64_t _hash_of_last  # of the last character of a run that is the last token
     cdef bint _ends_in_run

@@ -315,7 +315,6 @@ cdef class Scanner(CharacterNgrams):
         self._n_ranges = self._n_hashes = 0
         self._joined_length = 0
         self._n_tokens = self._newest = self._n_in_line = 0
-        self._last_character = 0
         self._edges.n_starts = self._edges.n_ends = 0
         self._edges.in_token = self._edges.after_mark = self._edges.after_word = 0
 

@@ -22,8 +22,6 @@ LEAST_SCALE = 0.3
 # The newest evidence may weigh this much more than the oldest before all is written down anew, at its weight of now. A
 # power of two, so that this rounds nothing.
 YEAR = 2.0**16
-# The same in states of earlier versions, and where a feature has a column a class.
-LARGEST_EVIDENCE = 2.0**400
 # No example counts more than this, so that all that is known of features remains in the range of single precision.
 LARGEST_EXAMPLE = 1e15
 MOST_COUNTED = 2**24  # examples, one by one
@@ -82,7 +80,7 @@ OF_FEATURE = ("values", "log_ratios", "gradient_squares", "positives", "negative
 OF_INTERCEPT = ("intercept", "intercept_log_ratio", "intercept_squares", "n_positives", "n_negatives")
 DECLARATION = Declaration(
     (
-        Field("evidence", 1.0, LARGEST_EVIDENCE),
+        Field("evidence", 1.0, YEAR),
         *numbers_of(OF_INTERCEPT),
         keys("keys", FEATURES),
         *numbers_of(OF_FEATURE, FEATURES),
@@ -97,15 +95,7 @@ DECLARATION = Declaration(
 )
 
 
-EVIDENCE = ("evidence", *OF_INTERCEPT[2:], *OF_FEATURE[2:])
-
-
-def of_this_age(state: State, evidence: tuple[str, ...] = EVIDENCE) -> State:
-    """A state as it is with little evidence, which earlier versions let grow further."""
-    if state["evidence"] < YEAR:
-        return state
-    factor = YEAR ** ((math.frexp(state["evidence"])[1] - 1) // 16)
-    return {**state, **{name: state[name] / factor for name in evidence}}
+EVIDENCE = OF_FEATURE[2:]
 
 
 @dataclass(eq=False, repr=False)
@@ -279,7 +269,6 @@ class AdaptiveLearner(Learner):
         }
 
     def set_state(self, state: State) -> None:
-        state = of_this_age(state)
         entries = zip(*(map(single, state[name].tolist()) for name in OF_FEATURE), strict=True)
         self._features = {key: Feature(*entry) for key, entry in zip(state["keys"].tolist(), entries, strict=True)}
         self._intercept = Feature(*(state[name] for name in OF_INTERCEPT))

@@ -14,16 +14,22 @@ from stream_pegasos.common.state import COLUMNS, FEATURES, LARGEST_SUM, TAUGHT, 
 from stream_pegasos.engine.pure.adaptive import (
     LARGEST_ADAPTIVE_WEIGHT,
     LARGEST_COEFFICIENT,
-    LARGEST_EVIDENCE,
     LARGEST_EXAMPLE,
     LARGEST_LOG_RATIO,
     LEAST_SCALE,
     MOST_COUNTED,
     YEAR,
-    of_this_age,
     single,
 )
-from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, SMALLEST_SLOPE, Learner, Met, sigmoid
+from stream_pegasos.engine.pure.driver import (
+    CALIBRATION,
+    CONFIDENCE,
+    SMALLEST_SLOPE,
+    Calibration,
+    Learner,
+    Met,
+    sigmoid,
+)
 from stream_pegasos.engine.pure.encoders import Encoder, are_unique
 from stream_pegasos.engine.pure.weights import INTERCEPT, Row
 
@@ -82,9 +88,7 @@ class Line:
 
 OF_LINE = ("intercepts", "intercept_squares", "offsets", "offset_squares")
 OF_COLUMN = ("values", "gradient_squares", "taught_counts")
-EVIDENCE = (
-    "evidence", "n_examples", "class_counts", "intercept_squares", "counts", "gradient_squares", "taught_counts"
-)  # fmt: skip
+EVIDENCE = ("counts", "gradient_squares", "taught_counts")
 
 
 def declared(reduction: str) -> Declaration:
@@ -98,7 +102,7 @@ def declared(reduction: str) -> Declaration:
         return len(state["class_counts"]) - 1
 
     fields = [
-        Field("evidence", 1.0, LARGEST_EVIDENCE),
+        Field("evidence", 1.0, YEAR),
         Field("n_examples", 0.0, most),
         Field("class_counts", 0.0, most, (COLUMNS,)),
         Field("intercepts", 0.0, LARGEST_ADAPTIVE_WEIGHT, (lines,), signed=True),
@@ -496,7 +500,6 @@ class AdaptiveColumnsLearner(Learner):
         return state
 
     def set_state(self, state: State) -> None:
-        state = of_this_age(state, EVIDENCE)
         self._features = {}
         numbers_of_taught = (map(single, state[name].tolist()) for name in OF_COLUMN)
         taught = zip(state["taught_columns"].tolist(), *numbers_of_taught, strict=True)
@@ -521,6 +524,7 @@ def from_two_classes(state: State) -> State:
     ratios = np.abs(state["log_ratios"] - state["intercept_log_ratio"])
     intercept, counts = state["intercept"], np.array([state["n_negatives"], state["n_positives"]])
     return {
+        **Calibration().get_state(several=True),
         "keys": state["keys"],
         "log_ratios": np.minimum(ratios, LARGEST_LOG_RATIO),
         "counts": state["positives"] + state["negatives"],
@@ -539,5 +543,4 @@ def from_two_classes(state: State) -> State:
         "n_iterations": state["n_iterations"],
         "slope": max(state["slope"] / 2.0, SMALLEST_SLOPE),
         "calibration_squares": state["calibration_squares"],
-        **{of.name: of.default for of in CONFIDENCE},
     }

@@ -40,10 +40,10 @@ LARGEST_LOG_ODDS = 34.0
 
 CALIBRATION = (Field("slope", SMALLEST_SLOPE, LARGEST_SLOPE), Field("calibration_squares"))
 CONFIDENCE = (
-    Field("confidence_intercept", 0.0, LARGEST_SUM, signed=True, default=0.0),
-    Field("confidence_slope", LEAST_CONFIDENCE_SLOPE, LARGEST_SUM, default=1.0),
-    Field("confidence_intercept_squares", default=0.0),
-    Field("confidence_slope_squares", default=0.0),
+    Field("confidence_intercept", 0.0, LARGEST_SUM, signed=True),
+    Field("confidence_slope", LEAST_CONFIDENCE_SLOPE, LARGEST_SUM),
+    Field("confidence_intercept_squares"),
+    Field("confidence_slope_squares"),
 )
 
 

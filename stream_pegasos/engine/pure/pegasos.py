@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.state import BUFFERED, COLUMNS, FEATURES, Declaration, Field, State, count, keys
-from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, SMALLEST_SLOPE, Learner, Met, with_intercept
+from stream_pegasos.engine.pure.driver import (
+    CALIBRATION,
+    CONFIDENCE,
+    SMALLEST_SLOPE,
+    Calibration,
+    Learner,
+    Met,
+    with_intercept,
+)
 from stream_pegasos.engine.pure.encoders import Encoder, are_unique
 from stream_pegasos.engine.pure.weights import FOLD_BELOW, INTERCEPT, Row, WeightDict
 
@@ -318,7 +326,7 @@ def from_two_classes(state: State) -> State:
     """
     both = np.array([-1.0, 1.0])
     n_buffered = len(state["buffer_keys"])
-    made = dict(state)
+    made = Calibration().get_state(several=True) | state
     for name in ("values", "sums"):
         if name in state:
             made[name] = state[name] * both
@@ -329,4 +337,4 @@ def from_two_classes(state: State) -> State:
     made["buffer_columns"] = np.repeat(np.arange(2), n_buffered)
     made["buffer_values"] = np.concatenate([-state["buffer_values"], state["buffer_values"]])
     made["slope"] = max(state["slope"] / 2.0, SMALLEST_SLOPE)
-    return made | {of.name: of.default for of in CONFIDENCE}
+    return made

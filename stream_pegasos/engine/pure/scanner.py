@@ -24,7 +24,7 @@ class Scanner(Encoder):
     `token_pattern` is one of `TOKEN_PATTERNS`. With "word", words longer than `prefix_length`, if that is not 0, count
     also by that many first characters, and with `boundaries` n-grams of two or more reach over the ends of the text.
     Words of `ANY_LANGUAGE` are described where they are found, in segments.py. `hash_function` is one of
-    `HASH_FUNCTIONS`.
+    `HASH_FUNCTIONS`, which is "words" for words of any language.
     """
 
     analyzer: str
