@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from stream_pegasos.features.text import TextFeatures
     from stream_pegasos.learners.adaptive import AdaptiveClassifier
     from stream_pegasos.learners.kernel import KernelPegasosClassifier
+    from stream_pegasos.learners.loading import load
     from stream_pegasos.learners.merging import merge
     from stream_pegasos.learners.multilabel import MultiLabelClassifier
     from stream_pegasos.learners.ordinal import OrdinalClassifier
     from stream_pegasos.learners.pegasos import PegasosClassifier
-    from stream_pegasos.learners.persistence import load
     from stream_pegasos.learners.text import FrozenTextClassifier, TextClassifier
 else:
     # A name is imported when it is first asked for, so that the command and its --help start at once.
@@ -42,7 +42,7 @@ else:
         "PegasosClassifier": "learners.pegasos",
         "TextClassifier": "learners.text",
         "TextFeatures": "features.text",
-        "load": "learners.persistence",
+        "load": "learners.loading",
         "merge": "learners.merging",
     }
 

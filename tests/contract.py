@@ -11,7 +11,8 @@ from estimators import CASES, SETS, seen
 
 import stream_pegasos
 from stream_pegasos import engine
-from stream_pegasos.learners.persistence import checksum, pack_names
+from stream_pegasos.common.packing import pack_names
+from stream_pegasos.learners.files import checksum
 
 pure = engine.NAME == "pure"
 of_features = [case for case in CASES if case.of == "features"]

@@ -7,7 +7,8 @@ import orjson
 from safetensors import safe_open
 from safetensors.numpy import save as safetensors_save
 
-from stream_pegasos.learners.persistence import FORMAT, NAME_OFFSETS, NAMES, STATE, checksum
+from stream_pegasos.common.packing import NAME_OFFSETS, NAMES
+from stream_pegasos.learners.files import FORMAT, STATE, checksum
 
 
 def take_apart(path):

@@ -25,7 +25,9 @@ from stream_pegasos import (
     PegasosClassifier,
     TextClassifier,
 )
-from stream_pegasos.learners import persistence
+from stream_pegasos.common import packing
+from stream_pegasos.learners import files
+from stream_pegasos.learners.loading import load_with_progress
 
 # What loading may take: so many bytes for each byte of the file, and so many besides.
 LOADING_FACTOR, LOADING_CONSTANT = 128, 1 << 18
@@ -132,8 +134,8 @@ class LoaderTarget:
             snapshot = model.snapshot({"monitor": [1, "é", {"a": None}], "position": 7} if i % 4 > 1 else None)
             snapshot.write(self._path)
             self._files.append(self._path.read_bytes())
-            progress = None if snapshot.progress is None else orjson.dumps(persistence.pack(snapshot.progress))
-            arrays = {**snapshot.arrays, **persistence.pack_names(snapshot.names)}
+            progress = None if snapshot.progress is None else orjson.dumps(packing.pack(snapshot.progress))
+            arrays = {**snapshot.arrays, **packing.pack_names(snapshot.names)}
             self._parts.append((snapshot.kind, arrays, orjson.dumps(snapshot.values), progress))
             check_model_file(self._files[-1], self._path)  # imports what loading imports
 
@@ -169,9 +171,9 @@ class LoaderTarget:
             content = progress or b"null"
             if random.random() < 0.2:
                 content = mutated(random, content, [content], FILE_TOKENS, one_byte)
-            arrays[persistence.PROGRESS] = np.frombuffer(content, np.uint8)
+            arrays[files.PROGRESS] = np.frombuffer(content, np.uint8)
         if random.random() < 0.05:
-            kind = random.choice([*VALUES, *persistence.PLACES])
+            kind = random.choice([*VALUES, *files.PLACES])
         return model_file(kind, arrays, values)
 
 
@@ -182,11 +184,11 @@ def model_file(kind, arrays, values):
         text = orjson.dumps(values)
     except TypeError:  # a lone surrogate, which JSON cannot hold
         text = json.dumps(values).encode()
-    arrays[persistence.STATE] = np.frombuffer(text, np.uint8)
+    arrays[files.STATE] = np.frombuffer(text, np.uint8)
     checked = {name: arrays[name] for name in arrays.keys() - mapped}
-    header = {"format_version": persistence.FORMAT_VERSION, "kind": kind}
-    header["checksum"] = persistence.checksum(checked, kind)
-    return safetensors_save(arrays, {persistence.FORMAT: json.dumps(header)})
+    header = {"format_version": files.FORMAT_VERSION, "kind": kind}
+    header["checksum"] = files.checksum(checked, kind)
+    return safetensors_save(arrays, {files.FORMAT: json.dumps(header)})
 
 
 def change_array(random, arrays):
@@ -252,7 +254,7 @@ def check_model_file(content, path):
     tracemalloc.reset_peak()
     try:
         watching = True
-        model, _ = persistence.load_with_progress(path)
+        model, _ = load_with_progress(path)
     except ValueError as error:
         model = None
         assert "\n" not in str(error)

@@ -1,4 +1,4 @@
-"""The house: a folder a floor, which knows only those below it, by their public names, in files that can be read."""
+"""The house: a folder a layer, which knows only those below it, by their public names, in files that can be read."""
 
 import ast
 import graphlib
@@ -11,9 +11,9 @@ import stream_pegasos
 
 PACKAGE = Path(stream_pegasos.__file__).parent
 TESTS = Path(__file__).parent
-LOWER_FLOORS = ("common", "engine", "features", "learners", "sklearn", "streams", "evaluation", "operation", "spark")
+LOWER_LAYERS = ("common", "engine", "features", "learners", "sklearn", "streams", "evaluation", "operation", "spark")
 # The package itself, "", is its public face, which only those on top need.
-FLOORS = (*LOWER_FLOORS, "", "service", "cli")
+LAYERS = (*LOWER_LAYERS, "", "service", "cli")
 OF_RIVER = {"_more_tags", "_multiclass", "_unit_test_skips"}  # its protocol, for River to read
 OF_NAMED_TUPLES = {"_asdict", "_fields", "_replace"}  # public, says Python
 LONGEST = 600
@@ -28,20 +28,9 @@ SOURCES = {module_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 TREES = {module: ast.parse(path.read_text("utf-8")) for module, path in SOURCES.items()}
 
 
-def nodes(tree):
-    """All of a module that runs: what is imported for the type checker alone is left out."""
-    if isinstance(tree, ast.If) and ast.unparse(tree.test) == "TYPE_CHECKING":
-        children = tree.orelse
-    else:
-        yield tree
-        children = ast.iter_child_nodes(tree)
-    for child in children:
-        yield from nodes(child)
-
-
 def imports(module):
     """Pairs of a module of the package that is imported, anywhere in this one, and the name that is taken from it."""
-    for node in nodes(TREES[module]):
+    for node in ast.walk(TREES[module]):
         if isinstance(node, ast.Import):
             yield from ((alias.name, None) for alias in node.names if alias.name in SOURCES)
         elif isinstance(node, ast.ImportFrom):
@@ -54,20 +43,20 @@ def imports(module):
                     yield node.module, alias.name
 
 
-def floor_of(module):
+def layer_of(module):
     folder = [*module.split("."), ""][1]
-    return FLOORS.index(folder) if folder in FLOORS else len(FLOORS)
+    return LAYERS.index(folder) if folder in LAYERS else len(LAYERS)
 
 
 @pytest.mark.parametrize("module", SOURCES)
-def test_a_module_imports_from_its_own_floor_or_below(module):
-    wrong = [other for other, _ in imports(module) if floor_of(other) > floor_of(module)]
+def test_a_module_imports_from_its_own_layer_or_below(module):
+    wrong = [other for other, _ in imports(module) if layer_of(other) > layer_of(module)]
     assert not wrong
 
 
-def test_no_module_imports_itself_round_about():
+def test_there_is_no_import_cycle():
     graph = {module: {other for other, _ in imports(module)} - {module} for module in SOURCES}
-    graphlib.TopologicalSorter(graph).prepare()  # which names a circle
+    graphlib.TopologicalSorter(graph).prepare()  # which names a cycle
 
 
 def own_names(tree):

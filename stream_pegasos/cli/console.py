@@ -84,7 +84,7 @@ def check_replaced(path: Path | None, force: bool) -> None:
     """Fail where a model would replace a file that is there and is none. An empty file may be replaced."""
     if path is None or force or not path.is_file() or not path.stat().st_size:
         return
-    from stream_pegasos.learners.persistence import begins_as_model
+    from stream_pegasos.learners.files import begins_as_model
 
     if not begins_as_model(path):
         raise Failure(f"cannot write {path}: it is there, and no model; name another file, or give --force")

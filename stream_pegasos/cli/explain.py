@@ -120,7 +120,7 @@ def explain(
 def kept_names(learner: Any, path: Path) -> Any:
     """The names of features in a model file or, in what serve keeps, those that the page shows; `None` without any."""
     from stream_pegasos.learners.feature_names import FeatureNames
-    from stream_pegasos.learners.persistence import load_with_progress
+    from stream_pegasos.learners.loading import load_with_progress
 
     if learner.names is not None:
         return learner.names

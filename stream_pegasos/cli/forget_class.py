@@ -36,7 +36,7 @@ def forget_class(
     Examples:
       stream-pegasos forget-class mail.safetensors Spam --save mail.safetensors
     """
-    from stream_pegasos.learners.persistence import load_with_progress
+    from stream_pegasos.learners.loading import load_with_progress
     from stream_pegasos.operation.checkpoints import Checkpoints
 
     check_outputs(models=[save], load=model)

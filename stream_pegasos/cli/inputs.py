@@ -101,7 +101,7 @@ class _ChosenInput(Input):
             raise click.BadParameter("text and label are the same field", param_hint="--text-field")
         self.name = "standard input" if address == "-" else address
         if os.path.isfile(address):
-            from stream_pegasos.learners.persistence import begins_as_model
+            from stream_pegasos.learners.files import begins_as_model
 
             if begins_as_model(address):
                 raise Failure(f"{address} is a model, not messages; a model is given before FILE, or by --load")

@@ -199,7 +199,7 @@ def _made_with(model: Any) -> list[tuple[str, dict[str, Any]]]:
 
 def load_model(path: Path, source: Input | None) -> Any:
     from stream_pegasos import load
-    from stream_pegasos.learners.persistence import begins_as_model
+    from stream_pegasos.learners.files import begins_as_model
 
     try:
         model = load(path)

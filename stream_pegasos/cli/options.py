@@ -310,7 +310,7 @@ TEXT_OPTIONS = (
 
 
 def _drift_detector(name: str) -> Any:
-    from stream_pegasos.learners.persistence import drift_detector_class
+    from stream_pegasos.common.packing import drift_detector_class
 
     try:
         return drift_detector_class(name)()

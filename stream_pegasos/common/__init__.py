@@ -1,1 +1,1 @@
-"""What every floor may use: checks of parameters, locks, hints about extras that are missing."""
+"""What every layer may use: checks of parameters, locks, hints about extras that are missing."""

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.learners.labels import Label, check_label
-from stream_pegasos.learners.persistence import pack, unpack
 
 # The kinds of scores, and so of models.
 TWO, SEVERAL, ORDERED, LABELS = "two classes", "several classes", "ordered", "several labels"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.common.packing import parameters_of
 from stream_pegasos.evaluation.metrics import Metric, metric_named
 from stream_pegasos.evaluation.prequential import (
     REFUSALS,
@@ -20,7 +21,6 @@ from stream_pegasos.evaluation.prequential import (
     predict_learn,
 )
 from stream_pegasos.evaluation.scores import kind_of
-from stream_pegasos.learners.persistence import parameters_of
 
 __all__ = ["Candidate", "Tuning", "tune"]
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.common.checks import check_bool, check_max_features, check_number, check_one_of
+from stream_pegasos.common.packing import unpack
 from stream_pegasos.engine import Encoder, in_use
 from stream_pegasos.engine.pure import AdaptiveColumnsLearner, AdaptiveLearner
 from stream_pegasos.engine.pure.adaptive_columns import from_two_classes
@@ -31,7 +32,6 @@ from stream_pegasos.learners.decisions import (
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.growing import GrowingClassifier
 from stream_pegasos.learners.labels import Classes, Label, ThirdLabelError, TwoClasses, check_label, unknown_label
-from stream_pegasos.learners.persistence import unpack
 from stream_pegasos.learners.predictions import Found, PartlyLearnedError, joined_found
 from stream_pegasos.learners.probabilities import Floats, of_classes
 

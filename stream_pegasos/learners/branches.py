@@ -16,7 +16,7 @@ from stream_pegasos.engine.pure.adaptive_columns import EVIDENCE as EVIDENCE_OF_
 from stream_pegasos.engine.pure.adaptive_columns import declared, from_two_classes
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.compact import Packer
-from stream_pegasos.learners.persistence import checksum
+from stream_pegasos.learners.files import checksum
 from stream_pegasos.learners.text import TextClassifier, packed_features
 
 __all__ = ["Branch", "CommonModel"]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import LARGEST_WEIGHT, check_integer, check_lengths, check_number
+from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.learners.labels import Label, check_label
-from stream_pegasos.learners.persistence import pack, unpack
 
 __all__ = ["BALANCED", "ClassWeight", "ClassWeights"]
 

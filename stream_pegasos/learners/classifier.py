@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.common.checks import LARGEST_WEIGHT, check_integer, check_lengths, check_number
+from stream_pegasos.common.packing import pack_parameters, unpack_parameters
 from stream_pegasos.engine import Encoder, Learner, Lock, OneByOne, Rows, Vocabulary
 from stream_pegasos.engine.pure.encoders import check_names
 from stream_pegasos.engine.pure.weights import INTERCEPT
@@ -28,6 +29,7 @@ from stream_pegasos.features.frames import (
 )
 from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights
 from stream_pegasos.learners.explanations import Columns, explain, first_against_second
+from stream_pegasos.learners.files import Arrays, Snapshot
 from stream_pegasos.learners.forgetting import forget_column, forget_idle_names, forget_least
 from stream_pegasos.learners.freezing import Freezable
 from stream_pegasos.learners.labels import (
@@ -37,7 +39,6 @@ from stream_pegasos.learners.labels import (
     targets_many,
     unknown_label,
 )
-from stream_pegasos.learners.persistence import Arrays, Snapshot, pack_parameters, unpack_parameters
 from stream_pegasos.learners.predictions import (
     Found,
     PartlyLearnedError,

@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from stream_pegasos.learners.persistence import Arrays
+from stream_pegasos.learners.files import Arrays
 
 __all__ = ["Packer"]
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import check_integer, check_number, check_share
+from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine.pure.mistakes import SIZES_IN_OCTAVE, SMALLEST
 from stream_pegasos.learners.labels import Label, check_label
-from stream_pegasos.learners.persistence import pack, unpack
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = [

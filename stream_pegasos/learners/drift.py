@@ -7,7 +7,7 @@ from typing import Any
 from river import base
 
 from stream_pegasos.common.checks import check_integer
-from stream_pegasos.learners.persistence import is_drift_detector
+from stream_pegasos.common.packing import is_drift_detector
 
 __all__ = ["DriftWatch"]
 

@@ -7,8 +7,8 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from stream_pegasos.common.checks import check_integer, check_number
+from stream_pegasos.common.packing import is_initializer
 from stream_pegasos.engine.pure.weights import VALUE_LIMIT
-from stream_pegasos.learners.persistence import is_initializer
 
 if TYPE_CHECKING:
     from river.optim.initializers import Initializer

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine import signs_of
-from stream_pegasos.learners.persistence import pack, unpack
 from stream_pegasos.learners.probabilities import Floats, of_classes, only_class
 
 Label = bool | int | str

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.common.packing import pack, unpack, unpack_parameters
 from stream_pegasos.common.state import Declaration, State
 from stream_pegasos.engine.merging import (
     Rule,
@@ -27,10 +28,10 @@ from stream_pegasos.engine.pure.pegasos import from_two_classes as pegasos_from_
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.decisions import Tail
+from stream_pegasos.learners.files import Saveable, Snapshot
 from stream_pegasos.learners.forgetting import most_important
 from stream_pegasos.learners.labels import Label, ThirdLabelError, TwoClasses
 from stream_pegasos.learners.pegasos import PegasosClassifier
-from stream_pegasos.learners.persistence import Saveable, Snapshot, pack, unpack, unpack_parameters
 
 __all__ = ["changes", "merge", "merged_snapshots", "model_of", "snapshot_of"]
 

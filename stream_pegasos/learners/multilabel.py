@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.common.checks import LARGEST_WEIGHT, check_lengths, check_number
+from stream_pegasos.common.packing import pack, pack_parameters, parameters_of, unpack, unpack_parameters
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveColumnsLearner
 from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_rows
@@ -18,8 +19,8 @@ from stream_pegasos.learners.adaptive import AdaptiveClassifier, WatchedClassifi
 from stream_pegasos.learners.decisions import Decision, changed_by_label, given, limited, parameters_of_decisions
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
+from stream_pegasos.learners.files import Arrays
 from stream_pegasos.learners.labels import Classes, Label, TwoClasses, check_label, unknown_label
-from stream_pegasos.learners.persistence import Arrays, pack, pack_parameters, parameters_of, unpack, unpack_parameters
 from stream_pegasos.learners.predictions import Found
 from stream_pegasos.learners.probabilities import Floats, of_each
 

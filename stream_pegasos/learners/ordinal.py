@@ -18,12 +18,14 @@ from stream_pegasos.common.checks import (
     check_number,
     step_arguments,
 )
+from stream_pegasos.common.packing import pack, pack_parameters, parameters_of, unpack, unpack_parameters
 from stream_pegasos.engine import Encoder, in_use
 from stream_pegasos.engine.pure import AdaptiveColumnsLearner, PegasosLearner
 from stream_pegasos.features.frames import n_rows, some_rows
 from stream_pegasos.learners.adaptive import AdaptiveClassifier, WatchedClassifier
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.drift import DriftWatch
+from stream_pegasos.learners.files import Arrays
 from stream_pegasos.learners.labels import (
     Classes,
     Label,
@@ -34,7 +36,6 @@ from stream_pegasos.learners.labels import (
     probabilities_of_only,
 )
 from stream_pegasos.learners.pegasos import PegasosClassifier
-from stream_pegasos.learners.persistence import Arrays, pack, pack_parameters, parameters_of, unpack, unpack_parameters
 from stream_pegasos.learners.predictions import Found, Predictions
 from stream_pegasos.learners.probabilities import Floats
 

@@ -15,6 +15,7 @@ from stream_pegasos.common.checks import (
     check_one_of,
     step_arguments,
 )
+from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.state import State
 from stream_pegasos.engine import in_use
 from stream_pegasos.engine.pure import PegasosLearner
@@ -24,7 +25,6 @@ from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.first_weights import FirstWeights, check_seed
 from stream_pegasos.learners.growing import GrowingClassifier
 from stream_pegasos.learners.labels import Classes, Label, TwoClasses
-from stream_pegasos.learners.persistence import pack, unpack
 from stream_pegasos.learners.probabilities import Floats
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, Self
 from numpy.typing import NDArray
 from river import base
 
+from stream_pegasos.common.packing import pack_parameters, unpack_parameters
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure.frozen import refuse
 from stream_pegasos.features.hashing import HashedBagOfWords
@@ -17,9 +18,9 @@ from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.feature_names import FeatureNames
+from stream_pegasos.learners.files import Arrays
 from stream_pegasos.learners.freezing import FEATURE_ARRAYS
 from stream_pegasos.learners.labels import Label
-from stream_pegasos.learners.persistence import Arrays, pack_parameters, unpack_parameters
 
 __all__ = ["FrozenTextClassifier", "TextClassifier"]
 

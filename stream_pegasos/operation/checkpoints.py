@@ -15,7 +15,8 @@ try:
 except ImportError:  # only POSIX has it
     fcntl = None  # type: ignore[assignment]
 
-from stream_pegasos.learners.persistence import Snapshot, load_with_progress, remove_leftovers
+from stream_pegasos.learners.files import Snapshot, remove_leftovers
+from stream_pegasos.learners.loading import load_with_progress
 
 __all__ = ["Checkpoints"]
 

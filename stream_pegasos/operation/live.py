@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 
 from stream_pegasos.common.checks import LARGEST_COUNT, check_integer
 from stream_pegasos.evaluation.prequential import predict_learn
-from stream_pegasos.learners.persistence import Snapshot
+from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.operation.answers import answer, answers_to
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Source, StreamError, Truth, of_any_server

@@ -6,8 +6,8 @@ from typing import Any
 
 from river import base
 
+from stream_pegasos.common.packing import pack, parameters_of
 from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.persistence import pack, parameters_of
 
 __all__ = ["made_with"]
 

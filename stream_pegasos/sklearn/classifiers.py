@@ -17,13 +17,13 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stream_pegasos.common.checks import check_bool, check_integer, check_lengths
+from stream_pegasos.common.packing import parameters_of
 from stream_pegasos.features.hashing import HashedBagOfWords
 from stream_pegasos.features.text import TextFeatures, fitting_options
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.labels import check_label
-from stream_pegasos.learners.persistence import parameters_of
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
 from stream_pegasos.learners.probabilities import Floats
 from stream_pegasos.learners.text import TextClassifier

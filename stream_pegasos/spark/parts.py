@@ -19,9 +19,9 @@ from pyspark.sql import types as t
 from stream_pegasos.common.checks import LARGEST_WEIGHT
 from stream_pegasos.evaluation.prequential import REFUSALS, PredictedBlock, predict_block
 from stream_pegasos.features.frames import some_rows
+from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.labels import PositiveLabelError
 from stream_pegasos.learners.merging import Known, changes, check_mergeable, merged_snapshots, model_of, snapshot_of
-from stream_pegasos.learners.persistence import Snapshot
 from stream_pegasos.learners.predictions import settled
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.spark.columns import (

@@ -10,7 +10,8 @@ import numpy as np
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from stream_pegasos.learners.persistence import Snapshot, load
+from stream_pegasos.learners.files import Snapshot
+from stream_pegasos.learners.loading import load
 
 __all__ = ["ModelFile", "context_of", "packed", "unpacked"]
 

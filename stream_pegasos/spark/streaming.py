@@ -18,8 +18,9 @@ from pyspark.sql import types as t
 from pyspark.sql.streaming.query import StreamingQuery
 
 from stream_pegasos.common.checks import check_integer
+from stream_pegasos.learners.files import remove_leftovers
+from stream_pegasos.learners.loading import load, load_with_progress
 from stream_pegasos.learners.merging import model_of, snapshot_of
-from stream_pegasos.learners.persistence import load, load_with_progress, remove_leftovers
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.spark.columns import ANSWERS, arranged, check_new, check_order, check_text_model, plain_names

@@ -7,7 +7,7 @@ import pytest
 from commands import error_line, process, stream, write_jsonl
 
 from stream_pegasos import load
-from stream_pegasos.learners.persistence import load_with_progress
+from stream_pegasos.learners.loading import load_with_progress
 
 
 def test_one_label_learned(main):

@@ -19,7 +19,7 @@ import pytest
 from commands import command, environment, error_line, line_of, process, started, stream, write_jsonl
 
 from stream_pegasos import TextClassifier, cli, load
-from stream_pegasos.learners.persistence import load_with_progress
+from stream_pegasos.learners.loading import load_with_progress
 
 
 def wait_until_read(pipe):

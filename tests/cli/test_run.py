@@ -9,7 +9,7 @@ import pytest
 from commands import line_of, process, reference_of, started, stream
 
 from stream_pegasos import TextClassifier, load
-from stream_pegasos.learners.persistence import load_with_progress
+from stream_pegasos.learners.loading import load_with_progress
 
 
 def test_run_answers_each_line_before_it_learns_it(here):

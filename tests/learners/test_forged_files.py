@@ -13,7 +13,7 @@ import stream_pegasos
 from stream_pegasos import (
     AdaptiveClassifier,
 )
-from stream_pegasos.learners.persistence import pack
+from stream_pegasos.common.packing import pack
 
 
 def setting(*where, to):

@@ -26,7 +26,7 @@ from stream_pegasos import (
     PegasosClassifier,
     TextClassifier,
 )
-from stream_pegasos.learners import persistence
+from stream_pegasos.learners import files
 from stream_pegasos.learners.freezing import FEATURE_ARRAYS
 
 DATA = Path(os.environ.get("STREAM_PEGASOS_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -298,13 +298,14 @@ def test_a_file_that_is_replaced_while_it_is_read_is_read_as_it_was(path, monkey
         other.learn_one("cheap pills", "ham")
     model.freeze().save(path)
     other.freeze().save(f"{path}.new")
-    mapped_names = persistence.mapped_names
+    read_safetensors = files.read_safetensors
 
-    def exchanged(metadata):
+    def exchanged(file):
+        found = read_safetensors(file)
         os.replace(f"{path}.new", path)
-        return mapped_names(metadata)
+        return found
 
-    monkeypatch.setattr(persistence, "mapped_names", exchanged)
+    monkeypatch.setattr(files, "read_safetensors", exchanged)
     loaded = stream_pegasos.load(path)
     assert loaded.predict_proba_one("cheap pills") == model.freeze().predict_proba_one("cheap pills")
     assert loaded.predict_proba_one("cheap pills") != other.freeze().predict_proba_one("cheap pills")

@@ -20,8 +20,8 @@ from stream_pegasos import (
     load,
     merge,
 )
+from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.merging import changes, merged_snapshots, model_of
-from stream_pegasos.learners.persistence import Snapshot
 
 CLASSES = {"two": ["ham", "spam"], "several": ["a", "b", "c"], "ordinal": [1, 2, 3, 4], "labels": ["x", "y", "z"]}
 

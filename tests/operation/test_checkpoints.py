@@ -13,7 +13,7 @@ import pytest
 from safetensors import safe_open
 
 from stream_pegasos import TextClassifier, load
-from stream_pegasos.learners.persistence import load_with_progress
+from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.operation.checkpoints import Checkpoints
 
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="this is about POSIX files")
@@ -287,14 +287,14 @@ def no_memory(*_, **__):
 
 FAILURES = {
     "a full disk, in writing": (
-        "stream_pegasos.learners.persistence.write_safetensors",
+        "stream_pegasos.learners.files.write_safetensors",
         no_space,
         "No space left on device",
     ),
     "a full disk, in fsync": ("os.fsync", no_space, "No space left on device"),
     "a full disk, in rename": ("os.replace", no_space, "No space left on device"),
-    "a folder that may only be read": ("stream_pegasos.learners.persistence.open", read_only, "Permission denied"),
-    "too little memory": ("stream_pegasos.learners.persistence.checksum", no_memory, "out of memory"),
+    "a folder that may only be read": ("stream_pegasos.learners.files.open", read_only, "Permission denied"),
+    "too little memory": ("stream_pegasos.learners.files.checksum", no_memory, "out of memory"),
 }
 
 
@@ -421,7 +421,7 @@ def test_a_crash_at_any_step_leaves_a_whole_checkpoint(links, path, tmp_path_fac
     with monkeypatch.context() as patch:
         for name, call in calls.items():
             patch.setattr(os, name, watched(name, no_links if name == "link" and not links else call))
-        patch.setattr("stream_pegasos.learners.persistence.open", watched("open", open), raising=False)
+        patch.setattr("stream_pegasos.learners.files.open", watched("open", open), raising=False)
         snapshot.write(path, keep=path.with_name(path.name + ".previous"))
     progresses = []
     for _, folder in [*steps, ("end", path.parent)]:

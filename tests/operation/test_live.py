@@ -8,7 +8,7 @@ from kinds import several_classes, several_labels
 
 from stream_pegasos import TextClassifier
 from stream_pegasos.evaluation.prequential import predict, predict_learn
-from stream_pegasos.learners.persistence import load_with_progress
+from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.live import Live
 from stream_pegasos.streams import Batch, Example, StreamError

@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, TextClassifier, engine
 from stream_pegasos.evaluation.prequential import PredictedBlock, evaluate, predict, predict_block, predict_learn
 from stream_pegasos.learners import feature_names
-from stream_pegasos.learners.persistence import load_with_progress
+from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.operation import monitor as monitor_module
 from stream_pegasos.operation.monitor import Monitor

@@ -16,7 +16,7 @@ from serving import MESSAGES, STREAM, bits, figures, learned, ok, resumed, servi
 
 from stream_pegasos import TextClassifier, load
 from stream_pegasos.evaluation.prequential import evaluate
-from stream_pegasos.learners.persistence import load_with_progress
+from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.streams import synthetic
 
 httpx = pytest.importorskip("httpx")

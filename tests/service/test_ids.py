@@ -8,7 +8,7 @@ from serving import GOOD, MESSAGES, bits, learned, ok, refused, resumed, serving
 
 from stream_pegasos import MultiLabelClassifier, TextClassifier
 from stream_pegasos.evaluation.prequential import predict
-from stream_pegasos.learners.persistence import load_with_progress
+from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.operation.teaching import Teaching
 from stream_pegasos.service import Service, create_app
 

@@ -29,7 +29,7 @@ from stream_pegasos import (
     TextFeatures,
     load,
 )
-from stream_pegasos.learners.persistence import parameters_of
+from stream_pegasos.common.packing import parameters_of
 from stream_pegasos.learners.predictions import PartlyLearnedError
 from stream_pegasos.sklearn import OnlineClassifier, OnlineTextClassifier, TextVectorizer
 from stream_pegasos.streams import synthetic

@@ -13,7 +13,7 @@ from stream_pegasos import (
     PegasosClassifier,
     TextClassifier,
 )
-from stream_pegasos.learners.persistence import load, load_with_progress
+from stream_pegasos.learners.loading import load, load_with_progress
 from stream_pegasos.streams import synthetic
 
 pytestmark = pytest.mark.spark

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_pegasos.learners.persistence import pack, unpack
+from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.streams import Example, LabelJoin, join
 
 

@@ -5,7 +5,7 @@ import pytest
 from reading import rest, texts
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.learners.persistence import load_with_progress
+from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.streams import Answer, StreamError, of_any_server, open_sink, open_source
 
 

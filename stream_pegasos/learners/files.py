@@ -6,29 +6,23 @@ The header of such a file may not be large, so all that can grow is an array: th
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
-import inspect
-import itertools
 import math
 import mmap
 import os
 import stat
 import uuid
 import zlib
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
+from typing import IO, Any, ClassVar, Self
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
-from river import base
 
-if TYPE_CHECKING:
-    from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.common.packing import NAME_OFFSETS, NAMES, pack, pack_names, unpack, unpack_names
 
 FORMAT = "stream_pegasos"
 FORMAT_VERSION = 1
@@ -45,8 +39,6 @@ PLACES = {
 }
 # Arrays of JSON as UTF-8.
 STATE, PROGRESS = "state", "progress"
-# The names of features: all their JSON texts, and where each begins and ends.
-NAMES, NAME_OFFSETS = "names", "name_offsets"
 SAFETENSORS_DTYPES = {"<u4": "U32", "<i8": "I64", "<f8": "F64", "|u1": "U8"}  # in the order of a file
 DTYPES = {name: np.dtype(dtype) for dtype, name in SAFETENSORS_DTYPES.items()}
 ALIGNMENT = 64  # of words that are mapped, so that entries of a table share lines of the cache as they are meant to
@@ -130,7 +122,7 @@ class Saveable:
         OSError
             If the file cannot be read.
         """
-        model = load(path)
+        model, _ = read_model(path)
         if not isinstance(model, cls):
             raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}")
         return model
@@ -204,13 +196,13 @@ def write_safetensors(file: IO[bytes], arrays: Arrays, metadata: dict[str, str])
         file.write(arrays[name].data)
 
 
-def load(path: str | os.PathLike[str]) -> Classifier:
-    """Read a model of any class of the package from a file. A drift detector in it begins anew.
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file, and a pipe without a wait for somebody who writes to it."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
-    Parameters
-    ----------
-    path
-        A file that `save` wrote.
+
+def read_model(path: str | os.PathLike[str]) -> tuple[Saveable, Any]:
+    """The model in a file, and what `snapshot` was given beside it.
 
     Raises
     ------
@@ -218,36 +210,6 @@ def load(path: str | os.PathLike[str]) -> Classifier:
         If the file is damaged or is no model.
     OSError
         If the file cannot be read.
-
-    Examples
-    --------
-
-    >>> import tempfile, pathlib
-    >>> import stream_pegasos
-    >>> model = stream_pegasos.TextClassifier()
-    >>> model.learn_one("cheap pills", "spam")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "model.safetensors"
-    ...     model.save(path)
-    ...     stream_pegasos.load(path).predict_one("pills")
-    'spam'
-
-    """
-    return load_with_progress(path)[0]
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """Open a file, and a pipe without a wait for somebody who writes to it."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
-def load_with_progress(path: str | os.PathLike[str]) -> tuple[Classifier, Any]:
-    """The model in a file, and what `snapshot` was given beside it.
-
-    Raises
-    ------
-    ValueError, OSError
-        As `load` does.
     """
     with open(path, "rb", opener=_without_waiting) as file:  # the usual OSError where it is missing or may not be read
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -273,8 +235,7 @@ def load_with_progress(path: str | os.PathLike[str]) -> tuple[Classifier, Any]:
                 arrays[name] = views[name]
                 if not arrays[name].flags.aligned:
                     raise ValueError(f"{name} do not begin where words do")
-            model: Any = kind.from_state(arrays, names, state)
-            return model, unpack(progress)
+            return kind.from_state(arrays, names, state), unpack(progress)
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())  # River writes its objects on several lines
         raise ValueError(f"{path} is damaged: {reason}") from None
@@ -321,23 +282,6 @@ def read_safetensors(file: IO[bytes]) -> tuple[dict[str, str], dict[str, NDArray
     if begin != len(content):
         raise ValueError("there is more in it than its arrays")
     return metadata, arrays
-
-
-def pack_names(names: list[Any]) -> dict[str, NDArray[Any]]:
-    """Names of features as arrays: their JSON texts, one behind the other, and their ends."""
-    texts = [orjson.dumps(pack(name)) for name in names]
-    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
-    return {NAMES: np.frombuffer(b"".join(texts), np.uint8), NAME_OFFSETS: offsets}
-
-
-def unpack_names(texts: NDArray[Any], offsets: NDArray[Any]) -> list[Any]:
-    """What `pack_names` packed."""
-    content, ends = texts.tobytes(), offsets.tolist()
-    if texts.dtype != np.uint8 or offsets.dtype != np.int64 or offsets.ndim != 1 or ends[:1] != [0]:
-        raise ValueError("the feature names are not as they were written")
-    if ends[-1] != len(content) or (np.diff(offsets) < 0).any():
-        raise ValueError("the feature names are not as they were written")
-    return [unpack(orjson.loads(content[begin:end])) for begin, end in itertools.pairwise(ends)]
 
 
 def checksum(arrays: Arrays, rest: Any) -> str:
@@ -397,143 +341,3 @@ def remove_leftovers(path: Path) -> None:
 def _temporary(path: Path) -> str:
     """How the names of temporary files begin; short, as names may only be so long."""
     return f".{zlib.crc32(os.fsencode(path.name)):08x}-"
-
-
-def pack(value: Any) -> Any:
-    """A label, feature name or parameter as JSON that `unpack` turns back into the same value of the same type.
-
-    Raises
-    ------
-    ValueError
-        If the value cannot be written down, as a function cannot.
-    """
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, (bool, float)):
-        return value
-    if isinstance(value, int):
-        return value if abs(value) < 1 << 53 else {"int": f"{value:x}"}
-    if isinstance(value, str):
-        # JSON has no lone surrogates.
-        return (
-            value if value.isascii() or is_unicode(value) else {"str": value.encode("utf-16-le", "surrogatepass").hex()}
-        )
-    if isinstance(value, tuple):
-        return {"tuple": [pack(part) for part in value]}
-    if isinstance(value, (set, frozenset)):
-        return {"set": sorted((pack(part) for part in value), key=repr)}
-    if isinstance(value, (list, deque)):
-        return {"list": [pack(part) for part in value]}
-    if isinstance(value, Mapping):
-        return {"dict": [[pack(key), pack(part)] for key, part in value.items()]}
-    if is_drift_detector(value) and type(value).__module__.startswith("river.drift."):
-        return {"drift_detector": [type(value).__name__, pack(parameters_of(value))]}
-    if is_initializer(value):
-        return {"initializer": [type(value).__name__, pack(parameters_of(value))]}
-    raise ValueError(f"{value!r} cannot be saved: a model file holds data, no code")
-
-
-def unpack(packed: Any) -> Any:
-    """What `pack` packed."""
-    if not isinstance(packed, dict):
-        return packed
-    ((kind, content),) = packed.items()
-    if kind == "int":
-        return int(content, 16)
-    if kind == "str":
-        return bytes.fromhex(content).decode("utf-16-le", "surrogatepass")
-    if kind == "dict":
-        return {unpack(key): unpack(part) for key, part in content}
-    collection = {"tuple": tuple, "set": frozenset, "list": list}[kind]
-    return collection(unpack(part) for part in content)
-
-
-def is_drift_detector(value: Any) -> bool:
-    return isinstance(value, (base.DriftDetector, base.BinaryDriftDetector))
-
-
-def is_initializer(value: Any) -> bool:
-    """Whether it is one of `river.optim.initializers`."""
-    from river.optim import initializers  # slow to import, and seldom needed
-
-    return type(value) in (getattr(initializers, name) for name in initializers.__all__)
-
-
-def drift_detector_class(name: str) -> Any:
-    """River's drift detector of that name.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
-    from river import drift  # slow to import, and seldom needed
-
-    kinds = (base.DriftDetector, base.BinaryDriftDetector)
-    classes = [value for module in (drift, drift.binary) for value in vars(module).values() if isinstance(value, type)]
-    found = {each.__name__: each for each in classes if issubclass(each, kinds)}
-    if name not in found:
-        raise ValueError(f"{name!r} is no drift detector of River's, which are {', '.join(sorted(found))}")
-    return found[name]
-
-
-def parameters_of(estimator: Any) -> dict[str, Any]:
-    """What an object of River's protocol was made with, by parameter."""
-    kind: Any = type(estimator)
-    return {name: getattr(estimator, name) for name in parameter_names(kind)}
-
-
-@functools.cache
-def parameter_names(kind: Any) -> tuple[str, ...]:
-    return tuple(inspect.signature(kind).parameters)
-
-
-def pack_parameters(estimator: base.Base) -> dict[str, Any]:
-    """The same, packed."""
-    return {name: pack(value) for name, value in parameters_of(estimator).items()}
-
-
-def unpack_parameters(packed: Mapping[str, Any]) -> dict[str, Any]:
-    """What `pack_parameters` packed. Objects of River's are made for the parameters that take them."""
-    parameters = {}
-    for name, value in packed.items():
-        if name in RIVER_OBJECTS and isinstance(value, dict):
-            kind, its_parameters = value[name]
-            parameters[name] = RIVER_OBJECTS[name](kind, unpack(its_parameters))
-        else:
-            parameters[name] = unpack(value)
-    return parameters
-
-
-def _initializer(name: str, parameters: dict[str, Any]) -> Any:
-    from river.optim import initializers
-
-    if name not in initializers.__all__:
-        raise ValueError(f"{name!r} is no initializer of River's")
-    return getattr(initializers, name)(**parameters)
-
-
-def _drift_detector(name: str, parameters: dict[str, Any]) -> Any:
-    """River checks few parameters, and some of its detectors end the process over a size."""
-    for parameter in SIZES_OF_DETECTORS & parameters.keys():
-        size = parameters[parameter]
-        if not isinstance(size, int) or not 1 <= size <= LARGEST_SIZE:
-            raise ValueError(f"{parameter} of {name} is {size!r}; it must be from 1 to {LARGEST_SIZE}")
-    detector = drift_detector_class(name)(**parameters)
-    tried = detector.clone()
-    for wrong in (False, True) * 20:
-        tried.update(wrong)
-    return detector
-
-
-RIVER_OBJECTS = {"initializer": _initializer, "drift_detector": _drift_detector}
-SIZES_OF_DETECTORS = {"clock", "max_buckets", "sliding_window_size", "stat_size", "window_size"}
-LARGEST_SIZE = 100_000
-
-
-def is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

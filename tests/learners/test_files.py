@@ -31,8 +31,9 @@ from stream_pegasos import (
     PegasosClassifier,
     TextClassifier,
 )
-from stream_pegasos.learners import persistence
-from stream_pegasos.learners.persistence import load_with_progress, pack, unpack
+from stream_pegasos.common.packing import pack, unpack
+from stream_pegasos.learners.files import write_safetensors
+from stream_pegasos.learners.loading import load_with_progress
 
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="this is about POSIX files")
 
@@ -314,7 +315,7 @@ def test_files_are_those_that_safetensors_writes(kind, path):
     snapshot = OF_SOME_KINDS[kind]().snapshot()
     for arrays in (snapshot.arrays, {**snapshot.arrays, "progress": np.arange(5, dtype=np.uint8)}, {}):
         with open(path, "wb") as file:
-            persistence.write_safetensors(file, arrays, METADATA)
+            write_safetensors(file, arrays, METADATA)
         assert path.read_bytes() == safetensors_save(dict(arrays), METADATA)
         with safe_open(path, "numpy") as file:
             assert file.metadata() == METADATA
@@ -329,13 +330,13 @@ def test_files_are_those_that_safetensors_writes(kind, path):
 def test_progress_stands_beside_the_model(progress, path):
     model = classifier("default")
     model.snapshot(progress).write(path)
-    loaded, found = persistence.load_with_progress(path)
+    loaded, found = load_with_progress(path)
     assert found == progress
     assert type(found) is type(progress)
     assert loaded.weights == model.weights
     assert stream_pegasos.load(path).weights == model.weights
     model.save(path)
-    assert persistence.load_with_progress(path)[1] is None
+    assert load_with_progress(path)[1] is None
 
 
 def test_what_is_saved_is_loaded_however_much_it_is(path):

@@ -1,0 +1,175 @@
+"""Values as JSON that come back as they were: labels, names of features, parameters of estimators."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+from river import base
+
+# The names of features: all their JSON texts, and where each begins and ends.
+NAMES, NAME_OFFSETS = "names", "name_offsets"
+
+
+def pack(value: Any) -> Any:
+    """A label, feature name or parameter as JSON that `unpack` turns back into the same value of the same type.
+
+    Raises
+    ------
+    ValueError
+        If the value cannot be written down, as a function cannot.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, float)):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) < 1 << 53 else {"int": f"{value:x}"}
+    if isinstance(value, str):
+        # JSON has no lone surrogates.
+        return (
+            value if value.isascii() or is_unicode(value) else {"str": value.encode("utf-16-le", "surrogatepass").hex()}
+        )
+    if isinstance(value, tuple):
+        return {"tuple": [pack(part) for part in value]}
+    if isinstance(value, (set, frozenset)):
+        return {"set": sorted((pack(part) for part in value), key=repr)}
+    if isinstance(value, (list, deque)):
+        return {"list": [pack(part) for part in value]}
+    if isinstance(value, Mapping):
+        return {"dict": [[pack(key), pack(part)] for key, part in value.items()]}
+    if is_drift_detector(value) and type(value).__module__.startswith("river.drift."):
+        return {"drift_detector": [type(value).__name__, pack(parameters_of(value))]}
+    if is_initializer(value):
+        return {"initializer": [type(value).__name__, pack(parameters_of(value))]}
+    raise ValueError(f"{value!r} cannot be saved: a model file holds data, no code")
+
+
+def unpack(packed: Any) -> Any:
+    """What `pack` packed."""
+    if not isinstance(packed, dict):
+        return packed
+    ((kind, content),) = packed.items()
+    if kind == "int":
+        return int(content, 16)
+    if kind == "str":
+        return bytes.fromhex(content).decode("utf-16-le", "surrogatepass")
+    if kind == "dict":
+        return {unpack(key): unpack(part) for key, part in content}
+    collection = {"tuple": tuple, "set": frozenset, "list": list}[kind]
+    return collection(unpack(part) for part in content)
+
+
+def is_drift_detector(value: Any) -> bool:
+    return isinstance(value, (base.DriftDetector, base.BinaryDriftDetector))
+
+
+def is_initializer(value: Any) -> bool:
+    """Whether it is one of `river.optim.initializers`."""
+    from river.optim import initializers  # slow to import, and seldom needed
+
+    return type(value) in (getattr(initializers, name) for name in initializers.__all__)
+
+
+def drift_detector_class(name: str) -> Any:
+    """River's drift detector of that name.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    from river import drift  # slow to import, and seldom needed
+
+    kinds = (base.DriftDetector, base.BinaryDriftDetector)
+    classes = [value for module in (drift, drift.binary) for value in vars(module).values() if isinstance(value, type)]
+    found = {each.__name__: each for each in classes if issubclass(each, kinds)}
+    if name not in found:
+        raise ValueError(f"{name!r} is no drift detector of River's, which are {', '.join(sorted(found))}")
+    return found[name]
+
+
+def parameters_of(estimator: Any) -> dict[str, Any]:
+    """What an object of River's protocol was made with, by parameter."""
+    kind: Any = type(estimator)
+    return {name: getattr(estimator, name) for name in parameter_names(kind)}
+
+
+@functools.cache
+def parameter_names(kind: Any) -> tuple[str, ...]:
+    return tuple(inspect.signature(kind).parameters)
+
+
+def pack_parameters(estimator: base.Base) -> dict[str, Any]:
+    """The same, packed."""
+    return {name: pack(value) for name, value in parameters_of(estimator).items()}
+
+
+def unpack_parameters(packed: Mapping[str, Any]) -> dict[str, Any]:
+    """What `pack_parameters` packed. Objects of River's are made for the parameters that take them."""
+    parameters = {}
+    for name, value in packed.items():
+        if name in RIVER_OBJECTS and isinstance(value, dict):
+            kind, its_parameters = value[name]
+            parameters[name] = RIVER_OBJECTS[name](kind, unpack(its_parameters))
+        else:
+            parameters[name] = unpack(value)
+    return parameters
+
+
+def _initializer(name: str, parameters: dict[str, Any]) -> Any:
+    from river.optim import initializers
+
+    if name not in initializers.__all__:
+        raise ValueError(f"{name!r} is no initializer of River's")
+    return getattr(initializers, name)(**parameters)
+
+
+def _drift_detector(name: str, parameters: dict[str, Any]) -> Any:
+    """River checks few parameters, and some of its detectors end the process over a size."""
+    for parameter in SIZES_OF_DETECTORS & parameters.keys():
+        size = parameters[parameter]
+        if not isinstance(size, int) or not 1 <= size <= LARGEST_SIZE:
+            raise ValueError(f"{parameter} of {name} is {size!r}; it must be from 1 to {LARGEST_SIZE}")
+    detector = drift_detector_class(name)(**parameters)
+    tried = detector.clone()
+    for wrong in (False, True) * 20:
+        tried.update(wrong)
+    return detector
+
+
+RIVER_OBJECTS = {"initializer": _initializer, "drift_detector": _drift_detector}
+SIZES_OF_DETECTORS = {"clock", "max_buckets", "sliding_window_size", "stat_size", "window_size"}
+LARGEST_SIZE = 100_000
+
+
+def is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def pack_names(names: list[Any]) -> dict[str, NDArray[Any]]:
+    """Names of features as arrays: their JSON texts, one behind the other, and their ends."""
+    texts = [orjson.dumps(pack(name)) for name in names]
+    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    return {NAMES: np.frombuffer(b"".join(texts), np.uint8), NAME_OFFSETS: offsets}
+
+
+def unpack_names(texts: NDArray[Any], offsets: NDArray[Any]) -> list[Any]:
+    """What `pack_names` packed."""
+    content, ends = texts.tobytes(), offsets.tolist()
+    if texts.dtype != np.uint8 or offsets.dtype != np.int64 or offsets.ndim != 1 or ends[:1] != [0]:
+        raise ValueError("the feature names are not as they were written")
+    if ends[-1] != len(content) or (np.diff(offsets) < 0).any():
+        raise ValueError("the feature names are not as they were written")
+    return [unpack(orjson.loads(content[begin:end])) for begin, end in itertools.pairwise(ends)]

@@ -1,0 +1,56 @@
+"""Model files of any class of the package."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.files import read_model
+
+__all__ = ["load", "load_with_progress"]
+
+
+def load(path: str | os.PathLike[str]) -> Classifier:
+    """Read a model of any class of the package from a file. A drift detector in it begins anew.
+
+    Parameters
+    ----------
+    path
+        A file that `save` wrote.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or is no model.
+    OSError
+        If the file cannot be read.
+
+    Examples
+    --------
+
+    >>> import tempfile, pathlib
+    >>> import stream_pegasos
+    >>> model = stream_pegasos.TextClassifier()
+    >>> model.learn_one("cheap pills", "spam")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "model.safetensors"
+    ...     model.save(path)
+    ...     stream_pegasos.load(path).predict_one("pills")
+    'spam'
+
+    """
+    return load_with_progress(path)[0]
+
+
+def load_with_progress(path: str | os.PathLike[str]) -> tuple[Classifier, Any]:
+    """The model in a file, and what `snapshot` was given beside it.
+
+    Raises
+    ------
+    ValueError, OSError
+        As `load` does.
+    """
+    model, progress = read_model(path)
+    assert isinstance(model, Classifier)
+    return model, progress
