@@ -21,18 +21,18 @@ from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.decisions import (
     ClassDecisions,
     Decision,
-    Given,
+    PerLabel,
     Tail,
     changed_by_label,
     decisions_by_label,
-    given,
     limited,
+    none_if_empty,
     parameters_of_decisions,
 )
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.growing import GrowingClassifier
 from stream_pegasos.learners.labels import Classes, Label, ThirdLabelError, TwoClasses, check_label, unknown_label
-from stream_pegasos.learners.predictions import Found, PartlyLearnedError, joined_found
+from stream_pegasos.learners.predictions import PartlyLearnedError, RawScores, joined_scores
 from stream_pegasos.learners.probabilities import Floats, of_classes
 
 __all__ = ["AdaptiveClassifier"]
@@ -57,37 +57,37 @@ class WatchedClassifier(Classifier):
 
     def _learn_targets(
         self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
-    ) -> Found:
+    ) -> RawScores:
         if self._drift.detector is not None:
             return self._learn_in_turn(encoder, rows, labels, targets, weights)
         margins, calibrated = self._learn_blocks(encoder, rows, targets, weights)
-        return Found(margins, calibrated, self._decided_in_turn(labels, margins, calibrated, targets))
+        return RawScores(margins, calibrated, self._decided_in_turn(labels, margins, calibrated, targets))
 
     def _learn_in_turn(
         self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
-    ) -> Found:
+    ) -> RawScores:
         """Learn the rows, each with what its prediction tells the detector taken in before."""
         self._learner.predict_learn_many(encoder, rows)  # whatever is wrong has to show first
-        parts: list[Found] = []
+        parts: list[RawScores] = []
         n_undecided = self._n_undecided(labels, targets)
         for i, target in enumerate(targets.tolist()):
             row, this = some_rows(rows, i, i + 1), slice(i, i + 1)
             margins, calibrated = self._learner.predict_learn_many(encoder, row)
-            found = Found(margins, calibrated, self._decided(labels, margins, calibrated, i < n_undecided))
+            found = RawScores(margins, calibrated, self._decided(labels, margins, calibrated, i < n_undecided))
             if i >= n_undecided:
                 try:
                     drifted = self._drift.tell(self._is_wrong(labels, found, target))
                 except Exception as error:
                     if not i:
                         raise
-                    raise PartlyLearnedError(i, joined_found(parts), error) from error
+                    raise PartlyLearnedError(i, joined_scores(parts), error) from error
                 if drifted:
                     self._learner.forget(KEPT_AFTER_DRIFT)
                 self._take_note(labels, found, target)
             self._learn_blocks(encoder, row, targets[this], None if weights is None else weights[this])
             parts.append(found)
         # Without rows this is where the shape comes from; otherwise each row has the columns that there are now.
-        return joined_found([*parts, Found(*self._learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))])
+        return joined_scores([*parts, RawScores(*self._learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))])
 
     def _n_undecided(self, labels: TwoClasses | Classes, targets: Floats) -> int:
         """How many come before two labels are known: up to there nothing is decided, and two may be exchanged."""
@@ -98,9 +98,9 @@ class WatchedClassifier(Classifier):
             met, _ = met.with_labels([labels.of_target(target)])
         return len(targets)
 
-    def meet_rows(self, encoder: Encoder, rows: Any) -> Found:
+    def meet_rows(self, encoder: Encoder, rows: Any) -> RawScores:
         margins, calibrated = self._learner.predict_learn_many(encoder, rows)
-        return Found(margins, calibrated, self._decided(self._labels, margins, calibrated))
+        return RawScores(margins, calibrated, self._decided(self._labels, margins, calibrated))
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         if "counts" in state:
@@ -121,11 +121,11 @@ class WatchedClassifier(Classifier):
         """The same, each taken note of before the next."""
         return self._decided(labels, margins, calibrated)
 
-    def _is_wrong(self, labels: TwoClasses | Classes, found: Found, target: float) -> bool:
+    def _is_wrong(self, labels: TwoClasses | Classes, found: RawScores, target: float) -> bool:
         """Whether what was predicted of one row is not so."""
         raise NotImplementedError
 
-    def _take_note(self, labels: TwoClasses | Classes, found: Found, target: float) -> None:
+    def _take_note(self, labels: TwoClasses | Classes, found: RawScores, target: float) -> None:
         """Take in what was predicted of one row."""
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
@@ -428,7 +428,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         'ham'
 
         """
-        threshold, max_false_positive_rate = given(threshold), given(max_false_positive_rate)
+        threshold, max_false_positive_rate = none_if_empty(threshold), none_if_empty(max_false_positive_rate)
         if pos_label is not None:
             pos_label = check_label(pos_label)
         with self.lock:
@@ -439,7 +439,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
             limits = [decision.limit is not None for decision in (self._decision, *self._decisions.of_label.values())]
             self._set_ways(any(limits) or self.drift_detector is not None, self._by_margin)
 
-    def _decide_of_two(self, known: TwoClasses, threshold: Given, rate: Given, pos_label: Label | None) -> None:
+    def _decide_of_two(self, known: TwoClasses, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
         of_label = [label for given in (threshold, rate) if isinstance(given, Mapping) for label in given]
         if len({*of_label, *([] if pos_label is None else [pos_label])}) > 1:
             raise ValueError("only the thresholds and limits of one label can be set in a model of two classes")
@@ -476,7 +476,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
             return Tail.of_mistakes(mistakes["n_newest_positives"], mistakes["false_negatives"])
         return Tail.of_mistakes(mistakes["n_newest_negatives"], mistakes["false_positives"])
 
-    def _decide_of_several(self, threshold: Given, rate: Given, pos_label: Label | None) -> None:
+    def _decide_of_several(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
         now = {} if self._by_margin else self._decisions.of_label
         if pos_label is None:
             pos_label = next(iter(now)) if len(now) == 1 else self.pos_label
@@ -531,13 +531,13 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
             return limited({} if positive is None else {positive: self._decision})
         return limited(self._decisions.of_label)
 
-    def _is_wrong(self, labels: TwoClasses | Classes, found: Found, target: float) -> bool:
+    def _is_wrong(self, labels: TwoClasses | Classes, found: RawScores, target: float) -> bool:
         if not self._learner.several:
             return bool(found.decided) != (target > 0.0)
         decided = found.margins.argmax(axis=1) if found.decided is None else found.decided
         return bool(decided[0] != target)
 
-    def _take_note(self, labels: TwoClasses | Classes, found: Found, target: float) -> None:
+    def _take_note(self, labels: TwoClasses | Classes, found: RawScores, target: float) -> None:
         if isinstance(labels, TwoClasses):
             self._decision.learn(float(found.margins[0]), target)
         elif found.decided is not None:

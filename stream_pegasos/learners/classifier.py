@@ -32,20 +32,8 @@ from stream_pegasos.learners.explanations import Columns, explain, first_against
 from stream_pegasos.learners.files import Arrays, Snapshot
 from stream_pegasos.learners.forgetting import forget_column, forget_idle_names, forget_least
 from stream_pegasos.learners.freezing import Freezable
-from stream_pegasos.learners.labels import (
-    Classes,
-    Label,
-    TwoClasses,
-    targets_many,
-    unknown_label,
-)
-from stream_pegasos.learners.predictions import (
-    Found,
-    PartlyLearnedError,
-    Predictions,
-    joined,
-    joined_blocks,
-)
+from stream_pegasos.learners.labels import Classes, Label, TwoClasses, targets_many, unknown_label
+from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, RawScores, joined, joined_blocks
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["Classifier"]
@@ -107,8 +95,8 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
     def _set_ways(self, watched: bool, by_margin: bool) -> None:
         """Set what is left out where it is not needed, as `_set_up` says."""
         # Whether an example may go straight to the learner, and with a weight of its own.
-        self._straight = not self._class_weights.is_given and self.max_features is None and not watched
-        self._straight_with_weight = self._class_weights.is_fixed and not watched
+        self._is_direct = not self._class_weights.is_given and self.max_features is None and not watched
+        self._is_direct_with_weight = self._class_weights.is_fixed and not watched
         self._by_margin = by_margin
 
     # One example at a time.
@@ -448,16 +436,17 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
             target = None
         if not isinstance(w, float) or w != 1.0:
             check_number("w", w, 0.0, LARGEST_WEIGHT)
-        if target is None or not self._straight_with_weight:
+        if target is None or not self._is_direct_with_weight:
             self.learn_rows(encoder, [x], [y], w)
             return
-        weight = 1.0 if w == 1.0 and self._straight else self._class_weights.weight(self._labels.of_target(target), w)
+        of_label = self._class_weights.weight
+        weight = 1.0 if w == 1.0 and self._is_direct else of_label(self._labels.of_target(target), w)
         if self._learner.learn(encoder, x, target, weight):
             self.forget_names()
         if self.max_features is not None:
             self._forget()
 
-    def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Found:
+    def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
         """Learn, and say what was found of each example before."""
         labels, exchanged, targets = targets_many(self._labels, y)
         check_lengths("labels", len(targets), n_rows(rows))
@@ -483,9 +472,9 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
         self._labels, self._class_weights.counts = labels, counts
         return found
 
-    def meet_rows(self, encoder: Encoder, rows: Any) -> Found:
+    def meet_rows(self, encoder: Encoder, rows: Any) -> RawScores:
         """What is found of each example."""
-        return Found(*self._learner.predict_learn_many(encoder, rows))
+        return RawScores(*self._learner.predict_learn_many(encoder, rows))
 
     def margin_of(self, encoder: Encoder, x: Any) -> Any:
         return self._learner.margin(encoder, x)
@@ -502,7 +491,7 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
         columns = self._columns()
         return margin if columns is None else {of: float(margin[column]) for of, column in columns.items()}
 
-    def predictions_of(self, found: Found) -> Predictions:
+    def predictions_of(self, found: RawScores) -> Predictions:
         labels, n_learned = self._labels, self.n_learned
         said = Predictions(
             found.margins,
@@ -533,9 +522,9 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
 
     def _learn_targets(
         self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
-    ) -> Found:
+    ) -> RawScores:
         """Learn rows with the targets of these labels, which are taken over after."""
-        return Found(*self._learn_blocks(encoder, rows, targets, weights))
+        return RawScores(*self._learn_blocks(encoder, rows, targets, weights))
 
     def _learn_blocks(
         self, encoder: Encoder, rows: Any, targets: Floats, weights: Floats | None

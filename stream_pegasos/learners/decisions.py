@@ -19,11 +19,11 @@ from stream_pegasos.learners.probabilities import Floats
 __all__ = [
     "ClassDecisions",
     "Decision",
-    "Given",
+    "PerLabel",
     "changed_by_label",
     "decisions_by_label",
-    "given",
     "limited",
+    "none_if_empty",
     "parameters_of_decisions",
 ]
 
@@ -213,20 +213,20 @@ def decisions_by_label(
     return {label: Decision(threshold.get(label, 0.5), rate.get(label)) for label in labels}
 
 
-Given = float | Mapping[Label, float] | None
+PerLabel = float | Mapping[Label, float] | None
 
 
-def given(value: Given) -> Given:
+def none_if_empty(value: PerLabel) -> PerLabel:
     """The same, `None` for a mapping that has no label."""
     return None if isinstance(value, Mapping) and not value else value
 
 
 def changed_by_label(
-    decisions: Mapping[Label, Decision], threshold: Given, rate: Given, labels: Iterable[Label]
+    decisions: Mapping[Label, Decision], threshold: PerLabel, rate: PerLabel, labels: Iterable[Label]
 ) -> dict[Label, Decision]:
     """The decisions with those changed that are given by label or, as one number, for these labels."""
 
-    def of_label(value: Given) -> Mapping[Label, float]:
+    def of_label(value: PerLabel) -> Mapping[Label, float]:
         if isinstance(value, Mapping):
             return value
         return {} if value is None else dict.fromkeys(labels, value)

@@ -20,7 +20,7 @@ from stream_pegasos.learners.labels import (
     check_label,
     label_list,
 )
-from stream_pegasos.learners.predictions import Found, PartlyLearnedError, joined_found
+from stream_pegasos.learners.predictions import PartlyLearnedError, RawScores, joined_scores
 
 __all__ = ["GrowingClassifier"]
 
@@ -38,7 +38,7 @@ class GrowingClassifier(Classifier):
             for label in given:
                 check_label(label)
 
-    def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Found:
+    def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
         given = y if isinstance(y, (list, np.ndarray)) else label_list(y)
         try:
             return super().learn_rows(encoder, rows, given, w)
@@ -49,7 +49,7 @@ class GrowingClassifier(Classifier):
 
     def _learn_across(
         self, third: Label, encoder: Encoder, rows: Any, y: list[Any], w: float | Iterable[float]
-    ) -> Found:
+    ) -> RawScores:
         """Learn rows in the middle of which a third label comes, up to there with two."""
         each = list(w) if isinstance(w, Iterable) else None  # one for all is checked, and read, much faster
         check_lengths("labels", len(y), n_rows(rows))
@@ -60,7 +60,7 @@ class GrowingClassifier(Classifier):
         encoder.check(rows)  # whatever is wrong has to show before the first is learned
         first = self.learn_rows(encoder, some_rows(rows, 0, n), y[:n], w if each is None else each[:n])
         # The one with the third label, too, was predicted with two.
-        before = self.predictions_of(joined_found([first, self.meet_rows(encoder, some_rows(rows, n, n + 1))]))
+        before = self.predictions_of(joined_scores([first, self.meet_rows(encoder, some_rows(rows, n, n + 1))]))
         of_two = self._learner, self._labels
         self._become_several()
         try:

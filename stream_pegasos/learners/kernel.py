@@ -21,7 +21,7 @@ from stream_pegasos.engine.pure import KernelLearner
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.labels import Classes, Label, TwoClasses
-from stream_pegasos.learners.predictions import Found
+from stream_pegasos.learners.predictions import RawScores
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["KernelPegasosClassifier"]
@@ -180,7 +180,7 @@ class KernelPegasosClassifier(Classifier):
 
     def _learn_targets(
         self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
-    ) -> Found:
+    ) -> RawScores:
         if self.kernel in ("linear", "rbf", "cosine"):
             return super()._learn_targets(encoder, rows, labels, targets, weights)
         before, names = self._learner.get_state(), self._vocabulary.names

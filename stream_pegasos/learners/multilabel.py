@@ -16,12 +16,18 @@ from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveColumnsLearner
 from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_rows
 from stream_pegasos.learners.adaptive import AdaptiveClassifier, WatchedClassifier
-from stream_pegasos.learners.decisions import Decision, changed_by_label, given, limited, parameters_of_decisions
+from stream_pegasos.learners.decisions import (
+    Decision,
+    changed_by_label,
+    limited,
+    none_if_empty,
+    parameters_of_decisions,
+)
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
 from stream_pegasos.learners.files import Arrays
 from stream_pegasos.learners.labels import Classes, Label, TwoClasses, check_label, unknown_label
-from stream_pegasos.learners.predictions import Found
+from stream_pegasos.learners.predictions import RawScores
 from stream_pegasos.learners.probabilities import Floats, of_each
 
 __all__ = ["MultiLabelClassifier"]
@@ -159,7 +165,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             If a number is not between 0 and 1, a label is none of `classes`, or too little is known to choose a cut.
             The model is then as it was before.
         """
-        threshold, max_false_positive_rate = given(threshold), given(max_false_positive_rate)
+        threshold, max_false_positive_rate = none_if_empty(threshold), none_if_empty(max_false_positive_rate)
         if pos_label is not None:
             pos_label = check_label(pos_label)
         with self.lock:
@@ -198,7 +204,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         check_number("w", w, 0.0, LARGEST_WEIGHT)
         self.learn_rows(encoder, [x], [y], w)
 
-    def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Found:
+    def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
         sets = [whether_each_holds(labels) for labels in sets_of(y)]
         check_lengths("labels", len(sets), n_rows(rows))
         labels = LabelSets(*self._known_with(sets))
@@ -276,14 +282,14 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             row = self._decided(labels, margins[this], calibrated[this])
             assert row is not None
             decided[i] = row[0]
-            self._take_note(labels, Found(margins[this], calibrated[this], row), target)
+            self._take_note(labels, RawScores(margins[this], calibrated[this], row), target)
         return decided
 
-    def _is_wrong(self, labels: TwoClasses | Classes, found: Found, target: float) -> bool:
+    def _is_wrong(self, labels: TwoClasses | Classes, found: RawScores, target: float) -> bool:
         decided = found.margins[0] > 0.0 if found.decided is None else found.decided[0]
         return set(np.flatnonzero(decided).tolist()) != set(self._set(target))
 
-    def _take_note(self, labels: TwoClasses | Classes, found: Found, target: float) -> None:
+    def _take_note(self, labels: TwoClasses | Classes, found: RawScores, target: float) -> None:
         holding = set(self._set(target))
         for column, margin in enumerate(found.margins[0].tolist() if found.decided is not None else []):
             if np.isfinite(margin):

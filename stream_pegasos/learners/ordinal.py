@@ -36,7 +36,7 @@ from stream_pegasos.learners.labels import (
     probabilities_of_only,
 )
 from stream_pegasos.learners.pegasos import PegasosClassifier
-from stream_pegasos.learners.predictions import Found, Predictions
+from stream_pegasos.learners.predictions import Predictions, RawScores
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["OrdinalClassifier"]
@@ -227,7 +227,7 @@ class OrdinalClassifier(WatchedClassifier):
         for label in label_list(y):
             check_integer_label(label)
 
-    def predictions_of(self, found: Found) -> Predictions:
+    def predictions_of(self, found: RawScores) -> Predictions:
         said = super().predictions_of(found)
         said.scores = found.margins[:, self._labels.order_of(found.margins)]
         return said
@@ -237,7 +237,7 @@ class OrdinalClassifier(WatchedClassifier):
 
     def _learn_targets(
         self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
-    ) -> Found:
+    ) -> RawScores:
         assert isinstance(labels, OrderedClasses)
         self._learner.order = labels.order
         return super()._learn_targets(encoder, rows, labels, targets, weights)
@@ -247,7 +247,7 @@ class OrdinalClassifier(WatchedClassifier):
     ) -> NDArray[Any] | None:
         return None
 
-    def _is_wrong(self, labels: TwoClasses | Classes, found: Found, target: float) -> bool:
+    def _is_wrong(self, labels: TwoClasses | Classes, found: RawScores, target: float) -> bool:
         assert isinstance(labels, OrderedClasses)
         return bool(labels.medians(found.margins)[0] != target)
 
@@ -327,7 +327,7 @@ class OrdinalPairsClassifier(OrdinalClassifier):
         check_number("w", w, 0.0, LARGEST_WEIGHT)
         self.learn_rows(encoder, [x], [y], w)
 
-    def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> Found:
+    def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
         labels = [check_integer_label(label) for label in label_list(y)]
         check_lengths("labels", len(labels), n_rows(rows))
         weights, _ = self._class_weights.weights_many(np.array(labels), int, w)
@@ -372,7 +372,7 @@ class OrdinalPairsClassifier(OrdinalClassifier):
         block.predicted.append(self._likeliest(self._counts(pattern)))
         block.probabilities.append(shares(self._counts(pattern)))
 
-    def _found(self, blocks: list[Piece]) -> Found:
+    def _found(self, blocks: list[Piece]) -> RawScores:
         """The blocks as one, with a column for each of the classes and pairs that there are now."""
         n = sum(len(block.predicted) for block in blocks)
         margins, probabilities = np.full((n, len(self._pairs)), -np.inf), np.zeros((n, len(self.classes)))
@@ -386,7 +386,7 @@ class OrdinalPairsClassifier(OrdinalClassifier):
             columns = [self.classes.index(label) for label in block.classes]
             probabilities[these, columns] = np.array(block.probabilities).reshape(len(block.predicted), len(columns))
             done = these.stop
-        return Found(margins, probabilities, label_array([label for block in blocks for label in block.predicted]))
+        return RawScores(margins, probabilities, label_array([label for block in blocks for label in block.predicted]))
 
     def _add_label(self, label: int) -> None:
         """Make room for a label among its neighbours."""
@@ -407,7 +407,7 @@ class OrdinalPairsClassifier(OrdinalClassifier):
         self._learner.add_column()
         return self._learner.n_columns - 1
 
-    def meet_rows(self, encoder: Encoder, rows: Any) -> Found:
+    def meet_rows(self, encoder: Encoder, rows: Any) -> RawScores:
         return self._found([self._block(self._learner.predict_learn_many(encoder, rows)[0])])
 
     def label_of(self, margin: Any) -> Any:
@@ -418,7 +418,7 @@ class OrdinalPairsClassifier(OrdinalClassifier):
             return probabilities_of_only(self.classes[0], self.n_learned)
         return dict(zip(self.classes, shares(self._counts(pattern_of(margin))), strict=True))
 
-    def predictions_of(self, found: Found) -> Predictions:
+    def predictions_of(self, found: RawScores) -> Predictions:
         classes: tuple[Any, ...] = self.classes
         probabilities = found.calibrated
         if len(classes) == 1:

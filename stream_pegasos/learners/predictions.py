@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from stream_pegasos.learners.labels import Label, label_array
 from stream_pegasos.learners.probabilities import Floats
 
-__all__ = ["Found", "PartlyLearnedError", "Predictions"]
+__all__ = ["PartlyLearnedError", "Predictions", "RawScores"]
 
-Said = tuple[tuple[Label | None, ...], Floats]
+ClassProbabilities = tuple[tuple[Label | None, ...], Floats]
 
 
 class Predictions:
@@ -52,7 +52,7 @@ class Predictions:
         self,
         scores: Floats,
         find_labels: Callable[[], NDArray[Any]],
-        find_probabilities: Callable[[], Said],
+        find_probabilities: Callable[[], ClassProbabilities],
         limited: Mapping[Label, float] | None = None,
     ) -> None:
         self.scores, self._find_labels, self._find_probabilities = scores, find_labels, find_probabilities
@@ -69,7 +69,7 @@ class Predictions:
         return self._find_labels()
 
     @cached_property
-    def _said(self) -> Said:
+    def _said(self) -> ClassProbabilities:
         return self._find_probabilities()
 
     @property
@@ -95,7 +95,7 @@ class Predictions:
 
 
 def settled(
-    scores: Floats, labels: NDArray[Any], said: Said, limited: Mapping[Label, float] | None = None
+    scores: Floats, labels: NDArray[Any], said: ClassProbabilities, limited: Mapping[Label, float] | None = None
 ) -> Predictions:
     """Predictions of which all is worked out."""
     return Predictions(scores, lambda: labels, lambda: said, limited)
@@ -108,7 +108,7 @@ def joined(first: Predictions, second: Predictions, classes: tuple[Label | None,
     if len(columns) == 2:
         scores[:, columns] = np.array([-first.scores, first.scores]).T
 
-    def probabilities() -> Said:
+    def probabilities() -> ClassProbabilities:
         found = np.zeros((len(first), len(classes)))
         found[:, columns] = first.probabilities[:, [label is not None for label in first.classes]]
         return classes, np.concatenate([found, second.probabilities])
@@ -121,9 +121,9 @@ def joined(first: Predictions, second: Predictions, classes: tuple[Label | None,
     )
 
 
-class Found(NamedTuple):
-    """What was found of several examples: margins, what makes probabilities of them and, where more than the margins
-    decides which label is predicted, what was decided; and what was said of those before a third class came.
+class RawScores(NamedTuple):
+    """What a learner says of several examples: margins, what makes probabilities of them and, where more than the
+    margins decides which label is predicted, what was decided; and what was said of those before a third class came.
     """
 
     margins: Floats
@@ -131,9 +131,10 @@ class Found(NamedTuple):
     decided: NDArray[Any] | None = None
     before: Predictions | None = None
 
-    def after(self, before: Predictions) -> Found:
+    def after(self, before: Predictions) -> RawScores:
         """The same, but for the first row, which is the last of those before."""
-        return Found(self.margins[1:], self.calibrated[1:], None if self.decided is None else self.decided[1:], before)
+        decided = None if self.decided is None else self.decided[1:]
+        return RawScores(self.margins[1:], self.calibrated[1:], decided, before)
 
 
 class PartlyLearnedError(RuntimeError):
@@ -149,7 +150,7 @@ class PartlyLearnedError(RuntimeError):
         What was predicted of them, where that was asked for.
     """
 
-    def __init__(self, n_learned: int, found: Found, reason: Exception) -> None:
+    def __init__(self, n_learned: int, found: RawScores, reason: Exception) -> None:
         super().__init__(n_learned, found, reason)
         self.n_learned = n_learned
         self.found = found
@@ -174,16 +175,16 @@ def joined_blocks(parts: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
     return margins, np.concatenate([calibrated for _, calibrated in parts])
 
 
-def joined_found(parts: list[Found]) -> Found:
+def joined_scores(parts: list[RawScores]) -> RawScores:
     """What was found of rows one after the other."""
     margins, calibrated = joined_blocks([(part.margins, part.calibrated) for part in parts])
     decided = [part.decided for part in parts if part.decided is not None]
     if not decided:
-        return Found(margins, calibrated)
+        return RawScores(margins, calibrated)
     if decided[0].ndim == 1:
-        return Found(margins, calibrated, np.concatenate(decided))
+        return RawScores(margins, calibrated, np.concatenate(decided))
     made, done = np.zeros(margins.shape, bool), 0
     for rows in decided:
         made[done : done + len(rows), : rows.shape[1]] = rows
         done += len(rows)
-    return Found(margins, calibrated, made)
+    return RawScores(margins, calibrated, made)

@@ -82,7 +82,7 @@ cdef class OneByOne:
         cdef PyObject* target = NULL
         cdef Py_ssize_t before
         if (
-            type(w) is float and <double> w == 1.0 and part(model, "_straight") is True
+            type(w) is float and <double> w == 1.0 and part(model, "_is_direct") is True
             and (type(y) is str or type(y) is bool or type(y) is int)
             and is_between_steps(model)
         ):

@@ -16,7 +16,7 @@ class OneByOne:
     _learner: Learner
     _vocabulary: Vocabulary
     _labels: Any  # with the `targets` of those met and, of two classes, the `choices` that can be predicted
-    _straight: bool  # whether an example may go straight to the learner
+    _is_direct: bool  # whether an example may go straight to the learner
     _by_margin: bool  # whether the margin alone decides which label is predicted
 
     def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
@@ -44,7 +44,7 @@ class OneByOne:
                 target = self._labels.targets.get(y)
             except TypeError:  # not even hashable
                 target = None
-            if target is None or w != 1.0 or not self._straight:
+            if target is None or w != 1.0 or not self._is_direct:
                 self.learn_row(self._vocabulary, x, y, w)
             elif self._learner.learn(self._vocabulary, x, target, 1.0):
                 self.forget_names()
