@@ -27,7 +27,6 @@ __all__ = [
     "Vocabulary",
     "WeightDict",
     "in_use",
-    "kernel_learner",
     "signs_of",
 ]
 
@@ -92,11 +91,6 @@ def in_use(kind: type[L]) -> type[L]:
     return found
 
 
-def kernel_learner(l2: float, t0: float, kernel: Any, *others: Any) -> pure.KernelLearner:
-    """A learner with that kernel; one that is a function is called from Python."""
-    return (pure.KernelLearner if callable(kernel) else in_use(pure.KernelLearner))(l2, t0, kernel, *others)
-
-
 def restore(kind: str, arguments: tuple[Any, ...], state: dict[str, Any] | None, signs: Any = None) -> Any:
     """Make an engine object anew, on the engine in use, whichever it was pickled on."""
     made: Any = (
@@ -114,8 +108,6 @@ for kind in map(in_use, pure.Learner.kinds.values()):
         kind,
         lambda it: (restore, (type(it).__name__, it.arguments, it.get_state(), getattr(it, "signs", None))),
     )
-for kind in {in_use(pure.KernelLearner), pure.KernelLearner}:
-    copyreg.pickle(kind, lambda it: (restore, ("kernel_learner", it.arguments, it.get_state())))
 copyreg.pickle(Lock, lambda it: (restore, ("Lock", (), None)))
 copyreg.pickle(Scanner, lambda it: (restore, ("Scanner", it.arguments, None)))
 copyreg.pickle(Vocabulary, lambda it: (restore, ("Vocabulary", (it.names,), None)))

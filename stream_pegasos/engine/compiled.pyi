@@ -3,7 +3,6 @@ from stream_pegasos.engine.pure import AdaptiveColumnsLearner as AdaptiveColumns
 from stream_pegasos.engine.pure import AdaptiveLearner as AdaptiveLearner
 from stream_pegasos.engine.pure import Encoder as Encoder
 from stream_pegasos.engine.pure import FrozenLearner as FrozenLearner
-from stream_pegasos.engine.pure import KernelLearner as KernelLearner
 from stream_pegasos.engine.pure import Learner as Learner
 from stream_pegasos.engine.pure import Lock as Lock
 from stream_pegasos.engine.pure import OneByOne as OneByOne

@@ -3,7 +3,7 @@
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.math cimport INFINITY, copysign, exp, fabs, frexp, ldexp, log, sqrt
+from libc.math cimport INFINITY, exp, fabs, frexp, ldexp, log, sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, qsort, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
@@ -17,7 +17,7 @@ from time import monotonic
 import numpy as np
 
 from stream_pegasos.common.locks import heed_forks
-from stream_pegasos.engine.pure import OneByOne as PureOneByOne, Row as PureRow, adaptive, adaptive_columns, characters, driver, encoders, frozen, kernel, mistakes, pegasos, scanner, weights
+from stream_pegasos.engine.pure import OneByOne as PureOneByOne, Row as PureRow, adaptive, adaptive_columns, characters, driver, encoders, frozen, mistakes, pegasos, scanner, weights
 from stream_pegasos.engine.pure.encoders import check_value, plain_name
 
 cdef extern from "Python.h":
@@ -81,9 +81,7 @@ cdef extern from "cython/simd.h" nogil:
     double sp_take(double, uint64_t)
     bint sp_all_within(const double*, size_t, double)
     uint32_t sp_largest(const uint32_t*, size_t)
-    double sp_dot(const double*, const double*, size_t)
     void sp_add_scaled(double*, const double* const*, const double*, size_t, size_t)
-    void sp_exp(double*, size_t)
 
 cdef extern from "cython/hashes.h" nogil:
     void sp_choose_hashes()
@@ -253,4 +251,3 @@ include "cython/taught.pxi"
 include "cython/lines.pxi"
 include "cython/adaptive_columns.pxi"
 include "cython/frozen.pxi"
-include "cython/kernel.pxi"

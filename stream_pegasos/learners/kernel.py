@@ -16,8 +16,8 @@ from stream_pegasos.common.checks import (
     check_number,
     check_one_of,
 )
-from stream_pegasos.engine import Encoder, kernel_learner
-from stream_pegasos.engine.pure import KernelLearner
+from stream_pegasos.engine import Encoder
+from stream_pegasos.engine.kernel import KernelLearner
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.labels import Classes, Label, TwoClasses
@@ -161,7 +161,7 @@ class KernelPegasosClassifier(Classifier):
         self.pos_label = pos_label
         merge = kernel == "rbf" and budget_maintenance != "removal"
         arguments = (float(gamma), float(coef0), int(degree), int(budget or 0), merge)
-        learner = kernel_learner(float(l2), float(t0), kernel, *arguments)
+        learner = KernelLearner(float(l2), float(t0), kernel, *arguments)
         self._set_up(learner, TwoClasses(pos_label), class_weight)
 
     @property

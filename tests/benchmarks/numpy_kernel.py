@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from stream_pegasos.engine.pure.kernel import best_mixture, loss_table, value_of_mixture
+from stream_pegasos.engine.kernel import best_mixture, look_up_loss, value_of_mixture
 
 
 class NumpyKernelPegasos:
@@ -61,7 +61,7 @@ class NumpyKernelPegasos:
         similarities = self.similarities(rows, self.features[rows, one], self.squares[one])
         beta = self.beta[: self.n]
         total = np.abs(beta) + abs(beta[one])
-        losses = total**2 * look_up(np.abs(beta[one]) / total, similarities)
+        losses = total**2 * look_up_loss(np.abs(beta[one]) / total, similarities)
         losses[(beta * beta[one] <= 0.0) | (np.arange(self.n) == one)] = math.inf
         other = int(losses.argmin())
         share, similarity = abs(beta[one]) / total[other], float(similarities[other])
@@ -69,14 +69,3 @@ class NumpyKernelPegasos:
         column = h * self.features[:, one] + (1.0 - h) * self.features[:, other]
         kept = total[other] * value_of_mixture(h, share, similarity)
         self.put(other, column, float(column @ column), math.copysign(kept, beta[other]))
-
-
-def look_up(shares: np.ndarray, similarities: np.ndarray) -> np.ndarray:
-    table = loss_table()
-    n_rows, n_columns = table.shape[0] - 1, table.shape[1] - 1
-    row, column = shares * 2.0 * n_rows, similarities * n_columns
-    i, j = np.minimum(row.astype(int), n_rows - 1), np.minimum(column.astype(int), n_columns - 1)
-    di, dj = row - i, column - j
-    above = (1.0 - dj) * table[i, j] + dj * table[i, j + 1]
-    below = (1.0 - dj) * table[i + 1, j] + dj * table[i + 1, j + 1]
-    return (1.0 - di) * above + di * below

@@ -8,7 +8,6 @@ from interpreter import run
 
 from stream_pegasos import (
     AdaptiveClassifier,
-    KernelPegasosClassifier,
     PegasosClassifier,
     engine,
 )
@@ -27,8 +26,6 @@ LEARNERS = [
     lambda: AdaptiveClassifier(),
     lambda: PegasosClassifier(multi_class="crammer_singer", l2=0.01),
     lambda: PegasosClassifier(multi_class="ovr", l2=0.01, batch_size=2, average=True),
-    lambda: KernelPegasosClassifier(l2=0.01, budget=60),
-    lambda: KernelPegasosClassifier(l2=0.01, budget=60, budget_maintenance="merging"),
 ]
 
 
@@ -56,7 +53,7 @@ def test_what_features_are_called_makes_no_difference(make):
             crowded = pickle.loads(pickle.dumps(crowded))
 
 
-@pytest.mark.parametrize("make", LEARNERS[:5])
+@pytest.mark.parametrize("make", LEARNERS)
 def test_what_is_saved_does_not_depend_on_the_secret(make):
     model = make()
     for x, y in stream(100, 2000, 60):

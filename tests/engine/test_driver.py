@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from engines import both_engines, pure_engine, same_state
+from engines import both_engines, same_state
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from stream_pegasos.engine.kernel import KernelLearner
 
 
 @both_engines
@@ -77,7 +79,7 @@ def test_a_kernel_that_fails_leaves_everything_as_it_was(engine_in_test):
         return sum(value * other.get(name, 0.0) for name, value in x.items())
 
     fails, vocabulary = False, engine_in_test.Vocabulary()
-    learner = pure_engine.KernelLearner(0.1, 0.0, dot, 1.0, 0.0, 1, 0, False)
+    learner = KernelLearner(0.1, 0.0, dot, 1.0, 0.0, 1, 0, False)
     learner.learn(vocabulary, {"a": 1.0}, 1.0, 1.0)
     before = learner.get_state()
     fails = True

@@ -9,6 +9,7 @@ import pytest
 from engines import compiled_engine, needs_compiled, pure_engine, same_state
 
 from stream_pegasos.common.state import BUFFERED, COLUMNS, FEATURES, TAUGHT
+from stream_pegasos.engine.kernel import KernelLearner
 from stream_pegasos.engine.pure.adaptive_columns import OF_LINE
 from stream_pegasos.engine.pure.encoders import check_names
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, FIRST_NAME, INTERCEPT
@@ -46,7 +47,7 @@ def columns(reduction, *options):
 
 
 def kernel(kind, budget=0, merge=False, l2=0.1):
-    return lambda engine_in_test: engine_in_test.KernelLearner(l2, 1.0, kind, 0.7, 1.0, 2, budget, merge)
+    return lambda _: KernelLearner(l2, 1.0, kind, 0.7, 1.0, 2, budget, merge)
 
 
 def first_weight(name):

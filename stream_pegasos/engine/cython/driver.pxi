@@ -20,9 +20,8 @@ def signs_of(y, dict signs):
 
 cdef enum:  # what a rule may answer
     NO_MEMORY = -1
-    NO_NUMBER = -2  # the kernel gives none
-    RAISED = -3  # an exception of Python's
-    NO_CLASS = -4  # y is the number of none
+    RAISED = -2  # an exception of Python's
+    NO_CLASS = -3  # y is the number of none
 
 
 cdef inline int check_status(int status) except -1:
@@ -32,8 +31,6 @@ cdef inline int check_status(int status) except -1:
 cdef int raise_for(int status) except -1:
     if status == NO_MEMORY:
         raise MemoryError
-    if status == NO_NUMBER:
-        kernel.check_similarity(float("inf"))
     if status == NO_CLASS:
         raise IndexError("y is the number of no class")
     return 0

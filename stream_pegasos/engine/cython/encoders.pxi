@@ -67,21 +67,8 @@ cdef class Encoder:
         return row_of(&hand.example)
 
     def rows(self, X, bint learning):
-        cdef Py_ssize_t i, n
-        cdef const Row* e
-        begin_loop(self._guard, self._guard)
-        try:
-            n = self._load_many(X, learning)
-            rows = []
-            for i in range(n):
-                e = self._fetch(i)
-                if e == NULL:
-                    raise MemoryError
-                rows.append(row_of(e))
-            return rows
-        finally:
-            self._release()
-            end_loop(self._guard, self._guard)
+        self.check(X)
+        return (self.row(x, learning) for x in X)
 
     def check(self, X):
         begin_loop(self._guard, self._guard)
@@ -475,6 +462,15 @@ cdef class Rows(Encoder):
 
     def __init__(self, Py_ssize_t n_columns):
         self._n_columns = n_columns
+
+    def rows(self, X, bint learning):
+        return map(self.row_at, range(self._load_many(X, learning)))
+
+    def row_at(self, Py_ssize_t i):
+        cdef const Row* e = self._fetch(i)
+        if e == NULL:
+            raise MemoryError
+        return row_of(e)
 
     cdef Py_ssize_t _load_many(self, X, bint learning, bint tentative=False) except -1:
         cdef Py_ssize_t i, n

@@ -367,16 +367,6 @@ static int sp_all_within(const double *x, size_t n, double limit) {
     return fine;
 }
 
-/* The sum of x y, as four sums, since each addition waits for the one before. */
-static double sp_dot(const double *x, const double *y, size_t n) {
-    double sums[4] = {0.0, 0.0, 0.0, 0.0};
-    size_t i = 0;
-    for (; i + 4 <= n; i += 4)
-        for (int j = 0; j < 4; j++) sums[j] += x[i + j] * y[i + j];
-    for (; i < n; i++) sums[0] += x[i] * y[i];
-    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
-
 /* y += the sum of a x over up to four x's, so that y is read and written once for all of them. The instructions are the
    compiler's choice, and without fused ones, so that all processors agree. */
 SP_INLINE void sp_add_scaled_loop(double *y, const double *const *x, const double *a, size_t n_x, size_t n) {
@@ -390,34 +380,6 @@ SP_INLINE void sp_add_scaled_loop(double *y, const double *const *x, const doubl
         for (size_t i = 0; i < n; i++) y[i] += a[j] * x[j][i];
 }
 
-/* exp(x) for x up to 0, to the last bit or two: 2^k exp(r) with |r| at most ln(2)/2, by its Taylor series. */
-static const double SP_EXP_SERIES[] = {
-    1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0,
-    1.0 / 5040.0,       1.0 / 720.0,       1.0 / 120.0,      1.0 / 24.0,      1.0 / 6.0,      0.5,
-    1.0,                1.0,
-};
-#define SP_EXP_TERMS 14
-#define SP_EXP_LEAST -700.0
-#define SP_EXP_SHIFT 6755399441055744.0 /* 1.5 * 2^52: added, it rounds to a whole number in the low bits */
-#define SP_LOG2_E 1.4426950408889634
-#define SP_LN2_HIGH 6.93147180369123816490e-01
-#define SP_LN2_LOW 1.90821492927058770002e-10
-
-static void sp_exp_portable(double *x, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        double z = x[i] > SP_EXP_LEAST ? x[i] : SP_EXP_LEAST, k = z * SP_LOG2_E + SP_EXP_SHIFT, p, r, power;
-        uint64_t bits;
-        memcpy(&bits, &k, 8);
-        k -= SP_EXP_SHIFT;
-        r = (z - k * SP_LN2_HIGH) - k * SP_LN2_LOW;
-        p = SP_EXP_SERIES[0];
-        for (int j = 1; j < SP_EXP_TERMS; j++) p = p * r + SP_EXP_SERIES[j];
-        bits = (bits << 52) + ((uint64_t)1023 << 52);
-        memcpy(&power, &bits, 8);
-        x[i] = p * power;
-    }
-}
-
 static void sp_add_scaled_portable(double *y, const double *const *x, const double *a, size_t n_x, size_t n) {
     sp_add_scaled_loop(y, x, a, n_x, n);
 }
@@ -426,34 +388,6 @@ SP_TARGET_AVX2 static void sp_add_scaled_avx2(
     double *y, const double *const *x, const double *a, size_t n_x, size_t n) {
     sp_add_scaled_loop(y, x, a, n_x, n);
 }
-
-/* The same operations in the same order, on twelve numbers at a time, since each waits for the one before. */
-SP_TARGET_AVX2 static void sp_exp_avx2(double *x, size_t n) {
-    const __m256d shift = _mm256_set1_pd(SP_EXP_SHIFT), least = _mm256_set1_pd(SP_EXP_LEAST);
-    const __m256d log2_e = _mm256_set1_pd(SP_LOG2_E);
-    const __m256d high = _mm256_set1_pd(SP_LN2_HIGH), low = _mm256_set1_pd(SP_LN2_LOW);
-    const __m256i bias = _mm256_set1_epi64x((int64_t)1023 << 52);
-    size_t i = 0;
-    for (; i + 12 <= n; i += 12) {
-        __m256d k[3], r[3], p[3];
-        for (int j = 0; j < 3; j++) {
-            const __m256d z = _mm256_max_pd(_mm256_loadu_pd(x + i + 4 * j), least);
-            k[j] = _mm256_add_pd(_mm256_mul_pd(z, log2_e), shift);
-            const __m256d whole = _mm256_sub_pd(k[j], shift);
-            r[j] = _mm256_sub_pd(_mm256_sub_pd(z, _mm256_mul_pd(whole, high)), _mm256_mul_pd(whole, low));
-            p[j] = _mm256_set1_pd(SP_EXP_SERIES[0]);
-        }
-        for (int term = 1; term < SP_EXP_TERMS; term++) {
-            const __m256d next = _mm256_set1_pd(SP_EXP_SERIES[term]);
-            for (int j = 0; j < 3; j++) p[j] = _mm256_add_pd(_mm256_mul_pd(p[j], r[j]), next);
-        }
-        for (int j = 0; j < 3; j++) {
-            const __m256i bits = _mm256_add_epi64(_mm256_slli_epi64(_mm256_castpd_si256(k[j]), 52), bias);
-            _mm256_storeu_pd(x + i + 4 * j, _mm256_mul_pd(p[j], _mm256_castsi256_pd(bits)));
-        }
-    }
-    sp_exp_portable(x + i, n - i);
-}
 #endif
 
 /* --- what the processor has --------------------------------------------------------------------------------------- */
@@ -461,7 +395,6 @@ SP_TARGET_AVX2 static void sp_exp_avx2(double *x, size_t n) {
 static void (*sp_classify)(const uint8_t *, uint8_t *, size_t, int, sp_classes *) = sp_classify_portable;
 static void (*sp_find_edges)(const sp_classes *, uint32_t, uint32_t, int, int, sp_edges *) = sp_find_edges_portable;
 static void (*sp_add_scaled)(double *, const double *const *, const double *, size_t, size_t) = sp_add_scaled_portable;
-static void (*sp_exp)(double *, size_t) = sp_exp_portable;
 
 /* The largest of n numbers, 0 for none. The compiler makes several at a time of it, where it may. */
 SP_INLINE uint32_t sp_largest_by(const uint32_t *x, size_t n) {
@@ -489,7 +422,6 @@ static void sp_choose_instructions(void) {
         sp_classify = sp_classify_avx2;
         sp_find_edges = sp_find_edges_avx2;
         sp_add_scaled = sp_add_scaled_avx2;
-        sp_exp = sp_exp_avx2;
         sp_largest = sp_largest_avx2;
     }
 #endif

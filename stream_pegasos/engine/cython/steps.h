@@ -29,6 +29,7 @@ typedef struct {
 #define SP_LARGEST_SINGLE 1.7014118346046923e38  /* 2^127 */
 #define SP_SMALLEST_SINGLE 1.1754943508222875e-38 /* 2^-126 */
 #define SP_LN2 6.931471805599453094e-01
+#define SP_SHIFT 6755399441055744.0 /* 1.5 * 2^52: added, it puts a whole number in the low bits */
 #define SP_SQRT2 1.4142135623730951
 #define SP_AGE_BITS 16 /* a year of age takes so many bits of evidence */
 
@@ -149,7 +150,7 @@ SP_INLINE SP_TARGET_AVX2 __m128 sp_single4(__m256d x) {
 
 SP_INLINE SP_TARGET_AVX2 __m256d sp_log_of_ratio4(__m256d a, __m256d b) {
     const __m256i mantissa = _mm256_set1_epi64x(0xFFFFFFFFFFFFFLL), one = _mm256_set1_epi64x(0x3FF0000000000000LL);
-    const __m256d sqrt2 = _mm256_set1_pd(SP_SQRT2), unit = _mm256_set1_pd(1.0), shift = _mm256_set1_pd(SP_EXP_SHIFT);
+    const __m256d sqrt2 = _mm256_set1_pd(SP_SQRT2), unit = _mm256_set1_pd(1.0), shift = _mm256_set1_pd(SP_SHIFT);
     const __m256i bits_a = _mm256_castpd_si256(a), bits_b = _mm256_castpd_si256(b);
     const __m256i powers = _mm256_sub_epi64(_mm256_srli_epi64(bits_a, 52), _mm256_srli_epi64(bits_b, 52));
     __m256d k = _mm256_sub_pd(_mm256_castsi256_pd(_mm256_add_epi64(powers, _mm256_castpd_si256(shift))), shift);

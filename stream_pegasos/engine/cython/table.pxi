@@ -1,7 +1,6 @@
 cdef union Word:
     uint64_t hash
     double v
-    void* pointer
 
 
 cdef struct Table:
@@ -458,25 +457,6 @@ cdef inline double* insert_record(Table* table, uint64_t h) noexcept nogil:
     """The record of `h`, which is put in where it is not there; NULL if there is no memory."""
     cdef Py_ssize_t p = place_for(table, h)
     return NULL if p < 0 else record_at(table, p)
-
-
-cdef void erase(Table* table, Py_ssize_t p) noexcept nogil:
-    """Take out the entry at p, where records do not stand apart; those behind that are not at home move up."""
-    cdef Py_ssize_t q = p + table.stride
-    table.n -= 1
-    if table.scattered:
-        while table.words[q].hash != EMPTY:
-            if home(table, table.words[q].hash) <= p:
-                copy_entry(table, p, table, q)
-                p = q
-            q += table.stride
-        table.words[p].hash = EMPTY
-        return
-    while table.words[q].hash != EMPTY and home(table, table.words[q].hash) < q:
-        q += table.stride
-    q -= table.stride
-    memmove(&table.words[p], &table.words[p + table.stride], (q - p) * sizeof(Word))
-    table.words[q].hash = EMPTY
 
 
 cdef int make_for(Table* table, Py_ssize_t n, Py_ssize_t stride) noexcept nogil:

@@ -1,9 +1,8 @@
 """The engine in plain Python: the readable specification of `compiled`, and the fallback where that is missing.
 
 *Encoders* turn what comes in (feature dicts, sparse rows, texts) into rows of 64-bit keys and float values. A *rule*
-says what is kept of a feature, and how an example is scored and learned: Pegasos, AdaGrad, or a kernel. The *driver*
-runs examples through a rule; `Learner` is both. `compiled` has the same names, the same arguments and, to rounding, the
-same results.
+says what is kept of a feature, and how an example is scored and learned: Pegasos or AdaGrad. The *driver* runs examples
+through a rule; `Learner` is both. `compiled` has the same names, the same arguments and, to rounding, the same results.
 """
 
 from stream_pegasos.common.locks import Lock
@@ -12,7 +11,6 @@ from stream_pegasos.engine.pure.adaptive_columns import AdaptiveColumnsLearner
 from stream_pegasos.engine.pure.driver import Learner, signs_of
 from stream_pegasos.engine.pure.encoders import Encoder, Rows, Vocabulary
 from stream_pegasos.engine.pure.frozen import FrozenLearner
-from stream_pegasos.engine.pure.kernel import KernelLearner
 from stream_pegasos.engine.pure.one_by_one import OneByOne
 from stream_pegasos.engine.pure.pegasos import PegasosLearner
 from stream_pegasos.engine.pure.scanner import Scanner
@@ -24,7 +22,6 @@ __all__ = [
     "AdaptiveLearner",
     "Encoder",
     "FrozenLearner",
-    "KernelLearner",
     "Learner",
     "Lock",
     "OneByOne",
