@@ -101,11 +101,8 @@ class Service:
         self.monitor = Monitor(model) if monitor is None else monitor
         self._learned = LearnedIds(id_window)
         if progress:
-            try:
-                self.monitor.set_state(progress["monitor"])
-                self._learned.set_state(progress["ids"], progress["labels_of_ids"])
-            except KeyError as error:
-                raise ValueError(f"this is no checkpoint of a service ({error})") from None
+            self.monitor.set_state(progress.get("monitor", {}))
+            self._learned.set_state(progress.get("ids"), progress.get("labels_of_ids"))
         self._offered: dict[Any, None] = {}  # labels, in the order in which they are offered
         self.bodies = Bodies(self.limits)
         self._lock = self.monitor.lock  # between the event loop and the threads of the checkpoints and the journal

@@ -195,7 +195,7 @@ def test_groups(topic):
     assert sorted(texts(rest(topic.address + "?group=readers")[0])) == ["c", "d"]
     # The checkpoint knows better than the group, where it knows anything.
     assert sorted(texts(rest(topic.address + "?group=readers", at({"0": 1, "1": 1}))[0])) == ["b", "c"]
-    assert sorted(texts(rest(topic.address + "?group=readers", {"1": 0})[0])) == ["c", "d"]
+    assert sorted(texts(rest(topic.address + "?group=readers", at({"1": 0}))[0])) == ["c", "d"]
 
 
 def test_new_partitions(topic, follow, monkeypatch):
