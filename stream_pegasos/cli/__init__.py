@@ -38,10 +38,9 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        from stream_pegasos.cli.command import command_of
-
         name = cmd_name.replace("-", "_")
-        return command_of(getattr(import_module(f"{__name__}.{name}"), name))
+        command: click.Command = getattr(import_module(f"{__name__}.{name}"), name)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -28,20 +28,13 @@ TRUTH = "truth"
 # Not in ASCII alone; what is no Unicode is escaped when it is encoded.
 to_json = json.JSONEncoder(ensure_ascii=False).encode
 
-FormatOption = Annotated[
-    str | None,
-    result_option(
-        "--output-format",
-        metavar="NAME",
-        help="tsv, csv or jsonl: id, label, probability, probabilities of all labels, margin, error.",
-        default="what the extension of the file says",
-    ),
-]
-
-WideOption = Annotated[
-    bool,
-    result_option("--wide", help="csv and tsv with a column for the probability of each label.", default="off"),
-]
+OUTPUT_FORMAT: Any = {
+    "metavar": "NAME",
+    "help": "tsv, csv or jsonl: id, label, probability, probabilities of all labels, margin, error.",
+    "shown": "what the extension of the file says",
+}
+format_option = result_option("--output-format", **OUTPUT_FORMAT)
+wide_option = result_option("--wide", is_flag=True, help="csv and tsv with a column for the probability of each label.")
 
 
 @dataclass(frozen=True)

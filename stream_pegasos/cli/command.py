@@ -1,83 +1,22 @@
-"""Commands as functions: each parameter is annotated with what the command line and the help call it."""
+"""What commands are made of: click's, with a help that fits a screen, and options that several commands share."""
 
 import functools
 import inspect
 import math
 import signal
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable
+from dataclasses import field, fields
 from pathlib import Path
-from types import NoneType
-from typing import Any, get_args
+from typing import Any
 
 import click
 
+HELP_ALL = "--help-all"
+N_EXAMPLES = 3  # in the help of one screen
+NO_BREAK = "\u2011"  # a hyphen at which no line ends
+PATH = click.Path(path_type=Path)
 
-@dataclass(frozen=True)
-class Option:
-    """How a parameter is called on the command line, and what the help says of it."""
-
-    flag: str  # with that for the opposite behind a slash
-    help: str
-    default: str
-    group: str
-    metavar: str | None = None
-    min: float | None = None
-    max: float | None = None
-    hidden: bool = False
-    brief: str = ""  # what --help says of it, in a line; without one, only --help-all has it
-
-    def of_click(self, name: str, kind: Any, given: dict[str, Any]) -> click.Option:
-        is_flag = kind is bool
-        return _Option(
-            [self.flag, name],
-            group=self.group,
-            brief=self.brief,
-            help=f"{self.help} [default: {self.default}]",
-            metavar=self.metavar,
-            type=None if is_flag else _type_of_click(kind, self.min, self.max),
-            is_flag=is_flag,
-            hidden=self.hidden,
-            **given,
-        )
-
-
-@dataclass(frozen=True)
-class Argument:
-    """The same for what has no flag."""
-
-    metavar: str
-    help: str
-
-    def of_click(self, name: str, kind: Any, given: dict[str, Any]) -> click.Argument:
-        return _Argument([name], about=self.help, metavar=self.metavar, type=_type_of_click(kind), **given)
-
-
-def _type_of_click(kind: Any, low: float | None = None, high: float | None = None) -> Any:
-    if kind is Path:
-        return click.Path(path_type=Path)
-    return _Number(kind, low, high) if kind in (int, float) else kind
-
-
-class _Number(click.ParamType):  # type: ignore[type-arg]  # which older ones do not have
-    """A number in a range, of which a mistake says what is wanted."""
-
-    name = "number"
-
-    def __init__(self, kind: type[int] | type[float], low: float | None, high: float | None) -> None:
-        self._kind, self._low, self._high = kind, low, high
-        self._wanted = "a whole number" if kind is int else "a number"
-        if low is not None:
-            self._wanted += f" of at least {low}" if high is None else f" from {low} to {high}"
-
-    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> float:
-        try:
-            number = self._kind(value)
-        except ValueError:
-            number = None
-        if number is None or not (self._low is None or self._low <= number <= (self._high or math.inf)):
-            self.fail(f"{value!r} is not {self._wanted}", parameter, context)
-        return number
+Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
 
 class _Option(click.Option):
@@ -97,14 +36,65 @@ class _Argument(click.Argument):
         return self.record
 
 
-def _brief_record(parameter: click.Parameter, ctx: click.Context) -> tuple[str, str] | None:
-    record = parameter.get_help_record(ctx)
-    if record is not None and isinstance(parameter, _Option):
-        return (record[0], parameter.brief) if parameter.brief else None
-    return record
+def option(
+    *names: str, group: str, help: str, brief: str | bool = "", shown: str | None = None, **given: Any
+) -> Decorator:
+    """An option of click's, in a group of --help-all. `brief` is what --help says of it, `True` for all of its help;
+    without one, only --help-all has it. `shown` is the default as it is shown, where it is not the value itself.
+    """
+    return click.option(
+        *names,
+        cls=_Option,
+        group=group,
+        brief=help if brief is True else brief,
+        help=f"{help} [default: {shown or given.get('default') or 'off'}]",
+        **given,
+    )
 
 
-NO_BREAK = "\u2011"  # a hyphen at which no line ends
+def argument(name: str, metavar: str, help: str, **given: Any) -> Decorator:
+    """The same for what has no flag."""
+    return click.argument(name, cls=_Argument, metavar=metavar, about=help, required="default" not in given, **given)
+
+
+def shared(flag: str, default: Any = None, **given: Any) -> Any:
+    """An option as a field of a dataclass, which `bundled` makes options of a command."""
+    return field(default=default, metadata={"flag": flag, **given})
+
+
+def bundled(name: str, kind: type[Any]) -> Decorator:
+    """The options that are the fields of a dataclass; the command takes them as one parameter of that name."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def run(**values: Any) -> None:
+            function(**{name: kind(**{each.name: values.pop(each.name) for each in fields(kind)}), **values})
+
+        made: Callable[..., None] = run
+        for each in reversed(fields(kind)):
+            given = dict(each.metadata)
+            made = option(each.name, given.pop("flag"), default=each.default, **given)(made)
+        return made
+
+    return decorate
+
+
+def number(kind: type[int] | type[float], low: float = -math.inf, high: float = math.inf) -> Callable[[Any], float]:
+    """A number in a range, of which a mistake says what is wanted."""
+    wanted = "a whole number" if kind is int else "a number"
+    if low > -math.inf:
+        wanted += f" of at least {low}" if high == math.inf else f" from {low} to {high}"
+
+    def convert(value: Any) -> float:
+        try:
+            found = kind(value)
+        except ValueError:
+            found = math.nan
+        if not low <= found <= high:
+            raise click.BadParameter(f"{value!r} is not {wanted}")
+        return found
+
+    return convert
 
 
 def _show_all(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
@@ -114,11 +104,7 @@ def _show_all(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
         ctx.exit()
 
 
-HELP_ALL = "--help-all"
-N_EXAMPLES = 3  # in the help of one screen
-
-
-class _Command(click.Command):
+class Command(click.Command):
     """A command whose help fits a screen; --help-all has every option, in groups, with whole names."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -128,11 +114,20 @@ class _Command(click.Command):
         )
         return [*super().get_params(ctx), help_all]
 
+    def invoke(self, ctx: click.Context) -> None:
+        try:
+            super().invoke(ctx)
+        except BrokenPipeError:
+            # The reader of the output has had enough.
+            raise click.exceptions.Exit from None
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(128 + signal.SIGINT) from None
+
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if HELP_ALL in ctx.meta:
             super().format_help_text(ctx, formatter)
             return
-        first, *_, examples = (self.help or "").split("\n\n")
+        first, *_, examples = inspect.cleandoc(self.help or "").split("\n\n")
         formatter.write_paragraph()
         with formatter.indentation():
             formatter.write_text(first)
@@ -141,58 +136,16 @@ class _Command(click.Command):
             formatter.write(f"{example}\n")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        if HELP_ALL not in ctx.meta:
-            parameters = self.get_params(ctx)
-            records = [found for parameter in parameters if (found := _brief_record(parameter, ctx)) is not None]
-            with formatter.section("Options"):
-                formatter.write_dl(records)
-            return
         groups: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is not None:
-                name, text = record
-                group = groups.setdefault(getattr(parameter, "group", "Options"), [])
-                group.append((name, text.replace("-", NO_BREAK)))  # or lines would end within names of options
+            name, text = parameter.get_help_record(ctx) or ("", "")
+            if HELP_ALL in ctx.meta:
+                group, text = getattr(parameter, "group", "Options"), text.replace("-", NO_BREAK)
+            else:
+                group, text = "Options", getattr(parameter, "brief", text)
+            if text:
+                groups.setdefault(group, []).append((name, text))
         for title, records in groups.items():
             with formatter.section(title):
                 formatter.write_dl(records)
         formatter.buffer = [part.replace(NO_BREAK, "-") for part in formatter.buffer]
-
-
-def parameters_of(function: Callable[..., None]) -> Iterator[tuple[str, Any, Any]]:
-    """Name, annotation and default of each parameter; those that a parameter stands for that is a dataclass."""
-    for parameter in inspect.signature(function).parameters.values():
-        if is_dataclass(parameter.annotation):
-            yield from ((field.name, field.type, field.default) for field in fields(parameter.annotation))
-        else:
-            yield parameter.name, parameter.annotation, parameter.default
-
-
-def command_of(function: Callable[..., None]) -> click.Command:
-    """The command that a function is."""
-    parameters: list[click.Parameter] = []
-    for name, annotation, default in parameters_of(function):
-        kind, declared = get_args(annotation)
-        (kind,) = set(get_args(kind) or (kind,)) - {NoneType}
-        given = {"required": True} if default is inspect.Parameter.empty else {"default": default, "required": False}
-        parameters.append(declared.of_click(name, kind, given))
-    groups: dict[str, Any] = {
-        parameter.name: parameter.annotation
-        for parameter in inspect.signature(function).parameters.values()
-        if is_dataclass(parameter.annotation)
-    }
-
-    @functools.wraps(function)
-    def run(**values: Any) -> None:
-        for name, group in groups.items():
-            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
-        try:
-            function(**values)
-        except BrokenPipeError:
-            # The reader of the output has had enough.
-            raise click.exceptions.Exit from None
-        except KeyboardInterrupt:
-            raise click.exceptions.Exit(128 + signal.SIGINT) from None
-
-    return _Command(function.__name__.replace("_", "-"), callback=run, params=parameters, help=inspect.getdoc(function))

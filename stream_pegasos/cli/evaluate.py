@@ -7,25 +7,25 @@ from collections.abc import Iterable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.answers import EvaluatedAnswers, FormatOption, Output, chosen_format
-from stream_pegasos.cli.command import Argument
+from stream_pegasos.cli.answers import OUTPUT_FORMAT, EvaluatedAnswers, Output, chosen_format
+from stream_pegasos.cli.command import PATH, Command, argument, bundled, number
 from stream_pegasos.cli.console import check_outputs, check_plot, check_replaced, print_lines, writing
 from stream_pegasos.cli.inputs import FileInput, SyntheticInput, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_for_first_message, new_model, save_model, tell_of_labels
 from stream_pegasos.cli.options import (
-    ForceOption,
     ModelOptions,
-    SaveOption,
     StreamOptions,
-    ThreadsOption,
+    force_option,
     n_threads,
-    result_option,
+    result_field,
+    save_option,
     stream_option,
+    threads_option,
 )
 from stream_pegasos.cli.summary import summary
 
@@ -37,37 +37,30 @@ if TYPE_CHECKING:
 class ResultOptions:
     """What is written of an evaluation, beside the summary."""
 
-    curve: Annotated[
-        Path | None,
-        result_option("--curve", metavar="CSV", help="Write the curve of the figures here.", default="nowhere"),
-    ] = None
-    plot: Annotated[
-        Path | None,
-        result_option(
-            "--plot",
-            brief="Draw accuracy over the stream: .png, .svg or .pdf.",
-            metavar="FILE",
-            help="Draw the curve here, a .png, .svg or .pdf; needs matplotlib.",
-            default="nowhere",
-        ),
-    ] = None
-    predictions: Annotated[
-        Path | None,
-        result_option(
-            "--predictions",
-            brief="Write each prediction beside its true label.",
-            metavar="FILE",
-            help="Write the prediction of each message here, beside its true label: a .tsv, .csv or .jsonl.",
-            default="nowhere",
-        ),
-    ] = None
-    output_format: FormatOption = None
-    report: Annotated[bool, result_option("--report", help="Print all classes, the worst F1 first.", default="off")] = (
-        False
+    curve: Path | None = result_field(
+        "--curve", type=PATH, metavar="CSV", help="Write the curve of the figures here.", shown="nowhere"
     )
-    confusions: Annotated[
-        bool, result_option("--confusions", help="Print all pairs of classes that were confused.", default="off")
-    ] = False
+    plot: Path | None = result_field(
+        "--plot",
+        type=PATH,
+        metavar="FILE",
+        brief="Draw accuracy over the stream: .png, .svg or .pdf.",
+        help="Draw the curve here, a .png, .svg or .pdf; needs matplotlib.",
+        shown="nowhere",
+    )
+    predictions: Path | None = result_field(
+        "--predictions",
+        type=PATH,
+        metavar="FILE",
+        brief="Write each prediction beside its true label.",
+        help="Write the prediction of each message here, beside its true label: a .tsv, .csv or .jsonl.",
+        shown="nowhere",
+    )
+    output_format: str | None = result_field("--output-format", **OUTPUT_FORMAT)
+    report: bool = result_field("--report", is_flag=True, default=False, help="Print all classes, the worst F1 first.")
+    confusions: bool = result_field(
+        "--confusions", is_flag=True, default=False, help="Print all pairs of classes that were confused."
+    )
 
     def check(self, *inputs: Path | str | None, save: Path | None = None) -> None:
         """Fail before the work rather than after it."""
@@ -83,22 +76,26 @@ class ResultOptions:
         return Output(format, self.predictions)
 
 
+@click.command(cls=Command)
+@argument("file", "FILE", "The stream, - for standard input; 20,000 synthetic messages without it.", default=None)
+@bundled("stream", StreamOptions)
+@bundled("model", ModelOptions)
+@stream_option(
+    "--delay", type=number(int, 0), default=0, metavar="N", help="Each label arrives N messages late.", shown="0"
+)
+@threads_option
+@bundled("results", ResultOptions)
+@save_option
+@force_option
 def evaluate(
-    file: Annotated[
-        str | None,
-        Argument(metavar="FILE", help="The stream, - for standard input; 20,000 synthetic messages without it."),
-    ] = None,
-    *,
+    file: str | None,
     stream: StreamOptions,
     model: ModelOptions,
-    delay: Annotated[
-        int,
-        stream_option("--delay", min=0, metavar="N", help="Each label arrives N messages late.", default="0"),
-    ] = 0,
-    threads: ThreadsOption = None,
+    delay: int,
+    threads: int | None,
     results: ResultOptions,
-    save: SaveOption = None,
-    force: ForceOption = False,
+    save: Path | None,
+    force: bool,
 ) -> None:
     """Predict every message of a stream, then learn it, and print how good the predictions were.
 

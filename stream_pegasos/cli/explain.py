@@ -3,60 +3,45 @@
 from collections.abc import Iterable, Iterator
 from heapq import nlargest, nsmallest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.command import Argument
+from stream_pegasos.cli.command import Command, argument, bundled, number
 from stream_pegasos.cli.console import Failure, note, print_lines, printable
 from stream_pegasos.cli.inputs import FileInput
 from stream_pegasos.cli.interrupts import exit_with_code
 from stream_pegasos.cli.models import chosen_label, load_model, takes_several, takes_text
-from stream_pegasos.cli.options import ModelArgument, StreamOptions, result_option
+from stream_pegasos.cli.options import StreamOptions, model_argument, result_option
 
 if TYPE_CHECKING:
     from stream_pegasos.streams import Example
 
 
+@click.command(cls=Command)
+@model_argument
+@argument(
+    "stream_file", "STREAM", "Messages, as those that it learned: their words are the names of features.", default=None
+)
+@result_option("--text", metavar="TEXT", brief=True, help="Explain the prediction for this text instead.", shown="none")
+@result_option(
+    "--top",
+    type=number(int, 1),
+    default=20,
+    metavar="N",
+    brief="How many features for each label [default: 20]",
+    help="How many features for each label.",
+)
+@result_option(
+    "--label",
+    metavar="LABEL",
+    brief=True,
+    help="The label to explain.",
+    shown="all; for a text, the predicted one against the next",
+)
+@bundled("stream", StreamOptions)
 def explain(
-    model: ModelArgument,
-    stream_file: Annotated[
-        str | None,
-        Argument(metavar="STREAM", help="Messages, as those that it learned: their words are the names of features."),
-    ] = None,
-    *,
-    text: Annotated[
-        str | None,
-        result_option(
-            "--text",
-            brief="Explain the prediction for this text instead.",
-            metavar="TEXT",
-            help="Explain the prediction for this text instead.",
-            default="none",
-        ),
-    ] = None,
-    top: Annotated[
-        int,
-        result_option(
-            "--top",
-            brief="How many features for each label [default: 20]",
-            min=1,
-            metavar="N",
-            help="How many features for each label.",
-            default="20",
-        ),
-    ] = 20,
-    label: Annotated[
-        str | None,
-        result_option(
-            "--label",
-            brief="The label to explain.",
-            metavar="LABEL",
-            help="The label to explain.",
-            default="all; for a text, the predicted one against the next",
-        ),
-    ] = None,
-    stream: StreamOptions,
+    model: Path, stream_file: str | None, text: str | None, top: int, label: str | None, stream: StreamOptions
 ) -> None:
     """Print the features that weigh most for each label, or why a text is predicted as it is.
 

@@ -1,30 +1,29 @@
 """The command `forget-class`."""
 
 from pathlib import Path
-from typing import Annotated
 
-from stream_pegasos.cli.command import Argument
+import click
+
+from stream_pegasos.cli.command import PATH, Command, argument
 from stream_pegasos.cli.console import Failure, check_outputs, check_replaced, listed, print_lines, printable, writing
 from stream_pegasos.cli.models import chosen_label, load_model
-from stream_pegasos.cli.options import ForceOption, ModelArgument, result_option
+from stream_pegasos.cli.options import force_option, model_argument, result_option
 
 
-def forget_class(
-    model: ModelArgument,
-    label: Annotated[str, Argument(metavar="LABEL", help="The label of the class, such as one that a typo brought.")],
-    *,
-    save: Annotated[
-        Path,
-        result_option(
-            "--save",
-            brief="Write the model here; MODEL itself is fine.",
-            metavar="OUT",
-            help="Write the model here; MODEL itself is fine.",
-            default="none, it must be given",
-        ),
-    ],
-    force: ForceOption = False,
-) -> None:
+@click.command(cls=Command)
+@model_argument
+@argument("label", "LABEL", "The label of the class, such as one that a typo brought.")
+@result_option(
+    "--save",
+    type=PATH,
+    required=True,
+    metavar="OUT",
+    brief=True,
+    help="Write the model here; MODEL itself is fine.",
+    shown="none, it must be given",
+)
+@force_option
+def forget_class(model: Path, label: str, save: Path, force: bool) -> None:
     """Remove a class from a model, such as one that a typo brought.
 
     The class is not predicted any more; if its label comes again, it is new.

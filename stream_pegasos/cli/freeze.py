@@ -1,20 +1,20 @@
 """The command `freeze`."""
 
 from pathlib import Path
-from typing import Annotated
 
-from stream_pegasos.cli.command import Argument
+import click
+
+from stream_pegasos.cli.command import PATH, Command, argument
 from stream_pegasos.cli.console import Failure, check_outputs, check_replaced, print_lines
 from stream_pegasos.cli.models import load_model, save_model, takes_text
-from stream_pegasos.cli.options import ForceOption, ModelArgument
+from stream_pegasos.cli.options import force_option, model_argument
 
 
-def freeze(
-    model: ModelArgument,
-    frozen: Annotated[Path, Argument(metavar="FROZEN", help="Write the frozen model here.")],
-    *,
-    force: ForceOption = False,
-) -> None:
+@click.command(cls=Command)
+@model_argument
+@argument("frozen", "FROZEN", "Write the frozen model here.", type=PATH)
+@force_option
+def freeze(model: Path, frozen: Path, force: bool) -> None:
     """Write what a model needs to predict, for many machines.
 
     A frozen model has a fifth of the size, or less. It predicts as the model

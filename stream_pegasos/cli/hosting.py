@@ -6,13 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.command import Option
+from stream_pegasos.cli.command import PATH, number
 from stream_pegasos.cli.console import Failure, note
 from stream_pegasos.cli.models import takes_several
+from stream_pegasos.cli.options import service_field
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.labels import AllowedLabels, Label
@@ -20,23 +21,47 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Repeated(Option):
-    """A text that may be given several times."""
+class HostingOptions:
+    """Where a page is served, and who may come."""
 
-    def of_click(self, name: str, kind: Any, given: dict[str, Any]) -> click.Option:
-        return super().of_click(name, str, {**given, "multiple": True})
-
-
-AllowedHosts = Annotated[
-    Sequence[str] | None,
-    _Repeated(
+    host: str = service_field(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        brief="Where to listen [default: 127.0.0.1]",
+        help="Where to listen.",
+    )
+    port: int = service_field(
+        "--port",
+        type=number(int, 0, 65535),
+        default=8000,
+        metavar="N",
+        brief="Where to listen [default: 8000]",
+        help="Where to listen; 0 for any port that is free.",
+    )
+    token_file: Path | None = service_field(
+        "--token-file",
+        type=PATH,
+        metavar="FILE",
+        brief="File of the token that requests must carry.",
+        help="Requests must carry the bearer token in this file.",
+        shown="none",
+    )
+    allowed_host: tuple[str, ...] = service_field(
         "--allowed-host",
-        group="Service",
+        default=(),
+        multiple=True,
         metavar="NAME",
         help="Requests may come under this host name, as from a proxy that passes Host on. Give it once for each name.",
-        default="those of this machine; with another --host any",
-    ),
-]
+        shown="those of this machine; with another --host any",
+    )
+    take_back_seconds: float = service_field(
+        "--take-back-seconds",
+        type=number(float, 0, 3600),
+        default=10.0,
+        metavar="S",
+        help="How long a label given on the page can be taken back; then it is learned.",
+    )
 
 
 def labels_for(learner: Any, allowed: "AllowedLabels | None") -> "tuple[Label, ...] | None":
@@ -82,10 +107,11 @@ def hosts_of(host: str, allowed: Sequence[str], token: str | None) -> tuple[str,
     return (*LOOPBACK, f"[{host}]" if ":" in host else host, *allowed) if local or allowed else ("*",)
 
 
-def serve_page(service: "Service", hosts: tuple[str, ...], host: str, port: int, doing: str) -> None:
+def serve_page(service: "Service", hosts: tuple[str, ...], hosting: HostingOptions, doing: str) -> None:
     """Serve the page and all else until SIGTERM or Ctrl-C; a note says where, once requests may come."""
     from stream_pegasos.service import create_app, serve
 
+    host, port = hosting.host, hosting.port
     try:
         serve(create_app(service, hosts), host, port, service.limits, lambda url: note(f"{doing} {url}"))
     except OSError as error:

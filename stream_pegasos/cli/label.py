@@ -3,29 +3,25 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from stream_pegasos.cli.arriving import Arriving
-from stream_pegasos.cli.command import Argument
+from stream_pegasos.cli.command import PATH, Command, argument, bundled, number
 from stream_pegasos.cli.console import Failure, check_outputs, check_replaced, file_itself, note
-from stream_pegasos.cli.hosting import AllowedHosts, hosts_of, labels_for, serve_page, token_of
+from stream_pegasos.cli.hosting import HostingOptions, hosts_of, labels_for, serve_page, token_of
 from stream_pegasos.cli.inputs import DICT_FORMATS, FileInput
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.label_file import LabelFile
 from stream_pegasos.cli.models import model_for, save_model, takes_several
 from stream_pegasos.cli.options import (
-    ForceOption,
-    HostOption,
-    LoadOption,
     ModelOptions,
-    PortOption,
-    SaveOption,
     StreamOptions,
-    TakeBackSeconds,
-    TokenFileOption,
+    force_option,
+    load_option,
     result_option,
+    save_option,
     stream_option,
 )
 
@@ -35,52 +31,49 @@ if TYPE_CHECKING:
     from stream_pegasos.streams import Example
 
 
+@click.command(cls=Command)
+@argument("file", "FILE", "The messages; - for standard input.")
+@stream_option(
+    "--first",
+    default="uncertain",
+    metavar="NAME",
+    brief="uncertain, or oldest: in the order of FILE.",
+    help="What to ask first. uncertain: where the model is most unsure; oldest: in the order of FILE; newest.",
+)
+@stream_option(
+    "--window",
+    type=number(int, 21, 1_000_000),
+    default=10_000,
+    metavar="N",
+    help="How many messages of FILE wait in memory, to choose from; when one is labelled the next is "
+    "read. 10000 take up to 40 MB.",
+)
+@bundled("stream", StreamOptions)
+@load_option
+@bundled("model", ModelOptions)
+@result_option(
+    "--output",
+    type=PATH,
+    metavar="LABELS",
+    brief="Write the labels here [default: NAME.labels.jsonl]",
+    help="Write the labels here, as JSON lines, after those already there. Another file than one of "
+    "labels is refused, and an ending that is not .jsonl, .ndjson or .json.",
+    shown="NAME.labels.jsonl in this folder, for a FILE called NAME.csv, or labels.jsonl",
+)
+@save_option
+@force_option
+@bundled("hosting", HostingOptions)
 def label(
-    file: Annotated[str, Argument(metavar="FILE", help="The messages; - for standard input.")],
-    *,
-    first: Annotated[
-        str,
-        stream_option(
-            "--first",
-            brief="uncertain, or oldest: in the order of FILE.",
-            metavar="NAME",
-            help="What to ask first. uncertain: where the model is most unsure; oldest: in the order of FILE; newest.",
-            default="uncertain",
-        ),
-    ] = "uncertain",
-    window: Annotated[
-        int,
-        stream_option(
-            "--window",
-            min=21,
-            max=1_000_000,
-            metavar="N",
-            help="How many messages of FILE wait in memory, to choose from; when one is labelled the next is read. "
-            "10000 take up to 40 MB.",
-            default="10000",
-        ),
-    ] = 10_000,
+    file: str,
+    first: str,
+    window: int,
     stream: StreamOptions,
-    load: LoadOption = None,
+    load: Path | None,
     model: ModelOptions,
-    output: Annotated[
-        Path | None,
-        result_option(
-            "--output",
-            brief="Write the labels here [default: NAME.labels.jsonl]",
-            metavar="LABELS",
-            help="Write the labels here, as JSON lines, after those already there. Another file than one of labels is "
-            "refused, and an ending that is not .jsonl, .ndjson or .json.",
-            default="NAME.labels.jsonl in this folder, for a FILE called NAME.csv, or labels.jsonl",
-        ),
-    ] = None,
-    save: SaveOption = None,
-    force: ForceOption = False,
-    host: HostOption = "127.0.0.1",
-    port: PortOption = 8000,
-    token_file: TokenFileOption = None,
-    allowed_host: AllowedHosts = None,
-    take_back_seconds: TakeBackSeconds = 10.0,
+    output: Path | None,
+    save: Path | None,
+    force: bool,
+    hosting: HostingOptions,
 ) -> None:
     """Ask on a page for the labels of a file; write them down as they come.
 
@@ -110,17 +103,17 @@ def label(
     if load and save and file_itself(load) == file_itself(save):
         raise Failure(f"{save}: the labels would be learned twice when the command goes on; save to another file")
     output = output or Path("labels.jsonl" if file == "-" else f"{Path(file).name.partition('.')[0]}.labels.jsonl")
-    check_outputs(output, models=[save], inputs=[file, token_file], load=load)
+    check_outputs(output, models=[save], inputs=[file, hosting.token_file], load=load)
     check_replaced(save, force)
     source = FileInput(file, stream, unlabelled=True)
     if source.format in DICT_FORMATS:
         raise Failure(f"{source.name} has format {source.format}, which nobody can read; label takes texts")
     learner = model_for(source, load, model)
-    token = token_of(token_file)
-    hosts = hosts_of(host, allowed_host or (), token)
+    token = token_of(hosting.token_file)
+    hosts = hosts_of(hosting.host, hosting.allowed_host, token)
     with closing(source), closing(LabelFile(output, takes_several(learner))) as labels:
         messages: Iterator[Any] = Arriving(_messages(source.in_thread())) if source.is_pipe() else _messages(source)
-        teaching = Teaching(window, take_back_seconds, first, messages, labels)
+        teaching = Teaching(window, hosting.take_back_seconds, first, messages, labels)
         service = Service(learner, token=token, teaching=teaching, labels=labels_for(learner, source.allowed))
         _learn_again(labels, source, service, teaching)
         with Interrupt() as interrupt:  # the server ends on a signal and raises it again
@@ -128,7 +121,7 @@ def label(
             if not len(teaching):
                 _report_left_out(teaching)
                 raise Failure(f"{source.name} has no message to be labelled" + " any more" * bool(labels.n))
-            serve_page(service, hosts, host, port, "label on")
+            serve_page(service, hosts, hosting, "label on")
         source.report_rest()
         _report_left_out(teaching)
         note(f"{output} has {labels.n:,} label{'s' * (labels.n != 1)}")

@@ -12,7 +12,7 @@ import click
 from stream_pegasos.cli.console import Failure, listed, note, printable, writing
 from stream_pegasos.cli.inputs import DICT_FORMATS, Input
 from stream_pegasos.cli.interrupts import Interrupt
-from stream_pegasos.cli.options import DecisionOptions, ModelOptions
+from stream_pegasos.cli.options import CheckpointOptions, DecisionOptions, ModelOptions
 
 # Classifiers by the names that they have here, and what is put around them for labels of another kind.
 KINDS = {"adaptive": "AdaptiveClassifier", "pegasos": "PegasosClassifier"}
@@ -148,23 +148,18 @@ def _flag(parameter: str) -> str:
 
 @contextmanager
 def resuming(
-    checkpoint: Path | None,
-    every: int,
-    seconds: float,
-    load: Path | None,
-    options: ModelOptions,
-    source: Input | None,
+    kept: CheckpointOptions, load: Path | None, options: ModelOptions, source: Input | None
 ) -> Iterator[tuple[Any, Any, Any]]:
     """The checkpoints, the model in the newest of them or else a new one or the loaded one, and the progress."""
     from stream_pegasos.operation.checkpoints import Checkpoints
 
-    if checkpoint is None:
+    if kept.path is None:
         yield None, model_for(source, load, options), None
         return
-    checkpoints = Checkpoints(checkpoint, every, seconds, note)
+    checkpoints = Checkpoints(kept.path, kept.every, kept.seconds, note)
     checkpoints.claim()
     try:
-        yield checkpoints, *_resumed(checkpoints, checkpoint, load, options, source)
+        yield checkpoints, *_resumed(checkpoints, kept.path, load, options, source)
     finally:
         checkpoints.release()
 

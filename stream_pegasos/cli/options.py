@@ -4,268 +4,201 @@ import functools
 import os
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import click
 
-from stream_pegasos.cli.command import Argument, Option
+from stream_pegasos.cli.command import PATH, argument, number, option, shared
 
-stream_option = functools.partial(Option, group="Stream")
-model_option = functools.partial(Option, group="Model")
-service_option = functools.partial(Option, group="Service")
-result_option = functools.partial(Option, group="Results")
+stream_option, stream_field = functools.partial(option, group="Stream"), functools.partial(shared, group="Stream")
+model_option, model_field = functools.partial(option, group="Model"), functools.partial(shared, group="Model")
+service_option, service_field = functools.partial(option, group="Service"), functools.partial(shared, group="Service")
+result_option, result_field = functools.partial(option, group="Results"), functools.partial(shared, group="Results")
 
 
 @dataclass(frozen=True)
 class StreamOptions:
-    format: Annotated[
-        str | None,
-        stream_option(
-            "--format",
-            brief="jsonl, csv, tsv, text, fasttext, vw, svmlight, …",
-            metavar="NAME",
-            help="jsonl, csv, tsv, labelled-text, text, fasttext, vw, svmlight or parquet. Any may be compressed.",
-            default="what the extension of the file says; jsonl for standard input and other pipes",
-        ),
-    ] = None
-    text_field: Annotated[
-        str,
-        stream_option(
-            "--text-field",
-            brief="Field of the text [default: text]",
-            metavar="NAME",
-            help="The field with the text, in jsonl, csv, tsv and parquet; a.b is the field b of an object a.",
-            default="text",
-        ),
-    ] = "text"
-    label_field: Annotated[
-        str,
-        stream_option(
-            "--label-field",
-            brief="Field of the label [default: label]",
-            metavar="NAME",
-            help="The field with the label, named in the same way.",
-            default="label",
-        ),
-    ] = "label"
-    id_field: Annotated[
-        str,
-        stream_option(
-            "--id-field",
-            metavar="NAME",
-            help="The field with the id of a message, named in the same way; answers have it.",
-            default="id",
-        ),
-    ] = "id"
-    delimiter: Annotated[
-        str | None,
-        stream_option(
-            "--delimiter",
-            metavar="CHAR",
-            help=r"The separator of fields in csv and tsv, as ; or \t.",
-            default=", or tab",
-        ),
-    ] = None
-    columns: Annotated[
-        str | None,
-        stream_option(
-            "--columns",
-            metavar="A,B,…",
-            help="Names of the columns, where csv and tsv have no header, as text,label; _ for a column to skip.",
-            default="the header",
-        ),
-    ] = None
-    encoding: Annotated[
-        str,
-        stream_option(
-            "--encoding",
-            metavar="NAME",
-            help="The encoding of the text, as latin-1 or gb18030; a byte order mark shows utf-16.",
-            default="utf-8",
-        ),
-    ] = "utf-8"
-    encoding_errors: Annotated[
-        str,
-        stream_option(
-            "--encoding-errors",
-            metavar="NAME",
-            help="How to read lines that are not UTF-8: as windows-1252; with strict they are bad.",
-            default="windows-1252",
-        ),
-    ] = "windows-1252"
-    labels: Annotated[
-        str | None,
-        stream_option(
-            "--labels",
-            metavar="A,B,…",
-            help="The allowed labels; a line with any other is bad. They are the buttons of the page of label.",
-            default="any label",
-        ),
-    ] = None
-    label_separator: Annotated[
-        str | None,
-        stream_option(
-            "--label-separator",
-            metavar="SEP",
-            help="The separator of several labels in one text; implies --multi-label.",
-            default="a text is one label",
-        ),
-    ] = None
-    limit: Annotated[
-        int | None, stream_option("--limit", min=0, metavar="N", help="Stop after N messages.", default="no limit")
-    ] = None
-    strict: Annotated[bool, stream_option("--strict", help="Exit with code 1 if any line was bad.", default="off")] = (
-        False
+    format: str | None = stream_field(
+        "--format",
+        metavar="NAME",
+        brief="jsonl, csv, tsv, text, fasttext, vw, svmlight, …",
+        help="jsonl, csv, tsv, labelled-text, text, fasttext, vw, svmlight or parquet. Any may be compressed.",
+        shown="what the extension of the file says; jsonl for standard input and other pipes",
     )
+    text_field: str = stream_field(
+        "--text-field",
+        default="text",
+        metavar="NAME",
+        brief="Field of the text [default: text]",
+        help="The field with the text, in jsonl, csv, tsv and parquet; a.b is the field b of an object a.",
+    )
+    label_field: str = stream_field(
+        "--label-field",
+        default="label",
+        metavar="NAME",
+        brief="Field of the label [default: label]",
+        help="The field with the label, named in the same way.",
+    )
+    id_field: str = stream_field(
+        "--id-field",
+        default="id",
+        metavar="NAME",
+        help="The field with the id of a message, named in the same way; answers have it.",
+    )
+    delimiter: str | None = stream_field(
+        "--delimiter", metavar="CHAR", help=r"The separator of fields in csv and tsv, as ; or \t.", shown=", or tab"
+    )
+    columns: str | None = stream_field(
+        "--columns",
+        metavar="A,B,…",
+        help="Names of the columns, where csv and tsv have no header, as text,label; _ for a column to skip.",
+        shown="the header",
+    )
+    encoding: str = stream_field(
+        "--encoding",
+        default="utf-8",
+        metavar="NAME",
+        help="The encoding of the text, as latin-1 or gb18030; a byte order mark shows utf-16.",
+    )
+    encoding_errors: str = stream_field(
+        "--encoding-errors",
+        default="windows-1252",
+        metavar="NAME",
+        help="How to read lines that are not UTF-8: as windows-1252; with strict they are bad.",
+    )
+    labels: str | None = stream_field(
+        "--labels",
+        metavar="A,B,…",
+        help="The allowed labels; a line with any other is bad. They are the buttons of the page of label.",
+        shown="any label",
+    )
+    label_separator: str | None = stream_field(
+        "--label-separator",
+        metavar="SEP",
+        help="The separator of several labels in one text; implies --multi-label.",
+        shown="a text is one label",
+    )
+    limit: int | None = stream_field(
+        "--limit", type=number(int, 0), metavar="N", help="Stop after N messages.", shown="no limit"
+    )
+    strict: bool = stream_field("--strict", is_flag=True, default=False, help="Exit with code 1 if any line was bad.")
 
 
 @dataclass(frozen=True)
 class ModelOptions:
     """Named as the parameters of the models; what is not given is left to the model's default."""
 
-    classifier: Annotated[
-        str | None,
-        model_option(
-            "--classifier",
-            metavar="NAME",
-            help="adaptive, or pegasos as published.",
-            default="adaptive, unless an option of pegasos is given",
-        ),
-    ] = None
-    ordered: Annotated[
-        bool | None,
-        model_option(
-            "--ordered",
-            brief="The labels are integers that have an order, as stars.",
-            help="The labels are integers that have an order, as stars.",
-            default="off",
-        ),
-    ] = None
-    multi_label: Annotated[
-        bool | None,
-        model_option(
-            "--multi-label",
-            brief="A message has a list of labels.",
-            help="A message may have several labels, given as a JSON list.",
-            default="off unless evaluate or train find a list in the first message",
-        ),
-    ] = None
-    learning_rate: Annotated[
-        float | None, model_option("--learning-rate", metavar="η", help="adaptive: size of steps.", default="0.5")
-    ] = None
-    half_life: Annotated[
-        float | None,
-        model_option(
-            "--half-life", metavar="N", help="adaptive: messages after which evidence counts half.", default="10000"
-        ),
-    ] = None
-    threshold: Annotated[
-        float | None,
-        model_option("--threshold", metavar="P", help="adaptive: positive only above this probability.", default="0.5"),
-    ] = None
-    max_false_positive_rate: Annotated[
-        float | None,
-        model_option(
-            "--max-false-positive-rate",
-            metavar="R",
-            help="adaptive: share of negatives that may be flagged.",
-            default="no limit",
-        ),
-    ] = None
-    drift_detector: Annotated[
-        str | None,
-        model_option(
-            "--drift-detector",
-            metavar="NAME",
-            help="adaptive: one of River's detectors, as HDDMW. A loaded or resumed model begins it anew.",
-            default="none",
-        ),
-    ] = None
-    l2: Annotated[
-        float | None, model_option("--l2", metavar="λ", help="pegasos: regularisation, above 0.", default="0.0001")
-    ] = None
-    t0: Annotated[
-        float | None,
-        model_option("--t0", metavar="T", help="pegasos: steps that count as taken, for a gentle start.", default="0"),
-    ] = None
-    batch_size: Annotated[
-        int | None, model_option("--batch-size", metavar="K", help="pegasos: examples in one step.", default="1")
-    ] = None
-    project: Annotated[
-        bool | None,
-        model_option("--project/--no-project", help="pegasos: project onto the ball of 1/√λ.", default="project"),
-    ] = None
-    fit_intercept: Annotated[
-        bool | None,
-        model_option(
-            "--intercept/--no-intercept",
-            help="Learn an intercept.",
-            default="intercept for adaptive, no-intercept for pegasos",
-        ),
-    ] = None
-    class_weight: Annotated[
-        bool | None,
-        model_option("--balanced", help="Weight the labels so that each counts the same in total.", default="off"),
-    ] = None
-    pos_label: Annotated[
-        str | None,
-        model_option(
-            "--pos-label",
-            metavar="LABEL",
-            help="The positive label, for --threshold and --max-false-positive-rate. They need it unless labels are "
-            "true and false, 0 and 1, or -1 and 1.",
-            default="1, or true; with labels of other kinds, the second one that comes",
-        ),
-    ] = None
-    ngram_range: Annotated[
-        str | None,
-        model_option("--ngrams", metavar="N[,M]", help="Lengths of n-grams: 1, or 1,2.", default="1,2"),
-    ] = None
-    n_features: Annotated[
-        int | None,
-        model_option("--n-features", metavar="N", help="Number of hashed features.", default="1073741824"),
-    ] = None
-    analyzer: Annotated[
-        str | None, model_option("--analyzer", metavar="NAME", help="word, char or char_wb.", default="word")
-    ] = None
-    token_pattern: Annotated[
-        str | None,
-        model_option("--token-pattern", metavar="REGEX", help="What a word is.", default="words of any language"),
-    ] = None
-    binary: Annotated[
-        bool | None, model_option("--binary/--no-binary", help="Count presence, not occurrences.", default="binary")
-    ] = None
-    norm: Annotated[str | None, model_option("--norm", metavar="NAME", help="l2, l1 or none.", default="l2")] = None
-    mask_digits: Annotated[
-        bool | None,
-        model_option("--mask-digits/--no-mask-digits", help="Read every digit as 0.", default="mask-digits"),
-    ] = None
-    prefix_length: Annotated[
-        int | None,
-        model_option(
-            "--prefix-length",
-            metavar="N",
-            help="Add the first N letters of longer words as a feature; 0 for none.",
-            default="4",
-        ),
-    ] = None
-    max_features: Annotated[
-        int | None,
-        model_option(
-            "--max-features",
-            metavar="N",
-            help="Beyond N the least-used features are dropped first.",
-            default="no limit",
-        ),
-    ] = None
-    boundaries: Annotated[
-        bool | None,
-        model_option(
-            "--boundaries/--no-boundaries",
-            help="Also make n-grams with the start and the end of a text.",
-            default="boundaries",
-        ),
-    ] = None
+    classifier: str | None = model_field(
+        "--classifier",
+        metavar="NAME",
+        help="adaptive, or pegasos as published.",
+        shown="adaptive, unless an option of pegasos is given",
+    )
+    ordered: bool | None = model_field(
+        "--ordered", is_flag=True, brief=True, help="The labels are integers that have an order, as stars."
+    )
+    multi_label: bool | None = model_field(
+        "--multi-label",
+        is_flag=True,
+        brief="A message has a list of labels.",
+        help="A message may have several labels, given as a JSON list.",
+        shown="off unless evaluate or train find a list in the first message",
+    )
+    learning_rate: float | None = model_field(
+        "--learning-rate", type=number(float), metavar="η", help="adaptive: size of steps.", shown="0.5"
+    )
+    half_life: float | None = model_field(
+        "--half-life",
+        type=number(float),
+        metavar="N",
+        help="adaptive: messages after which evidence counts half.",
+        shown="10000",
+    )
+    threshold: float | None = model_field(
+        "--threshold",
+        type=number(float),
+        metavar="P",
+        help="adaptive: positive only above this probability.",
+        shown="0.5",
+    )
+    max_false_positive_rate: float | None = model_field(
+        "--max-false-positive-rate",
+        type=number(float),
+        metavar="R",
+        help="adaptive: share of negatives that may be flagged.",
+        shown="no limit",
+    )
+    drift_detector: str | None = model_field(
+        "--drift-detector",
+        metavar="NAME",
+        help="adaptive: one of River's detectors, as HDDMW. A loaded or resumed model begins it anew.",
+        shown="none",
+    )
+    l2: float | None = model_field(
+        "--l2", type=number(float), metavar="λ", help="pegasos: regularisation, above 0.", shown="0.0001"
+    )
+    t0: float | None = model_field(
+        "--t0",
+        type=number(float),
+        metavar="T",
+        help="pegasos: steps that count as taken, for a gentle start.",
+        shown="0",
+    )
+    batch_size: int | None = model_field(
+        "--batch-size", type=number(int), metavar="K", help="pegasos: examples in one step.", shown="1"
+    )
+    project: bool | None = model_field(
+        "--project/--no-project", help="pegasos: project onto the ball of 1/√λ.", shown="project"
+    )
+    fit_intercept: bool | None = model_field(
+        "--intercept/--no-intercept",
+        help="Learn an intercept.",
+        shown="intercept for adaptive, no-intercept for pegasos",
+    )
+    class_weight: bool | None = model_field(
+        "--balanced", is_flag=True, help="Weight the labels so that each counts the same in total."
+    )
+    pos_label: str | None = model_field(
+        "--pos-label",
+        metavar="LABEL",
+        help="The positive label, for --threshold and --max-false-positive-rate. They need it unless "
+        "labels are true and false, 0 and 1, or -1 and 1.",
+        shown="1, or true; with labels of other kinds, the second one that comes",
+    )
+    ngram_range: str | None = model_field(
+        "--ngrams", metavar="N[,M]", help="Lengths of n-grams: 1, or 1,2.", shown="1,2"
+    )
+    n_features: int | None = model_field(
+        "--n-features", type=number(int), metavar="N", help="Number of hashed features.", shown="1073741824"
+    )
+    analyzer: str | None = model_field("--analyzer", metavar="NAME", help="word, char or char_wb.", shown="word")
+    token_pattern: str | None = model_field(
+        "--token-pattern", metavar="REGEX", help="What a word is.", shown="words of any language"
+    )
+    binary: bool | None = model_field("--binary/--no-binary", help="Count presence, not occurrences.", shown="binary")
+    norm: str | None = model_field("--norm", metavar="NAME", help="l2, l1 or none.", shown="l2")
+    mask_digits: bool | None = model_field(
+        "--mask-digits/--no-mask-digits", help="Read every digit as 0.", shown="mask-digits"
+    )
+    prefix_length: int | None = model_field(
+        "--prefix-length",
+        type=number(int),
+        metavar="N",
+        help="Add the first N letters of longer words as a feature; 0 for none.",
+        shown="4",
+    )
+    max_features: int | None = model_field(
+        "--max-features",
+        type=number(int),
+        metavar="N",
+        help="Beyond N the least-used features are dropped first.",
+        shown="no limit",
+    )
+    boundaries: bool | None = model_field(
+        "--boundaries/--no-boundaries",
+        help="Also make n-grams with the start and the end of a text.",
+        shown="boundaries",
+    )
 
     def without_decision(self) -> "tuple[ModelOptions, DecisionOptions]":
         """The options that no loaded model takes, and those that it does; a positive label alone decides nothing."""
@@ -330,32 +263,25 @@ def _ngram_range(text: str) -> tuple[int, int]:
 class DecisionOptions:
     """What is changed of the decision of a loaded model; named as the parameters of `set_decision`."""
 
-    threshold: Annotated[
-        float | None,
-        model_option(
-            "--threshold",
-            brief="Positive only above this probability.",
-            metavar="P",
-            help="Positive only above this probability.",
-            default="that of the model",
-        ),
-    ] = None
-    max_false_positive_rate: Annotated[
-        float | None,
-        model_option(
-            "--max-false-positive-rate",
-            metavar="R",
-            help="Share of negatives that may be flagged; 1 for no limit. A model of more than two classes takes a "
-            "limit only if it learned with one; it need not be the same.",
-            default="that of the model",
-        ),
-    ] = None
-    pos_label: Annotated[
-        str | None,
-        model_option(
-            "--pos-label", metavar="LABEL", help="The positive label, for these two.", default="that of the model"
-        ),
-    ] = None
+    threshold: float | None = model_field(
+        "--threshold",
+        type=number(float),
+        metavar="P",
+        brief=True,
+        help="Positive only above this probability.",
+        shown="that of the model",
+    )
+    max_false_positive_rate: float | None = model_field(
+        "--max-false-positive-rate",
+        type=number(float),
+        metavar="R",
+        help="Share of negatives that may be flagged; 1 for no limit. A model of more than two classes "
+        "takes a limit only if it learned with one; it need not be the same.",
+        shown="that of the model",
+    )
+    pos_label: str | None = model_field(
+        "--pos-label", metavar="LABEL", help="The positive label, for these two.", shown="that of the model"
+    )
 
     def given(self) -> dict[str, Any]:
         from stream_pegasos.streams import label_of
@@ -364,110 +290,57 @@ class DecisionOptions:
         return given | ({"pos_label": label_of(given["pos_label"])} if "pos_label" in given else {})
 
 
-ThreadsOption = Annotated[
-    int | None,
-    stream_option(
-        "--threads",
-        min=1,
-        metavar="N",
-        help="Threads that read texts; the results are the same for any number.",
-        default="as many as there are processors",
-    ),
-]
-SaveOption = Annotated[
-    Path | None,
-    result_option(
-        "--save",
-        brief="Write the model here.",
-        metavar="MODEL",
-        help="Write the model here, as safetensors.",
-        default="nowhere",
-    ),
-]
-ForceOption = Annotated[
-    bool,
-    result_option("--force", help="Write the model also over a file that is there and is no model.", default="off"),
-]
-LoadOption = Annotated[
-    Path | None,
-    model_option(
-        "--load",
-        brief="Continue with this saved model.",
-        metavar="MODEL",
-        help="Continue with this saved model.",
-        default="a new one",
-    ),
-]
-NamesOption = Annotated[
-    bool,
-    result_option(
-        "--names",
-        help="Keep the words of the heaviest features in the model file, for explain and the page of serve.",
-        default="off",
-    ),
-]
-CheckpointOption = Annotated[
-    Path | None,
-    result_option(
+threads_option = stream_option(
+    "--threads",
+    type=number(int, 1),
+    metavar="N",
+    help="Threads that read texts; the results are the same for any number.",
+    shown="as many as there are processors",
+)
+save_option = result_option(
+    "--save",
+    type=PATH,
+    metavar="MODEL",
+    brief="Write the model here.",
+    help="Write the model here, as safetensors.",
+    shown="nowhere",
+)
+force_option = result_option(
+    "--force", is_flag=True, help="Write the model also over a file that is there and is no model."
+)
+load_option = model_option(
+    "--load", type=PATH, metavar="MODEL", brief=True, help="Continue with this saved model.", shown="a new one"
+)
+names_option = result_option(
+    "--names",
+    is_flag=True,
+    help="Keep the words of the heaviest features in the model file, for explain and the page of serve.",
+)
+model_argument = argument("model", "MODEL", "A model that --save wrote.", type=PATH)
+
+
+@dataclass(frozen=True)
+class CheckpointOptions:
+    """Where a run keeps what it knows, and how often."""
+
+    path: Path | None = result_field(
         "--checkpoint",
-        brief="Keep model and progress here; go on from there.",
+        type=PATH,
         metavar="MODEL",
+        brief="Keep model and progress here; go on from there.",
         help="Keep model and progress in this file, and go on from it.",
-        default="nothing is kept",
-    ),
-]
-CheckpointEvery = Annotated[
-    int,
-    result_option("--checkpoint-every", min=1, metavar="N", help="Write it after so many messages.", default="10000"),
-]
-CheckpointSeconds = Annotated[
-    float,
-    result_option("--checkpoint-seconds", min=0.1, metavar="S", help="Write it after so many seconds.", default="10.0"),
-]
-HostOption = Annotated[
-    str,
-    service_option(
-        "--host",
-        brief="Where to listen [default: 127.0.0.1]",
-        metavar="ADDRESS",
-        help="Where to listen.",
-        default="127.0.0.1",
-    ),
-]
-PortOption = Annotated[
-    int,
-    service_option(
-        "--port",
-        brief="Where to listen [default: 8000]",
-        min=0,
-        max=65535,
-        metavar="N",
-        help="Where to listen; 0 for any port that is free.",
-        default="8000",
-    ),
-]
-TokenFileOption = Annotated[
-    Path | None,
-    service_option(
-        "--token-file",
-        brief="File of the token that requests must carry.",
-        metavar="FILE",
-        help="Requests must carry the bearer token in this file.",
-        default="none",
-    ),
-]
-TakeBackSeconds = Annotated[
-    float,
-    service_option(
-        "--take-back-seconds",
-        min=0,
-        max=3600,
+        shown="nothing is kept",
+    )
+    every: int = result_field(
+        "--checkpoint-every", type=number(int, 1), default=10_000, metavar="N", help="Write it after so many messages."
+    )
+    seconds: float = result_field(
+        "--checkpoint-seconds",
+        type=number(float, 0.1),
+        default=10.0,
         metavar="S",
-        help="How long a label given on the page can be taken back; then it is learned.",
-        default="10.0",
-    ),
-]
-ModelArgument = Annotated[Path, Argument(metavar="MODEL", help="A model that --save wrote.")]
+        help="Write it after so many seconds.",
+    )
 
 
 def n_threads(given: int | None) -> int:

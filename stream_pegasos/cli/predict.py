@@ -2,48 +2,53 @@
 
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from stream_pegasos.cli.answers import FormatOption, Output, WideOption, chosen_format
-from stream_pegasos.cli.command import Argument
+import click
+
+from stream_pegasos.cli.answers import Output, chosen_format, format_option, wide_option
+from stream_pegasos.cli.command import PATH, Command, argument, bundled
 from stream_pegasos.cli.console import check_outputs, note
 from stream_pegasos.cli.inputs import FileInput, bad_lines
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_to_use
 from stream_pegasos.cli.options import (
     DecisionOptions,
-    ModelArgument,
     StreamOptions,
-    ThreadsOption,
+    model_argument,
     n_threads,
     result_option,
+    threads_option,
 )
 
 # So many answers wait at most until a message could be read.
 MOST_WAITING = 10_000
 
 
+@click.command(cls=Command)
+@model_argument
+@argument("file", "FILE", "The messages; standard input without it.", default="-")
+@result_option(
+    "--output",
+    type=PATH,
+    metavar="FILE",
+    brief="Write the answers here: .tsv, .csv or .jsonl.",
+    help="Write the answers here.",
+    shown="standard output",
+)
+@format_option
+@wide_option
+@bundled("stream", StreamOptions)
+@threads_option
+@bundled("decision", DecisionOptions)
 def predict(
-    model: ModelArgument,
-    file: Annotated[
-        str,
-        Argument(metavar="FILE", help="The messages; standard input without it."),
-    ] = "-",
-    *,
-    output: Annotated[
-        Path | None,
-        result_option(
-            "--output",
-            brief="Write the answers here: .tsv, .csv or .jsonl.",
-            metavar="FILE",
-            help="Write the answers here.",
-            default="standard output",
-        ),
-    ] = None,
-    output_format: FormatOption = None,
-    wide: WideOption = False,
+    model: Path,
+    file: str,
+    output: Path | None,
+    output_format: str | None,
+    wide: bool,
     stream: StreamOptions,
-    threads: ThreadsOption = None,
+    threads: int | None,
     decision: DecisionOptions,
 ) -> None:
     """Answer each message: the predicted label, a tab and the probability of that label.

@@ -3,25 +3,23 @@
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import click
 
-from stream_pegasos.cli.answers import AnswerFormat, FormatOption, Output, chosen_format
-from stream_pegasos.cli.command import Argument
+from stream_pegasos.cli.answers import AnswerFormat, Output, chosen_format, format_option
+from stream_pegasos.cli.command import PATH, Command, argument, bundled, number
 from stream_pegasos.cli.console import Failure, check_outputs, check_replaced, file_itself, note, printable
 from stream_pegasos.cli.inputs import LiveInput, bad_lines
 from stream_pegasos.cli.interrupts import exit_with_code, stopping
 from stream_pegasos.cli.models import keep_names, labels_known, resuming, save_model, tell_of_labels
 from stream_pegasos.cli.options import (
-    CheckpointEvery,
-    CheckpointOption,
-    CheckpointSeconds,
-    ForceOption,
-    LoadOption,
+    CheckpointOptions,
     ModelOptions,
-    NamesOption,
     StreamOptions,
+    force_option,
+    load_option,
+    names_option,
     result_option,
     stream_option,
 )
@@ -30,70 +28,63 @@ if TYPE_CHECKING:
     from stream_pegasos.streams import Answer, Example
 
 
+@click.command(cls=Command)
+@argument(
+    "address",
+    "SOURCE",
+    "A file that grows, kafka://host/topic?group=…, redis://host/stream?group=…, or - for standard input.",
+    default="-",
+)
+@bundled("kept", CheckpointOptions)
+@load_option
+@result_option(
+    "--save",
+    type=PATH,
+    metavar="MODEL",
+    brief="Write the model here at the end.",
+    help="Write the model here at the end, also after Ctrl-C and SIGTERM.",
+    shown="nowhere",
+)
+@force_option
+@result_option(
+    "--output",
+    "sink",
+    default="-",
+    metavar="SINK",
+    brief="File, kafka://…, redis://…, - or none [default: -]",
+    help="Where answers go: a file, kafka://…, redis://…, - for standard output, or none.",
+)
+@format_option
+@stream_option(
+    "--label-topic",
+    metavar="SOURCE",
+    brief="Labels that come later, by ids of messages.",
+    help="A source of labels that come later, each with the id of its message.",
+    shown="none",
+)
+@stream_option(
+    "--label-window", type=number(int, 1), default=10_000, metavar="N", help="How many messages wait for their labels."
+)
+@stream_option("--follow/--no-follow", default=True, help="At the end of the source, wait for more.", shown="follow")
+@stream_option(
+    "--moved", is_flag=True, help="Go on from the checkpoint although the source now has another name or server."
+)
+@names_option
+@bundled("stream", StreamOptions)
+@bundled("model", ModelOptions)
 def run(
-    address: Annotated[
-        str,
-        Argument(
-            metavar="SOURCE",
-            help="A file that grows, kafka://host/topic?group=…, redis://host/stream?group=…, or - for standard input.",
-        ),
-    ] = "-",
-    *,
-    checkpoint: CheckpointOption = None,
-    every: CheckpointEvery = 10_000,
-    seconds: CheckpointSeconds = 10.0,
-    load: LoadOption = None,
-    save: Annotated[
-        Path | None,
-        result_option(
-            "--save",
-            brief="Write the model here at the end.",
-            metavar="MODEL",
-            help="Write the model here at the end, also after Ctrl-C and SIGTERM.",
-            default="nowhere",
-        ),
-    ] = None,
-    force: ForceOption = False,
-    output: Annotated[
-        str | None,
-        result_option(
-            "--output",
-            brief="File, kafka://…, redis://…, - or none [default: -]",
-            metavar="SINK",
-            help="Where answers go: a file, kafka://…, redis://…, - for standard output, or none.",
-            default="-",
-        ),
-    ] = None,
-    output_format: FormatOption = None,
-    label_topic: Annotated[
-        str | None,
-        stream_option(
-            "--label-topic",
-            brief="Labels that come later, by ids of messages.",
-            metavar="SOURCE",
-            help="A source of labels that come later, each with the id of its message.",
-            default="none",
-        ),
-    ] = None,
-    label_window: Annotated[
-        int,
-        stream_option(
-            "--label-window", min=1, metavar="N", help="How many messages wait for their labels.", default="10000"
-        ),
-    ] = 10_000,
-    follow: Annotated[
-        bool,
-        stream_option("--follow/--no-follow", help="At the end of the source, wait for more.", default="follow"),
-    ] = True,
-    moved: Annotated[
-        bool,
-        stream_option(
-            "--moved",
-            help="Go on from the checkpoint although the source now has another name or server.",
-            default="off",
-        ),
-    ] = False,
-    names: NamesOption = False,
+    address: str,
+    kept: CheckpointOptions,
+    load: Path | None,
+    save: Path | None,
+    force: bool,
+    sink: str,
+    output_format: str | None,
+    label_topic: str | None,
+    label_window: int,
+    follow: bool,
+    moved: bool,
+    names: bool,
     stream: StreamOptions,
     model: ModelOptions,
 ) -> None:
@@ -125,26 +116,25 @@ def run(
     from stream_pegasos.operation.live import Live
     from stream_pegasos.streams import StreamError, of_any_server, open_sink
 
-    sink = output or "-"
     path = Path(sink) if sink not in ("-", "none") and "://" not in sink else None
-    if stream.limit is not None and checkpoint is not None:
+    if stream.limit is not None and kept.path is not None:
         raise click.BadParameter("it does not go with --checkpoint", param_hint="--limit")
-    if moved and checkpoint is None:
+    if moved and kept.path is None:
         raise click.BadParameter("it needs --checkpoint", param_hint="--moved")
-    if checkpoint and save and file_itself(checkpoint) == file_itself(save):
+    if kept.path and save and file_itself(kept.path) == file_itself(save):
         # Without the position in it, the whole stream would be learned once more.
         raise click.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")
-    check_outputs(path, models=[checkpoint, save], inputs=[address, label_topic], load=load)
+    check_outputs(path, models=[kept.path, save], inputs=[address, label_topic], load=load)
     check_replaced(save, force)
     source = LiveInput(address, stream)
     format = _format(sink, path, output_format, source.separator)
     with ExitStack() as end:
-        checkpoints, learner, progress = end.enter_context(resuming(checkpoint, every, seconds, load, model, source))
+        checkpoints, learner, progress = end.enter_context(resuming(kept, load, model, source))
         if names:
             keep_names(learner)
-        kept = progress or {}
-        if "monitor" in kept:
-            raise Failure(f"{checkpoint} is what serve keeps; --load takes only the model")
+        before = progress or {}
+        if "monitor" in before:
+            raise Failure(f"{kept.path} is what serve keeps; --load takes only the model")
         written: Output | None = None
         if sink == "none":
             send: Callable[[list[Answer]], None] = _discard
@@ -154,21 +144,21 @@ def run(
         else:
             server = end.enter_context(closing(open_sink(sink)))
             send = server.send
-        positions = [kept.get("position"), kept.get("label_position")]
+        positions = [before.get("position"), before.get("label_position")]
         if moved:
             positions = [of_any_server(position) for position in positions]
         known = labels_known(learner)
-        number = 0  # of the source that is being opened
+        opening = 0  # the number of the source
         try:
-            messages, labels = source.open(positions[0], follow, checkpoint is not None), None
+            messages, labels = source.open(positions[0], follow, kept.path is not None), None
             if label_topic is not None:
-                number = 1
-                labels = source.open_labels(label_topic, positions[1], follow, checkpoint is not None)
+                opening = 1
+                labels = source.open_labels(label_topic, positions[1], follow, kept.path is not None)
         except StreamError as error:
-            about = kept["sources"][number] if "sources" in kept else None
-            raise Failure(f"{checkpoint} belongs to {about}: {error}" if about else str(error)) from None
+            about = before["sources"][opening] if "sources" in before else None
+            raise Failure(f"{kept.path} belongs to {about}: {error}" if about else str(error)) from None
         if written is not None:
-            written.open(append=progress is not None, written=kept.get("output"))
+            written.open(append=progress is not None, written=before.get("output"))
         live = Live(
             learner,
             messages,
@@ -191,7 +181,7 @@ def run(
         live.run()
         if written is not None and not stopped:
             written.end()
-        source.n_good, n_learned = live.n_read - kept.get("n_read", 0), live.n_learned - kept.get("n_learned", 0)
+        source.n_good, n_learned = live.n_read - before.get("n_read", 0), live.n_learned - before.get("n_learned", 0)
         if stopped:
             note(f"read {source.n_good:,} messages, learned {n_learned:,}, {bad_lines(source)}")
         source.report_rest()

@@ -1,104 +1,75 @@
 """The command `serve`."""
 
 from pathlib import Path
-from typing import Annotated
 
 import click
 
-from stream_pegasos.cli.command import Argument
+from stream_pegasos.cli.command import PATH, Command, argument, bundled, number
 from stream_pegasos.cli.console import Failure, check_outputs, note
-from stream_pegasos.cli.hosting import AllowedHosts, hosts_of, labels_for, serve_page, token_of
+from stream_pegasos.cli.hosting import HostingOptions, hosts_of, labels_for, serve_page, token_of
 from stream_pegasos.cli.inputs import allowed_labels
 from stream_pegasos.cli.models import resuming, takes_text
 from stream_pegasos.cli.options import (
-    CheckpointEvery,
-    CheckpointOption,
-    CheckpointSeconds,
-    HostOption,
-    LoadOption,
+    CheckpointOptions,
     ModelOptions,
-    PortOption,
-    TakeBackSeconds,
-    TokenFileOption,
+    load_option,
     result_option,
     service_option,
 )
 
 
+@click.command(cls=Command)
+@argument("begin", "MODEL", "A saved model to continue with, as by --load.", type=PATH, default=None)
+@bundled("kept", CheckpointOptions)
+@result_option(
+    "--sync",
+    is_flag=True,
+    help="With --checkpoint, answer POST /learn only once no power cut can lose it. Without this, what "
+    "was answered survives a killed process alone.",
+)
+@load_option
+@bundled("hosting", HostingOptions)
+@service_option(
+    "--queue",
+    type=number(int, 0, 1_000_000),
+    default=1000,
+    metavar="N",
+    help="How many messages wait in memory for people to label them on the page; 0 for none. 1000 take up to 8 MB.",
+)
+@service_option(
+    "--labels",
+    metavar="A,B,…",
+    brief="The labels that alone may be learned.",
+    help="The labels that alone may be learned. Others are refused; these are the buttons of the page.",
+    shown="any label",
+)
+@service_option("--max-body", type=number(int, 1), default=8 << 20, metavar="BYTES", help="Largest body.")
+@service_option("--max-text", type=number(int, 1), default=1_000_000, metavar="N", help="Longest text, in characters.")
+@service_option("--max-batch", type=number(int, 1), default=10_000, metavar="N", help="Most messages in a request.")
+@service_option("--max-classes", type=number(int, 1), default=10_000, metavar="N", help="Most labels that are learned.")
+@service_option("--max-concurrency", type=number(int, 1), default=256, metavar="N", help="Most connections at a time.")
+@service_option(
+    "--id-window",
+    type=number(int, 0, 100_000_000),
+    default=100_000,
+    metavar="N",
+    help="How many ids of learned messages are remembered.",
+)
+@bundled("model", ModelOptions)
 def serve(
-    begin: Annotated[
-        Path | None, Argument(metavar="MODEL", help="A saved model to continue with, as by --load.")
-    ] = None,
-    *,
-    checkpoint: CheckpointOption = None,
-    every: CheckpointEvery = 10_000,
-    seconds: CheckpointSeconds = 10.0,
-    sync: Annotated[
-        bool,
-        result_option(
-            "--sync",
-            help="With --checkpoint, answer POST /learn only once no power cut can lose it. Without this, what was "
-            "answered survives a killed process alone.",
-            default="off",
-        ),
-    ] = False,
-    load: LoadOption = None,
-    host: HostOption = "127.0.0.1",
-    port: PortOption = 8000,
-    token_file: TokenFileOption = None,
-    allowed_host: AllowedHosts = None,
-    queue: Annotated[
-        int,
-        service_option(
-            "--queue",
-            min=0,
-            max=1_000_000,
-            metavar="N",
-            help="How many messages wait in memory for people to label them on the page; 0 for none. "
-            "1000 take up to 8 MB.",
-            default="1000",
-        ),
-    ] = 1_000,
-    take_back_seconds: TakeBackSeconds = 10.0,
-    labels: Annotated[
-        str | None,
-        service_option(
-            "--labels",
-            brief="The labels that alone may be learned.",
-            metavar="A,B,…",
-            help="The labels that alone may be learned. Others are refused; these are the buttons of the page.",
-            default="any label",
-        ),
-    ] = None,
-    max_body: Annotated[
-        int, service_option("--max-body", min=1, metavar="BYTES", help="Largest body.", default="8388608")
-    ] = 8 << 20,
-    max_text: Annotated[
-        int,
-        service_option("--max-text", min=1, metavar="N", help="Longest text, in characters.", default="1000000"),
-    ] = 1_000_000,
-    max_batch: Annotated[
-        int, service_option("--max-batch", min=1, metavar="N", help="Most messages in a request.", default="10000")
-    ] = 10_000,
-    max_classes: Annotated[
-        int,
-        service_option("--max-classes", min=1, metavar="N", help="Most labels that are learned.", default="10000"),
-    ] = 10_000,
-    max_concurrency: Annotated[
-        int,
-        service_option("--max-concurrency", min=1, metavar="N", help="Most connections at a time.", default="256"),
-    ] = 256,
-    id_window: Annotated[
-        int,
-        service_option(
-            "--id-window",
-            min=0,
-            max=100_000_000,
-            metavar="N",
-            help="How many ids of learned messages are remembered.",
-            default="100000",
-        ),
-    ] = 100_000,
+    begin: Path | None,
+    kept: CheckpointOptions,
+    sync: bool,
+    load: Path | None,
+    hosting: HostingOptions,
+    queue: int,
+    labels: str | None,
+    max_body: int,
+    max_text: int,
+    max_batch: int,
+    max_classes: int,
+    max_concurrency: int,
+    id_window: int,
     model: ModelOptions,
 ) -> None:
     """Predict and learn over HTTP, and show it on a page.
@@ -128,25 +99,25 @@ def serve(
     if begin is not None and load is not None:
         raise click.BadParameter(f"{begin} is the model to continue with", param_hint="--load")
     load = begin or load
-    check_outputs(models=[checkpoint], inputs=[token_file])
-    token = token_of(token_file)
+    check_outputs(models=[kept.path], inputs=[hosting.token_file])
+    token = token_of(hosting.token_file)
     limits = Limits(max_body, max_text, max_batch, max_concurrency, classes=max_classes)
     allowed = allowed_labels(labels)
-    hosts = hosts_of(host, allowed_host or (), token)
-    with resuming(checkpoint, every, seconds, load, model, None) as (checkpoints, learner, progress):
+    hosts = hosts_of(hosting.host, hosting.allowed_host, token)
+    with resuming(kept, load, model, None) as (checkpoints, learner, progress):
         if not takes_text(learner):
-            raise Failure(f"{load or checkpoint} is a model of features, not of texts")
+            raise Failure(f"{load or kept.path} is a model of features, not of texts")
         if progress and "sources" in progress:
             raise Failure(
-                f"{checkpoint} belongs to {progress['sources'][0]}, which run reads; --load takes only the model"
+                f"{kept.path} belongs to {progress['sources'][0]}, which run reads; --load takes only the model"
             )
-        teaching, fixed = Teaching(queue, take_back_seconds), labels_for(learner, allowed)
+        teaching, fixed = Teaching(queue, hosting.take_back_seconds), labels_for(learner, allowed)
         try:
             service = Service(
                 learner, checkpoints, progress, limits, token, id_window, teaching=teaching, sync=sync, labels=fixed
             )
         except ValueError as error:
-            raise Failure(f"{checkpoint}: {error}") from None
+            raise Failure(f"{kept.path}: {error}") from None
         if service.n_learned_again:
             note(f"learned {service.n_learned_again:,} messages again that came after the checkpoint")
-        serve_page(service, hosts, host, port, "listening on")
+        serve_page(service, hosts, hosting, "listening on")

@@ -1,29 +1,35 @@
 """The command `test`."""
 
 from contextlib import closing
-from typing import Annotated
+from pathlib import Path
 
-from stream_pegasos.cli.answers import WideOption
-from stream_pegasos.cli.command import Argument
+import click
+
+from stream_pegasos.cli.answers import wide_option
+from stream_pegasos.cli.command import Command, argument, bundled
 from stream_pegasos.cli.evaluate import ResultOptions, report
 from stream_pegasos.cli.inputs import FileInput
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_to_use
-from stream_pegasos.cli.options import DecisionOptions, ModelArgument, StreamOptions, ThreadsOption, n_threads
+from stream_pegasos.cli.options import DecisionOptions, StreamOptions, model_argument, n_threads, threads_option
 
 
+@click.command(cls=Command)
+@model_argument
+@argument("file", "FILE", "The messages with their labels; standard input without it.", default="-")
+@bundled("stream", StreamOptions)
+@threads_option
+@bundled("decision", DecisionOptions)
+@bundled("results", ResultOptions)
+@wide_option
 def test(
-    model: ModelArgument,
-    file: Annotated[
-        str,
-        Argument(metavar="FILE", help="The messages with their labels; standard input without it."),
-    ] = "-",
-    *,
+    model: Path,
+    file: str,
     stream: StreamOptions,
-    threads: ThreadsOption = None,
+    threads: int | None,
     decision: DecisionOptions,
     results: ResultOptions,
-    wide: WideOption = False,
+    wide: bool,
 ) -> None:
     """Print how well a saved model predicts the messages of a file, and learn none of them.
 

@@ -3,9 +3,10 @@
 from contextlib import closing, suppress
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated
 
-from stream_pegasos.cli.command import Argument
+import click
+
+from stream_pegasos.cli.command import PATH, Command, argument, bundled
 from stream_pegasos.cli.console import check_outputs, check_replaced, print_lines, rate
 from stream_pegasos.cli.inputs import FileInput, bad_lines, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
@@ -18,35 +19,42 @@ from stream_pegasos.cli.models import (
     tell_of_labels,
 )
 from stream_pegasos.cli.options import (
-    ForceOption,
-    LoadOption,
     ModelOptions,
-    NamesOption,
     StreamOptions,
-    ThreadsOption,
+    force_option,
+    load_option,
     n_threads,
+    names_option,
     result_option,
+    threads_option,
 )
 
 
+@click.command(cls=Command)
+@argument("file", "FILE", "The stream, - for standard input.")
+@result_option(
+    "--save",
+    type=PATH,
+    required=True,
+    metavar="MODEL",
+    brief="Write the model here.",
+    help="Write the model here, as safetensors.",
+    shown="none, it must be given",
+)
+@force_option
+@load_option
+@names_option
+@bundled("stream", StreamOptions)
+@threads_option
+@bundled("model", ModelOptions)
 def train(
-    file: Annotated[str, Argument(metavar="FILE", help="The stream, - for standard input.")],
-    *,
-    save: Annotated[
-        Path,
-        result_option(
-            "--save",
-            brief="Write the model here.",
-            metavar="MODEL",
-            help="Write the model here, as safetensors.",
-            default="none, it must be given",
-        ),
-    ],
-    force: ForceOption = False,
-    load: LoadOption = None,
-    names: NamesOption = False,
+    file: str,
+    save: Path,
+    force: bool,
+    load: Path | None,
+    names: bool,
     stream: StreamOptions,
-    threads: ThreadsOption = None,
+    threads: int | None,
     model: ModelOptions,
 ) -> None:
     """Learn a stream in one pass and save the model.

@@ -5,16 +5,16 @@ from contextlib import closing
 from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.command import Argument
+from stream_pegasos.cli.command import PATH, Command, argument, bundled
 from stream_pegasos.cli.console import check_outputs, check_plot, check_replaced, print_lines, printable, writing
 from stream_pegasos.cli.inputs import DICT_FORMATS, FileInput, Input, bad_lines, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_for_first_message, new_model, save_model
-from stream_pegasos.cli.options import ForceOption, ModelOptions, SaveOption, StreamOptions, result_option
+from stream_pegasos.cli.options import ModelOptions, StreamOptions, force_option, result_option, save_option
 
 if TYPE_CHECKING:
     from stream_pegasos.evaluation.tuning import Candidate, Tuning
@@ -47,34 +47,36 @@ SAVE = "--save model.safetensors"
 COST = {"several labels": "wrong labels a message", "ordered": "mean absolute error"}
 
 
+@click.command(cls=Command)
+@argument("file", "FILE", "The stream, - for standard input.")
+@bundled("stream", StreamOptions)
+@bundled("model", ModelOptions)
+@result_option(
+    "--metric",
+    default="accuracy",
+    metavar="NAME",
+    brief="What to optimise [default: accuracy]",
+    help="What to optimise: accuracy, macro-f1, log-loss; for two classes also auc and, as "
+    "recall@0.01, the share of positives caught where that share of negatives may be flagged.",
+)
+@result_option(
+    "--plot",
+    type=PATH,
+    metavar="FILE",
+    brief="Draw what each model gained over the stream.",
+    help="Draw what each model gained over the stream: a .png, .svg or .pdf; needs matplotlib.",
+    shown="nowhere",
+)
+@save_option
+@force_option
 def tune(
-    file: Annotated[str, Argument(metavar="FILE", help="The stream, - for standard input.")],
-    *,
+    file: str,
     stream: StreamOptions,
     model: ModelOptions,
-    metric: Annotated[
-        str,
-        result_option(
-            "--metric",
-            brief="What to optimise [default: accuracy]",
-            metavar="NAME",
-            help="What to optimise: accuracy, macro-f1, log-loss; for two classes also auc and, as recall@0.01, the "
-            "share of positives caught where that share of negatives may be flagged.",
-            default="accuracy",
-        ),
-    ] = "accuracy",
-    plot: Annotated[
-        Path | None,
-        result_option(
-            "--plot",
-            brief="Draw what each model gained over the stream.",
-            metavar="FILE",
-            help="Draw what each model gained over the stream: a .png, .svg or .pdf; needs matplotlib.",
-            default="nowhere",
-        ),
-    ] = None,
-    save: SaveOption = None,
-    force: ForceOption = False,
+    metric: str,
+    plot: Path | None,
+    save: Path | None,
+    force: bool,
 ) -> None:
     """Find the features, the learner and the options that predict a stream best.
 
@@ -156,8 +158,7 @@ def _flags(options: StreamOptions | ModelOptions) -> str:
     for field in fields(options):
         value = getattr(options, field.name)
         if value != field.default:
-            (option,) = field.type.__metadata__  # type: ignore[union-attr]
-            on, _, off = option.flag.partition("/")
+            on, _, off = field.metadata["flag"].partition("/")
             written = shlex.quote(str(value).removesuffix(".0"))
             words += [on if value else off] if isinstance(value, bool) else [on, written]
     return " ".join(words)
