@@ -57,17 +57,20 @@ def rate(n: int, seconds: float) -> str:
 
 def check_outputs(
     *paths: Path | None,
-    models: Iterable[Path | None] = (),
+    save: Path | None = None,
+    force: bool = False,
+    checkpoint: Path | None = None,
     inputs: Iterable[Path | str | None] = (),
     load: Path | None = None,
 ) -> None:
-    """Fail before the work rather than after it, and where an output would be written over what is read. `models` are
-    written in one step at the end, and so may replace the one that was loaded.
+    """Fail before the work rather than after it, and where an output would be written over what is read. Models are
+    written in one step at the end, and so may replace the one that was loaded. What is saved replaces no other file
+    unless `force`, but for an empty one.
     """
     taken = {file_itself(path) for path in inputs if path} - {None}
     if file_itself("/dev/stdout") in taken:
         raise Failure("cannot write standard output: it is a file that the command reads")
-    for outputs, read in ((models, None), (paths, load)):
+    for outputs, read in (((checkpoint, save), None), (paths, load)):
         taken |= {file_itself(read)} - {None} if read else set()
         for path in filter(None, outputs):
             file = file_itself(path)
@@ -78,16 +81,11 @@ def check_outputs(
             if path.is_dir():
                 raise Failure(f"cannot write {path}: it is a directory")
             taken |= {file} - {None}
+    if save and not force and save.is_file() and save.stat().st_size:
+        from stream_pegasos.learners.files import begins_as_model
 
-
-def check_replaced(path: Path | None, force: bool) -> None:
-    """Fail where a model would replace a file that is there and is none. An empty file may be replaced."""
-    if path is None or force or not path.is_file() or not path.stat().st_size:
-        return
-    from stream_pegasos.learners.files import begins_as_model
-
-    if not begins_as_model(path):
-        raise Failure(f"cannot write {path}: it is there, and no model; name another file, or give --force")
+        if not begins_as_model(save):
+            raise Failure(f"cannot write {save}: it is there, and no model; name another file, or give --force")
 
 
 def file_itself(path: Path | str) -> object:

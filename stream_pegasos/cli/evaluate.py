@@ -13,7 +13,7 @@ import click
 
 from stream_pegasos.cli.answers import OUTPUT_FORMAT, EvaluatedAnswers, Output, chosen_format
 from stream_pegasos.cli.command import PATH, Command, argument, bundled, number
-from stream_pegasos.cli.console import check_outputs, check_plot, check_replaced, print_lines, writing
+from stream_pegasos.cli.console import check_outputs, check_plot, print_lines, writing
 from stream_pegasos.cli.inputs import FileInput, SyntheticInput, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_for_first_message, new_model, save_model, tell_of_labels
@@ -62,9 +62,9 @@ class ResultOptions:
         "--confusions", is_flag=True, default=False, help="Print all pairs of classes that were confused."
     )
 
-    def check(self, *inputs: Path | str | None, save: Path | None = None) -> None:
+    def check(self, *inputs: Path | str | None, save: Path | None = None, force: bool = False) -> None:
         """Fail before the work rather than after it."""
-        check_outputs(self.curve, self.plot, self.predictions, models=[save], inputs=inputs)
+        check_outputs(self.curve, self.plot, self.predictions, save=save, force=force, inputs=inputs)
         if self.output_format is not None and self.predictions is None:
             raise click.BadParameter("it needs --predictions", param_hint="--output-format")
         check_plot(self.plot)
@@ -115,8 +115,7 @@ def evaluate(
       stream-pegasos evaluate tweets.csv --text-field tweet --ngrams 1,2
       zcat mail.vw.gz | stream-pegasos evaluate - --format vw --delay 100
     """
-    results.check(file, save=save)
-    check_replaced(save, force)
+    results.check(file, save=save, force=force)
     source = SyntheticInput(stream) if file is None else FileInput(file, stream, unreadable=bool(results.predictions))
     learner = new_model(model, source)
     with Interrupt() as interrupt, closing(source):

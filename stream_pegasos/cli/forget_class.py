@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from stream_pegasos.cli.command import PATH, Command, argument
-from stream_pegasos.cli.console import Failure, check_outputs, check_replaced, listed, print_lines, printable, writing
+from stream_pegasos.cli.console import Failure, check_outputs, listed, print_lines, printable, writing
 from stream_pegasos.cli.models import chosen_label, load_model
 from stream_pegasos.cli.options import force_option, model_argument, result_option
 
@@ -38,8 +38,7 @@ def forget_class(model: Path, label: str, save: Path, force: bool) -> None:
     from stream_pegasos.learners.loading import load_with_progress
     from stream_pegasos.operation.checkpoints import Checkpoints
 
-    check_outputs(models=[save], load=model)
-    check_replaced(save, force)
+    check_outputs(save=save, force=force)
     checkpoints = Checkpoints(save)
     checkpoints.claim()
     try:

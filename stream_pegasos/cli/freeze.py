@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from stream_pegasos.cli.command import PATH, Command, argument
-from stream_pegasos.cli.console import Failure, check_outputs, check_replaced, print_lines
+from stream_pegasos.cli.console import Failure, check_outputs, print_lines
 from stream_pegasos.cli.models import load_model, save_model, takes_text
 from stream_pegasos.cli.options import force_option, model_argument
 
@@ -27,8 +27,7 @@ def freeze(model: Path, frozen: Path, force: bool) -> None:
       stream-pegasos freeze mail.safetensors frozen.safetensors
       stream-pegasos predict frozen.safetensors new.jsonl
     """
-    check_outputs(models=[frozen], inputs=[model])
-    check_replaced(frozen, force)
+    check_outputs(save=frozen, force=force, inputs=[model])
     learner = load_model(model, None)
     if not takes_text(learner):
         raise Failure(f"{model} is a model of features; only models of texts can be frozen")

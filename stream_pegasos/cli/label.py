@@ -9,7 +9,7 @@ import click
 
 from stream_pegasos.cli.arriving import Arriving
 from stream_pegasos.cli.command import PATH, Command, argument, bundled, number
-from stream_pegasos.cli.console import Failure, check_outputs, check_replaced, file_itself, note
+from stream_pegasos.cli.console import Failure, check_outputs, file_itself, note
 from stream_pegasos.cli.hosting import HostingOptions, hosts_of, labels_for, serve_page, token_of
 from stream_pegasos.cli.inputs import DICT_FORMATS, FileInput
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
@@ -103,8 +103,7 @@ def label(
     if load and save and file_itself(load) == file_itself(save):
         raise Failure(f"{save}: the labels would be learned twice when the command goes on; save to another file")
     output = output or Path("labels.jsonl" if file == "-" else f"{Path(file).name.partition('.')[0]}.labels.jsonl")
-    check_outputs(output, models=[save], inputs=[file, hosting.token_file], load=load)
-    check_replaced(save, force)
+    check_outputs(output, save=save, force=force, inputs=[file, hosting.token_file], load=load)
     source = FileInput(file, stream, unlabelled=True)
     if source.format in DICT_FORMATS:
         raise Failure(f"{source.name} has format {source.format}, which nobody can read; label takes texts")

@@ -9,7 +9,7 @@ import click
 
 from stream_pegasos.cli.answers import AnswerFormat, Output, chosen_format, format_option
 from stream_pegasos.cli.command import PATH, Command, argument, bundled, number
-from stream_pegasos.cli.console import Failure, check_outputs, check_replaced, file_itself, note, printable
+from stream_pegasos.cli.console import Failure, check_outputs, file_itself, note, printable
 from stream_pegasos.cli.inputs import LiveInput, bad_lines
 from stream_pegasos.cli.interrupts import exit_with_code, stopping
 from stream_pegasos.cli.models import keep_names, labels_known, resuming, save_model, tell_of_labels
@@ -124,8 +124,7 @@ def run(
     if kept.path and save and file_itself(kept.path) == file_itself(save):
         # Without the position in it, the whole stream would be learned once more.
         raise click.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")
-    check_outputs(path, models=[kept.path, save], inputs=[address, label_topic], load=load)
-    check_replaced(save, force)
+    check_outputs(path, save=save, force=force, checkpoint=kept.path, inputs=[address, label_topic], load=load)
     source = LiveInput(address, stream)
     format = _format(sink, path, output_format, source.separator)
     with ExitStack() as end:

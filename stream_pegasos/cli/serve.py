@@ -99,7 +99,7 @@ def serve(
     if begin is not None and load is not None:
         raise click.BadParameter(f"{begin} is the model to continue with", param_hint="--load")
     load = begin or load
-    check_outputs(models=[kept.path], inputs=[hosting.token_file])
+    check_outputs(checkpoint=kept.path, inputs=[hosting.token_file])
     token = token_of(hosting.token_file)
     limits = Limits(max_body, max_text, max_batch, max_concurrency, classes=max_classes)
     allowed = allowed_labels(labels)

@@ -7,7 +7,7 @@ from time import perf_counter
 import click
 
 from stream_pegasos.cli.command import PATH, Command, argument, bundled
-from stream_pegasos.cli.console import check_outputs, check_replaced, print_lines, rate
+from stream_pegasos.cli.console import check_outputs, print_lines, rate
 from stream_pegasos.cli.inputs import FileInput, bad_lines, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import (
@@ -67,8 +67,7 @@ def train(
       stream-pegasos train mail.jsonl.gz --save mail.safetensors
       stream-pegasos train new.jsonl --load old.safetensors --save new.safetensors
     """
-    check_outputs(models=[save], inputs=[file], load=load)
-    check_replaced(save, force)
+    check_outputs(save=save, force=force, inputs=[file])
     from stream_pegasos.evaluation.prequential import chunks, learn
 
     source = FileInput(file, stream)

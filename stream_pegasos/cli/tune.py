@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stream_pegasos.cli.command import PATH, Command, argument, bundled
-from stream_pegasos.cli.console import check_outputs, check_plot, check_replaced, print_lines, printable, writing
+from stream_pegasos.cli.console import check_outputs, check_plot, print_lines, printable, writing
 from stream_pegasos.cli.inputs import DICT_FORMATS, FileInput, Input, bad_lines, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_for_first_message, new_model, save_model
@@ -98,8 +98,7 @@ def tune(
     from stream_pegasos.evaluation.scores import kind_of
     from stream_pegasos.evaluation.tuning import tune as tune_models
 
-    check_outputs(plot, models=[save], inputs=[file])
-    check_replaced(save, force)
+    check_outputs(plot, save=save, force=force, inputs=[file])
     check_plot(plot)
     source = FileInput(file, stream)
     with Interrupt() as interrupt, closing(source):
