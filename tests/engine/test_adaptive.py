@@ -566,13 +566,3 @@ def test_mistakes_are_counted_by_their_size(engine_in_test):
     assert after["n_newest_positives"] == 16_384.0
     assert after["false_negatives"].sum() == pytest.approx(full["false_negatives"].sum() / 2.0, abs=0.51)
     assert np.array_equal(after["false_positives"], full["false_positives"])
-
-
-@both_engines
-def test_a_state_of_before_mistakes_were_counted(engine_in_test):
-    learner, vocabulary = engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, 0.0, 0.1), engine_in_test.Vocabulary()
-    learner.learn(vocabulary, {1: 1.0}, 1.0, 1.0)
-    state = {name: value for name, value in learner.get_state().items() if name not in learner.mistakes()}
-    again = engine.restore("AdaptiveLearner", learner.arguments, state)
-    assert np.array_equal(again.weights_of(np.array([1])), learner.weights_of(np.array([1])))
-    assert again.mistakes()["n_newest_positives"] == 0.0
