@@ -111,7 +111,7 @@ cdef double FOLD_AVERAGED_BELOW = weights.FOLD_AVERAGED_BELOW
 cdef double CALIBRATION_RATE = driver.CALIBRATION_RATE
 cdef double CALIBRATION_MEMORY = driver.CALIBRATION_MEMORY
 cdef double LEAST_SCALE = adaptive.LEAST_SCALE
-cdef double YEAR = adaptive.YEAR
+cdef double RESCALED_AT = adaptive.RESCALED_AT
 cdef Py_ssize_t MOST_COUNTED = adaptive.MOST_COUNTED
 cdef double LARGEST_EXAMPLE = adaptive.LARGEST_EXAMPLE
 cdef double LARGEST_LOG_RATIO = adaptive.LARGEST_LOG_RATIO
@@ -243,11 +243,11 @@ include "cython/hashed_ngrams.pxi"
 include "cython/character_ngrams.pxi"
 include "cython/scanner.pxi"
 include "cython/driver.pxi"
-include "cython/aside.pxi"
+include "cython/forked_copy.pxi"
 include "cython/one_by_one.pxi"
 include "cython/pegasos.pxi"
 include "cython/adaptive.pxi"
 include "cython/taught.pxi"
-include "cython/lines.pxi"
+include "cython/reductions.pxi"
 include "cython/adaptive_columns.pxi"
 include "cython/frozen.pxi"

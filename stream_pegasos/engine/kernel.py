@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from stream_pegasos.common.checks import LARGEST_COUNT
 from stream_pegasos.common.state import Declaration, Field, State, count, keys
 from stream_pegasos.engine.pure.adaptive import LARGEST_COEFFICIENT
-from stream_pegasos.engine.pure.driver import CALIBRATION, Learner, Met
+from stream_pegasos.engine.pure.driver import CALIBRATION, Learner, ScoredExample
 from stream_pegasos.engine.pure.encoders import Encoder
 from stream_pegasos.engine.pure.weights import VALUE_LIMIT, Row
 
@@ -209,7 +209,7 @@ class KernelLearner(Learner):
     def negate(self) -> None:
         self._vectors.numbers[BETA] *= -1.0
 
-    def _meet(self, encoder: Encoder, row: Row) -> Met:
+    def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
         keys, values = list(row.keys), np.array(row.values, np.float64)
         if 0.0 in row.values:
             keys, values = [key for key, x in zip(keys, row.values, strict=True) if x], values[values != 0.0]
@@ -227,7 +227,7 @@ class KernelLearner(Learner):
         margin = 0.0
         if n:
             margin = float(vectors.numbers[BETA, :n].dot(similarities)) / (self.l2 * (self._n_iterations + self.t0))
-        return Met(row, [margin], Example(keys, values, square, products, itself, named))
+        return ScoredExample(row, [margin], Example(keys, values, square, products, itself, named))
 
     def _similarities(self, products: Any, x_square: Any, z_squares: Any) -> Any:
         """K(x, z) from ⟨x, z⟩, ⟨x, x⟩ and ⟨z, z⟩, for one z or for many."""
@@ -246,7 +246,7 @@ class KernelLearner(Learner):
             check_similarity(np.abs(products).max(initial=0.0))
         return products
 
-    def _learn(self, encoder: Encoder, met: Met, y: float, weight: float) -> bool:
+    def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
         """Whether the example is among the support vectors from now on."""
         (margin,) = met.margins
         supports = y * margin < 1.0 and weight > 0.0

@@ -20,15 +20,15 @@ from stream_pegasos.engine.pure.adaptive import (
     LEAST_SCALE,
     OF_FEATURE,
     OF_INTERCEPT,
+    RESCALED_AT,
     SMALLEST_SINGLE,
-    YEAR,
 )
 from stream_pegasos.engine.pure.adaptive_columns import (
     FIRST_SQUARES,
     LEAST_SLOPE,
     MOST_SLOPE,
     OF_COLUMN,
-    OF_LINE,
+    OF_PROBLEM,
     OFFSET_RATE,
     OFFSET_SQUARES,
     ORDINAL_INTERCEPT_RATE,
@@ -43,7 +43,7 @@ from stream_pegasos.engine.pure.weights import MULTIPLIER
 __all__ = ["Rule", "is_changed", "merged_adaptive", "merged_columns", "merged_newest", "merged_pegasos", "negated"]
 
 ORIGINAL = np.uint64(pow(MULTIPLIER, -1, 1 << 64))  # makes a key of its hash again
-YEAR_BITS = round(math.log2(YEAR))
+RESCALED_AT_BITS = round(math.log2(RESCALED_AT))
 # Of a feature that is learned at least one of these changes.
 EVIDENCE_OF_FEATURE = {"counts", "positives", "negatives", "gradient_squares"} - set(OF_COLUMN)
 
@@ -84,25 +84,25 @@ class Clock:
         self._kept = [2.0 ** -(self._rate * n) for n in self.n_learned]
         n = self.n_iterations - before
         bits = math.log2(self._evidence) + self._rate * n
-        self._n_years = math.floor(bits / YEAR_BITS)
-        self.evidence = 2.0 ** (bits - YEAR_BITS * self._n_years) if half_life else self._evidence
+        self._n_rescalings = math.floor(bits / RESCALED_AT_BITS)
+        self.evidence = 2.0 ** (bits - RESCALED_AT_BITS * self._n_rescalings) if half_life else self._evidence
         self._kept_of_base = 2.0 ** -(self._rate * n)
         self._spread = [mean_kept(self._rate * n) / mean_kept(self._rate * own) for own in self.n_learned]
 
     def added(self, number: int, now: Any, before: Any) -> Any:
         """What a part added to evidence, in examples of now; none where it is as it was."""
         new = now / self._of_parts[number] - before * (self._kept[number] / self._evidence)
-        is_old = now == before * YEAR ** -self.n_years(number)
+        is_old = now == before * RESCALED_AT ** -self.n_rescalings(number)
         return np.where(is_old, 0.0, np.maximum(new, 0.0) * self._spread[number])
 
-    def n_years(self, number: int) -> int:
+    def n_rescalings(self, number: int) -> int:
         """How often a part has written its evidence anew."""
         bits = math.log2(self._evidence) + self._rate * self.n_learned[number]
-        return round((bits - math.log2(self._of_parts[number])) / YEAR_BITS)
+        return round((bits - math.log2(self._of_parts[number])) / RESCALED_AT_BITS)
 
     def together(self, before: Any, added: Any) -> Any:
         """The evidence once all is added."""
-        return before * YEAR**-self._n_years + added * self.evidence
+        return before * RESCALED_AT**-self._n_rescalings + added * self.evidence
 
     def in_examples(self, evidence: Any) -> Any:
         """What evidence of the base counts, in examples of now."""
@@ -223,27 +223,27 @@ def merged_columns(
         # An ordered class that is not the first has no weight, so that nothing is lost where two have one place.
         np.add.at(before[name], at, base[name])
     feature, column = np.divmod(there, width)
-    lines_before, *lines_after = (
-        ordered_lines(state, of, order.tolist()) if is_ordinal else lines_of_classes(state, of, n_classes)
+    lines_before, *problems_after = (
+        ordered_problems(state, of, order.tolist()) if is_ordinal else problems_of_classes(state, of, n_classes)
         for state, of in zip((base, *parts), numbers, strict=True)
     )
-    n_lines = lines_before.shape[1]
-    line = np.arange(n_lines)
+    n_problems = lines_before.shape[1]
+    problem = np.arange(n_problems)
     rate = rule.learning_rate * math.sqrt(2.0 * min(max(base["slope"], LEAST_SLOPE), MOST_SLOPE))
     all_squares = np.append(before[squares], lines_before[1])
     steps = Steps(
         np.append(before[values], lines_before[0]),
-        clock.in_examples(all_squares) + np.repeat([FIRST_SQUARES, 0.0], [m, n_lines]),
-        rate * np.repeat([1.0, ORDINAL_INTERCEPT_RATE if is_ordinal else 1.0], [m, n_lines]),
-        np.append(np.zeros(m, np.int64), 1 + line) if is_ordinal else np.append(column, line),
-        0 if is_ordinal else n_lines,
+        clock.in_examples(all_squares) + np.repeat([FIRST_SQUARES, 0.0], [m, n_problems]),
+        rate * np.repeat([1.0, ORDINAL_INTERCEPT_RATE if is_ordinal else 1.0], [m, n_problems]),
+        np.append(np.zeros(m, np.int64), 1 + problem) if is_ordinal else np.append(column, problem),
+        0 if is_ordinal else n_problems,
     )
     of_class = np.zeros(m)
-    for number, (part, lines) in enumerate(zip(parts, lines_after, strict=True)):
+    for number, (part, problems) in enumerate(zip(parts, problems_after, strict=True)):
         at, at_count = at_weights[number + 1], at_counts[number + 1]
-        at = np.append(at, m + line)
-        new_squares = clock.added(number, np.append(part[squares], lines[1]), all_squares[at])
-        steps.add(at, np.append(part[values], lines[0]), new_squares)
+        at = np.append(at, m + problem)
+        new_squares = clock.added(number, np.append(part[squares], problems[1]), all_squares[at])
+        steps.add(at, np.append(part[values], problems[0]), new_squares)
         of_class[at_count] += clock.added(number, part[taught_counts], before[taught_counts][at_count])
     of_class = clock.together(before[taught_counts], of_class)
 
@@ -267,9 +267,9 @@ def merged_columns(
     in_messages = messages.values(
         LEAST_SCALE + log_ratios if rule.smoothing else np.ones(n), 0.0 if is_ordinal else rule.intercept_scaling
     )
-    merged = steps.weights(messages, np.append(feature, np.full(n_lines, n)), in_messages)
+    merged = steps.weights(messages, np.append(feature, np.full(n_problems, n)), in_messages)
     merged_squares = clock.together(all_squares, steps.added)
-    offsets, offset_squares = merged_offsets(lines_before, lines_after, is_ordinal)
+    offsets, offset_squares = merged_offsets(lines_before, problems_after, is_ordinal)
     result = {
         "keys": keys,
         **as_kept({"log_ratios": log_ratios, "counts": counts}),
@@ -278,7 +278,7 @@ def merged_columns(
         **as_kept({values: merged[:m], squares: merged_squares[:m], taught_counts: of_class}),
         "class_counts": class_counts,
         "n_examples": n_examples,
-        **dict(zip(OF_LINE, (merged[m:], merged_squares[m:], offsets, offset_squares), strict=True)),
+        **dict(zip(OF_PROBLEM, (merged[m:], merged_squares[m:], offsets, offset_squares), strict=True)),
         "evidence": clock.evidence,
         "n_iterations": clock.n_iterations,
         **merged_calibration(base, parts, clock.n_learned),
@@ -307,7 +307,7 @@ def ordinal_ratios(
     order: Places,
     few: float,
 ) -> Floats:
-    """Of each feature the mean size of its log-count ratios of the classes above each line to those below."""
+    """Of each feature the mean size of its log-count ratios of the classes above each problem to those below."""
     total, above, n_above = np.zeros(len(counts)), np.zeros(len(counts)), 0.0
     for number in order[:0:-1].tolist():
         of_this = column == number
@@ -319,25 +319,25 @@ def ordinal_ratios(
 
 
 def merged_offsets(before: Floats, after: Sequence[Floats], is_ordinal: bool) -> tuple[Floats, Floats]:
-    """The offsets of lines, and their squared gradients."""
+    """The offsets of problems, and their squared gradients."""
     rate, first = (ORDINAL_OFFSET_RATE, ORDINAL_OFFSET_SQUARES) if is_ordinal else (OFFSET_RATE, OFFSET_SQUARES)
     at = np.arange(before.shape[1])
     steps = Steps(before[2], before[3] + first, rate, at)
-    for lines in after:
-        steps.add(at, lines[2], np.maximum(lines[3] - before[3], 0.0))
+    for problems in after:
+        steps.add(at, problems[2], np.maximum(problems[3] - before[3], 0.0))
     return steps.weights_alone(), before[3] + steps.added
 
 
-def lines_of_classes(state: State, of: Places, n_classes: int) -> Floats:
-    """The lines of all classes, those that a state does not know as they begin."""
-    lines = np.zeros((len(OF_LINE), n_classes))
-    lines[:, of] = [state[name] for name in OF_LINE]
-    return lines
+def problems_of_classes(state: State, of: Places, n_classes: int) -> Floats:
+    """The problems of all classes, those that a state does not know as they begin."""
+    problems = np.zeros((len(OF_PROBLEM), n_classes))
+    problems[:, of] = [state[name] for name in OF_PROBLEM]
+    return problems
 
 
-def ordered_lines(state: State, of: Places, order: list[int]) -> Floats:
-    """The lines between all classes; one that a state does not know begins as the one that it stands beside."""
-    lines = np.array([state[name] for name in OF_LINE])
+def ordered_problems(state: State, of: Places, order: list[int]) -> Floats:
+    """The problems between all classes; one that a state does not know begins as the one that it stands beside."""
+    problems = np.array([state[name] for name in OF_PROBLEM])
     met = of[state["order"]].tolist()
     for number in order:
         if number in met:
@@ -346,19 +346,19 @@ def ordered_lines(state: State, of: Places, order: list[int]) -> Floats:
         met.insert(rank, number)
         if len(met) > 1:
             at = max(rank - 1, 0)
-            new = lines[:, min(at, lines.shape[1] - 1)] if lines.shape[1] else np.zeros(len(OF_LINE))
-            lines = np.insert(lines, at, new, axis=1)
-    return lines
+            new = problems[:, min(at, problems.shape[1] - 1)] if problems.shape[1] else np.zeros(len(OF_PROBLEM))
+            problems = np.insert(problems, at, new, axis=1)
+    return problems
 
 
 def is_changed(base: State, part: State, half_life: float) -> NDArray[np.bool_]:
     """Which features of a part are not as they were in the base."""
     keys, place, (of_part,) = union(base["keys"], [part["keys"]])
-    years = Clock(base, [part], half_life).n_years(0)
+    n_rescaled = Clock(base, [part], half_life).n_rescalings(0)
     result = np.zeros(len(part["keys"]), bool)
     for name in EVIDENCE_OF_FEATURE & part.keys():
         before = np.full(len(keys), -1.0)  # of those that are new
-        before[place] = base[name] * YEAR**-years
+        before[place] = base[name] * RESCALED_AT**-n_rescaled
         result |= before[of_part] != part[name]
     return result
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.state import FEATURES, TAUGHT, Declaration, State
 from stream_pegasos.engine.pure import AdaptiveLearner
-from stream_pegasos.engine.pure.adaptive import EVIDENCE, YEAR
+from stream_pegasos.engine.pure.adaptive import EVIDENCE, RESCALED_AT
 from stream_pegasos.engine.pure.adaptive_columns import EVIDENCE as EVIDENCE_OF_COLUMNS
 from stream_pegasos.engine.pure.adaptive_columns import declared, from_two_classes
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
@@ -101,7 +101,7 @@ class CommonModel:
         state = declaration.taken(self._arrays, places, self._starts)
         for _ in range(self._n_weakened(values["learner"])):
             for name in EVIDENCE if declaration is TWO_CLASSES else EVIDENCE_OF_COLUMNS:
-                state[name] = (state[name] / YEAR).astype(np.float32).astype(np.float64)
+                state[name] = (state[name] / RESCALED_AT).astype(np.float32).astype(np.float64)
         if declaration is TWO_CLASSES:
             if self.is_exchanged(values["labels"]) if grown is None else grown["exchanged"]:
                 state["values"], state["log_ratios"] = 0.0 - state["values"], 0.0 - state["log_ratios"]
@@ -119,7 +119,9 @@ class CommonModel:
             return 0
         first = self._values["learner"]
         n_halved = (learner["n_iterations"] - first["n_iterations"]) / self.half_life
-        n_weakened: int = round((math.log2(first["evidence"] / learner["evidence"]) + n_halved) / math.log2(YEAR))
+        n_weakened: int = round(
+            (math.log2(first["evidence"] / learner["evidence"]) + n_halved) / math.log2(RESCALED_AT)
+        )
         return n_weakened
 
     def is_exchanged(self, labels: Any) -> bool:

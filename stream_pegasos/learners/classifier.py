@@ -239,8 +239,8 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
             self._core._forget()
 
     def snapshot(self, progress: Any = None) -> Snapshot:
-        with self.lock, self._core._learner.aside() as aside:
-            return dataclasses.replace(super().snapshot(progress), wait=aside.wait)
+        with self.lock, self._core._learner.forked_copy() as copied:
+            return dataclasses.replace(super().snapshot(progress), wait=copied.wait)
 
     def set_decision(
         self,

@@ -18,9 +18,9 @@ class Dense:
         self.reduction, self.K, self.hinge, self.limit = reduction, n_classes, hinge, limit
         self.smoothing, self.keep = smoothing, 0.5 ** (1.0 / half_life) if half_life else 1.0
         self.rank = None if order is None else np.argsort(order)  # of each class
-        n_lines = n_classes - 1 if reduction == "ordinal" else n_classes
+        n_problems = n_classes - 1 if reduction == "ordinal" else n_classes
         self.w, self.G = (np.zeros((N_FEATURES, 1 if reduction == "ordinal" else n_classes)) for _ in range(2))
-        self.b, self.B, self.o, self.O = (np.zeros(n_lines) for _ in range(4))
+        self.b, self.B, self.o, self.O = (np.zeros(n_problems) for _ in range(4))
         self.n, self.N = np.zeros((N_FEATURES, n_classes)), np.zeros(N_FEATURES)
         self.scale = np.full(N_FEATURES, 0.3 if smoothing else 1.0)
         self.class_n, self.all_n = np.zeros(n_classes), 0.0

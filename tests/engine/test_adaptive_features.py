@@ -68,10 +68,10 @@ def test_a_state_put_aside_is_that_of_then(engine_in_test):
     row = np.array([0, n]), np.arange(n), np.linspace(1.0, 2.0, n)
     learner.predict_learn_many(rows, row, np.array([1.0]))
     expected = learner.get_state()
-    with learner.aside() as aside:
+    with learner.forked_copy() as copied:
         state = learner.get_state()
     learner.predict_learn_many(rows, row, np.array([-1.0]))
-    aside.wait()
+    copied.wait()
     assert same_state(expected, state)
     assert not same_state(expected, learner)
 

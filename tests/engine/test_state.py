@@ -10,7 +10,7 @@ from engines import compiled_engine, needs_compiled, pure_engine, same_state
 
 from stream_pegasos.common.state import BUFFERED, COLUMNS, FEATURES, TAUGHT
 from stream_pegasos.engine.kernel import KernelLearner
-from stream_pegasos.engine.pure.adaptive_columns import OF_LINE
+from stream_pegasos.engine.pure.adaptive_columns import OF_PROBLEM
 from stream_pegasos.engine.pure.encoders import check_names
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, FIRST_NAME, INTERCEPT
 
@@ -401,7 +401,7 @@ FAULTS = {
     ),
     "there are not as many thresholds as classes": (
         ("ordinal columns",),
-        lambda state: state.update({name: state[name][:-1] for name in OF_LINE}),
+        lambda state: state.update({name: state[name][:-1] for name in OF_PROBLEM}),
     ),
     "there are more support vectors than the budget": (("rbf, merging",), None),
     "a support vector has a coefficient of 0": (

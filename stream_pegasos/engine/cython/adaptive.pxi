@@ -54,7 +54,7 @@ cdef class AdaptiveLearner(Learner):
     # Of the newest negative and positive examples: how many, and the sizes of margins on the wrong side; see mistakes.py.
     cdef double _n_newest[2]
     cdef double _sizes[2][N_MISTAKES]
-    # Of the example in hand: its features in the table, their scaled values, and what these are divided by.
+    # Of the current example: its features in the table, their scaled values, and what these are divided by.
     cdef sp_feature** _found
     cdef double* _values
     cdef double _inverse_norm
@@ -117,7 +117,7 @@ cdef class AdaptiveLearner(Learner):
         return weights
 
     def contributions(self, Encoder encoder not None, x, Py_ssize_t column=0):
-        cdef Row* e = &self._hand.example
+        cdef Row* e = &self._current_example.example
         cdef Py_ssize_t i
         self.margin(encoder, x)
         return {
@@ -179,21 +179,21 @@ cdef class AdaptiveLearner(Learner):
         cdef double[:, ::1] out
         cdef uint8_t[::1] is_done
         cdef Place* places
-        cdef Aside aside = self._aside if n >= WORTH_A_PROCESS else None
-        if aside is None:
+        cdef ForkedCopy copied = self._forked_copy if n >= WORTH_A_PROCESS else None
+        if copied is None:
             keys, numbers = np.empty(n, np.int64), np.empty((len(adaptive.OF_FEATURE), n))
         else:
-            keys, numbers = aside._arrays(n, len(adaptive.OF_FEATURE))
-            is_done = aside._memory
+            keys, numbers = copied._arrays(n, len(adaptive.OF_FEATURE))
+            is_done = copied._memory
         k, out = keys, numbers
         places = places_in_order(&self._table)
-        if aside is not None:
-            aside._process = sp_fork()
-        if n and (aside is None or aside._process <= 0):
+        if copied is not None:
+            copied._process = sp_fork()
+        if n and (copied is None or copied._process <= 0):
             self._write_numbers(places, &k[0], &out[0, 0])
-            if aside is not None:
+            if copied is not None:
                 is_done[0] = 1
-                if aside._process == 0:  # the other process
+                if copied._process == 0:  # the other process
                     sp_leave()
         free(places)
         return keys, numbers
@@ -358,10 +358,10 @@ cdef class AdaptiveLearner(Learner):
                 return NO_MEMORY
         self.n_iterations += 1
         self._evidence *= self._growth
-        if self._evidence >= YEAR:
-            self._evidence /= YEAR
+        if self._evidence >= RESCALED_AT:
+            self._evidence /= RESCALED_AT
             self._age += 1
-            weaken(&self._intercept, YEAR)
+            weaken(&self._intercept, RESCALED_AT)
         return 0
 
     cdef int _take_step(self, Row* e, double y, double weight) noexcept nogil:

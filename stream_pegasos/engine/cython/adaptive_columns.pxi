@@ -1,5 +1,5 @@
 @cython.final
-cdef class AdaptiveColumnsLearner(LinesLearner):
+cdef class AdaptiveColumnsLearner(ReductionLearner):
     """Records stand apart from the entries of their hashes, and the columns taught apart from the records."""
 
     cdef Table _table
@@ -7,7 +7,7 @@ cdef class AdaptiveColumnsLearner(LinesLearner):
     cdef double _growth, _learning_rate
     cdef uint32_t _age  # how often the evidence has begun anew
     cdef readonly Py_ssize_t n_iterations
-    # Of the example in hand: the positions of its features, the values that the weights meet, and what stands above and below
+    # Of the current example: the positions of its features, the values that the weights meet, and what stands above and below
     # in the largest of their count ratios.
     cdef Py_ssize_t* _positions
     cdef double* _values
@@ -27,7 +27,7 @@ cdef class AdaptiveColumnsLearner(LinesLearner):
         self._smoothing = smoothing
         self._growth = 2.0 ** (1.0 / half_life) if half_life else 1.0
         self._reduction = adaptive_columns.REDUCTIONS.index(reduction)
-        self._line_scaling = 1.0 if self._reduction == ORDINAL else intercept_scaling
+        self._problem_scaling = 1.0 if self._reduction == ORDINAL else intercept_scaling
         self._max_features = max_features
         self._evidence, self._meets_unknown, self.several = 1.0, True, True
         self._table.n_numbers = NUMBERS_OF_FEATURE
@@ -71,7 +71,7 @@ cdef class AdaptiveColumnsLearner(LinesLearner):
         return weights
 
     def contributions(self, Encoder encoder not None, x, Py_ssize_t column=0):
-        cdef Row* e = &self._hand.example
+        cdef Row* e = &self._current_example.example
         cdef Py_ssize_t i, j
         cdef const sp_columns* feature
         self.margin(encoder, x)
@@ -93,8 +93,8 @@ cdef class AdaptiveColumnsLearner(LinesLearner):
         evidence = self._evidence / share
         self._evidence = 1.0
         self._weaken(evidence)
-        for i in range(self._n_lines):
-            self._lines[i].intercept *= sqrt(share)
+        for i in range(self._n_problems):
+            self._problems[i].intercept *= sqrt(share)
         self._count_odds()
         for i in range(1, self._table.n + 1):
             feature = &self._features()[i]
@@ -113,11 +113,11 @@ cdef class AdaptiveColumnsLearner(LinesLearner):
             sp_weaken_columns(self._columns.numbers, &self._features()[i], self._age, 1.0)
         keys = records_of(&self._table, 0)[0]
         found, counts, columns, known = taught_of(&self._columns, self._features(), self._in_order(keys))
-        lines = [[(<double*> &self._lines[i])[j] for i in range(self._n_lines)] for j in range(4)]
+        problems = [[(<double*> &self._problems[i])[j] for i in range(self._n_problems)] for j in range(4)]
         state = {
             "keys": keys, "log_ratios": found[0], "counts": found[1], "n_taught": counts, "taught_columns": columns,
             **dict(zip(adaptive_columns.OF_COLUMN, known)),
-            **{name: np.array(values, np.float64) for name, values in zip(adaptive_columns.OF_LINE, lines)},
+            **{name: np.array(values, np.float64) for name, values in zip(adaptive_columns.OF_PROBLEM, problems)},
             "class_counts": np.array([self._class_counts[i] for i in range(self._n_classes)], np.float64),
             "n_examples": self._n_examples, "evidence": self._evidence, "n_iterations": self.n_iterations,
             **self._calibration(), **self._confidence(),
@@ -137,16 +137,16 @@ cdef class AdaptiveColumnsLearner(LinesLearner):
             np.array([state[name] for name in adaptive_columns.OF_COLUMN]), len(state["class_counts"]),
         )
         self._age = 0
-        self._n_classes, self._n_lines = len(state["class_counts"]), len(state["intercepts"])
+        self._n_classes, self._n_problems = len(state["class_counts"]), len(state["intercepts"])
         if self._make_room(self._n_classes) < 0:
             raise MemoryError
         for i in range(self._n_classes):
             self._class_counts[i] = state["class_counts"][i]
             if self._reduction == ORDINAL:
                 self._met_order[i] = state["order"][i]
-        for i in range(self._n_lines):
-            for j, name in enumerate(adaptive_columns.OF_LINE):
-                (<double*> &self._lines[i])[j] = state[name][i]
+        for i in range(self._n_problems):
+            for j, name in enumerate(adaptive_columns.OF_PROBLEM):
+                (<double*> &self._problems[i])[j] = state[name][i]
         if self._reduction == ORDINAL and self._order.shape[0] < self._n_classes:  # or it knows of classes to come
             self._order = np.array(state["order"], np.int64)
         self._n_examples, self._evidence = state["n_examples"], state["evidence"]
@@ -166,11 +166,11 @@ cdef class AdaptiveColumnsLearner(LinesLearner):
         cdef AdaptiveColumnsLearner twin = AdaptiveColumnsLearner.__new__(AdaptiveColumnsLearner)
         if twin._make_room(self._width) < 0:
             raise MemoryError
-        memcpy(twin._lines, self._lines, self._n_lines * sizeof(Line))
+        memcpy(twin._problems, self._problems, self._n_problems * sizeof(BinaryProblem))
         memcpy(twin._met_order, self._met_order, self._n_classes * sizeof(Py_ssize_t))
         twin._table, twin._columns, twin._reduction = self._table, self._columns, self._reduction
-        twin._n_classes, twin._n_lines = self._n_classes, self._n_lines
-        twin._smoothing, twin._line_scaling = self._smoothing, self._line_scaling
+        twin._n_classes, twin._n_problems = self._n_classes, self._n_problems
+        twin._smoothing, twin._problem_scaling = self._smoothing, self._problem_scaling
         return twin._as_twin(self)
 
     cdef inline sp_columns* _features(self) noexcept nogil:
@@ -223,16 +223,16 @@ cdef class AdaptiveColumnsLearner(LinesLearner):
         return squares
 
     cdef void _add_up(self, const Row* e) noexcept nogil:
-        """The margins of the lines before they predict."""
+        """The margins of the problems before they predict."""
         cdef Py_ssize_t i, n = self._n_summed()
         cdef double* sums = self._raw
         cdef double base = self._base()
-        memset(sums, 0, max(n, self._n_lines) * sizeof(double))
+        memset(sums, 0, max(n, self._n_problems) * sizeof(double))
         sp_add_up(sums, n, self._columns.numbers, self._features(), self._positions, self._values, e.n)
-        for i in range(self._n_lines if self._reduction == ORDINAL else 0):
-            sums[self._n_lines - 1 - i] = sums[0]
-        for i in range(self._n_lines):
-            sums[i] += base + self._line_scaling * self._lines[i].intercept
+        for i in range(self._n_problems if self._reduction == ORDINAL else 0):
+            sums[self._n_problems - 1 - i] = sums[0]
+        for i in range(self._n_problems):
+            sums[i] += base + self._problem_scaling * self._problems[i].intercept
 
     # Learning
 
@@ -262,17 +262,17 @@ cdef class AdaptiveColumnsLearner(LinesLearner):
         self._find_signs(classes, n)
         near = self._find_gradients(weight)
         rate = self._learning_rate * sqrt(2.0 * min(max(self._slope, LEAST_SLOPE), MOST_SLOPE))
-        self._calibrate_lines(one)
+        self._calibrate_problems(one)
         if near:
             encoder._keep(e)
             if self._take_step(e, classes, n, weight, rate) < 0:
                 return NO_MEMORY
         self.n_iterations += 1
         self._evidence *= self._growth
-        if self._evidence >= YEAR:
-            self._evidence /= YEAR
+        if self._evidence >= RESCALED_AT:
+            self._evidence /= RESCALED_AT
             self._age += 1
-            self._weaken(YEAR)
+            self._weaken(RESCALED_AT)
         return 0
 
     cdef int _take_step(self, Row* e, const int64_t* classes, Py_ssize_t n, double weight, double rate) noexcept nogil:
@@ -281,7 +281,7 @@ cdef class AdaptiveColumnsLearner(LinesLearner):
         cdef double intercept_rate = ORDINAL_INTERCEPT_RATE * rate if self._reduction == ORDINAL else rate
         cdef bint halving = weight >= 1.0 and self.n_iterations >= MOST_COUNTED
         cdef sp_move move = sp_move(rate, self._evidence, 1.0 / self._evidence, FIRST_SQUARES)
-        cdef Line* line
+        cdef BinaryProblem* problem
         if reserve(<void**> &self._above, &self._above_capacity, e.n, sizeof(double)) < 0:
             return NO_MEMORY
         if reserve(<void**> &self._below, &self._below_capacity, e.n, sizeof(double)) < 0:
@@ -289,14 +289,14 @@ cdef class AdaptiveColumnsLearner(LinesLearner):
         self._n_examples += counted
         for i in range(n):
             self._class_counts[classes[i]] += counted
-        for i in range(self._n_lines):
-            line, gradient = &self._lines[i], self._gradients[i] * self._line_scaling
+        for i in range(self._n_problems):
+            problem, gradient = &self._problems[i], self._gradients[i] * self._problem_scaling
             square = gradient * gradient
             if square > 0.0:
-                line.squares += self._evidence * square
-                line.intercept -= intercept_rate * gradient / sqrt(line.squares / self._evidence)
+                problem.squares += self._evidence * square
+                problem.intercept -= intercept_rate * gradient / sqrt(problem.squares / self._evidence)
         if self._reduction == ORDINAL:
-            for i in range(self._n_lines):
+            for i in range(self._n_problems):
                 total += self._gradients[i]
             memset(self._gradients, 0, self._n_classes * sizeof(double))
             self._gradients[0], self._active[0], self._n_active = total, 0, total != 0.0
@@ -393,7 +393,7 @@ cdef class AdaptiveColumnsLearner(LinesLearner):
         cdef const float* counts = sp_counts(self._columns.numbers, feature)
         cdef const uint32_t* numbers
         above[0] = below[0] = 0.0 if self._reduction == ORDINAL else 1.0
-        if smoothing == 0.0 or self._n_lines == 0:
+        if smoothing == 0.0 or self._n_problems == 0:
             return
         if self._reduction == ORDINAL:
             above[0] = self._ordinal_ratio(feature, smoothing)
@@ -418,10 +418,10 @@ cdef class AdaptiveColumnsLearner(LinesLearner):
         for i in range(feature.n):
             if column_at(&self._columns, feature, i) < self._n_classes:
                 self._probabilities[column_at(&self._columns, feature, i)] = counts[i]
-        for i in range(self._n_lines - 1, -1, -1):
+        for i in range(self._n_problems - 1, -1, -1):
             above += self._probabilities[self._met_order[i + 1]]
             total += fabs(log((above + smoothing) / (max(feature.count - above, 0.0) + smoothing) / self._odds[i]))
-        return min(total / self._n_lines, LARGEST_LOG_RATIO)
+        return min(total / self._n_problems, LARGEST_LOG_RATIO)
 
     cdef void _weaken(self, double factor) noexcept nogil:
         """Write the evidence of all but the features down as what it counts now."""
@@ -429,5 +429,5 @@ cdef class AdaptiveColumnsLearner(LinesLearner):
         self._n_examples /= factor
         for i in range(self._n_classes):
             self._class_counts[i] /= factor
-        for i in range(self._n_lines):
-            self._lines[i].squares /= factor
+        for i in range(self._n_problems):
+            self._problems[i].squares /= factor

@@ -55,18 +55,18 @@ cdef class Learner:
     cdef double _confidence_intercept, _confidence_slope
     cdef double _confidence_intercept_squares, _confidence_slope_squares
     cdef Guard _guard
-    cdef Hand _hand
-    cdef double* _margins  # those that predict of the example in hand, by column; the rule's memory
+    cdef CurrentExample _current_example
+    cdef double* _margins  # those that predict of the current example, by column; the rule's memory
     cdef Py_ssize_t _max_features
     cdef bint _meets_unknown  # whether features never learned count, so that names are to be told apart
-    cdef Aside _aside  # where arrays of the state may be written by another process
+    cdef ForkedCopy _forked_copy  # where arrays of the state may be written by another process
     cdef bint _is_twin  # of another learner, whose tables it looks into
     cdef bint _runs_python  # in the middle of learning, as an initializer does
 
     def __cinit__(self, *_, **__):
         if type(self) is Learner:
             raise TypeError("a learner needs a rule")
-        self._guard, self._hand = Guard(), Hand()
+        self._guard, self._current_example = Guard(), CurrentExample()
         self._slope = self._confidence_slope = 1.0
 
     # What a rule says.
@@ -94,7 +94,7 @@ cdef class Learner:
         return 0
 
     cdef Learner _twin(self):
-        """A learner that meets examples as this one does, with memory of its own for those in hand, while this one neither
+        """A learner that meets examples as this one does, with memory of its own for the current ones, while this one neither
         changes nor goes.
         """
         raise NotImplementedError
@@ -114,8 +114,8 @@ cdef class Learner:
     def flush(self):
         pass
 
-    def aside(self):
-        return Aside(self)
+    def forked_copy(self):
+        return ForkedCopy(self)
 
     # What drives it.
 
@@ -142,7 +142,7 @@ cdef class Learner:
     def margin(self, Encoder encoder not None, x):
         cdef Py_ssize_t c
         cdef double[::1] out
-        self._meet_in_hand(encoder, load_one(encoder, self._guard, self._hand, x, self._meets_unknown))
+        self._meet_current(encoder, load_one(encoder, self._guard, self._current_example, x, self._meets_unknown))
         if not self.several:
             return self._margins[0]
         margins = np.empty(self._n_columns())
@@ -155,22 +155,22 @@ cdef class Learner:
         if self._runs_python:  # only loops keep others off meanwhile
             self.predict_learn_many(encoder, [x], np.array([y]), np.array([weight]))
             return encoder.is_crowded(self._n_held())
-        return self._learn_in_hand(encoder, load_one(encoder, self._guard, self._hand, x, True), y, weight)
+        return self._learn_current(encoder, load_one(encoder, self._guard, self._current_example, x, True), y, weight)
 
     @cython.final
-    cdef int _meet_in_hand(self, Encoder encoder, Py_ssize_t before) except -1:
-        """Find the margins of the example in hand; there were so many names before it."""
+    cdef int _meet_current(self, Encoder encoder, Py_ssize_t before) except -1:
+        """Find the margins of the current example; there were so many names before it."""
         try:
-            check_status(self._meet(&self._hand.example))
+            check_status(self._meet(&self._current_example.example))
         finally:
             if self._meets_unknown:
                 encoder.forget(before)
         return 0
 
     @cython.final
-    cdef bint _learn_in_hand(self, Encoder encoder, Py_ssize_t before, double y, double weight) except -1:
-        """Learn the example in hand; whether there are many more names than features now."""
-        cdef Row* e = &self._hand.example
+    cdef bint _learn_current(self, Encoder encoder, Py_ssize_t before, double y, double weight) except -1:
+        """Learn the current example; whether there are many more names than features now."""
+        cdef Row* e = &self._current_example.example
         try:
             check_status(self._meet(e))
             check_status(self._learn(encoder, e, 0.0 if self.several else self._probability(self._margins[0]), y, weight))
@@ -206,7 +206,7 @@ cdef class Learner:
         margins, calibrated = np.empty((n, n_columns)), np.empty((n, 3 if self.several else 1))
         out_margins, out_calibrated = margins, calibrated
         if not learning and encoder._has_helpers():
-            Shares(margins, calibrated)._predict(encoder, self)
+            ParallelPrediction(margins, calibrated)._predict(encoder, self)
             return (margins, calibrated) if self.several else (margins[:, 0], calibrated[:, 0])
         self._begin_many(encoder)
         try:
@@ -243,7 +243,7 @@ cdef class Learner:
 
     @cython.final
     cdef inline double _note(self, double* margins, Py_ssize_t n_columns, double* calibrated) noexcept nogil:
-        """Write down what is found of the example in hand, −∞ for columns to come; with one column the probability, too."""
+        """Write down what is found of the current example, −∞ for columns to come; with one column the probability, too."""
         cdef Py_ssize_t c
         if not self.several:
             margins[0], calibrated[0] = self._margins[0], self._probability(self._margins[0])

@@ -1,6 +1,6 @@
 @cython.final
-cdef class Hand:
-    """The example that a learner has in hand: its own, whatever becomes of the encoder's."""
+cdef class CurrentExample:
+    """The example that a learner works on: its own, whatever becomes of the encoder's."""
 
     cdef Row example
     cdef Py_ssize_t _capacity
@@ -62,9 +62,9 @@ cdef class Encoder:
     # For a learner in Python.
 
     def row(self, x, bint learning):
-        hand = Hand()
-        self._n_before = load_one(self, self._guard, hand, x, learning)
-        return row_of(&hand.example)
+        current = CurrentExample()
+        self._n_before = load_one(self, self._guard, current, x, learning)
+        return row_of(&current.example)
 
     def rows(self, X, bint learning):
         self.check(X)
@@ -103,11 +103,11 @@ cdef class Encoder:
         reserve_example(&self._hashes, &self._values, &self._capacity, 0)
         return 0
 
-    cdef int _hand_over(self, Hand hand) except -1:
+    cdef int _give_example(self, CurrentExample current) except -1:
         """Give the example away, memory and all, for that of the one before."""
-        cdef Row before = hand.example
-        cdef Py_ssize_t capacity = hand._capacity
-        hand.example, hand._capacity = self._example, self._capacity
+        cdef Row before = current.example
+        cdef Py_ssize_t capacity = current._capacity
+        current.example, current._capacity = self._example, self._capacity
         self._hashes, self._values, self._capacity = before.hashes, before.values, capacity
         return 0
 
@@ -174,19 +174,19 @@ cdef row_of(const Row* e):
     return PureRow(keys, [e.values[i] for i in range(e.n)], e.factor)
 
 
-cdef Py_ssize_t load_one(Encoder encoder, Guard guard, Hand hand, x, bint learning) except -2:
-    """Take the example in hand once no loop is under way; how many names there were before."""
+cdef Py_ssize_t load_one(Encoder encoder, Guard guard, CurrentExample current, x, bint learning) except -2:
+    """Take the current example once no loop is under way; how many names there were before."""
     cdef Py_ssize_t before
     wait_for(encoder._guard, guard)
-    before = load_usual(encoder, guard, hand, x, learning)
+    before = load_usual(encoder, guard, current, x, learning)
     if before < 0:
         x = encoder._plain(x)  # which may let other threads in
         wait_for(encoder._guard, guard)
-        before = load_usual(encoder, guard, hand, x, learning)
+        before = load_usual(encoder, guard, current, x, learning)
     return before
 
 
-cdef Py_ssize_t load_usual(Encoder encoder, Guard guard, Hand hand, x, bint learning) except -2:
+cdef Py_ssize_t load_usual(Encoder encoder, Guard guard, CurrentExample current, x, bint learning) except -2:
     """The same at once; −1, and nothing done, where a loop is under way or Python's help is needed."""
     cdef Py_ssize_t before
     if encoder._guard.busy or guard.busy:
@@ -195,7 +195,7 @@ cdef Py_ssize_t load_usual(Encoder encoder, Guard guard, Hand hand, x, bint lear
     if not encoder._load(x, learning):
         return -1
     encoder._learned = False
-    encoder._hand_over(hand)
+    encoder._give_example(current)
     return before
 
 

@@ -37,12 +37,12 @@ cdef class FrozenLearner(Learner):
     cdef uint32_t _multiplier  # that makes the hash of a key from the hash that the encoder gives it
     cdef uint32_t _unknown
     cdef bint _of_one_weight
-    cdef Py_ssize_t _longest, _n, _n_classes, _n_lines
+    cdef Py_ssize_t _longest, _n, _n_classes, _n_problems
     cdef double _unit, _unknown_scale
     cdef double[::1] _intercepts, _memory  # that of the margins
     cdef int64_t[::1] _order
     cdef double _inverse_norm
-    # Of the example in hand: where its features are at home, then what is known of them; and their scaled values.
+    # Of the current example: where its features are at home, then what is known of them; and their scaled values.
     cdef uint32_t* _known
     cdef double* _values
     cdef Py_ssize_t _known_capacity, _values_capacity
@@ -98,7 +98,7 @@ cdef class FrozenLearner(Learner):
         return weights
 
     def contributions(self, Encoder encoder not None, x, Py_ssize_t column=0):
-        cdef Row* e = &self._hand.example
+        cdef Row* e = &self._current_example.example
         cdef Py_ssize_t i, j
         cdef const uint32_t* record
         cdef double value
@@ -135,8 +135,8 @@ cdef class FrozenLearner(Learner):
         self._unknown = GAP if not self._of_one_weight else frozen.halves(np.array([self._unknown_scale]))[0] << 16
         self._intercepts = np.array(state["intercepts"], np.float64)
         self._order = np.array(state["order"], np.int64) if self.reduction == "ordinal" else np.zeros(0, np.int64)
-        self._n_lines = self._intercepts.shape[0]
-        self._n_classes = self._order.shape[0] if self.reduction == "ordinal" else self._n_lines
+        self._n_problems = self._intercepts.shape[0]
+        self._n_classes = self._order.shape[0] if self.reduction == "ordinal" else self._n_problems
         self._slope, self._confidence_intercept = state["slope"], state["confidence_intercept"]
         self._confidence_slope = state["confidence_slope"]
         self._memory = np.zeros(self._n_classes + 1)
@@ -148,7 +148,7 @@ cdef class FrozenLearner(Learner):
         twin._entries, twin._words, twin._n_homes, twin._n_words = self._entries, self._words, self._n_homes, self._n_words
         twin._multiplier, twin._unknown, twin._longest, twin._n = self._multiplier, self._unknown, self._longest, self._n
         twin._unit, twin._unknown_scale, twin._intercepts = self._unit, self._unknown_scale, self._intercepts
-        twin._order, twin._n_lines, twin._n_classes = self._order, self._n_lines, self._n_classes
+        twin._order, twin._n_problems, twin._n_classes = self._order, self._n_problems, self._n_classes
         twin._of_one_weight = self._of_one_weight
         twin._memory = np.zeros(self._n_classes + 1)
         twin._margins = &twin._memory[0]
@@ -275,7 +275,7 @@ cdef class FrozenLearner(Learner):
         cdef double above = 1.0, next_above
         for i in range(self._n_classes):
             next_above = 0.0
-            if i < self._n_lines:
+            if i < self._n_problems:
                 next_above = min(above, sigmoid(self._slope * (total + self._intercepts[i])))
             self._margins[self._order[i]] = log(max(above - next_above, 1e-300))
             above = next_above

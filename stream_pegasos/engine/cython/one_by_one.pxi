@@ -92,9 +92,9 @@ cdef class OneByOne:
                 target != NULL and isinstance(learner, Learner) and not (<Learner> learner)._runs_python
                 and type(vocabulary) is Vocabulary
             ):
-                before = load_usual(<Vocabulary> vocabulary, (<Learner> learner)._guard, (<Learner> learner)._hand, x, True)
+                before = load_usual(<Vocabulary> vocabulary, (<Learner> learner)._guard, (<Learner> learner)._current_example, x, True)
                 if before >= 0:
-                    if (<Learner> learner)._learn_in_hand(<Vocabulary> vocabulary, before, <object> target, 1.0):
+                    if (<Learner> learner)._learn_current(<Vocabulary> vocabulary, before, <object> target, 1.0):
                         self.forget_names()
                     return
         PureOneByOne.learn_one(self, x, y, w)
@@ -111,9 +111,9 @@ cdef class OneByOne:
                 learner = part(model, "_learner")
                 before = -1
                 if not learner.several:
-                    before = load_usual(<Vocabulary> vocabulary, learner._guard, learner._hand, x, learner._meets_unknown)
+                    before = load_usual(<Vocabulary> vocabulary, learner._guard, learner._current_example, x, learner._meets_unknown)
                 if before >= 0:
-                    learner._meet_in_hand(<Vocabulary> vocabulary, before)
+                    learner._meet_current(<Vocabulary> vocabulary, before)
                     return (<tuple> choices)[len(<tuple> choices) - 1 if learner._margins[0] > 0.0 else 0]
         return PureOneByOne.predict_one(self, x)
 

@@ -436,7 +436,7 @@ cdef class PegasosLearner(Learner):
             self.weights._accumulate(c, <double> n if self._average_by_t else 1.0)
 
     cdef _initialize(self, Encoder encoder, Row* e):
-        """Give new features of the example in hand their first weights, and score it with them."""
+        """Give new features of the current example their first weights, and score it with them."""
         cdef Py_ssize_t i
         cdef int64_t key
         cdef double value, predicted = self._margins[0]
@@ -495,10 +495,10 @@ cdef class PegasosLearner(Learner):
 
     cdef int _step_from_buffer(self) noexcept nogil:
         """The step of the only column, with what is buffered as one example."""
-        cdef Row* e = &self._hand.example
+        cdef Row* e = &self._current_example.example
         cdef Py_ssize_t i, k = self._steps.n_buffered
         cdef bint violated = self._buffer_size > 0 or self._steps.n_violations > 0  # which is not always saved
-        if reserve_example(&e.hashes, &e.values, &self._hand._capacity, self._buffer_size) < 0:
+        if reserve_example(&e.hashes, &e.values, &self._current_example._capacity, self._buffer_size) < 0:
             return NO_MEMORY
         e.n, e.factor = self._buffer_size, 1.0
         for i in range(e.n):

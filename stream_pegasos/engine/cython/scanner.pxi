@@ -16,13 +16,13 @@ cdef class Scanner(CharacterNgrams):
     cdef Py_ssize_t _texts_capacity
     cdef Py_ssize_t _n_texts
     cdef Block* _block  # in use
-    cdef Ahead _ahead
+    cdef PrefetchedBlocks _ahead
     cdef Py_ssize_t _n_threads
     cdef Scanner _threaded  # the like of this one with another number of threads, once there was one
     cdef list _others  # scanners like this one, for helpers
     cdef object _last  # the text that the example is of: predicting and then learning scans it once
     cdef dict _last_features
-    cdef Hand _spare
+    cdef CurrentExample _spare
 
     def __init__(
         self, analyzer, token_pattern, lowercase, stop_words, ngram_range, n_features, alternate_sign, binary, norm,
@@ -53,14 +53,14 @@ cdef class Scanner(CharacterNgrams):
         self._hashes_of_size = <uint64_t*> malloc(self._max_n * sizeof(uint64_t))
         if self._recent == NULL or self._hashes_of_size == NULL:
             raise MemoryError
-        self._n_threads, self._others, self._ahead = 1, [], Ahead()
+        self._n_threads, self._others, self._ahead = 1, [], PrefetchedBlocks()
 
     def __dealloc__(self):
         free(self._texts)
 
     def transform_one(self, text):
         cdef Py_ssize_t i
-        cdef Hand hand
+        cdef CurrentExample current
         cdef Row* e
         cdef double length, value, positive = 0.0, negative = 0.0
         cdef dict features
@@ -68,9 +68,9 @@ cdef class Scanner(CharacterNgrams):
         wait_for(self._guard, self._guard)
         if text is self._last and self._last_features is not None:
             return self._last_features.copy()
-        hand, self._spare = self._spare or Hand(), None  # its own, since another thread may come as the dict is made
-        load_one(self, self._guard, hand, text, False)
-        e, length = &hand.example, self._length
+        current, self._spare = self._spare or CurrentExample(), None  # its own, since another thread may come as the dict is made
+        load_one(self, self._guard, current, text, False)
+        e, length = &current.example, self._length
         features = __Pyx_PyDict_NewPresized(e.n)
         for i in range(e.n):  # nearly all values are those of a single count, which need one number alone
             value = e.values[i]
@@ -83,7 +83,7 @@ cdef class Scanner(CharacterNgrams):
                     negative, of_negative = value, value / length
                 number = of_negative
             features[<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER)] = number
-        self._spare = hand
+        self._spare = current
         if text is self._last:  # and not one that another thread has brought meanwhile
             self._last_features = features.copy()
         return features
@@ -147,8 +147,8 @@ cdef class Scanner(CharacterNgrams):
         plain.text = composed(x)
         return plain
 
-    cdef int _hand_over(self, Hand hand) except -1:
-        return hand.copy(&self._example)  # the same text may come again
+    cdef int _give_example(self, CurrentExample current) except -1:
+        return current.copy(&self._example)  # the same text may come again
 
     cdef Py_ssize_t _load_many(self, X, bint learning, bint tentative=False) except -1:
         cdef Py_ssize_t i, n

@@ -9,7 +9,7 @@ cdef enum:
 cdef class Learner
 
 
-cdef class Crew:
+cdef class WorkerPool:
     """The thread that makes a call, and helpers. Whoever has nothing to do sleeps until it is woken.
 
     A helper touches no Python object but as memory that the call keeps alive. It takes the GIL twice: when it comes, and
@@ -17,7 +17,7 @@ cdef class Crew:
     """
 
     cdef PyThread_type_lock _lock  # of all that they share
-    cdef PyThread_type_lock _bells[MOST_THREADS]  # each is locked until it is rung for the one who sleeps
+    cdef PyThread_type_lock _wake_locks[MOST_THREADS]  # each is locked until it wakes the one who sleeps
     cdef bint _asleep[MOST_THREADS]
     cdef int _n_running  # helpers
     cdef bint _stopped
@@ -35,8 +35,8 @@ cdef class Crew:
             free(self._blocks[i].values)
         free(self._blocks)
         for i in range(MOST_THREADS):
-            if self._bells[i] != NULL:
-                PyThread_free_lock(self._bells[i])
+            if self._wake_locks[i] != NULL:
+                PyThread_free_lock(self._wake_locks[i])
         if self._lock != NULL:
             PyThread_free_lock(self._lock)
 
@@ -56,12 +56,12 @@ cdef class Crew:
         """A helper for each encoder, or as many as there can be. Whatever this raises, `_end` is to be called."""
         cdef int number = 0
         self._stopped = False
-        if self._bells[CALLER] == NULL:
-            self._bells[CALLER] = new_bell()
+        if self._wake_locks[CALLER] == NULL:
+            self._wake_locks[CALLER] = new_wake_lock()
         for encoder, learner in zip(encoders, learners):
             number += 1
-            if self._bells[number] == NULL:
-                self._bells[number] = new_bell()
+            if self._wake_locks[number] == NULL:
+                self._wake_locks[number] = new_wake_lock()
             self._enter()
             self._n_running += 1
             self._leave()
@@ -108,13 +108,13 @@ cdef class Crew:
         """Leave, and enter again when woken."""
         self._asleep[number] = True
         self._leave()
-        PyThread_acquire_lock(self._bells[number], 1)
+        PyThread_acquire_lock(self._wake_locks[number], 1)
         self._enter()
 
     cdef inline void _wake(self, int number) noexcept nogil:
         if self._asleep[number]:
             self._asleep[number] = False
-            PyThread_release_lock(self._bells[number])
+            PyThread_release_lock(self._wake_locks[number])
 
 
 cdef PyThread_type_lock new_lock() except NULL:
@@ -124,14 +124,14 @@ cdef PyThread_type_lock new_lock() except NULL:
     return lock
 
 
-cdef PyThread_type_lock new_bell() except NULL:
-    cdef PyThread_type_lock bell = new_lock()
-    PyThread_acquire_lock(bell, 1)
-    return bell
+cdef PyThread_type_lock new_wake_lock() except NULL:
+    cdef PyThread_type_lock lock = new_lock()
+    PyThread_acquire_lock(lock, 1)
+    return lock
 
 
 @cython.final
-cdef class Ahead(Crew):
+cdef class PrefetchedBlocks(WorkerPool):
     """Blocks of examples that are used in turn. Helpers make them ahead of their use, and so does who uses them while the
     next one is not ready; without helpers there is one block at a time.
     """
@@ -201,7 +201,7 @@ cdef class Ahead(Crew):
 
 
 @cython.final
-cdef class Shares(Crew):
+cdef class ParallelPrediction(WorkerPool):
     """Examples that are predicted, each block by whoever is free; every thread has an encoder and a learner of its own."""
 
     cdef double[:, ::1] _margins, _calibrated

@@ -38,7 +38,7 @@ cdef class WeightDict:
     cdef double* _spread
     cdef double* _spread_sums
     cdef Py_ssize_t _n_spread
-    cdef Py_ssize_t* _slots  # where in the table each feature of the example in hand is
+    cdef Py_ssize_t* _slots  # where in the table each feature of the current example is
     cdef Py_ssize_t _slots_capacity
     cdef bint _is_twin  # of other weights, in whose memory it looks, but for the line above
     cdef double* _nothing  # the record of a feature that is not there
@@ -243,7 +243,7 @@ cdef class WeightDict:
         if self.average:
             record[self._width + c] += self._columns[c].sums_scale * step
 
-    # The example in hand
+    # The current example
 
     cdef int _find(self, const Row* e) noexcept nogil:
         """Where each feature of an example is; -1 if there is no memory."""

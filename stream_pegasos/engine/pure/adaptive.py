@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import LARGEST_COUNT, LARGEST_WEIGHT
 from stream_pegasos.common.state import FEATURES, LARGEST_SUM, Declaration, Field, State, count, keys
-from stream_pegasos.engine.pure.driver import CALIBRATION, Learner, Met
+from stream_pegasos.engine.pure.driver import CALIBRATION, Learner, ScoredExample
 from stream_pegasos.engine.pure.encoders import Encoder, are_unique
 from stream_pegasos.engine.pure.mistakes import MISTAKES, Mistakes
 from stream_pegasos.engine.pure.weights import INTERCEPT, Row
@@ -21,7 +21,7 @@ from stream_pegasos.engine.pure.weights import INTERCEPT, Row
 LEAST_SCALE = 0.3
 # The newest evidence may weigh this much more than the oldest before all is written down anew, at its weight of now. A
 # power of two, so that this rounds nothing.
-YEAR = 2.0**16
+RESCALED_AT = 2.0**16
 # No example counts more than this, so that all that is known of features remains in the range of single precision.
 LARGEST_EXAMPLE = 1e15
 MOST_COUNTED = 2**24  # examples, one by one
@@ -80,7 +80,7 @@ OF_FEATURE = ("values", "log_ratios", "gradient_squares", "positives", "negative
 OF_INTERCEPT = ("intercept", "intercept_log_ratio", "intercept_squares", "n_positives", "n_negatives")
 DECLARATION = Declaration(
     (
-        Field("evidence", 1.0, YEAR),
+        Field("evidence", 1.0, RESCALED_AT),
         *numbers_of(OF_INTERCEPT),
         keys("keys", FEATURES),
         *numbers_of(OF_FEATURE, FEATURES),
@@ -189,16 +189,16 @@ class AdaptiveLearner(Learner):
         # A difference, as it changes its sign exactly where the classes are exchanged.
         return math.log(feature.positives + smoothing) - math.log(feature.negatives + smoothing)
 
-    def _meet(self, encoder: Encoder, row: Row) -> Met:
+    def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
         """The values that the weights meet are scaled, then divided by their norm."""
         features = [self._features.get(key, UNKNOWN) for key in row.keys]
         values = [x * self._scale(feature) for feature, x in zip(features, row.values, strict=True)]
         norm = math.sqrt(sum(value * value for value in values))
         values = [value / norm for value in values] if norm else [0.0] * len(values)
         total = sum(feature.weight * value for feature, value in zip(features, values, strict=True))
-        return Met(row, [self.intercept_scaling * self._intercept.weight + total], values)
+        return ScoredExample(row, [self.intercept_scaling * self._intercept.weight + total], values)
 
-    def _learn(self, encoder: Encoder, met: Met, y: float, weight: float) -> bool:
+    def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
         """Whether there was a step."""
         (margin,) = met.margins
         weight = min(weight, LARGEST_EXAMPLE)
@@ -215,9 +215,9 @@ class AdaptiveLearner(Learner):
                     self._learn_feature(feature, gradient * value, y, weight)
         self._n_iterations += 1
         self._evidence *= self._growth
-        if self._evidence >= YEAR:
-            self._evidence /= YEAR
-            self._weaken(YEAR)
+        if self._evidence >= RESCALED_AT:
+            self._evidence /= RESCALED_AT
+            self._weaken(RESCALED_AT)
         return is_near
 
     def _kept(self, feature: Feature) -> Callable[[float], float]:

@@ -18,7 +18,7 @@ from stream_pegasos.engine.pure.adaptive import (
     LARGEST_LOG_RATIO,
     LEAST_SCALE,
     MOST_COUNTED,
-    YEAR,
+    RESCALED_AT,
     single,
 )
 from stream_pegasos.engine.pure.driver import (
@@ -27,13 +27,13 @@ from stream_pegasos.engine.pure.driver import (
     SMALLEST_SLOPE,
     Calibration,
     Learner,
-    Met,
+    ScoredExample,
     sigmoid,
 )
 from stream_pegasos.engine.pure.encoders import Encoder, are_unique
 from stream_pegasos.engine.pure.weights import INTERCEPT, Row
 
-# How classes become lines, each of which tells two things apart.
+# How classes become problems, each of which tells two things apart.
 REDUCTIONS = ("ovr", "multilabel", "ordinal")
 # Most classes are not that of an example: they are taught so only up to this share of the largest margin.
 SHARE_OF_REST = 0.6
@@ -77,7 +77,7 @@ NOTHING = Column()  # is known of a column, which is then not taught
 
 
 @dataclass(slots=True)
-class Line:
+class BinaryProblem:
     """An intercept and what is added to slope · margin, each with the sum of its squared gradients."""
 
     intercept: float = 0.0
@@ -86,14 +86,14 @@ class Line:
     offset_squares: float = 0.0
 
 
-OF_LINE = ("intercepts", "intercept_squares", "offsets", "offset_squares")
+OF_PROBLEM = ("intercepts", "intercept_squares", "offsets", "offset_squares")
 OF_COLUMN = ("values", "gradient_squares", "taught_counts")
 EVIDENCE = ("counts", "gradient_squares", "taught_counts")
 
 
 def declared(reduction: str) -> Declaration:
     """What the state of an `AdaptiveColumnsLearner` consists of."""
-    lines = "thresholds" if reduction == "ordinal" else COLUMNS
+    problems = "thresholds" if reduction == "ordinal" else COLUMNS
 
     def most(state: State) -> float:
         return LARGEST_COEFFICIENT * float(state["evidence"])
@@ -102,13 +102,13 @@ def declared(reduction: str) -> Declaration:
         return len(state["class_counts"]) - 1
 
     fields = [
-        Field("evidence", 1.0, YEAR),
+        Field("evidence", 1.0, RESCALED_AT),
         Field("n_examples", 0.0, most),
         Field("class_counts", 0.0, most, (COLUMNS,)),
-        Field("intercepts", 0.0, LARGEST_ADAPTIVE_WEIGHT, (lines,), signed=True),
-        Field("intercept_squares", 0.0, LARGEST_SUM, (lines,)),
-        Field("offsets", 0.0, LARGEST_OFFSET, (lines,), signed=True),
-        Field("offset_squares", 0.0, LARGEST_SUM, (lines,)),
+        Field("intercepts", 0.0, LARGEST_ADAPTIVE_WEIGHT, (problems,), signed=True),
+        Field("intercept_squares", 0.0, LARGEST_SUM, (problems,)),
+        Field("offsets", 0.0, LARGEST_OFFSET, (problems,), signed=True),
+        Field("offset_squares", 0.0, LARGEST_SUM, (problems,)),
         keys("keys", FEATURES),
         Field("log_ratios", 0.0, LARGEST_LOG_RATIO, (FEATURES,)),
         Field("counts", 0.0, most, (FEATURES,)),
@@ -149,17 +149,18 @@ def are_ascending(n_taught: NDArray[np.int64], columns: NDArray[np.int64]) -> bo
 class AdaptiveColumnsLearner(Learner):
     """Steps of AdaGrad as `AdaptiveLearner` takes them, on one scale a feature for all classes.
 
-    The `reduction` says what y is, and which lines there are. "ovr": y is the number of a class; each class is learned
-    against all others. "multilabel": y is the number of a set among `sets`, and each class in it holds; each class is
-    learned by itself. "ordinal": y is the number of a class, and `order` has all classes, known or to come. Between two
-    neighbours there is a line that separates those above from those below (proportional odds, McCullagh 1980). All
-    lines share the weights, which are in column 0, and the margins are the logarithms of the classes' probabilities.
+    The `reduction` says what y is, and which problems there are. "ovr": y is the number of a class; each class is
+    learned against all others. "multilabel": y is the number of a set among `sets`, and each class in it holds; each
+    class is learned by itself. "ordinal": y is the number of a class, and `order` has all classes, known or to come.
+    Between two neighbours there is a problem that separates those above from those below (proportional odds, McCullagh
+    1980). All problems share the weights, which are in column 0, and the margins are the logarithms of the classes'
+    probabilities.
 
     The scale of a feature is `LEAST_SCALE` plus the largest log-count ratio that it has for a class or, with ordered
-    classes, the mean size of its ratios over the lines. With "ovr" and "multilabel" the margin of each of K classes
+    classes, the mean size of its ratios over the problems. With "ovr" and "multilabel" the margin of each of K classes
     begins at −log(K − 1), so that each class begins with a probability of 1/K. `learning_rate` is for a slope of the
     probabilities of 1/2, as for two classes with the margins m and −m. The larger the slope, the larger the steps: it
-    is large where margins are too small for how often they are right. Each line also has an offset, learned like the
+    is large where margins are too small for how often they are right. Each problem also has an offset, learned like the
     slope; it moves the margins that predict.
     """
 
@@ -181,12 +182,12 @@ class AdaptiveColumnsLearner(Learner):
         self._n_iterations = 0
         self._growth = 2.0 ** (1.0 / self.half_life) if self.half_life else 1.0
         self._features: dict[int, Feature] = {}
-        self._lines: list[Line] = []
+        self._problems: list[BinaryProblem] = []
         self._class_counts: list[float] = []
         self._n_examples = 0.0  # as evidence
         self._evidence = 1.0
         self._is_ordinal = self.reduction == "ordinal"
-        self._line_scaling = 1.0 if self._is_ordinal else self.intercept_scaling
+        self._problem_scaling = 1.0 if self._is_ordinal else self.intercept_scaling
         self._met_order: list[int] = []  # the classes met
         self.order: NDArray[np.int64] = np.zeros(0, np.int64)
         self.sets: tuple[NDArray[np.int64], NDArray[np.int64]] = (np.zeros(1, np.int64), np.zeros(0, np.int64))
@@ -204,10 +205,12 @@ class AdaptiveColumnsLearner(Learner):
 
     @property
     def intercept(self) -> NDArray[np.float64]:
-        """What is added to the margin of each line."""
+        """What is added to the margin of each problem."""
         slope = self.calibration.slope
         base = 0.0 if self._is_ordinal else -math.log(max(self.n_columns - 1, 1))
-        values = [base + self._line_scaling * line.intercept + line.offset / slope for line in self._lines]
+        values = [
+            base + self._problem_scaling * problem.intercept + problem.offset / slope for problem in self._problems
+        ]
         return np.array(values, np.float64)
 
     def items(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -240,8 +243,8 @@ class AdaptiveColumnsLearner(Learner):
         """
         evidence, self._evidence = self._evidence / share, 1.0
         self._weaken(evidence)
-        for line in self._lines:
-            line.intercept *= math.sqrt(share)
+        for problem in self._problems:
+            problem.intercept *= math.sqrt(share)
         for feature in self._features.values():
             for known in feature.columns.values():
                 known.weight = single(known.weight * math.sqrt(share))
@@ -267,8 +270,8 @@ class AdaptiveColumnsLearner(Learner):
         return min(math.log(largest), LARGEST_LOG_RATIO)
 
     def _ordinal_ratio(self, feature: Feature, smoothing: float) -> float:
-        """How much more or less often than all examples, on average over the lines, those above it have it."""
-        if not self._lines:
+        """How much more or less often than all examples, on average over the problems, those above it have it."""
+        if not self._problems:
             return 0.0
         total = above = n_above = 0.0
         for number in self._met_order[:0:-1]:
@@ -278,7 +281,7 @@ class AdaptiveColumnsLearner(Learner):
             odds = (above + smoothing) / (max(feature.count - above, 0.0) + smoothing)
             n_odds = (n_above + smoothing) / (max(self._n_examples - n_above, 0.0) + smoothing)
             total += abs(math.log(odds / n_odds))
-        return min(total / len(self._lines), LARGEST_LOG_RATIO)
+        return min(total / len(self._problems), LARGEST_LOG_RATIO)
 
     def _n_columns_for(self, y: NDArray[np.float64] | None) -> int:
         if y is None or not len(y):
@@ -287,8 +290,8 @@ class AdaptiveColumnsLearner(Learner):
             return max(self.n_columns, int(self.sets[1].max(initial=-1)) + 1)
         return max(self.n_columns, int(y.max()) + 1)
 
-    def _meet(self, encoder: Encoder, row: Row) -> Met:
-        """The values that the weights meet, and the margins of the lines before they predict."""
+    def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
+        """The values that the weights meet, and the margins of the problems before they predict."""
         features = [self._features.get(key, UNKNOWN) for key in row.keys]
         values = [x * self._scale(feature) for feature, x in zip(features, row.values, strict=True)]
         norm = math.sqrt(sum(value * value for value in values))
@@ -299,16 +302,16 @@ class AdaptiveColumnsLearner(Learner):
                 if column < len(sums):
                     sums[column] += known.weight * value
         if self._is_ordinal:
-            margins = [sums[0] + line.intercept for line in self._lines]
-            return Met(row, self._logarithms(margins), (values, margins))
+            margins = [sums[0] + problem.intercept for problem in self._problems]
+            return ScoredExample(row, self._logarithms(margins), (values, margins))
         base = -math.log(max(self.n_columns - 1, 1))
-        lines = zip(sums, self._lines, strict=True)
-        margins = [base + total + self._line_scaling * line.intercept for total, line in lines]
-        return Met(row, self._predicting(margins), (values, margins))
+        problems = zip(sums, self._problems, strict=True)
+        margins = [base + total + self._problem_scaling * problem.intercept for total, problem in problems]
+        return ScoredExample(row, self._predicting(margins), (values, margins))
 
     def _predicting(self, margins: list[float]) -> list[float]:
         slope = self.calibration.slope
-        return [margin + line.offset / slope for margin, line in zip(margins, self._lines, strict=True)]
+        return [margin + problem.offset / slope for margin, problem in zip(margins, self._problems, strict=True)]
 
     def _logarithms(self, margins: list[float]) -> list[float]:
         """Of the probability of each class, of those that are ordered."""
@@ -317,14 +320,14 @@ class AdaptiveColumnsLearner(Learner):
         above = 1.0
         for i, number in enumerate(self._met_order):
             next_above = 0.0
-            if i < len(self._lines):
-                # No line can have more above it than that below.
-                next_above = min(above, sigmoid(slope * margins[i] + self._lines[i].offset))
+            if i < len(self._problems):
+                # No problem can have more above it than that below.
+                next_above = min(above, sigmoid(slope * margins[i] + self._problems[i].offset))
             result[number] = math.log(max(above - next_above, 1e-300))
             above = next_above
         return result
 
-    def _learn(self, encoder: Encoder, met: Met, y: float, weight: float) -> bool:
+    def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
         """Whether there was a step."""
         values, margins = met.values
         weight = min(weight, LARGEST_EXAMPLE)
@@ -339,13 +342,13 @@ class AdaptiveColumnsLearner(Learner):
         self._calibrate(met.margins, margins, signs, classes)
         if slopes:
             self._take_step(
-                met.row, values, {line: slope * weight for line, slope in slopes.items()}, classes, weight, rate
+                met.row, values, {problem: slope * weight for problem, slope in slopes.items()}, classes, weight, rate
             )
         self._n_iterations += 1
         self._evidence *= self._growth
-        if self._evidence >= YEAR:
-            self._evidence /= YEAR
-            self._weaken(YEAR)
+        if self._evidence >= RESCALED_AT:
+            self._evidence /= RESCALED_AT
+            self._weaken(RESCALED_AT)
         return bool(slopes)
 
     def _classes_of(self, y: float) -> list[int]:
@@ -355,61 +358,63 @@ class AdaptiveColumnsLearner(Learner):
         return numbers[starts[int(y)] : starts[int(y) + 1]].tolist()  # type: ignore[no-any-return]
 
     def _add_class(self, number: int, margins: list[float]) -> None:
-        """Make room for a class; a line between ordered ones begins as the one that it stands beside."""
+        """Make room for a class; a problem between ordered ones begins as the one that it stands beside."""
         self._class_counts.append(0.0)
         if not self._is_ordinal:
             shift = math.log(max(self.n_columns - 2, 1)) - math.log(max(self.n_columns - 1, 1))
             margins[:] = [margin + shift for margin in margins]
             margins.append(-math.log(max(self.n_columns - 1, 1)))
-            self._lines.append(Line())
+            self._problems.append(BinaryProblem())
             return
         ranks = {of: rank for rank, of in enumerate(self.order.tolist())}
         rank = bisect.bisect([ranks[of] for of in self._met_order], ranks[number])
         self._met_order.insert(rank, number)
         if self.n_columns > 1:
             at = max(rank - 1, 0)
-            beside = min(at, len(self._lines) - 1)
-            self._lines.insert(at, Line(*astuple(self._lines[beside])) if self._lines else Line())
+            beside = min(at, len(self._problems) - 1)
+            self._problems.insert(
+                at, BinaryProblem(*astuple(self._problems[beside])) if self._problems else BinaryProblem()
+            )
             margins.insert(at, margins[beside] if margins else 0.0)
 
     def _signs(self, classes: list[int]) -> list[float]:
-        """What the example is to each line: 1.0 or -1.0."""
+        """What the example is to each problem: 1.0 or -1.0."""
         if self._is_ordinal:
             rank = self._met_order.index(classes[0])
-            return [1.0 if line < rank else -1.0 for line in range(len(self._lines))]
+            return [1.0 if problem < rank else -1.0 for problem in range(len(self._problems))]
         signs = [-1.0] * self.n_columns
         for number in classes:
             signs[number] = 1.0
         return signs
 
     def _slopes(self, margins: list[float], signs: list[float]) -> dict[int, float]:
-        """Of the loss over the margin, for each line that the example is near enough to teach."""
+        """Of the loss over the margin, for each problem that the example is near enough to teach."""
         slopes = {}
-        for line, (margin, sign) in enumerate(zip(margins, signs, strict=True)):
+        for problem, (margin, sign) in enumerate(zip(margins, signs, strict=True)):
             share = SHARE_OF_REST if sign < 0.0 and not self._is_ordinal else 1.0
             if sign * margin < share * self.largest_margin:
                 size = float(sign * margin < 1.0) if self.hinge else 1.0 / (1.0 + math.exp(min(sign * margin, 700.0)))
-                slopes[line] = -sign * size
+                slopes[problem] = -sign * size
         return slopes
 
     def _calibrate(self, predicting: list[float], margins: list[float], signs: list[float], classes: list[int]) -> None:
-        """One step on the log loss of what the example is: of its class, or of each line."""
+        """One step on the log loss of what the example is: of its class, or of each problem."""
         slope = self.calibration.slope
         if self.reduction == "ovr":
             probabilities = self.calibration.learn_class(predicting, classes[0], margins)
             rate, first_squares = OFFSET_RATE, OFFSET_SQUARES
         else:
-            lines = zip(margins, self._lines, strict=True)
-            probabilities = [sigmoid(slope * margin + line.offset) for margin, line in lines]
+            problems = zip(margins, self._problems, strict=True)
+            probabilities = [sigmoid(slope * margin + problem.offset) for margin, problem in problems]
             errors = [p - (sign > 0.0) for p, sign in zip(probabilities, signs, strict=True)]
             self.calibration.descend(sum(error * margin for error, margin in zip(errors, margins, strict=True)))
             rate, first_squares = (
                 (ORDINAL_OFFSET_RATE, ORDINAL_OFFSET_SQUARES) if self._is_ordinal else (OFFSET_RATE, OFFSET_SQUARES)
             )
-        for probability, sign, line in zip(probabilities, signs, self._lines, strict=True):
+        for probability, sign, problem in zip(probabilities, signs, self._problems, strict=True):
             error = probability - (sign > 0.0)
-            line.offset_squares += error * error
-            line.offset -= rate * error / math.sqrt(line.offset_squares + first_squares)
+            problem.offset_squares += error * error
+            problem.offset -= rate * error / math.sqrt(problem.offset_squares + first_squares)
 
     def _take_step(
         self,
@@ -427,11 +432,11 @@ class AdaptiveColumnsLearner(Learner):
             self._class_counts[number] += counted
         intercept_rate = ORDINAL_INTERCEPT_RATE * rate if self._is_ordinal else rate
         for number, gradient in gradients.items():
-            line, gradient = self._lines[number], gradient * self._line_scaling
+            problem, gradient = self._problems[number], gradient * self._problem_scaling
             square = gradient * gradient
             if square > 0.0:
-                line.squares += self._evidence * square
-                line.intercept -= intercept_rate * gradient / math.sqrt(line.squares / self._evidence)
+                problem.squares += self._evidence * square
+                problem.intercept -= intercept_rate * gradient / math.sqrt(problem.squares / self._evidence)
         if self._is_ordinal:
             gradients = {0: sum(gradients.values())}
         for key, x, value in zip(row.keys, row.values, values, strict=True):
@@ -462,8 +467,8 @@ class AdaptiveColumnsLearner(Learner):
         """Write all evidence down as what it counts now."""
         self._n_examples /= factor
         self._class_counts = [n / factor for n in self._class_counts]
-        for line in self._lines:
-            line.squares /= factor
+        for problem in self._problems:
+            problem.squares /= factor
         for feature in self._features.values():
             feature.count = single(feature.count / factor)
             for known in feature.columns.values():
@@ -480,7 +485,7 @@ class AdaptiveColumnsLearner(Learner):
             for feature, numbers in zip(features, columns, strict=True)
             for column in numbers
         ]
-        lines = np.array([astuple(line) for line in self._lines], np.float64).reshape(-1, len(OF_LINE))
+        problems = np.array([astuple(problem) for problem in self._problems], np.float64).reshape(-1, len(OF_PROBLEM))
         state = {
             "keys": np.fromiter(self._features, np.int64, len(self)),
             "log_ratios": np.array([feature.log_ratio for feature in features], np.float64),
@@ -488,7 +493,7 @@ class AdaptiveColumnsLearner(Learner):
             "n_taught": np.array([len(numbers) for numbers in columns], np.int64),
             "taught_columns": np.array([column for numbers in columns for column in numbers], np.int64),
             **dict(zip(OF_COLUMN, np.array(taught, np.float64).reshape(-1, len(OF_COLUMN)).T.copy(), strict=True)),
-            **dict(zip(OF_LINE, lines.T.copy(), strict=True)),
+            **dict(zip(OF_PROBLEM, problems.T.copy(), strict=True)),
             "class_counts": np.array(self._class_counts, np.float64),
             "n_examples": self._n_examples,
             "evidence": self._evidence,
@@ -507,7 +512,9 @@ class AdaptiveColumnsLearner(Learner):
         for key, log_ratio, n, n_taught in zip(*(state[name].tolist() for name in of_features), strict=True):
             columns = {column: Column(*numbers) for column, *numbers in (next(taught) for _ in range(n_taught))}
             self._features[key] = Feature(single(log_ratio), single(n), columns)
-        self._lines = [Line(*numbers) for numbers in zip(*(state[name].tolist() for name in OF_LINE), strict=True)]
+        self._problems = [
+            BinaryProblem(*numbers) for numbers in zip(*(state[name].tolist() for name in OF_PROBLEM), strict=True)
+        ]
         self._class_counts, self._n_examples = state["class_counts"].tolist(), state["n_examples"]
         self._evidence, self._n_iterations = state["evidence"], state["n_iterations"]
         self._met_order = state["order"].tolist() if self._is_ordinal else []

@@ -138,7 +138,7 @@ class Calibration:
 
 
 @dataclass(slots=True)
-class Met:
+class ScoredExample:
     """An example as a rule meets it."""
 
     row: Row
@@ -146,10 +146,10 @@ class Met:
     values: Any = None  # whatever else the rule found
 
 
-class Aside:
+class ForkedCopy:
     """What `get_state` gives within it is whole once `wait` was called."""
 
-    def __enter__(self) -> Aside:
+    def __enter__(self) -> ForkedCopy:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -222,16 +222,16 @@ class Learner:
         """What some features weigh, with a row each; 0 for those that are not known."""
         raise NotImplementedError
 
-    def _meet(self, encoder: Encoder, row: Row) -> Met:
+    def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
         raise NotImplementedError
 
-    def _learn(self, encoder: Encoder, met: Met, y: float, weight: float) -> bool:
+    def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
         """Take the example in; whether anything is kept of its features."""
         raise NotImplementedError
 
-    def aside(self) -> Aside:
+    def forked_copy(self) -> ForkedCopy:
         """Within it `get_state` may leave its arrays to be written while this process goes on."""
-        return Aside()
+        return ForkedCopy()
 
     def flush(self) -> None:
         """Take the steps that wait for more examples; where every example is a step there are none."""
@@ -304,7 +304,7 @@ class Learner:
             return all_margins, np.array(calibrated, np.float64).reshape(len(calibrated), 3)
         return all_margins[:, 0], np.array(calibrated, np.float64)
 
-    def _met(self, encoder: Encoder, row: Row) -> Met:
+    def _met(self, encoder: Encoder, row: Row) -> ScoredExample:
         """The example; where a rule fails at it, nothing is kept of its names."""
         try:
             return self._meet(encoder, row)
@@ -313,7 +313,7 @@ class Learner:
                 encoder.forget_newest()
             raise
 
-    def _learn_met(self, encoder: Encoder, met: Met, y: float, weight: float) -> None:
+    def _learn_met(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> None:
         if not self._learn(encoder, met, y, weight) and self.meets_unknown:
             encoder.forget_newest()
 

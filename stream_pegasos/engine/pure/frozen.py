@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.state import COLUMNS, LARGEST_SUM, WORD, Declaration, Field, State, count
 from stream_pegasos.engine.pure.adaptive import LARGEST_LOG_RATIO, LEAST_SCALE
-from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, Learner, Met, sigmoid
+from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, Learner, ScoredExample, sigmoid
 from stream_pegasos.engine.pure.encoders import Encoder, are_unique
 from stream_pegasos.engine.pure.weights import MULTIPLIER, Row
 
@@ -56,7 +56,7 @@ ORDERED: tuple[tuple[str, Callable[[State], bool]], ...] = (
 
 def declared(reduction: str) -> Declaration:
     """What the state of a `FrozenLearner` consists of."""
-    lines = "thresholds" if reduction == "ordinal" else COLUMNS
+    problems = "thresholds" if reduction == "ordinal" else COLUMNS
 
     def last_column(state: State) -> float:
         return len(state["order"]) - 1
@@ -65,7 +65,7 @@ def declared(reduction: str) -> Declaration:
         (
             *FROZEN,
             Field("unknown_scale", 0.0, LEAST_SCALE + 2.0 * LARGEST_LOG_RATIO),
-            Field("intercepts", 0.0, LARGEST_SUM, (lines,), signed=True),
+            Field("intercepts", 0.0, LARGEST_SUM, (problems,), signed=True),
             *((count("order", COLUMNS, high=last_column),) if reduction == "ordinal" else ()),
             count("n_iterations"),
             *CALIBRATION[:1],
@@ -121,7 +121,7 @@ class FrozenLearner(Learner):
 
     @property
     def intercept(self) -> NDArray[np.float64]:
-        """What is added to the margin of each line."""
+        """What is added to the margin of each problem."""
         return self._state["intercepts"].copy()  # type: ignore[no-any-return]
 
     def items(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -149,7 +149,7 @@ class FrozenLearner(Learner):
     def negate(self) -> None:
         refuse()
 
-    def _meet(self, encoder: Encoder, row: Row) -> Met:
+    def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
         features = [self._feature(key) for key in row.keys]
         values = [x * scale for (scale, _), x in zip(features, row.values, strict=True)]
         norm = math.sqrt(sum(value * value for value in values))
@@ -161,8 +161,10 @@ class FrozenLearner(Learner):
                     sums[column] += weight * value
         intercepts = self._state["intercepts"].tolist()
         if self.reduction == "ordinal":
-            return Met(row, self._logarithms([sums[0] + intercept for intercept in intercepts]), values)
-        return Met(row, [total + intercept for total, intercept in zip(sums, intercepts, strict=True)], values)
+            return ScoredExample(row, self._logarithms([sums[0] + intercept for intercept in intercepts]), values)
+        return ScoredExample(
+            row, [total + intercept for total, intercept in zip(sums, intercepts, strict=True)], values
+        )
 
     def _logarithms(self, margins: list[float]) -> list[float]:
         """Of the probability of each class, of those that are ordered."""
@@ -201,7 +203,7 @@ class FrozenLearner(Learner):
                 return int(table[2 * place + 1]) if table[2 * place] == h != GAP else None
         return None
 
-    def _learn(self, encoder: Encoder, met: Met, y: float, weight: float) -> bool:
+    def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
         refuse()
 
     def get_state(self) -> State:

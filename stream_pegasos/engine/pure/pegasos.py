@@ -17,7 +17,7 @@ from stream_pegasos.engine.pure.driver import (
     SMALLEST_SLOPE,
     Calibration,
     Learner,
-    Met,
+    ScoredExample,
     with_intercept,
 )
 from stream_pegasos.engine.pure.encoders import Encoder, are_unique
@@ -187,11 +187,11 @@ class PegasosLearner(Learner):
             return self.n_columns
         return max(self.n_columns, int(y.max()) + 1)
 
-    def _meet(self, encoder: Encoder, row: Row) -> Met:
+    def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
         row = with_intercept(row, self.intercept_scaling)
-        return Met(row, [self.weights.predict(row, column) for column in range(self.n_columns)])
+        return ScoredExample(row, [self.weights.predict(row, column) for column in range(self.n_columns)])
 
-    def _learn(self, encoder: Encoder, met: Met, y: float, weight: float) -> bool:
+    def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
         self._initialize(encoder, met.row)
         if self.reduction in OF_CLASSES and y == self.n_columns:
             self.add_column()

@@ -4,30 +4,30 @@ cdef enum:  # reductions
     ORDINAL
 
 
-cdef struct Line:
+cdef struct BinaryProblem:
     double intercept, squares, offset, offset_squares
 
 
-cdef class LinesLearner(Learner):
-    """Classes become lines, each of which tells two things apart: what an example is to each, and what they predict of it. A
+cdef class ReductionLearner(Learner):
+    """Classes become problems, each of which tells two things apart: what an example is to each, and what they predict of it. A
     rule for features is a subclass.
     """
 
-    cdef Line* _lines
+    cdef BinaryProblem* _problems
     cdef double* _class_counts
     cdef Py_ssize_t* _met_order
-    cdef double _n_examples, _evidence, _largest_margin, _smoothing, _line_scaling
+    cdef double _n_examples, _evidence, _largest_margin, _smoothing, _problem_scaling
     cdef bint _hinge
     cdef int _reduction
-    cdef Py_ssize_t _n_classes, _n_lines, _width  # and for how many classes there is room
+    cdef Py_ssize_t _n_classes, _n_problems, _width  # and for how many classes there is room
     cdef int64_t[::1] _order, _set_starts, _set_numbers
-    # Of the example in hand, for each line: the margin before it predicts, what the example is to it, the gradient, and a
-    # probability.
+    # Of the current example, for each problem: the margin before it predicts, what the example is to it, the gradient,
+    # and a probability.
     cdef double* _raw
     cdef double* _signs
     cdef double* _gradients
     cdef double* _probabilities
-    cdef double* _odds  # of each class, or of what stands above a line: how often it is not, beside how often it is
+    cdef double* _odds  # of each class, or of what stands above a problem: how often it is not, beside how often it is
     cdef Py_ssize_t* _active  # the columns with a gradient, and these gradients
     cdef double* _slopes
     cdef Py_ssize_t _n_active
@@ -37,7 +37,7 @@ cdef class LinesLearner(Learner):
     cdef Py_ssize_t* _places  # the memory of the order and of what is known of columns in a step
 
     def __dealloc__(self):
-        free(self._lines)
+        free(self._problems)
         free(self._numbers)
         free(self._places)
 
@@ -63,35 +63,35 @@ cdef class LinesLearner(Learner):
     def intercept(self):
         cdef Py_ssize_t i
         wait_for(self._guard, self._guard)
-        return np.array([self._base() + self._intercept(i) for i in range(self._n_lines)], np.float64)
+        return np.array([self._base() + self._intercept(i) for i in range(self._n_problems)], np.float64)
 
     @cython.final
     cdef int _make_room(self, Py_ssize_t n) noexcept nogil:
-        """For as many classes; what is known stays, and the margins of the example in hand."""
+        """For as many classes; what is known stays, and the margins of the current example."""
         cdef Py_ssize_t width = max(n, self._width + self._width // 2), i
         cdef double* numbers
-        cdef Line* lines
+        cdef BinaryProblem* problems
         cdef Py_ssize_t* places
         if n <= self._width:
             return 0
         numbers = <double*> calloc(9 * width + SP_LANES, sizeof(double))
-        lines = <Line*> calloc(width, sizeof(Line))
+        problems = <BinaryProblem*> calloc(width, sizeof(BinaryProblem))
         places = <Py_ssize_t*> calloc(3 * width, sizeof(Py_ssize_t))
-        if numbers == NULL or lines == NULL or places == NULL:
+        if numbers == NULL or problems == NULL or places == NULL:
             free(numbers)
-            free(lines)
+            free(problems)
             free(places)
             return -1
         for i in range(self._width):
             numbers[i], numbers[width + i] = self._margins[i], self._raw[i]
-            numbers[6 * width + i], lines[i], places[i] = self._class_counts[i], self._lines[i], self._met_order[i]
+            numbers[6 * width + i], problems[i], places[i] = self._class_counts[i], self._problems[i], self._met_order[i]
         free(self._numbers)
-        free(self._lines)
+        free(self._problems)
         free(self._places)
         self._numbers = self._margins = numbers
         self._raw, self._signs, self._gradients = numbers + width, numbers + 2 * width, numbers + 3 * width
         self._probabilities, self._odds = numbers + 4 * width, numbers + 8 * width  # and behind them stays 0
-        self._class_counts, self._lines = numbers + 6 * width, lines
+        self._class_counts, self._problems = numbers + 6 * width, problems
         self._slopes, self._own_slopes = numbers + 7 * width, numbers + 5 * width
         self._places = self._met_order = places
         self._active, self._at, self._width = places + width, places + 2 * width, width
@@ -118,26 +118,26 @@ cdef class LinesLearner(Learner):
         return 0.0 if self._reduction == ORDINAL else -log(<double> max(self._n_classes - 1, 1))
 
     @cython.final
-    cdef inline double _intercept(self, Py_ssize_t line) noexcept nogil:
-        return self._line_scaling * self._lines[line].intercept + self._lines[line].offset / self._slope
+    cdef inline double _intercept(self, Py_ssize_t problem) noexcept nogil:
+        return self._problem_scaling * self._problems[problem].intercept + self._problems[problem].offset / self._slope
 
     @cython.final
     cdef void _predict(self) noexcept nogil:
         """The margins that predict; of ordered classes the logarithms of their probabilities."""
         cdef Py_ssize_t i
         cdef double above = 1.0, next_above
-        for i in range(self._n_lines if self._reduction != ORDINAL else 0):
-            self._margins[i] = self._raw[i] + self._lines[i].offset / self._slope
+        for i in range(self._n_problems if self._reduction != ORDINAL else 0):
+            self._margins[i] = self._raw[i] + self._problems[i].offset / self._slope
         for i in range(self._n_classes if self._reduction == ORDINAL else 0):
             next_above = 0.0
-            if i < self._n_lines:
-                next_above = min(above, sigmoid(self._slope * self._raw[i] + self._lines[i].offset))
+            if i < self._n_problems:
+                next_above = min(above, sigmoid(self._slope * self._raw[i] + self._problems[i].offset))
             self._margins[self._met_order[i]] = log(max(above - next_above, 1e-300))
             above = next_above
 
     @cython.final
     cdef int _add_class(self) noexcept nogil:
-        """Make room for the next class; a line between ordered ones begins as the one that it stands beside."""
+        """Make room for the next class; a problem between ordered ones begins as the one that it stands beside."""
         cdef Py_ssize_t number = self._n_classes, rank = 0, at, i, beside
         cdef double before = self._base()
         if self._make_room(number + 1) < 0:
@@ -148,8 +148,8 @@ cdef class LinesLearner(Learner):
             for i in range(number):
                 self._raw[i] += self._base() - before
             self._raw[number] = self._base()
-            self._lines[number] = Line(0.0, 0.0, 0.0, 0.0)
-            self._n_lines += 1
+            self._problems[number] = BinaryProblem(0.0, 0.0, 0.0, 0.0)
+            self._n_problems += 1
             return 0
         # Both orders agree on those that are met.
         for i in range(self._order.shape[0]):
@@ -161,20 +161,20 @@ cdef class LinesLearner(Learner):
         self._met_order[rank] = number
         if number:
             at = max(rank - 1, 0)
-            beside = min(at, self._n_lines - 1)
-            if self._n_lines == 0:
-                self._lines[0], self._raw[0] = Line(0.0, 0.0, 0.0, 0.0), 0.0
+            beside = min(at, self._n_problems - 1)
+            if self._n_problems == 0:
+                self._problems[0], self._raw[0] = BinaryProblem(0.0, 0.0, 0.0, 0.0), 0.0
             else:
-                for i in range(self._n_lines, beside, -1):
-                    self._lines[i], self._raw[i] = self._lines[i - 1], self._raw[i - 1]
-            self._n_lines += 1
+                for i in range(self._n_problems, beside, -1):
+                    self._problems[i], self._raw[i] = self._problems[i - 1], self._raw[i - 1]
+            self._n_problems += 1
         return 0
 
     @cython.final
     cdef void _find_signs(self, const int64_t* classes, Py_ssize_t n) noexcept nogil:
-        """What the example is to each line."""
+        """What the example is to each problem."""
         cdef Py_ssize_t i, rank
-        for i in range(self._n_lines):
+        for i in range(self._n_problems):
             self._signs[i] = -1.0
         if self._reduction == ORDINAL:
             rank = 0
@@ -187,12 +187,12 @@ cdef class LinesLearner(Learner):
 
     @cython.final
     cdef bint _find_gradients(self, double weight) noexcept nogil:
-        """Whether the example is near enough to teach a line."""
+        """Whether the example is near enough to teach a problem."""
         cdef Py_ssize_t i
         cdef double sign, margin, limit
         cdef bint near = False
         self._n_active = 0
-        for i in range(self._n_lines):
+        for i in range(self._n_problems):
             sign, margin, limit = self._signs[i], self._signs[i] * self._raw[i], self._largest_margin
             if sign < 0.0 and self._reduction != ORDINAL:
                 limit *= SHARE_OF_REST
@@ -209,35 +209,35 @@ cdef class LinesLearner(Learner):
         return near
 
     @cython.final
-    cdef void _calibrate_lines(self, int64_t y) noexcept nogil:
-        """One step on the log loss of what the example is: of its class, or of each line."""
+    cdef void _calibrate_problems(self, int64_t y) noexcept nogil:
+        """One step on the log loss of what the example is: of its class, or of each problem."""
         cdef Py_ssize_t i
         cdef double error, total = 0.0
         cdef double rate = ORDINAL_OFFSET_RATE if self._reduction == ORDINAL else OFFSET_RATE
         cdef double first_squares = ORDINAL_OFFSET_SQUARES if self._reduction == ORDINAL else OFFSET_SQUARES
-        cdef Line* line
+        cdef BinaryProblem* problem
         if self._reduction == OF_RULE_OVR:
             self._calibrate_class(y, self._raw, self._probabilities)
         else:
-            for i in range(self._n_lines):
-                self._probabilities[i] = sigmoid(self._slope * self._raw[i] + self._lines[i].offset)
+            for i in range(self._n_problems):
+                self._probabilities[i] = sigmoid(self._slope * self._raw[i] + self._problems[i].offset)
                 total += (self._probabilities[i] - (1.0 if self._signs[i] > 0.0 else 0.0)) * self._raw[i]
             self._descend(total)
-        for i in range(self._n_lines):
-            line = &self._lines[i]
+        for i in range(self._n_problems):
+            problem = &self._problems[i]
             error = self._probabilities[i] - (1.0 if self._signs[i] > 0.0 else 0.0)
-            line.offset_squares += error * error
-            line.offset -= rate * error / sqrt(line.offset_squares + first_squares)
+            problem.offset_squares += error * error
+            problem.offset -= rate * error / sqrt(problem.offset_squares + first_squares)
 
     @cython.final
     cdef void _count_odds(self) noexcept nogil:
-        """How often an example is not of each class, beside how often it is; the inverse of what stands above a line."""
+        """How often an example is not of each class, beside how often it is; the inverse of what stands above a problem."""
         cdef double smoothing = self._smoothing * self._evidence, n = 0.0
         cdef Py_ssize_t i
         if smoothing == 0.0:
             return
         if self._reduction == ORDINAL:
-            for i in range(self._n_lines - 1, -1, -1):
+            for i in range(self._n_problems - 1, -1, -1):
                 n += self._class_counts[self._met_order[i + 1]]
                 self._odds[i] = (n + smoothing) / (max(self._n_examples - n, 0.0) + smoothing)
         else:

@@ -1,4 +1,4 @@
-cdef extern from "cython/aside.h" nogil:
+cdef extern from "cython/forked_copy.h" nogil:
     long sp_fork()
     void sp_leave()
     void sp_end(long)
@@ -10,7 +10,7 @@ cdef enum:
 
 
 @cython.final
-cdef class Aside:
+cdef class ForkedCopy:
     """Within it `get_state` may leave arrays to be written by another process, which sees all as it is then, so that this one
     goes on at once. They are whole once `wait` was called.
     """
@@ -23,11 +23,11 @@ cdef class Aside:
         self._learner = learner
 
     def __enter__(self):
-        self._learner._aside = self
+        self._learner._forked_copy = self
         return self
 
     def __exit__(self, kind, error, trace):
-        self._learner._aside = None
+        self._learner._forked_copy = None
 
     def __dealloc__(self):
         if self._process > 0:
