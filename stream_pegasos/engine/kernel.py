@@ -81,36 +81,37 @@ class Example(NamedTuple):
     named: dict[Any, float]  # x for a kernel that is a function, or else nothing
 
 
-SIZE, BETA, SQUARE, ITSELF = range(4)  # how many features z has, β, ⟨z, z⟩ and K(z, z)
+# Of each support vector z: which row it is, how many features it has, β, ⟨z, z⟩ and K(z, z).
+ROW, SIZE, BETA, SQUARE, ITSELF = range(5)
 
 
 class SupportVectors:
     """Vectors that have places, and behind them those that were written down and may yet take a place.
 
-    Features are in the rows of a matrix. It has others that were dropped, until all is stored anew, and free ones. Only
-    `put` changes what has a place, and at once, so that an interrupted step is taken whole or not at all.
+    Features are in the rows of a matrix, which has others that were dropped, until all is stored anew, and free ones.
+    What has a place changes by one assignment, to `numbers` or to `n`: an interrupted step is whole, or not taken.
     """
 
     def __init__(self, keys: NDArray[np.int64], values: Floats, numbers: Floats, named: list[dict[Any, float]]) -> None:
         self.n: int = numbers.shape[1]
         self.n_behind = 0
-        self._store(keys, values, numbers, np.array(named, object), 0)
+        self._store(keys, values, numbers, named, 0)
 
     def _store(
-        self, keys: NDArray[np.int64], values: Floats, numbers: Floats, named: NDArray[Any], n_more: int
+        self, keys: NDArray[np.int64], values: Floats, numbers: Floats, named: list[dict[Any, float]], n_more: int
     ) -> None:
         """Store all with room for half as many again, and for one that has so many features."""
         from scipy.sparse import csr_array  # which takes long
 
         known, columns = np.unique(keys, return_inverse=True)
         n, known_columns = numbers.shape[1], {key: column for column, key in enumerate(known.tolist())}
-        numbers, named, rows = with_room(numbers), with_room(named), with_room(np.arange(n))
-        of_columns = with_room(known, n_more)
+        numbers, of_columns = with_room(numbers), with_room(known, n_more)
+        numbers[ROW, :n] = range(n)
         # The last column is for features that no vector has.
-        matrix = csr_array((len(rows), len(of_columns) + 1))
+        matrix = csr_array((numbers.shape[1], len(of_columns) + 1))
         matrix.indptr = np.concatenate(([0], np.cumsum(numbers[SIZE]))).astype(np.int64)
         matrix.indices, matrix.data = with_room(columns, n_more), with_room(values, n_more)
-        self.numbers, self.named, self.rows, self.n_written = numbers, named, rows, n
+        self.numbers, self.named, self.n_written = numbers, named, n
         self.matrix, self.columns, self.keys = matrix, known_columns, of_columns
 
     def write(self, x: Example, beta: float) -> int:
@@ -118,34 +119,32 @@ class SupportVectors:
         place, begin = self.n + self.n_behind, int(self.matrix.indptr[self.n_written])
         end = begin + len(x.keys)
         if (
-            self.n_written == len(self.rows)
+            self.n_written == self.numbers.shape[1]
             or end > len(self.matrix.data)
             or len(self.columns) + len(x.keys) > len(self.keys)
         ):
-            self._store(*self.features(0, place), self.numbers[:, :place], self.named[:place], len(x.keys))
+            self._store(*self.features(0, place), self.numbers[:, :place], self.named_of(place), len(x.keys))
             return self.write(x, beta)
         for key in x.keys:
             if key not in self.columns:
                 self.keys[len(self.columns)] = key
                 self.columns[key] = len(self.columns)
         self.matrix.indices[begin:end], self.matrix.data[begin:end] = [self.columns[key] for key in x.keys], x.values
-        self.rows[place], self.named[place] = self.n_written, x.named
-        self.numbers[:, place] = len(x.keys), beta, x.square, x.itself
+        self.numbers[:, place] = self.n_written, len(x.keys), beta, x.square, x.itself
+        self.named[self.n_written :] = [x.named]
         self.n_written += 1
         self.n_behind += 1
         self.matrix.indptr[self.n_written] = end
         return place
 
-    def put(self, places: int | list[int], others: int | list[int], n: int) -> None:
-        """Let vectors take the places of others, or their own; n have places then."""
-        self.rows[places], self.named[places] = self.rows[others], self.named[others]
-        self.numbers[:, places] = self.numbers[:, others]
-        self.n, self.n_behind = n, 0
+    def named_of(self, n: int) -> list[dict[Any, float]]:
+        """The first n vectors for a kernel that is a function."""
+        return [self.named[int(row)] for row in self.numbers[ROW, :n]]
 
     def features(self, begin: int, end: int) -> tuple[NDArray[np.int64], Floats]:
         """The keys and values of vectors, one after the other."""
-        sizes = self.numbers[SIZE, begin:end].astype(np.int64)
-        shifts = self.matrix.indptr[self.rows[begin:end]] - (np.cumsum(sizes) - sizes)
+        rows, sizes = self.numbers[: SIZE + 1, begin:end].astype(np.int64)
+        shifts = self.matrix.indptr[rows] - (np.cumsum(sizes) - sizes)
         places = np.repeat(shifts, sizes) + np.arange(sizes.sum())
         return self.keys[self.matrix.indices[places]], self.matrix.data[places]
 
@@ -154,7 +153,7 @@ class SupportVectors:
         x = np.zeros(len(self.keys) + 1)
         x[[self.columns.get(key, -1) for key in keys]] = values
         products: Any = self.matrix @ x
-        return np.take(products, self.rows[:n])
+        return np.take(products, self.numbers[ROW, :n].astype(np.int64))
 
 
 def with_room(array: NDArray[Any], n_more: int = 0) -> NDArray[Any]:
@@ -188,7 +187,7 @@ class KernelLearner(Learner):
         super().__init__()
         self.declaration = declared(self.budget)
         self._n_iterations = 0
-        self._vectors = SupportVectors(np.zeros(0, np.int64), np.zeros(0), np.zeros((4, 0)), [])
+        self._vectors = SupportVectors(np.zeros(0, np.int64), np.zeros(0), np.zeros((5, 0)), [])
 
     def __reduce__(self) -> Any:
         return restored, (self.arguments, self.get_state())
@@ -220,7 +219,7 @@ class KernelLearner(Learner):
         if callable(self.kernel):
             named = dict(zip(map(encoder.name, keys), values.tolist(), strict=True))
             itself = check_similarity(self.kernel(named, named))
-            similarities = np.array([check_similarity(self.kernel(named, z)) for z in vectors.named[:n]])
+            similarities = np.array([check_similarity(self.kernel(named, z)) for z in vectors.named_of(n)])
         else:
             itself = self._similarities(square, square, square) if self.kernel != "rbf" else 1.0
             similarities = self._similarities(products, square, vectors.numbers[SQUARE, :n])
@@ -249,11 +248,11 @@ class KernelLearner(Learner):
     def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
         """Whether the example is among the support vectors from now on."""
         (margin,) = met.margins
+        self.calibration.learn(margin, y)
+        self._n_iterations += 1  # first, since there are never more support vectors than steps
         supports = y * margin < 1.0 and weight > 0.0
         if supports:
             self._add(met.values, weight * y)
-        self.calibration.learn(margin, y)
-        self._n_iterations += 1
         return supports
 
     def _add(self, x: Example, beta: float) -> None:
@@ -266,15 +265,17 @@ class KernelLearner(Learner):
                 if total:
                     vectors.numbers[BETA, i] = total
                 else:  # the last one takes the place
-                    vectors.put(i, n - 1, n - 1)
+                    vectors.numbers[:, [i, n - 1]] = vectors.numbers[:, [n - 1, i]]
+                    vectors.n = n - 1
                 return
         vectors.write(x, beta)
         if not 0 < self.budget <= n:
-            vectors.put(n, n, n + 1)
+            vectors.n = n + 1
         elif not (self.merge and self._merge_two(n + 1)):
             sizes = vectors.numbers[BETA, : n + 1] ** 2 * vectors.numbers[ITSELF, : n + 1]
             # Rounding decides nothing: of those that are as small the first.
-            vectors.put(int((sizes <= sizes[sizes.argmin()] * (1.0 + SAME)).argmax()), n, n)
+            smallest = (sizes <= sizes[sizes.argmin()] * (1.0 + SAME)).argmax()
+            vectors.numbers[:, smallest] = vectors.numbers[:, n]
 
     def _merge_two(self, n: int) -> bool:
         """Merge the one of the first n with the smallest |β| with the best other one of its sign, if it has any."""
@@ -298,7 +299,7 @@ class KernelLearner(Learner):
         beta = math.copysign(totals[best] * value_of_mixture(h, share, similarity), betas[best])
         # The last one takes the place of the one, which may be the last one itself, or that with which it is mixed.
         place = vectors.write(Example(list(mixed), values, square_of(values), products, 1.0, {}), beta)
-        vectors.put([best, one], [place, place if best == n - 1 else n - 1], n - 1)
+        vectors.numbers[:, [best, one]] = vectors.numbers[:, [place, place if best == n - 1 else n - 1]]
         return True
 
     def get_state(self) -> State:
@@ -313,15 +314,15 @@ class KernelLearner(Learner):
             "values": values,
         }
         if callable(self.kernel):  # which is not to be called again, since it may fail
-            state |= {"named": vectors.named[:n].tolist(), "itself": vectors.numbers[ITSELF, :n].tolist()}
+            state |= {"named": vectors.named_of(n), "itself": vectors.numbers[ITSELF, :n].tolist()}
         return state
 
     def set_state(self, state: State) -> None:
         pieces = [slice(begin, end) for begin, end in itertools.pairwise(state["indptr"].tolist())]
         squares = np.array([square_of(state["values"][piece]) for piece in pieces])
         itself = state.get("itself", self._similarities(squares, squares, squares))
-        numbers = np.vstack((np.diff(state["indptr"]), state["coefficients"], squares, itself))
-        named = state.get("named", [{}] * len(pieces))
+        sizes, named = np.diff(state["indptr"]), list(state.get("named", [{}] * len(pieces)))
+        numbers = np.vstack((sizes, sizes, state["coefficients"], squares, itself))
         self._vectors = SupportVectors(state["keys"], state["values"], numbers, named)
         self.calibration.set_state(state)
         self._n_iterations = state["n_iterations"]

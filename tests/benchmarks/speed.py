@@ -367,7 +367,7 @@ def kernel_step(runs: int) -> None:
                 runs,
                 len(rest),
                 "steps/s",
-                5,
+                1,
             )
 
 

@@ -1,6 +1,8 @@
 """Budgets of support vectors."""
 
+import copy
 import math
+import signal
 
 import numpy as np
 import pytest
@@ -180,7 +182,40 @@ def test_memory_is_bounded_on_a_stream_that_always_brings_new_features(kernel):
     for i in range(n):
         model.learn_one({1_000 * i + j: 1.0 for j in range(20)}, i % 2 == 0)
         held = model._learner._vectors
-        sizes.append(len(held.columns) + len(held.keys) + len(held.matrix.data) + len(held.rows))
+        sizes.append(len(held.columns) + len(held.keys) + len(held.matrix.data) + held.numbers.size)
         assert max(map(len, model.support_vectors)) <= 20 * 14  # merged ones forget what has become small
     assert len(model.support_vectors) == 10
     assert max(sizes[n // 2 :]) <= 2 * max(sizes[: n // 4])
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers here")
+@pytest.mark.parametrize("maintenance", ["merging", "removal"])
+def test_an_interrupted_step_is_taken_whole_or_not_at_all(maintenance):
+    class Interrupted(Exception):
+        pass
+
+    def interrupt(number, frame):
+        if at_work:  # on a slow machine the timer may be late, or early
+            raise Interrupted
+
+    model = KernelPegasosClassifier(l2=0.01, budget=8, budget_maintenance=maintenance)
+    examples, n, at_work = list(stream(300)), 0, False
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for i, (x, y) in enumerate(examples):
+            whole, old = copy.deepcopy(model), expansion(model)
+            whole.learn_one(x, y)
+            try:
+                at_work = True
+                signal.setitimer(signal.ITIMER_REAL, 2e-5 + 1e-6 * i)
+                model.learn_one(x, y)
+                at_work = False
+            except Interrupted:
+                at_work = False
+                n += 1
+            found = [[(v.tolist(), b) for v, b in one] for one in (expansion(model), old, expansion(whole))]
+            assert found[0] in found[1:]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert n
