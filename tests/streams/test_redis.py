@@ -154,15 +154,19 @@ def test_labels(address, redis_client):
     assert [reason for _, reason in bad] == ["no field 'id'", "no field 'label'"]
 
 
+def position(address, entry):
+    return {"server": f"{address.split('/')[2]}/0", "id": entry}
+
+
 def test_groups(address, redis_client):
     ids = add(redis_client, "a", "b", "c")
     source = open_source(address + "?group=readers", follow=False)
     assert texts(source.batches()) == ["a", "b", "c"]
-    source.done({"server": f"{address.split('/')[2]}/0", "id": ids[1]})
+    source.done(position(address, ids[1]))
     assert redis_client.xinfo_groups("mail")[0]["last-delivered-id"].decode() == ids[1]
     assert texts(rest(address + "?group=readers")[0]) == ["c"]
     # The checkpoint knows better than the group.
-    assert texts(rest(address + "?group=readers", ids[0])[0]) == ["b", "c"]
+    assert texts(rest(address + "?group=readers", position(address, ids[0]))[0]) == ["b", "c"]
 
 
 def test_a_group_of_a_stream_that_is_not_there_yet(address, redis_client, follow):
@@ -171,22 +175,22 @@ def test_a_group_of_a_stream_that_is_not_there_yet(address, redis_client, follow
     add(redis_client, "a")
     following.wait_for("a")
     redis_client.delete("mail")
-    following.source.done("1-1")
-    following.source.done("1-1")
+    for _ in range(2):
+        following.source.done(position(address, "1-1"))
     assert sum("cannot be stored" in event for event in following.events) == 1
 
 
 def test_trimming_while_down(address, redis_client):
     ids = add(redis_client, *"abcdef")
     redis_client.xtrim("mail", maxlen=2, approximate=False)
-    batches, _, events = rest(address, ids[1])
+    batches, _, events = rest(address, position(address, ids[1]))
     assert texts(batches) == ["e", "f"]
     assert len(events) == 1 and "was trimmed" in events[0] and ids[4] in events[0]
-    assert rest(address, ids[4])[2] == []
+    assert rest(address, position(address, ids[4]))[2] == []
     redis_client.delete("mail")
-    assert "is not there" in rest(address, ids[1])[2][0]
+    assert "is not there" in rest(address, position(address, ids[1]))[2][0]
     redis_client.xadd("mail", {"text": "anew"}, id="1-1")
-    assert "ends at entry 1-1" in rest(address, ids[1])[2][0]
+    assert "ends at entry 1-1" in rest(address, position(address, ids[1]))[2][0]
 
 
 def test_a_server_that_is_killed_and_comes_back(address, redis_server, redis_client, follow):
