@@ -16,7 +16,7 @@ import pytest
 
 httpx = pytest.importorskip("httpx")
 uvicorn = pytest.importorskip("uvicorn")
-pytest.importorskip("fastapi")
+pytest.importorskip("msgspec")
 webdriver = pytest.importorskip("selenium.webdriver")
 WebDriverWait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
 

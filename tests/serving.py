@@ -13,9 +13,9 @@ from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.streams import synthetic
 
 httpx = pytest.importorskip("httpx")
-pytest.importorskip("fastapi")
+pytest.importorskip("msgspec")
 pytest.importorskip("prometheus_client")
-testclient = pytest.importorskip("fastapi.testclient")
+testclient = pytest.importorskip("starlette.testclient")
 
 from stream_pegasos.service import Service, create_app  # noqa: E402 which needs what may be missing
 

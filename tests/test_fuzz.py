@@ -34,7 +34,7 @@ def run(*options):
 @pytest.mark.parametrize("target, n", [("scanner", 1000), ("readers", 2000), ("loader", 400), ("http", 400)])
 def test_few_inputs(target, n):
     if target == "http":
-        pytest.importorskip("fastapi")
+        pytest.importorskip("msgspec")
     done = run("--target", target, "--inputs", str(n))
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(rf"^{target} +{n:,} .* 0 ", done.stdout, re.MULTILINE)

@@ -18,7 +18,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "examples" / "guides").glob("*.md"))]
-NEEDS = {"spark": "pyspark", "scikit_learn": "sklearn", "service": "fastapi", "teaching": "fastapi"}
+NEEDS = {"spark": "pyspark", "scikit_learn": "sklearn", "service": "msgspec", "teaching": "msgspec"}
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PROMISE = re.compile(r".*?\S  # (.+)$")
 

@@ -3,9 +3,10 @@
 from stream_pegasos.common.extras import missing
 
 try:
-    import fastapi  # noqa: F401
     import httptools  # noqa: F401
+    import msgspec  # noqa: F401
     import prometheus_client  # noqa: F401
+    import starlette  # noqa: F401
     import uvicorn  # noqa: F401
 except ImportError as error:
     raise missing("the service", "service", error) from None

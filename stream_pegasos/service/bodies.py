@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from fastapi import HTTPException, Request
-from starlette.requests import ClientDisconnect
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 
 from stream_pegasos.service.limits import Limits
 
@@ -47,8 +47,12 @@ class Bodies:
         Raises
         ------
         HTTPException
-            If it is too large, or too slow, or there is no room for it.
+            If it is no JSON, or too large, or too slow, or there is no room for it.
         """
+        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if content_type != "application/json":
+            # So a browser asks before it lets the page of a stranger send anything.
+            raise HTTPException(415, "the content type must be application/json")
         largest, seconds = self._limits.body, self._limits.seconds
         length = request.headers.get("content-length")
         # Python refuses to read an int of very many digits.

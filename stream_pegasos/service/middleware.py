@@ -26,8 +26,6 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if scope["method"] == "HEAD":  # the server keeps the body back
-            scope = {**scope, "method": "GET"}
         start = perf_counter()
         status = 500
         begun = False

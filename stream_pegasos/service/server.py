@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from stream_pegasos.service.connection import Connection
 from stream_pegasos.service.limits import Limits
 
 
-def serve(app: FastAPI, host: str, port: int, limits: Limits, on_listening: Callable[[str], None]) -> None:
+def serve(app: Starlette, host: str, port: int, limits: Limits, on_listening: Callable[[str], None]) -> None:
     """Serve the application until SIGTERM or Ctrl-C.
 
     Parameters

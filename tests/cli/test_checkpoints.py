@@ -97,7 +97,7 @@ def test_run_takes_a_damaged_checkpoint_for_none(main, here):
 
 
 def test_serve_and_run_keep_checkpoints_apart(here, main):
-    pytest.importorskip("fastapi", reason="the extra 'service' is not installed")
+    pytest.importorskip("msgspec", reason="the extra 'service' is not installed")
     assert main("run", "mail.jsonl", "--no-follow", "--output", "none", "--checkpoint", "m")[0] == 0
     code, _, err = main("serve", "--port", "0", "--checkpoint", "m")
     assert code == 1

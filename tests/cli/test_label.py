@@ -18,7 +18,7 @@ from stream_pegasos.cli.console import Failure
 from stream_pegasos.cli.label_file import LabelFile
 from stream_pegasos.operation.teaching import Teaching, Waiting
 
-pytest.importorskip("fastapi")
+pytest.importorskip("msgspec")
 httpx = pytest.importorskip("httpx")
 
 TRUTH = dict(stream)

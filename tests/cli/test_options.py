@@ -174,7 +174,6 @@ def test_evaluate_imports_nothing_heavy(tmp_path):
         "matplotlib",
         "pandas",
         "narwhals",
-        "pydantic",
         "rich",
         "river.optim",
         "river.drift",

@@ -54,7 +54,7 @@ def model(here):
 @pytest.mark.parametrize("written", [*WRITERS, *OF_MODELS])
 def test_an_output_that_is_an_input_is_refused(main, model, here, written, name):
     if written.startswith("label"):
-        pytest.importorskip("fastapi")
+        pytest.importorskip("msgspec")
     source = here / ("m" if written in OF_MODELS else "mail.jsonl")
     (extension,) = [os.path.splitext(word)[1] for word in written.split() if word.startswith("OUT")]
     there = here / f"in{extension or '.jsonl'}"

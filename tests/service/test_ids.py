@@ -123,7 +123,7 @@ def test_a_label_that_waits_is_corrected_exactly():
             assert (answer["learned"], answer.get("correction")) == (True, said)
             assert ok(client.get("/asked"))["given"] == []
             alone.learn_one(sent.get("text", text), second)
-        for sent, word in (({"id": 3}, "nothing is kept"), ({"id": 99}, "nothing is kept"), ({}, "Field required")):
+        for sent, word in (({"id": 3}, "nothing is kept"), ({"id": 99}, "nothing is kept"), ({}, "there is none")):
             refused(client.post("/learn", json={**sent, "label": "ham"}), 422, word)
             refused(client.post("/learn", json=[GOOD, {**sent, "label": "ham"}]), 422, f"1.text: {word}")
     assert bits(service.model) == bits(alone)

@@ -11,7 +11,9 @@ from serving import MESSAGES, STREAM, bits, ok, refused, serving, wait
 from stream_pegasos import KernelPegasosClassifier, TextClassifier
 from stream_pegasos.operation import monitor
 from stream_pegasos.service import Limits, Service
+from stream_pegasos.service.operations import operations_of
 
+msgspec = pytest.importorskip("msgspec")
 parser = pytest.importorskip("prometheus_client.parser")
 
 WORDS = {"card": "lost my card", "fee": "a fee was charged", "pin": "the pin is blocked"}
@@ -71,11 +73,13 @@ def test_answers_have_the_most_probable_labels(of_each_kind):
 def test_the_examples_of_openapi_work(of_each_kind):
     service, client, _ = of_each_kind
     schema = ok(client.get("/openapi.json"))
+    types = {one.path: one.answers for one in operations_of(service, metrics=None)}
     for path in ("/predict", "/learn", "/explain"):
         content = schema["paths"][path]["post"]
         said = content["responses"]["200"]["content"]["application/json"]["examples"]["one message"]["value"]
         for name, example in content["requestBody"]["content"]["application/json"]["examples"].items():
             answer = ok(client.post(path, json=example["value"]))
+            msgspec.convert(answer, types[path])
             first = answer if name == "one message" else answer[0]
             assert said.keys() == first.keys()
             assert isinstance(said["label"], list) == (service.kind == "several labels")

@@ -16,6 +16,7 @@ BAD = {
     "no label": [GOOD, {"text": "a"}],
     "blank label": [GOOD, {"text": "a", "label": " "}],
     "label of another type": [GOOD, {"text": "a", "label": [1]}],
+    "label that is a float": [GOOD, {"text": "a", "label": 1.0}],
     "label that is null": [GOOD, {"text": "a", "label": None}],
     "negative weight": [GOOD, {"text": "a", "label": "ham", "weight": -1}],
     "weight that is too large": [GOOD, {"text": "a", "label": "ham", "weight": 1e31}],
@@ -83,6 +84,11 @@ def test_a_body_that_is_no_message(content, word):
         response = client.post("/learn", content=content, headers={"content-type": "application/json"})
         refused(response, 422, word)
     assert bits(service.model) == before
+
+
+@pytest.mark.parametrize("field", ["NaN", '"\\ud800"', "1e400", '{"text": 3}'])
+def test_a_field_that_nobody_reads_may_be_anything(client, field):
+    ok(client.post("/predict", content=f'{{"text": "a", "x": {field}}}', headers={"content-type": "application/json"}))
 
 
 def test_paths_that_are_none(client):

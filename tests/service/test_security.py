@@ -9,7 +9,7 @@ from stream_pegasos import TextClassifier
 from stream_pegasos.service import Service, create_app
 from stream_pegasos.service.app import PAGE_FILES
 
-testclient = pytest.importorskip("fastapi.testclient")
+testclient = pytest.importorskip("starlette.testclient")
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])

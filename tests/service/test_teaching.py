@@ -202,8 +202,10 @@ def test_openapi_tells_of_teaching():
         paths = ok(client.get("/openapi.json"))["paths"]
         predict(client)
         for path in ("/teach", "/take-back"):
-            example = paths[path]["post"]["requestBody"]["content"]["application/json"]["example"]
-            assert ok(client.post(path, json={**example, "number": 1}))["n_given"] == (path == "/teach")
+            examples = paths[path]["post"]["requestBody"]["content"]["application/json"]["examples"]
+            assert ok(client.post(path, json={**examples["one message"]["value"], "number": 1}))["n_given"] == (
+                path == "/teach"
+            )
         assert {parameter["name"] for parameter in paths["/asked"]["get"]["parameters"]} == {"limit", "first", "also"}
 
 

@@ -1,0 +1,174 @@
+"""What OpenAPI is told, which is made from the table of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from stream_pegasos import __version__
+from stream_pegasos.operation.answers import LABELS, ORDERED, SEVERAL, TWO
+from stream_pegasos.service.messages import decoded, parameters
+from stream_pegasos.service.work import Service
+
+Examples = dict[str, tuple[Any, Any]]  # what is sent, and the answer to it, by a name
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What a path does: the application and what OpenAPI is told are made from it.
+
+    Parameters
+    ----------
+    method, path
+        How it is asked for.
+    handler
+        What answers: a coroutine function of what is sent, if anything is.
+    summary
+        What it does.
+    query
+        The type of its parameters.
+    takes
+        The type of its body.
+    answers
+        The type of its answer.
+    examples
+        Examples that work, for a kind of model.
+    refusals
+        What statuses mean.
+    """
+
+    method: Literal["GET", "POST"]
+    path: str
+    handler: Callable[..., Awaitable[Response]]
+    summary: str
+    query: type[msgspec.Struct] | None = None
+    takes: Any = None
+    answers: Any = None
+    examples: Callable[[str], Examples] = lambda kind: {}
+    refusals: dict[str, str] = field(default_factory=dict)
+
+    def route(self, service: Service) -> Route:
+        decoder = None if self.takes is None else msgspec.json.Decoder(self.takes)
+
+        async def answer(request: Request) -> Response:
+            if decoder is not None:
+                return await self.handler(decoded(await service.bodies.receive(request), decoder))
+            if self.query is not None:
+                return await self.handler(parameters(request.query_params, self.query))
+            return await self.handler()
+
+        return Route(self.path, answer, methods=[self.method])
+
+
+def openapi(operations: Sequence[Operation], service: Service) -> dict[str, Any]:
+    """All operations, with examples for the kind of model that is served."""
+    types = [each for one in operations for each in (one.query, one.takes, one.answers) if each is not None]
+    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    schema_of = dict(zip(types, schemas, strict=True))
+    paths: dict[str, Any] = {}
+    for one in operations:
+        examples = one.examples(service.kind)
+        described: dict[str, Any] = {"summary": one.summary}
+        if one.query is not None:
+            asked = components.pop(one.query.__name__)["properties"]
+            described["parameters"] = [
+                {"name": name, "in": "query", "description": schema.pop("description"), "schema": schema}
+                for name, schema in asked.items()
+            ]
+        if one.takes is not None:
+            sent = _content(schema_of[one.takes], {name: sent for name, (sent, _) in examples.items()})
+            described["requestBody"] = {"required": True, **sent}
+        said = _content(schema_of.get(one.answers), {name: said for name, (_, said) in examples.items()})
+        refusals = {status: {"description": meaning} for status, meaning in one.refusals.items()}
+        described["responses"] = {"200": {"description": "The answer.", **said}, **refusals}
+        paths.setdefault(one.path, {})[one.method.lower()] = described
+    whole: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "stream_pegasos",
+            "description": "A text classifier that learns from every message as it comes.",
+            "version": __version__,
+        },
+        "paths": paths,
+        "components": {"schemas": components},
+    }
+    if service.token is not None:
+        whole["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        whole["security"] = [{"token": []}]
+    return whole
+
+
+def _content(schema: Any, examples: dict[str, Any]) -> dict[str, Any]:
+    content: dict[str, Any] = {} if schema is None else {"schema": schema}
+    if examples:
+        content["examples"] = {name: {"value": value} for name, value in examples.items()}
+    return {"content": {"application/json": content}} if content else {}
+
+
+# A message, what it is labelled with, and what is said of it, by the kind of model.
+EXAMPLES: dict[str, tuple[list[str], list[Any], dict[str, Any]]] = {
+    TWO: (
+        ["win a free prize", "lunch at noon?"],
+        ["spam", "ham"],
+        {"label": "spam", "probability": 0.97, "margin": 2.1},
+    ),
+    SEVERAL: (
+        ["where is my card?", "top up failed"],
+        ["card_arrival", "top_up_failed"],
+        {
+            "label": "card_arrival",
+            "probability": 0.9,
+            "probabilities": [("card_arrival", 0.9), ("lost_or_stolen_card", 0.06), ("top_up_failed", 0.04)],
+        },
+    ),
+    ORDERED: (
+        ["a good film", "a bore"],
+        [4, 1],
+        {"label": 4, "probability": 0.6, "probabilities": [(4, 0.6), (3, 0.3), (1, 0.1)]},
+    ),
+    LABELS: (
+        ["wheat and corn exports rose", "nothing new"],
+        [["grain", "wheat"], []],
+        {
+            "label": ["grain", "wheat"],
+            "probability": [0.9, 0.7],
+            "probabilities": [("grain", 0.9), ("wheat", 0.7), ("corn", 0.4)],
+        },
+    ),
+}
+
+
+def one_and_many(sent: list[Any], said: dict[str, Any]) -> Examples:
+    return {"one message": (sent[0], said), "many messages": (sent, [said] * len(sent))}
+
+
+def predicting(kind: str) -> Examples:
+    texts, _, said = EXAMPLES[kind]
+    return one_and_many([{"text": text} for text in texts], said)
+
+
+def learning(kind: str) -> Examples:
+    texts, labels, said = EXAMPLES[kind]
+    sent = [{"text": text, "label": label} for text, label in zip(texts, labels, strict=True)]
+    return one_and_many(sent, {**said, "learned": True})
+
+
+def explaining(kind: str) -> Examples:
+    texts, _, said = EXAMPLES[kind]
+    if kind != TWO:
+        first, other = (label for label, _ in said["probabilities"][:2])
+        against = None if kind in (LABELS, ORDERED) else other
+        said = {**said, "explained": None if kind == ORDERED else first, "against": against}
+    words = [*zip(texts[0].split(), (1.5, 0.9), strict=False), ("(intercept)", -0.3)]
+    said = {**said, "margin": 2.1, "contributions": words, "n_others": 0, "others": 0.0}
+    return {"one message": ({"text": texts[0]}, said)}
+
+
+def teaching(kind: str) -> Examples:
+    return {"one message": ({"number": 17, "label": EXAMPLES[kind][1][0]}, {"n_given": 3})}
