@@ -141,7 +141,8 @@ def test_explanations_add_up():
 
 
 def test_a_model_whose_texts_stand_in_a_field_takes_them_as_they_are(monkeypatch):
-    monkeypatch.setattr(monitor, "SHARE_FOR_NAMES", math.inf)  # or the time decides which words have names
+    for name in ("SHARE_FOR_NAMES", "FOR_NAMES_AT_ONCE"):  # or the time decides which words have names
+        monkeypatch.setattr(monitor, name, math.inf)
     model = TextClassifier().clone({"features": {"on": "body"}})
     plain = TextClassifier()
     with serving(Service(model)) as client, serving(Service(plain)) as other:
