@@ -107,16 +107,6 @@ class Explanation(Prediction, kw_only=True):
     others: float
 
 
-class Given(Struct):
-    """How many labels people gave, without those taken back."""
-
-    n_given: int
-
-
-class LearnedIds(Struct):
-    ids: list[str | int]
-
-
 class ClassesAsked(Struct):
     search: Annotated[str, Meta(max_length=1_000, description="What their labels have in them.")] = ""
     limit: Annotated[int, Meta(ge=1, le=10_000, description="How many to tell of.")] = 20

@@ -21,37 +21,17 @@ Examples = dict[str, tuple[Any, Any]]  # what is sent, and the answer to it, by 
 
 @dataclass(frozen=True)
 class Operation:
-    """What a path does: the application and what OpenAPI is told are made from it.
-
-    Parameters
-    ----------
-    method, path
-        How it is asked for.
-    handler
-        What answers: a coroutine function of what is sent, if anything is.
-    summary
-        What it does.
-    query
-        The type of its parameters.
-    takes
-        The type of its body.
-    answers
-        The type of its answer.
-    examples
-        Examples that work, for a kind of model.
-    refusals
-        What statuses mean.
-    """
+    """What a path does: the application and what OpenAPI is told are made from it."""
 
     method: Literal["GET", "POST"]
     path: str
-    handler: Callable[..., Awaitable[Response]]
+    handler: Callable[..., Awaitable[Response]]  # of what is sent, if anything is
     summary: str
-    query: type[msgspec.Struct] | None = None
-    takes: Any = None
-    answers: Any = None
-    examples: Callable[[str], Examples] = lambda kind: {}
-    refusals: dict[str, str] = field(default_factory=dict)
+    query: type[msgspec.Struct] | None = None  # the type of its parameters
+    takes: Any = None  # the type of its body
+    answers: Any = None  # the type of its answer
+    examples: Callable[[str], Examples] = lambda kind: {}  # that work, for a kind of model
+    refusals: dict[str, str] = field(default_factory=dict)  # what statuses mean
 
     def route(self, service: Service) -> Route:
         decoder = None if self.takes is None else msgspec.json.Decoder(self.takes)

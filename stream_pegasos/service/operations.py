@@ -12,10 +12,8 @@ from stream_pegasos.service.messages import (
     LONGEST_EXPLAINED,
     ClassesAsked,
     Explanation,
-    Given,
     LabelledMessage,
     Learned,
-    LearnedIds,
     Message,
     MessagesAsked,
     Prediction,
@@ -180,7 +178,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
             teach,
             "Give a message its label, which is learned after some seconds",
             takes=Taught,
-            answers=Given,
+            answers=dict[str, int],
             examples=teaching,
             refusals=OF_TEACHING,
         ),
@@ -190,7 +188,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
             take_back,
             "Take a label back that is not learned yet",
             takes=TakenBack,
-            answers=Given,
+            answers=dict[str, int],
             examples=lambda kind: {"one message": ({"number": 17}, {"n_given": 3})},
             refusals=OF_TEACHING,
         ),
@@ -199,7 +197,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
             "/learned",
             learned,
             "The ids of the newest messages learned, the oldest first",
-            answers=LearnedIds,
+            answers=dict[str, list[str | int]],
             examples=lambda kind: {"ids": (None, {"ids": ["mail:1", "mail:2", 17]})},
         ),
         Operation("GET", "/model", model, "What the model is"),
@@ -222,9 +220,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
             examples=lambda kind: {"a label": (None, {"positive": [("arrive", 1.5)], "negative": [("top up", -0.9)]})},
             refusals={"404": "The model does not know the label.", **OF_PARAMETERS},
         ),
-        Operation(
-            "GET", "/healthz", healthz, "Whether it works", examples=lambda kind: {"well": (None, {"status": "ok"})}
-        ),
+        Operation("GET", "/healthz", healthz, "Whether it works", answers=dict[str, str]),
         Operation("GET", "/metrics", show_metrics, "Metrics for Prometheus"),
     ]
 
