@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,6 +32,8 @@ Floats = NDArray[np.float64]
 NEGLIGIBLE = 1e-4
 # Sizes that differ by less than this share are the same.
 SAME = 1e-9
+# There is a dense copy of the matrix if at least one value in so many is stored.
+SPARSE = 8
 # With support vectors' coefficients inside their limits no margin overflows.
 LARGEST_SIMILARITY = 1e200
 
@@ -73,8 +75,9 @@ def has_unique_keys(state: State) -> bool:
 class Example(NamedTuple):
     """An example that was compared with the support vectors."""
 
-    keys: list[int]
+    keys: Sequence[int]
     values: Floats
+    columns: NDArray[np.int64]  # of the matrix, or −1
     square: float  # ⟨x, x⟩
     products: Floats  # ⟨x, z⟩ for every support vector z
     itself: float  # K(x, x)
@@ -89,12 +92,12 @@ class SupportVectors:
     """Vectors that have places, and behind them those that were written down and may yet take a place.
 
     Features are in the rows of a matrix, which has others that were dropped, until all is stored anew, and free ones.
+    Where few of its values are 0 there is a dense copy, feature by feature, since its products take less time.
     What has a place changes by one assignment, to `numbers` or to `n`: an interrupted step is whole, or not taken.
     """
 
     def __init__(self, keys: NDArray[np.int64], values: Floats, numbers: Floats, named: list[dict[Any, float]]) -> None:
         self.n: int = numbers.shape[1]
-        self.n_behind = 0
         self._store(keys, values, numbers, named, 0)
 
     def _store(
@@ -111,49 +114,66 @@ class SupportVectors:
         matrix = csr_array((numbers.shape[1], len(of_columns) + 1))
         matrix.indptr = np.concatenate(([0], np.cumsum(numbers[SIZE]))).astype(np.int64)
         matrix.indices, matrix.data = with_room(columns, n_more), with_room(values, n_more)
+        self.dense: Floats | None = None
+        if numbers.shape[1] * len(of_columns) <= SPARSE * len(matrix.data):
+            self.dense = np.zeros((len(of_columns), numbers.shape[1]))
+            self.dense[columns, np.repeat(np.arange(n), numbers[SIZE, :n].astype(np.int64))] = values
         self.numbers, self.named, self.n_written = numbers, named, n
         self.matrix, self.columns, self.keys = matrix, known_columns, of_columns
 
-    def write(self, x: Example, beta: float) -> int:
-        """Write an example down behind the others; its place."""
-        place, begin = self.n + self.n_behind, int(self.matrix.indptr[self.n_written])
+    def write(self, place: int, x: Example, beta: float) -> None:
+        """Write an example down behind those that have the places before this one."""
+        row, columns = self.n_written, x.columns
+        begin = int(self.matrix.indptr[row])
         end = begin + len(x.keys)
         if (
-            self.n_written == self.numbers.shape[1]
+            row == self.numbers.shape[1]
             or end > len(self.matrix.data)
             or len(self.columns) + len(x.keys) > len(self.keys)
         ):
-            self._store(*self.features(0, place), self.numbers[:, :place], self.named_of(place), len(x.keys))
-            return self.write(x, beta)
-        for key in x.keys:
-            if key not in self.columns:
-                self.keys[len(self.columns)] = key
-                self.columns[key] = len(self.columns)
-        self.matrix.indices[begin:end], self.matrix.data[begin:end] = [self.columns[key] for key in x.keys], x.values
-        self.numbers[:, place] = self.n_written, len(x.keys), beta, x.square, x.itself
-        self.named[self.n_written :] = [x.named]
-        self.n_written += 1
-        self.n_behind += 1
-        self.matrix.indptr[self.n_written] = end
-        return place
+            self._store(*self.features(place), self.numbers[:, :place], self.named_of(place), len(x.keys))
+            return self.write(place, x._replace(columns=self.columns_of(x.keys)), beta)
+        if -1 in columns.tolist():
+            for key in x.keys:
+                if key not in self.columns:
+                    self.keys[len(self.columns)] = key
+                    self.columns[key] = len(self.columns)
+            columns = self.columns_of(x.keys)
+        self.named[row:], self.matrix.indptr[row + 1] = [x.named], end
+        self.n_written = row + 1  # before anything is in it: no row is written twice
+        self.matrix.indices[begin:end], self.matrix.data[begin:end] = columns, x.values
+        if self.dense is not None:
+            self.dense[columns, row] = x.values
+        self.numbers[:, place] = row, len(x.keys), beta, x.square, x.itself
 
     def named_of(self, n: int) -> list[dict[Any, float]]:
         """The first n vectors for a kernel that is a function."""
         return [self.named[int(row)] for row in self.numbers[ROW, :n]]
 
-    def features(self, begin: int, end: int) -> tuple[NDArray[np.int64], Floats]:
-        """The keys and values of vectors, one after the other."""
-        rows, sizes = self.numbers[: SIZE + 1, begin:end].astype(np.int64)
+    def features(self, n: int) -> tuple[NDArray[np.int64], Floats]:
+        """The keys and values of the first n vectors, one after the other."""
+        rows, sizes = self.numbers[: SIZE + 1, :n].astype(np.int64)
         shifts = self.matrix.indptr[rows] - (np.cumsum(sizes) - sizes)
         places = np.repeat(shifts, sizes) + np.arange(sizes.sum())
         return self.keys[self.matrix.indices[places]], self.matrix.data[places]
 
-    def products(self, keys: list[int], values: Floats, n: int) -> Floats:
+    def features_of(self, place: int) -> tuple[list[int], Floats]:
+        """The keys and values of one vector."""
+        row = int(self.numbers[ROW, place])
+        begin, end = self.matrix.indptr[row : row + 2].tolist()
+        return self.keys[self.matrix.indices[begin:end]].tolist(), self.matrix.data[begin:end]
+
+    def columns_of(self, keys: Sequence[int]) -> NDArray[np.int64]:
+        """The columns of features, −1 for those that no vector has."""
+        return np.fromiter(map(self.columns.get, keys, itertools.repeat(-1)), np.int64, len(keys))
+
+    def products(self, columns: NDArray[np.int64], values: Floats, n: int) -> Floats:
         """⟨x, z⟩ for the first n vectors z."""
         x = np.zeros(len(self.keys) + 1)
-        x[[self.columns.get(key, -1) for key in keys]] = values
-        products: Any = self.matrix @ x
-        return np.take(products, self.numbers[ROW, :n].astype(np.int64))
+        x[columns] = values
+        m = len(self.columns)
+        products: Any = self.matrix @ x if self.dense is None else x[:m] @ self.dense[:m, : self.n_written]
+        return products.take(self.numbers[ROW, :n].astype(np.int64))  # type: ignore[no-any-return]
 
 
 def with_room(array: NDArray[Any], n_more: int = 0) -> NDArray[Any]:
@@ -202,20 +222,20 @@ class KernelLearner(Learner):
 
     @property
     def n_held(self) -> int:
-        """How many values the support vectors have, of as many features or fewer."""
-        return int(self._vectors.numbers[SIZE, : len(self)].sum())
+        return len(self._vectors.columns)
 
     def negate(self) -> None:
         self._vectors.numbers[BETA] *= -1.0
 
     def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
-        keys, values = list(row.keys), np.array(row.values, np.float64)
+        keys, values = row.keys, np.array(row.values, np.float64)
         if 0.0 in row.values:
             keys, values = [key for key, x in zip(keys, row.values, strict=True) if x], values[values != 0.0]
         if row.factor != 1.0:
             values *= row.factor
         vectors, square, n, named = self._vectors, square_of(values), len(self), {}
-        products = vectors.products(keys, values, n)
+        columns = vectors.columns_of(keys)
+        products = vectors.products(columns, values, n)
         if callable(self.kernel):
             named = dict(zip(map(encoder.name, keys), values.tolist(), strict=True))
             itself = check_similarity(self.kernel(named, named))
@@ -226,13 +246,14 @@ class KernelLearner(Learner):
         margin = 0.0
         if n:
             margin = float(vectors.numbers[BETA, :n].dot(similarities)) / (self.l2 * (self._n_iterations + self.t0))
-        return ScoredExample(row, [margin], Example(keys, values, square, products, itself, named))
+        return ScoredExample(row, [margin], Example(keys, values, columns, square, products, itself, named))
 
     def _similarities(self, products: Any, x_square: Any, z_squares: Any) -> Any:
         """K(x, z) from ⟨x, z⟩, ⟨x, x⟩ and ⟨z, z⟩, for one z or for many."""
         if self.kernel == "rbf":
-            distances = products * -2.0
-            distances += x_square + z_squares
+            distances = z_squares + x_square
+            distances -= products
+            distances -= products
             np.maximum(distances, 0.0, out=distances)
             distances *= -self.gamma
             return np.exp(distances, out=distances)
@@ -257,10 +278,9 @@ class KernelLearner(Learner):
 
     def _add(self, x: Example, beta: float) -> None:
         vectors, n = self._vectors, len(self)
-        vectors.n_behind = 0  # of a step that was interrupted
-        alike = np.abs(x.products - x.square) <= SAME * x.square
-        for i in np.flatnonzero(alike).tolist():
-            if dict_of(*vectors.features(i, i + 1)) == dict_of(x.keys, x.values):
+        least, most = (1.0 - SAME) * x.square, (1.0 + SAME) * x.square
+        for i in (x.products >= least).nonzero()[0].tolist():
+            if vectors.numbers[SQUARE, i] <= most and dict_of(*vectors.features_of(i)) == dict_of(x.keys, x.values):
                 total = vectors.numbers[BETA, i] + beta
                 if total:
                     vectors.numbers[BETA, i] = total
@@ -268,7 +288,7 @@ class KernelLearner(Learner):
                     vectors.numbers[:, [i, n - 1]] = vectors.numbers[:, [n - 1, i]]
                     vectors.n = n - 1
                 return
-        vectors.write(x, beta)
+        vectors.write(n, x, beta)
         if not 0 < self.budget <= n:
             vectors.n = n + 1
         elif not (self.merge and self._merge_two(n + 1)):
@@ -283,8 +303,8 @@ class KernelLearner(Learner):
         betas, squares = vectors.numbers[BETA, :n], vectors.numbers[SQUARE, :n]
         sizes = np.abs(betas)
         one = int(sizes.argmin())
-        keys, values = vectors.features(one, one + 1)
-        products = vectors.products(keys.tolist(), values, n)
+        keys, values = vectors.features_of(one)
+        products = vectors.products(vectors.columns_of(keys), values, n)
         similarities = self._similarities(products, squares[one], squares)
         totals = sizes + sizes[one]
         losses = totals * totals * look_up_loss(sizes[one] / totals, similarities)
@@ -294,17 +314,18 @@ class KernelLearner(Learner):
             return False
         share, similarity = float(sizes[one] / totals[best]), float(similarities[best])
         h = best_mixture(share, similarity)
-        mixed = mix(h, dict_of(keys, values), 1.0 - h, dict_of(*vectors.features(best, best + 1)))
+        mixed = mix(h, dict_of(keys, values), 1.0 - h, dict_of(*vectors.features_of(best)))
         values = np.array(list(mixed.values()))
         beta = math.copysign(totals[best] * value_of_mixture(h, share, similarity), betas[best])
         # The last one takes the place of the one, which may be the last one itself, or that with which it is mixed.
-        place = vectors.write(Example(list(mixed), values, square_of(values), products, 1.0, {}), beta)
-        vectors.numbers[:, [best, one]] = vectors.numbers[:, [place, place if best == n - 1 else n - 1]]
+        columns, square = vectors.columns_of(list(mixed)), square_of(values)
+        vectors.write(n, Example(list(mixed), values, columns, square, products, 1.0, {}), beta)
+        vectors.numbers[:, [best, one]] = vectors.numbers[:, [n, n if best == n - 1 else n - 1]]
         return True
 
     def get_state(self) -> State:
         vectors, n = self._vectors, len(self)
-        of_features, values = vectors.features(0, n)
+        of_features, values = vectors.features(n)
         state = {
             **self.calibration.get_state(),
             "n_iterations": self._n_iterations,
@@ -339,8 +360,8 @@ def square_of(values: Floats) -> Any:
     return values.dot(values)
 
 
-def dict_of(keys: Any, values: Floats) -> dict[int, float]:
-    return dict(zip(np.asarray(keys).tolist(), values.tolist(), strict=True))
+def dict_of(keys: Sequence[int], values: Floats) -> dict[int, float]:
+    return dict(zip(keys, values.tolist(), strict=True))
 
 
 def check_similarity(similarity: Any) -> float:
