@@ -48,7 +48,9 @@ CONFIDENCE = (
 
 
 def sigmoid(log_odds: float) -> float:
-    return 1.0 / (1.0 + math.exp(-min(max(log_odds, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS)))
+    if not -LARGEST_LOG_ODDS < log_odds < LARGEST_LOG_ODDS:
+        log_odds = math.copysign(LARGEST_LOG_ODDS, log_odds)
+    return 1.0 / (1.0 + math.exp(-log_odds))
 
 
 class Calibration:
