@@ -240,7 +240,7 @@ class PrequentialScore(Score):
         self._reliability.update(np.asarray(outcomes.of_predicted, float)[made], right[made])
         y, margins = np.zeros(outcomes.n, bool), np.zeros(outcomes.n)
         if self.kind == TWO and not self._are_two(outcomes.classes):
-            self.kind = SEVERAL
+            self.kind, self._ranking = SEVERAL, Ranking()  # which is asked for no more
         if self.kind == TWO:
             y, margins = truths == self.tally.number_of(self.classes[1]), outcomes.margins
             self._ranking.update(y, margins)
