@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.evaluation.prequential import ExampleError, Labelled, PredictedBlock
+from stream_pegasos.evaluation.tallies import LABELS, ORDERED
 
 __all__ = ["METRICS", "Metric", "metric_named"]
 
@@ -91,7 +92,7 @@ def metric_named(name: str, kind: str) -> Metric:
     """
     if name == "accuracy":
         return Metric(name, _costs(kind), _mean, -1.0, True)
-    if kind == "several labels":
+    if kind == LABELS:
         raise ValueError(
             f"{name!r} is for one label a message; for several labels there is accuracy, which counts wrong ones"
         )
@@ -99,7 +100,7 @@ def metric_named(name: str, kind: str) -> Metric:
         return Metric(name, _numbered(), _macro_f1, 1.0, False)
     if name == "log-loss":
         return Metric(name, _losses, _mean, -1.0, True)
-    if kind == "ordered" and (name == "auc" or name.startswith("recall@")):
+    if kind == ORDERED and (name == "auc" or name.startswith("recall@")):
         raise ValueError(f"{name!r} is for two classes, not for labels that have an order")
     if name == "auc":
         return Metric(name, _margins, _auc, 1.0, False)
@@ -119,9 +120,9 @@ def _mean(rows: Floats) -> float:
 
 def _costs(kind: str) -> Callable[[PredictedBlock, Any], Floats]:
     def cost_of(said: Any, truth: Any) -> float:
-        if kind == "several labels":
+        if kind == LABELS:
             return len(set(said or ()) ^ set(truth))
-        if kind == "ordered":
+        if kind == ORDERED:
             return 1.0 if said is None else abs(said - truth)
         return float(said != truth)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stream_pegasos.common.extras import missing
+from stream_pegasos.evaluation.tallies import LABELS, TWO, Score
 
 try:
     from matplotlib.figure import Figure
@@ -21,7 +22,6 @@ except ModuleNotFoundError as error:
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from stream_pegasos.evaluation.tallies import Score
     from stream_pegasos.evaluation.tuning import Tuning
 
 FILE_TYPES = (".png", ".svg", ".pdf")
@@ -62,7 +62,7 @@ def draw(curve: Sequence[Any], title: str, score: Score | None = None) -> Figure
     if score is None:
         figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained")
         _draw_curve(figure.subplots(), curve, title, 1_000)
-    elif score.kind == "two classes":
+    elif score.kind == TWO:
         figure = Figure(figsize=(12, 4.5), dpi=150, layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=[8, 4])
         _draw_curve(left, curve, title, score.window)
@@ -149,7 +149,7 @@ def _draw_reliability(axes: Axes, score: Score) -> None:
     # Areas as the numbers of examples, but none too small to be seen.
     sizes = 8 + 300 * n / max(n.sum(), 1)
     axes.scatter(probability, share, sizes, color=MAIN)
-    came_true = {"two classes": "positive examples", "several labels": "labels that hold"}
+    came_true = {TWO: "positive examples", LABELS: "labels that hold"}
     axes.set_title(f"calibration error {score.expected_calibration_error:.4f}", loc="left")
     axes.set_xlabel("predicted probability, mean of each tenth")
     axes.set_ylabel(f"share of {came_true.get(score.kind, 'right predictions')}")
@@ -168,7 +168,7 @@ def _draw_classes(axes: Axes, score: Score) -> None:
         rows.append(others)
         names.append(f"{others.n_classes:,} other{'s' * (others.n_classes != 1)}")
     places = range(len(rows))
-    what = "labels" if score.kind == "several labels" else "classes"
+    what = "labels" if score.kind == LABELS else "classes"
     axes.barh(places, [row.f1 for row in rows], height=0.7, color="#c9d8ea", label="F1")
     axes.scatter([row.precision for row in rows], places, 20, color=MAIN, marker="o", label="precision")
     axes.scatter([row.recall for row in rows], places, 20, color=SECOND, marker="D", label="recall")
@@ -199,7 +199,7 @@ def _draw_confused(axes: Axes, score: Score) -> None:
     axes.set_yticks([])
     axes.set_ylim(max(len(pairs), FEWEST_ROWS) - 0.4, -0.9)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_title("missed → predicted" if score.kind == "several labels" else "truly → predicted", loc="left")
+    axes.set_title("missed → predicted" if score.kind == LABELS else "truly → predicted", loc="left")
     axes.spines[["top", "right"]].set_visible(False)
 
 

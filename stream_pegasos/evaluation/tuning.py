@@ -21,6 +21,7 @@ from stream_pegasos.evaluation.prequential import (
     predict_learn,
 )
 from stream_pegasos.evaluation.scores import kind_of
+from stream_pegasos.evaluation.tallies import SEVERAL
 
 __all__ = ["Candidate", "Tuning", "tune"]
 
@@ -28,7 +29,7 @@ Floats = NDArray[np.float64]
 # So much a model must gain to be called better: among fifty that are equally good, the luckiest gains two or more.
 STANDARD_ERRORS = 3.0
 
-ACCURACY = metric_named("accuracy", "several classes")
+ACCURACY = metric_named("accuracy", SEVERAL)
 
 
 @dataclass(slots=True)

@@ -10,15 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.evaluation.prequential import REFUSALS, PredictedBlock, predict_block
-from stream_pegasos.evaluation.tallies import LABELS, ORDERED, SEVERAL, TWO
+from stream_pegasos.evaluation.tallies import TWO
 from stream_pegasos.learners.labels import Label
 from stream_pegasos.streams import Answer, Example
 
 __all__ = [
-    "LABELS",
-    "ORDERED",
-    "SEVERAL",
-    "TWO",
     "answer",
     "answers_of",
     "answers_to",

@@ -14,8 +14,9 @@ from stream_pegasos.common.checks import check_integer
 from stream_pegasos.evaluation.label_scores import labels_that_hold
 from stream_pegasos.evaluation.prequential import Labelled, PredictedBlock, Prediction
 from stream_pegasos.evaluation.scores import kind_of, new_score, score_of_state
+from stream_pegasos.evaluation.tallies import LABELS, ORDERED, SEVERAL, TWO
 from stream_pegasos.learners.feature_names import FeatureNames
-from stream_pegasos.operation.answers import LABELS, ORDERED, SEVERAL, TWO, label_named, most_probable, shown
+from stream_pegasos.operation.answers import label_named, most_probable, shown
 
 __all__ = ["Monitor"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from stream_pegasos.evaluation.prequential import predict_block
-from stream_pegasos.operation.answers import LABELS, ORDERED, TWO, answers_of, label_named, shown, shown_answer
+from stream_pegasos.evaluation.tallies import LABELS, ORDERED, TWO
+from stream_pegasos.operation.answers import answers_of, label_named, shown, shown_answer
 
 MOST_CONTRIBUTIONS = 50
 

@@ -15,8 +15,8 @@ from msgspec import UNSET, DecodeError, Meta, Struct, UnsetType, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
+from stream_pegasos.evaluation.tallies import LABELS
 from stream_pegasos.learners.labels import Label
-from stream_pegasos.operation.answers import LABELS
 from stream_pegasos.service.work import Service
 from stream_pegasos.streams import label_of
 

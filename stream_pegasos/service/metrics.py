@@ -9,7 +9,8 @@ from typing import Any, Literal
 import prometheus_client
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from stream_pegasos.operation.answers import TWO, shown
+from stream_pegasos.evaluation.tallies import TWO
+from stream_pegasos.operation.answers import shown
 from stream_pegasos.service.work import Service
 
 # So many classes have counters of their own.

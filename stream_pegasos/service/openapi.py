@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from stream_pegasos import __version__
-from stream_pegasos.operation.answers import LABELS, ORDERED, SEVERAL, TWO
+from stream_pegasos.evaluation.tallies import LABELS, ORDERED, SEVERAL, TWO
 from stream_pegasos.service.messages import decoded, parameters
 from stream_pegasos.service.work import Service
 

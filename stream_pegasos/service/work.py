@@ -13,9 +13,10 @@ from typing import Any
 
 from stream_pegasos import __version__
 from stream_pegasos.evaluation.prequential import Labelled, predict_block, predict_learn
+from stream_pegasos.evaluation.tallies import LABELS, ORDERED
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.labels import AllowedLabels, Label, truth_of
-from stream_pegasos.operation.answers import LABELS, ORDERED, answers_of, label_named, shown, shown_answer
+from stream_pegasos.operation.answers import answers_of, label_named, shown, shown_answer
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.journal import Entry, Journal
 from stream_pegasos.operation.monitor import Monitor
