@@ -19,8 +19,8 @@ from stream_pegasos.features.frames import some_rows
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.decisions import (
-    ClassDecisions,
     Decision,
+    Decisions,
     PerLabel,
     Tail,
     changed_by_label,
@@ -61,7 +61,8 @@ class WatchedClassifier(Classifier):
         if self._drift.detector is not None:
             return self._learn_in_turn(encoder, rows, labels, targets, weights)
         margins, calibrated = self._learn_blocks(encoder, rows, targets, weights)
-        return RawScores(margins, calibrated, self._decided_in_turn(labels, margins, calibrated, targets))
+        n_undecided = self._n_undecided(labels, targets)
+        return RawScores(margins, calibrated, self._decided(labels, margins, calibrated, targets, n_undecided))
 
     def _learn_in_turn(
         self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
@@ -73,7 +74,8 @@ class WatchedClassifier(Classifier):
         for i, target in enumerate(targets.tolist()):
             row, this = some_rows(rows, i, i + 1), slice(i, i + 1)
             margins, calibrated = self._learner.predict_learn_many(encoder, row)
-            found = RawScores(margins, calibrated, self._decided(labels, margins, calibrated, i < n_undecided))
+            decided = self._decided(labels, margins, calibrated, n_undecided=int(i < n_undecided))
+            found = RawScores(margins, calibrated, decided)
             if i >= n_undecided:
                 try:
                     drifted = self._drift.tell(self._is_wrong(labels, found, target))
@@ -83,7 +85,7 @@ class WatchedClassifier(Classifier):
                     raise PartlyLearnedError(i, joined_scores(parts), error) from error
                 if drifted:
                     self._learner.forget(KEPT_AFTER_DRIFT)
-                self._take_note(labels, found, target)
+                self._decided(labels, margins, calibrated, targets[this])
             self._learn_blocks(encoder, row, targets[this], None if weights is None else weights[this])
             parts.append(found)
         # Without rows this is where the shape comes from; otherwise each row has the columns that there are now.
@@ -110,23 +112,21 @@ class WatchedClassifier(Classifier):
     # What an estimator says.
 
     def _decided(
-        self, labels: TwoClasses | Classes, margins: Floats, calibrated: Floats, undecided: bool = False
+        self,
+        labels: TwoClasses | Classes,
+        margins: Floats,
+        calibrated: Floats,
+        targets: Floats | None = None,
+        n_undecided: int = 0,
     ) -> NDArray[Any] | None:
-        """What is predicted of each row; `None` where the margins say it."""
+        """What is predicted of each row, nothing for the first ones; `None` where the margins say it. With `targets`
+        limits of false positives learn each row before the next.
+        """
         raise NotImplementedError
-
-    def _decided_in_turn(
-        self, labels: TwoClasses | Classes, margins: Floats, calibrated: Floats, targets: Floats
-    ) -> NDArray[Any] | None:
-        """The same, each taken note of before the next."""
-        return self._decided(labels, margins, calibrated)
 
     def _is_wrong(self, labels: TwoClasses | Classes, found: RawScores, target: float) -> bool:
         """Whether what was predicted of one row is not so."""
         raise NotImplementedError
-
-    def _take_note(self, labels: TwoClasses | Classes, found: RawScores, target: float) -> None:
-        """Take in what was predicted of one row."""
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, names, values = super().to_state()
@@ -345,7 +345,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         check_bool("fit_intercept", fit_intercept)
         check_number("intercept_scaling", intercept_scaling, 1e-30, 1e30)
         by_label = decisions_by_label(threshold, max_false_positive_rate)
-        self._decisions = ClassDecisions(by_label)
+        self._decisions = Decisions(by_label)
         self._decision = Decision() if by_label else Decision(threshold, max_false_positive_rate)  # type: ignore[arg-type]
         self._drift = DriftWatch(drift_detector)
         self.learning_rate = learning_rate
@@ -490,7 +490,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         # One number of one half stands for no decision of its own; a file without any has three classes at least.
         if is_one and decisions[pos_label].is_by_margin and len(self.classes) > 2:  # type: ignore[index]
             del decisions[pos_label]  # type: ignore[arg-type]
-        self._decisions, self._by_margin = ClassDecisions(decisions), not decisions
+        self._decisions, self._by_margin = Decisions(decisions), not decisions
         parameters = parameters_of_decisions(decisions) if decisions else {"threshold": 0.5}
         self.threshold, self.max_false_positive_rate = (
             parameters["threshold"],
@@ -507,23 +507,22 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         return self._labels.known[decided[0]] if decided[0] >= 0 else None
 
     def _decided(
-        self, labels: TwoClasses | Classes, margins: Floats, calibrated: Floats, undecided: bool = False
+        self,
+        labels: TwoClasses | Classes,
+        margins: Floats,
+        calibrated: Floats,
+        targets: Floats | None = None,
+        n_undecided: int = 0,
     ) -> NDArray[Any] | None:
         if isinstance(labels, TwoClasses):
-            allowed: NDArray[Any] = self._decision.allows(margins, calibrated)
-            return np.zeros_like(allowed) if undecided else allowed
+            decided = np.where(np.arange(len(margins)) < n_undecided, -np.inf, margins)
+            allowed: NDArray[Any] = self._decision.allows(
+                decided, calibrated, None if targets is None else targets < 0.0
+            )
+            return allowed
         if self._by_margin:
             return None
-        return self._decisions.allows(labels.classes, margins, of_classes(margins, calibrated))
-
-    def _decided_in_turn(
-        self, labels: TwoClasses | Classes, margins: Floats, calibrated: Floats, targets: Floats
-    ) -> NDArray[Any] | None:
-        if isinstance(labels, TwoClasses):
-            return self._decision.in_turn(margins, calibrated, targets, self._n_undecided(labels, targets))
-        if self._by_margin:
-            return None
-        return self._decisions.in_turn(labels.classes, margins, of_classes(margins, calibrated), targets)
+        return self._decisions.numbers(labels.classes, margins, of_classes(margins, calibrated), targets)
 
     def _limited(self) -> Mapping[Label, float]:
         if isinstance(self._labels, TwoClasses):
@@ -537,16 +536,10 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         decided = found.margins.argmax(axis=1) if found.decided is None else found.decided
         return bool(decided[0] != target)
 
-    def _take_note(self, labels: TwoClasses | Classes, found: RawScores, target: float) -> None:
-        if isinstance(labels, TwoClasses):
-            self._decision.learn(float(found.margins[0]), target)
-        elif found.decided is not None:
-            self._decisions.learn(labels.classes, found.margins[0], int(target))
-
     def _become_several(self) -> None:
         if not self._by_margin:
             assert isinstance(self._labels, TwoClasses)
-            self._decisions = ClassDecisions({self._labels.positive: self._decision})  # type: ignore[dict-item]
+            self._decisions = Decisions({self._labels.positive: self._decision})  # type: ignore[dict-item]
         super()._become_several()
 
     def _learner_of_several(self) -> AdaptiveColumnsLearner:
@@ -567,7 +560,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         if not self._by_margin and isinstance(self._labels, Classes):
             if len(self._decisions.of_label) == 1:  # a class that the parameters need not name
                 ((label, _),) = values["decisions"]
-                self._decisions = ClassDecisions(dict.fromkeys([unpack(label)], *self._decisions.of_label.values()))
+                self._decisions = Decisions(dict.fromkeys([unpack(label)], *self._decisions.of_label.values()))
             self._decisions.set_state(values["decisions"])
         elif self._decision.limit is not None:
             self._decision.limit.set_state(values["false_positive_limit"])

@@ -17,8 +17,8 @@ from stream_pegasos.learners.labels import Label, check_label
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = [
-    "ClassDecisions",
     "Decision",
+    "Decisions",
     "PerLabel",
     "changed_by_label",
     "decisions_by_label",
@@ -88,29 +88,24 @@ class Decision:
                 )
         return decision
 
-    def allows(self, margins: Any, probabilities: Any) -> Any:
-        """Whether the positive label is predicted, of one example or of each of several."""
-        positive = probabilities > self.threshold
-        return positive if self.limit is None else positive & (margins > self.limit.cut)
-
-    def learn(self, margin: float, sign: float) -> None:
-        """Take note of the margin of an example with that sign."""
-        if self.limit is not None and sign < 0.0:
-            self.limit.learn(margin)
-
-    def in_turn(self, margins: Any, probabilities: Any, signs: Any, n_undecided: int) -> NDArray[np.bool_]:
-        """Decide and learn one after the other; the first ones, for which nothing is decided yet, count nothing."""
-        positive = probabilities > self.threshold
-        positive[:n_undecided] = False
-        if self.limit is not None:
-            for i, (margin, sign) in enumerate(zip(margins.tolist(), signs.tolist(), strict=True)):
-                if i >= n_undecided:
-                    positive[i] &= margin > self.limit.cut
-                    self.learn(margin, sign)
-        return positive  # type: ignore[no-any-return]
+    def allows(self, margins: Any, probabilities: Any, is_negative: NDArray[np.bool_] | None = None) -> Any:
+        """Whether the label is predicted, of one example or of each of several; never where the margin is −inf, as
+        nothing is decided there yet. With `is_negative` the limit learns each example once it is decided.
+        """
+        allowed = np.isfinite(margins) & (probabilities > self.threshold)
+        if self.limit is None:
+            return allowed
+        if is_negative is None:
+            return allowed & (margins > self.limit.cut)
+        for i, (margin, learns) in enumerate(zip(margins.tolist(), is_negative.tolist(), strict=True)):
+            if math.isfinite(margin):
+                allowed[i] &= margin > self.limit.cut
+                if learns:
+                    self.limit.learn(margin)
+        return allowed
 
 
-class ClassDecisions:
+class Decisions:
     """Which of several classes to predict, if some need more than the largest probability. A class with a decision of
     its own is predicted if that allows it; if several are allowed, the most probable of them. Otherwise the most
     probable of all other classes is predicted.
@@ -126,45 +121,29 @@ class ClassDecisions:
     def __init__(self, of_label: Mapping[Label, Decision]) -> None:
         self.of_label = of_label
 
-    def allows(self, classes: tuple[Label | None, ...], margins: Floats, probabilities: Floats) -> NDArray[np.intp]:
-        """The number of the class that is predicted of each of several examples, −1 for none."""
-        decided = [self._number(classes, row, p) for row, p in zip(margins, probabilities, strict=True)]
-        return np.array(decided, np.intp)
-
-    def in_turn(
-        self, classes: tuple[Label | None, ...], margins: Floats, probabilities: Floats, targets: Floats
+    def numbers(
+        self,
+        classes: tuple[Label | None, ...],
+        margins: Floats,
+        probabilities: Floats,
+        targets: Floats | None = None,
     ) -> NDArray[np.intp]:
-        """Decide and learn one after the other."""
-        decided = np.empty(len(targets), np.intp)
-        for i, target in enumerate(targets.astype(int).tolist()):
-            decided[i] = self._number(classes, margins[i], probabilities[i])
-            self.learn(classes, margins[i], target)
-        return decided
-
-    def learn(self, classes: tuple[Label | None, ...], margins: Floats, target: int) -> None:
-        """Take note of the margins of an example of class `target`."""
-        for number, decision in self._numbered(classes, margins):
-            if np.isfinite(margins[number]):
-                decision.learn(lead(margins, number), 1.0 if target == number else -1.0)
-
-    def _number(self, classes: tuple[Label | None, ...], margins: Floats, probabilities: Floats) -> int:
-        numbered = self._numbered(classes, margins)
-        own = [(number, decision) for number, decision in numbered if np.isfinite(margins[number])]
-        others = np.where(np.isfinite(margins), margins, -np.inf)
-        others[[number for number, _ in own]] = -np.inf
-        if not np.isfinite(others).any() and len(own) < 2:
-            return -1  # nothing is decided against nothing
-        allowed = [
-            number for number, decision in own if decision.allows(lead(margins, number), float(probabilities[number]))
-        ]
-        if allowed:
-            return max(allowed, key=probabilities.__getitem__)
-        return int(others.argmax()) if np.isfinite(others).any() else -1
-
-    def _numbered(self, classes: tuple[Label | None, ...], margins: Floats) -> list[tuple[int, Decision]]:
-        """The decisions on classes that have a margin, by number."""
-        known = classes[: len(margins)]
-        return [(known.index(label), decision) for label, decision in self.of_label.items() if label in known]
+        """The number of the class that is predicted of each of several examples, −1 for none; with `targets`, which are
+        learned one after the other.
+        """
+        known = np.isfinite(margins)
+        there = classes[: margins.shape[1]]
+        own = {there.index(label): decision for label, decision in self.of_label.items() if label in there}
+        allowed, others = np.zeros(margins.shape, bool), np.where(known, margins, -np.inf)
+        for number, decision in own.items():
+            is_negative = None if targets is None else targets != number
+            allowed[:, number] = decision.allows(leads(margins, number), probabilities[:, number], is_negative)
+            others[:, number] = -np.inf
+        best = largest(others)
+        found = np.where(allowed.any(axis=1), largest(np.where(allowed, probabilities, -np.inf)), best)
+        # Nothing is decided against nothing.
+        found[(best < 0) & (known.sum(axis=1) < 2)] = -1
+        return found
 
     def get_state(self) -> Any:
         return [
@@ -254,11 +233,20 @@ def limited(decisions: Mapping[Label, Decision]) -> dict[Label, float]:
     return {label: decision.threshold for label, decision in decisions.items() if decision.limit is not None}
 
 
-def lead(margins: Floats, number: int) -> float:
-    """Half of how far a margin is above the largest other one; with two that are opposite the margin itself."""
-    others = np.delete(margins, number)
-    best = float(others.max(initial=-np.inf))
-    return (float(margins[number]) - best) / 2.0 if np.isfinite(best) else float(margins[number])
+def leads(margins: Floats, number: int) -> Floats:
+    """Half of how far the margin of a class is above the largest other one, of each of several examples; with two that
+    are opposite the margin itself.
+    """
+    own, best = margins[:, number], np.delete(margins, number, axis=1).max(axis=1, initial=-np.inf)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(best), (own - best) / 2.0, own)
+
+
+def largest(numbers: Floats) -> NDArray[np.intp]:
+    """The place of the largest number in each row; −1 where all are −inf."""
+    if not numbers.shape[1]:
+        return np.full(len(numbers), -1)
+    return np.where(np.isfinite(numbers).any(axis=1), numbers.argmax(axis=1), -1)
 
 
 class Tail:

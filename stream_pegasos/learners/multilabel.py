@@ -261,40 +261,27 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return limited(self._decisions)
 
     def _decided(
-        self, labels: TwoClasses | Classes, margins: Floats, calibrated: Floats, undecided: bool = False
+        self,
+        labels: TwoClasses | Classes,
+        margins: Floats,
+        calibrated: Floats,
+        targets: Floats | None = None,
+        n_undecided: int = 0,
     ) -> NDArray[Any] | None:
         if self._by_margin:
             return None
         probabilities = of_each(margins, calibrated)
         decided = np.zeros(margins.shape, bool)
+        holding = [] if targets is None else [set(self._set(target)) for target in targets.tolist()]
         for column, label in enumerate(labels.classes[: margins.shape[1]]):
-            decided[:, column] = self._decision(label).allows(margins[:, column], probabilities[:, column])  # type: ignore[arg-type]
-        return decided
-
-    def _decided_in_turn(
-        self, labels: TwoClasses | Classes, margins: Floats, calibrated: Floats, targets: Floats
-    ) -> NDArray[Any] | None:
-        if self._by_margin or self.classifier.max_false_positive_rate is None:
-            return self._decided(labels, margins, calibrated)
-        decided = np.zeros(margins.shape, bool)
-        for i, target in enumerate(targets.tolist()):
-            this = slice(i, i + 1)
-            row = self._decided(labels, margins[this], calibrated[this])
-            assert row is not None
-            decided[i] = row[0]
-            self._take_note(labels, RawScores(margins[this], calibrated[this], row), target)
+            is_negative = None if targets is None else np.array([column not in one for one in holding], bool)
+            decision = self._decision(label)  # type: ignore[arg-type]
+            decided[:, column] = decision.allows(margins[:, column], probabilities[:, column], is_negative)
         return decided
 
     def _is_wrong(self, labels: TwoClasses | Classes, found: RawScores, target: float) -> bool:
         decided = found.margins[0] > 0.0 if found.decided is None else found.decided[0]
         return set(np.flatnonzero(decided).tolist()) != set(self._set(target))
-
-    def _take_note(self, labels: TwoClasses | Classes, found: RawScores, target: float) -> None:
-        holding = set(self._set(target))
-        for column, margin in enumerate(found.margins[0].tolist() if found.decided is not None else []):
-            if np.isfinite(margin):
-                sign = 1.0 if column in holding else -1.0
-                self._decision(labels.classes[column]).learn(margin, sign)  # type: ignore[arg-type]
 
     def _explained(self, encoder: Encoder, x: Any, label: Any) -> Columns:
         if label is not None:

@@ -243,7 +243,12 @@ class OrdinalClassifier(WatchedClassifier):
         return super()._learn_targets(encoder, rows, labels, targets, weights)
 
     def _decided(
-        self, labels: TwoClasses | Classes, margins: Floats, calibrated: Floats, undecided: bool = False
+        self,
+        labels: TwoClasses | Classes,
+        margins: Floats,
+        calibrated: Floats,
+        targets: Floats | None = None,
+        n_undecided: int = 0,
     ) -> NDArray[Any] | None:
         return None
 

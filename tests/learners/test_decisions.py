@@ -63,13 +63,13 @@ def test_the_cut_is_a_quantile_of_the_negatives_before(rate, examples):
     decision, flagged = Decision(0.5, rate), []
     for margin, is_positive in examples:
         flagged.append(bool(decision.allows(margin, 1.0)))
-        decision.learn(margin, 1.0 if is_positive else -1.0)
+        decision.allows(np.array([margin]), np.ones(1), np.array([not is_positive]))
     for one, (surely, surely_not) in zip(flagged, allowed_by_hand(margins, positive, rate), strict=True):
         assert one or not surely
         assert not (one and surely_not)
-    signs = np.where(np.array(positive, bool), 1.0, -1.0)
     at_once = Decision(0.5, rate)
-    assert at_once.in_turn(np.array(margins), np.ones(len(margins)), signs, 0).tolist() == flagged
+    is_negative = ~np.array(positive, bool)
+    assert at_once.allows(np.array(margins), np.ones(len(margins)), is_negative).tolist() == flagged
     again = Decision(0.5, rate)
     again.limit.set_state(decision.limit.get_state())
     assert again.limit.cut == decision.limit.cut == at_once.limit.cut
@@ -82,7 +82,7 @@ def test_about_as_many_are_flagged_as_may_be(rate, scale):
     n, shares = 20_000, []
     for seed in range(20):
         margins = scale * np.random.default_rng(seed).normal(-2.0, 1.0, n)
-        flagged = Decision(0.5, rate).in_turn(margins, np.ones(n), -np.ones(n), 0)
+        flagged = Decision(0.5, rate).allows(margins, np.ones(n), np.ones(n, bool))
         shares.append(flagged[2_000:].mean())
     assert sum(share > 1.5 * rate for share in shares) <= 1
     assert 0.7 * rate < np.mean(shares) < 1.1 * rate
