@@ -9,9 +9,9 @@ from hypothesis import settings
 
 from stream_pegasos import engine
 
-# How long an example takes depends on what else the machine does.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+# How long an example takes depends on what else the machine does; tests/fuzz.py tries more of them.
+settings.register_profile("few", max_examples=50, deadline=None, derandomize=True)
+settings.load_profile("few")
 
 if engine.NAME == "pure":
     # Commands that tests start then need not say that no compiled engine was built.

@@ -116,11 +116,15 @@ def text(classifier=None, **features):
 CASES = [
     Case("pegasos", PegasosClassifier),
     Case("pegasos, batches", lambda: PegasosClassifier(batch_size=7, t0=0.5, project=False, l2=0.01)),
-    Case("pegasos, intercept", lambda: PegasosClassifier(l2=0.1, fit_intercept=True, intercept_scaling=2.5)),
     Case(
         "pegasos, weights",
         lambda: PegasosClassifier(
-            l2=0.1, class_weight={"spam": 3.0, "ham": 0.25}, pos_label="ham", batch_size=2, fit_intercept=True
+            l2=0.1,
+            class_weight={"spam": 3.0, "ham": 0.25},
+            pos_label="ham",
+            batch_size=2,
+            fit_intercept=True,
+            intercept_scaling=2.5,
         ),
         pos_label="ham",
     ),
@@ -153,15 +157,9 @@ CASES = [
     Case("adaptive, with a detector", lambda: AdaptiveClassifier(drift_detector=drift.binary.DDM(warm_start=5))),
     Case("adaptive, forgetful", lambda: AdaptiveClassifier(max_features=6)),
     Case("kernel", lambda: KernelPegasosClassifier(l2=1e-2, budget=20), has_weights=False),
-    Case("kernel, linear", lambda: KernelPegasosClassifier(l2=0.1, kernel="linear", t0=1.0), has_weights=False),
     Case(
         "kernel, polynomial",
         lambda: KernelPegasosClassifier(l2=0.1, kernel="polynomial", class_weight="balanced", budget=9),
-        has_weights=False,
-    ),
-    Case(
-        "kernel, cosine",
-        lambda: KernelPegasosClassifier(l2=0.1, kernel="cosine", class_weight={"spam": 2.0}, budget=9),
         has_weights=False,
     ),
     Case(
@@ -170,7 +168,6 @@ CASES = [
         has_weights=False,
         can_be_saved=False,
     ),
-    Case("several", lambda: PegasosClassifier(multi_class="crammer_singer"), SEVERAL),
     Case(
         "several, batches",
         lambda: PegasosClassifier(multi_class="crammer_singer", batch_size=7, t0=0.5, project=False, l2=0.01),
@@ -184,19 +181,8 @@ CASES = [
         SEVERAL,
     ),
     Case(
-        "several, balanced",
-        lambda: PegasosClassifier(multi_class="crammer_singer", class_weight="balanced", l2=0.01),
-        SEVERAL,
-    ),
-    Case("one against the rest", lambda: PegasosClassifier(multi_class="ovr", l2=1e-2), SEVERAL),
-    Case(
         "one against the rest, batches",
         lambda: PegasosClassifier(multi_class="ovr", batch_size=3, fit_intercept=True, intercept_scaling=2.0),
-        SEVERAL,
-    ),
-    Case(
-        "several, average",
-        lambda: PegasosClassifier(multi_class="crammer_singer", average=5, l2=0.01, batch_size=3),
         SEVERAL,
     ),
     Case(
@@ -212,18 +198,12 @@ CASES = [
         SEVERAL,
     ),
     Case(
-        "one against the rest, weighted average",
-        lambda: PegasosClassifier(multi_class="ovr", average="weighted", counter="violations", batch_size=2, l2=0.1),
-        SEVERAL,
-    ),
-    Case(
         "one against the rest, forgetful",
         lambda: PegasosClassifier(
             multi_class="ovr", max_features=6, l2=0.01, batch_size=2, counter="violations", class_weight="balanced"
         ),
         SEVERAL,
     ),
-    Case("ordered", lambda: OrdinalClassifier(PegasosClassifier(l2=1e-2)), ORDERED),
     Case(
         "ordered, batches",
         lambda: OrdinalClassifier(PegasosClassifier(l2=1e-2, batch_size=4, fit_intercept=True, t0=2.0)),
@@ -283,7 +263,6 @@ CASES = [
     ),
     Case("text", text, of="texts"),
     Case("text, forgetful", lambda: text(AdaptiveClassifier(max_features=30)), of="texts"),
-    Case("text, as published", lambda: text(PegasosClassifier(l2=1e-2), lowercase=True), of="texts"),
     Case(
         "text, characters in batches",
         lambda: text(PegasosClassifier(batch_size=3), analyzer="char_wb", ngram_range=(2, 3), n_features=1000),
@@ -304,7 +283,6 @@ CASES = [
         of="texts",
         has_weights=False,
     ),
-    Case("text, several", lambda: text(PegasosClassifier(multi_class="crammer_singer", l2=1e-2)), SEVERAL, of="texts"),
     Case(
         "text, several and forgetful",
         lambda: text(PegasosClassifier(multi_class="ovr", l2=1e-2, max_features=30, average=True)),
@@ -314,7 +292,4 @@ CASES = [
     Case("text, a third class", text, GROWING, of="texts"),
     Case("text, thresholds", lambda: text(OrdinalClassifier()), ORDERED, of="texts", has_thresholds=True),
     Case("text, labels", lambda: text(MultiLabelClassifier()), SETS, of="texts"),
-    Case(
-        "text, ordered", lambda: text(OrdinalClassifier(PegasosClassifier(l2=1e-2, batch_size=2))), ORDERED, of="texts"
-    ),
 ]

@@ -12,7 +12,7 @@ import fuzz_http
 import fuzz_readers
 import fuzz_scanner
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 fuzz = pytest.importorskip("fuzz", reason="alarms and limits of memory need POSIX", exc_type=ImportError)
@@ -41,7 +41,6 @@ def test_few_inputs(target, n):
     assert done.stdout.endswith(f"{n:,} inputs, 0 failures\n")
 
 
-@settings(deadline=None, max_examples=50)
 @given(texts=st.lists(any_text, min_size=1, max_size=8), seed=st.integers(0, 10**6))
 def test_any_texts(texts, seed):
     random = Random(seed)
@@ -51,7 +50,6 @@ def test_any_texts(texts, seed):
     fuzz_scanner.check_learning(model, twin, texts, [i % 2 for i in range(len(texts))], [1.0] * len(texts))
 
 
-@settings(deadline=None, max_examples=300)
 @given(
     data=st.binary() | st.lists(st.sampled_from(fuzz_readers.STREAM_TOKENS)).map(b"".join),
     format=st.sampled_from(FORMATS),

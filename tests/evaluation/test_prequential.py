@@ -294,7 +294,7 @@ def test_impossible_parameters():
         evaluate(TextClassifier(), [], batch=0)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(st.tuples(st.sampled_from("abcdefgh"), st.sampled_from([1, 2, 3]))).filter(
         lambda stream: len({y for _, y in stream}) < 3

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_pegasos import (
@@ -73,7 +73,6 @@ def test_the_worse_half_is_dropped_whenever_messages_have_doubled():
     assert left[1_200] == 2
 
 
-@settings(max_examples=50)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=4, max_size=60))
 def test_the_first_stays_unless_another_is_better_by_three_standard_errors(costs):
     first, other = (np.array(column, float) for column in zip(*costs, strict=True))

@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 import pytest
 from forging import put_together, state_arrays, take_apart
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import save as safetensors_save
@@ -107,7 +107,6 @@ def typed(value):
     return type(value), value
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
 @given(packable)
 def test_values_survive_json_with_their_types(value):
     if isinstance(value, float) and not math.isfinite(value):
@@ -159,7 +158,6 @@ def test_other_files_are_no_models(path):
         fails_in_one_line(path)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.binary(max_size=200))
 def test_random_bytes_are_no_model(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / "random"

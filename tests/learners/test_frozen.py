@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kinds import ordered, several_classes, several_labels
 from messages import messages
@@ -89,7 +89,6 @@ def test_it_predicts_as_the_model_does(which, path):
             assert (frozen.predictions(TEXTS * 20, threads).scores == frozen.predictions(TEXTS * 20).scores).all()
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.text()), st.sampled_from(sorted(MODELS)))
 def test_any_text_is_predicted_as_the_model_does(texts, which):
     model, frozen = FROZEN.setdefault(which, None) or FROZEN.update({which: pair(which)}) or FROZEN[which]

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kernels import (
     FUNCTIONS,
@@ -106,7 +106,6 @@ def test_each_kernel_is_the_dense_algorithm(chosen):
     assert against_dense(kernel, {"l2": l2, "t0": t0}, examples, how) > 30
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
 @given(
     kernel=st.sampled_from(sorted(KERNELS)),
     how=st.sampled_from(["name", "function"]),

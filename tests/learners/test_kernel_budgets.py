@@ -6,7 +6,7 @@ import signal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kernels import FUNCTIONS, KERNELS, NAMES, examples_of_any_kind, name_of, rbf, stream, vector_of
 from scipy import optimize, sparse
@@ -141,7 +141,6 @@ def test_merging_loses_less_than_removal():
     assert errors["merging"] <= errors["removal"] and errors["merging"] < 0.2
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     kernel=st.sampled_from(sorted(KERNELS)),
     budget=st.integers(1, 4),

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, OrdinalClassifier, PegasosClassifier
@@ -241,7 +241,6 @@ two_labels = st.sampled_from([(1, 2), (1, "a"), (1, 0), (1, -1), (True, False), 
 small_dicts = st.dictionaries(st.sampled_from(["p", "q", 1, 2]), st.integers(-3, 3).map(float), max_size=3)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
 @given(
     labels=two_labels,
     stream=st.lists(st.tuples(small_dicts, st.booleans()), max_size=20),
@@ -343,7 +342,6 @@ def classes_of(ys, start=None):
     return made
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(st.one_of(st.integers(-3, 3), st.booleans(), st.sampled_from(["", "a", "1", "\ud800"])), max_size=12))
 def test_classes_are_numbered_as_they_come(ys):
     distinct = list(dict.fromkeys(ys))  # what compares equal is the same label, as the first one that came
@@ -384,7 +382,6 @@ def test_what_is_no_label_makes_no_class(bad):
         assert pickle.dumps(start) == before
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
 @given(
     st.lists(
         st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.just(2**70), st.just(2**63), st.text(max_size=3)),

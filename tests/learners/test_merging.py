@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from river import drift, optim
 
@@ -451,7 +451,6 @@ def test_models_that_cannot_be_merged_are_refused(base, parts, error, said):
         merge(base, parts)
 
 
-@settings(max_examples=60)
 @given(
     kind=st.sampled_from([*CLASSES]),
     sizes=st.lists(st.integers(0, 12), min_size=2, max_size=4),

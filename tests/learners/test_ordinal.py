@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pairwise import pairwise
 from river import compose, datasets, drift, evaluate, metrics, preprocessing
@@ -165,7 +165,6 @@ examples_of_any_kind = st.tuples(
 )
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
 @given(
     l2=st.sampled_from([1e-4, 0.01, 1.0, 50.0]),
     chosen=st.fixed_dictionaries({name: st.sampled_from(values) for name, values in CHOICES.items()}),

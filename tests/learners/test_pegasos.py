@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pairwise import pairwise
 from river import (
@@ -131,7 +131,6 @@ examples_of_any_kind = st.tuples(
 )
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
 @given(
     l2=st.sampled_from([1e-4, 0.01, 1.0, 50.0]),
     chosen=st.one_of(

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pairwise import pairwise
 from river import datasets, evaluate, metrics, multiclass, preprocessing
@@ -205,7 +205,6 @@ examples_of_any_kind = st.tuples(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
 @given(
     l2=st.sampled_from([1e-4, 0.01, 1.0, 50.0]),
     chosen=st.fixed_dictionaries({name: st.sampled_from(values) for name, values in CHOICES.items()}),

@@ -99,7 +99,7 @@ calls = st.tuples(
 @pytest.mark.parametrize(
     "options", [{}, {"token_pattern": "[a-z]+"}, {"analyzer": "char_wb"}, {"on": "text"}], ids=repr
 )
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(st.lists(calls, max_size=25))
 def test_models_that_share_features_and_see_texts_again(options, sequence):
     """In any order of calls each does what its parts do that share nothing and remember nothing."""

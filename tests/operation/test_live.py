@@ -186,7 +186,7 @@ def test_limit(limit):
     assert len(run.answers) == run.live.n_read == min(limit, 20)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     labelled=st.lists(st.booleans(), max_size=40),
     sizes=st.lists(st.integers(1, 9), min_size=1, max_size=4),
@@ -394,7 +394,7 @@ class InTurn(Script):
                 self.come.notify_all()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.permutations([f"{kind}{i}" for kind in "ml" for i in range(6)]), st.integers(0, 12))
 def test_late_labels_are_learned_when_the_later_of_both_comes(order, cut):
     """Also where the run is resumed in between."""

@@ -3,7 +3,7 @@ import gzip
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reading import examples, pairs, rest, texts
 
@@ -69,7 +69,6 @@ CODECS = ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-7", "cp500", "gb180
 NARROW = ["latin-1", "koi8-r", "shift_jis", "shift_jis_2004", "big5", "euc-kr", "iso2022_jp", "hz"]
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"]))),
     st.sampled_from(CODECS + NARROW),

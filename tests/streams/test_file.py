@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reading import rest, texts
 
@@ -405,7 +405,6 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(steps, st.sampled_from([1, 50, 1 << 20]))
 def test_nothing_is_lost_or_doubled(steps, chunk):
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:

@@ -4,7 +4,7 @@ import json
 import tracemalloc
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reading import bad_lines, examples, pairs
 
@@ -147,7 +147,6 @@ value = st.recursive(
 objects = st.lists(st.builds(lambda text, more: {"text": text, "label": 1, "more": more}, st.text(), value))
 
 
-@settings(deadline=None)
 @given(
     objects, st.sampled_from([None, 0, 1]), st.booleans(), st.integers(1, 12), st.sampled_from(["", "\ufeff", "\n \n"])
 )

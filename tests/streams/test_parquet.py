@@ -6,7 +6,7 @@ import threading
 
 import pyarrow
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 from reading import examples, pairs
@@ -22,7 +22,6 @@ def written(columns, **options):
     return file.getvalue()
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(text, text, st.integers(-(2**63), 2**63 - 1))), st.integers(1, 5), st.booleans())
 def test_rows_are_read_as_lines_of_json(rows, group, is_dictionary):
     names = ("text", "label", "id")
