@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from river import base
@@ -35,6 +36,7 @@ NATIVE_PATTERNS = {
 AT_ONCE = 256  # characters that are decomposed
 
 
+@dataclass(eq=False, repr=False)
 class HashedBagOfWords(base.MiniBatchTransformer):
     r"""Counts of words or n-grams, hashed into a fixed number of columns.
 
@@ -110,96 +112,77 @@ class HashedBagOfWords(base.MiniBatchTransformer):
 
     """
 
-    hash_function = "murmur3"  # as the engine calls scikit-learn's
+    hash_function: ClassVar[str] = "murmur3"  # as the engine calls scikit-learn's
 
-    def __init__(
-        self,
-        n_features: int = 2**20,
-        ngram_range: tuple[int, int] = (1, 1),
-        analyzer: Literal["word", "char", "char_wb"] = "word",
-        lowercase: bool = True,
-        strip_accents: Literal["ascii", "unicode"] | Callable[[str], str] | None = None,
-        stop_words: Literal["english"] | Iterable[str] | None = None,
-        token_pattern: str = r"(?u)\b\w\w+\b",
-        binary: bool = False,
-        norm: Literal["l1", "l2"] | None = "l2",
-        alternate_sign: bool = True,
-        preprocessor: Callable[[str], str] | None = None,
-        tokenizer: Callable[[str], Iterable[str]] | None = None,
-        on: str | None = None,
-        mask_digits: bool = False,
-        prefix_length: int = 0,
-        boundaries: bool = False,
-    ) -> None:
-        check_integer("n_features", n_features, 1, 2**31 - 1)
-        for name, choice in (
-            ("lowercase", lowercase),
-            ("binary", binary),
-            ("alternate_sign", alternate_sign),
-            ("mask_digits", mask_digits),
-            ("boundaries", boundaries),
-        ):
-            check_bool(name, choice)
-        check_integer("prefix_length", prefix_length, 0, 1000)
-        check_one_of("analyzer", analyzer, ("word", "char", "char_wb"))
-        if analyzer != "word" and (prefix_length or boundaries):
+    n_features: int = 2**20
+    ngram_range: tuple[int, int] = (1, 1)
+    analyzer: Literal["word", "char", "char_wb"] = "word"
+    lowercase: bool = True
+    strip_accents: Literal["ascii", "unicode"] | Callable[[str], str] | None = None
+    stop_words: Literal["english"] | Iterable[str] | None = None
+    token_pattern: str | None = r"(?u)\b\w\w+\b"
+    binary: bool = False
+    norm: Literal["l1", "l2"] | None = "l2"
+    alternate_sign: bool = True
+    preprocessor: Callable[[str], str] | None = None
+    tokenizer: Callable[[str], Iterable[str]] | None = None
+    on: str | None = None
+    mask_digits: bool = False
+    prefix_length: int = 0
+    boundaries: bool = False
+
+    def __post_init__(self) -> None:
+        self._check()
+        native_pattern = self.native_pattern(self.token_pattern)
+        self._stop_words = check_stop_words(self.stop_words)
+        # What Python has to do to a text before the scanner can take it, if anything.
+        self._in_python = self.preprocessor is not None or self.strip_accents is not None
+        self._ready_made = self.analyzer == "word" and (self.tokenizer is not None or native_pattern is None)
+        self._as_it_is = self.on is None and not self._in_python and not self._ready_made
+        min_n, max_n = self.ngram_range
+        self.scanner = Scanner(
+            "ngrams" if self._ready_made else self.analyzer,
+            native_pattern or r"\w+",
+            bool(self.lowercase) and not self._in_python and not self._ready_made,
+            frozenset() if self._ready_made or self.analyzer != "word" else self._stop_words,
+            (int(min_n), int(max_n)),
+            int(self.n_features),
+            bool(self.alternate_sign),
+            bool(self.binary),
+            self.norm,
+            bool(self.mask_digits) and not self._in_python,
+            0 if self._ready_made else int(self.prefix_length),
+            bool(self.boundaries) and not self._ready_made,
+            self.hash_function,
+        )
+
+    def _check(self) -> None:
+        check_integer("n_features", self.n_features, 1, 2**31 - 1)
+        for name in ("lowercase", "binary", "alternate_sign", "mask_digits", "boundaries"):
+            check_bool(name, getattr(self, name))
+        check_integer("prefix_length", self.prefix_length, 0, 1000)
+        check_one_of("analyzer", self.analyzer, ("word", "char", "char_wb"))
+        if self.analyzer != "word" and (self.prefix_length or self.boundaries):
             raise ValueError(
-                f"prefix_length and boundaries are for analyzer='word'; for {analyzer!r} set them to 0 and False"
+                f"prefix_length and boundaries are for analyzer='word'; for {self.analyzer!r} set them to 0 and False"
             )
-        check_one_of("norm", norm, ("l1", "l2", None))
-        if not callable(strip_accents):
-            check_one_of("strip_accents", strip_accents, ("ascii", "unicode", None))
+        check_one_of("norm", self.norm, ("l1", "l2", None))
+        if not callable(self.strip_accents):
+            check_one_of("strip_accents", self.strip_accents, ("ascii", "unicode", None))
         try:
-            min_n, max_n = ngram_range
+            min_n, max_n = self.ngram_range
         except (TypeError, ValueError):
-            raise ValueError(f"ngram_range is {ngram_range!r}; it must be two ints") from None
+            raise ValueError(f"ngram_range is {self.ngram_range!r}; it must be two ints") from None
         check_integer("ngram_range[0]", min_n, 1, 1000)
         check_integer("ngram_range[1]", max_n, min_n, 1000)
-        for name, function in (("preprocessor", preprocessor), ("tokenizer", tokenizer)):
+        for name in ("preprocessor", "tokenizer"):
+            function = getattr(self, name)
             if function is not None and not callable(function):
                 raise TypeError(f"{name} is {function!r}, which is no function")
         try:
-            hash(on)
+            hash(self.on)
         except TypeError:
-            raise TypeError(f"on is {on!r}, which cannot be the name of a field") from None
-        native_pattern = self.native_pattern(token_pattern)
-        self.n_features = n_features
-        self.ngram_range = ngram_range
-        self.analyzer = analyzer
-        self.lowercase = lowercase
-        self.strip_accents = strip_accents
-        self.stop_words = stop_words
-        self.token_pattern = token_pattern
-        self.binary = binary
-        self.norm = norm
-        self.alternate_sign = alternate_sign
-        self.preprocessor = preprocessor
-        self.tokenizer = tokenizer
-        self.on = on
-        self.mask_digits = mask_digits
-        self.prefix_length = prefix_length
-        self.boundaries = boundaries
-
-        self._stop_words = check_stop_words(stop_words)
-        # What Python has to do to a text before the scanner can take it, if anything.
-        self._in_python = preprocessor is not None or strip_accents is not None
-        self._ready_made = analyzer == "word" and (tokenizer is not None or native_pattern is None)
-        self._as_it_is = on is None and not self._in_python and not self._ready_made
-        self.scanner = Scanner(
-            "ngrams" if self._ready_made else analyzer,
-            native_pattern or r"\w+",
-            bool(lowercase) and not self._in_python and not self._ready_made,
-            frozenset() if self._ready_made or analyzer != "word" else self._stop_words,
-            (int(min_n), int(max_n)),
-            int(n_features),
-            bool(alternate_sign),
-            bool(binary),
-            norm,
-            bool(mask_digits) and not self._in_python,
-            0 if self._ready_made else int(prefix_length),
-            bool(boundaries) and not self._ready_made,
-            self.hash_function,
-        )
+            raise TypeError(f"on is {self.on!r}, which cannot be the name of a field") from None
 
     @staticmethod
     def native_pattern(token_pattern: Any) -> str | None:
@@ -289,7 +272,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
 
     def _ngrams(self, text: str) -> list[str]:
         text = self._preprocess(text)
-        tokens = re.findall(self.token_pattern, text) if self.tokenizer is None else self.tokenizer(text)
+        tokens = self.tokenizer(text) if self.tokenizer is not None else re.findall(str(self.token_pattern), text)
         return list(word_ngrams(tokens, self._stop_words, self.ngram_range, self.prefix_length, self.boundaries))
 
     def prepare(self, x: Any) -> Any:

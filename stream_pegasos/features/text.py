@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE
 from stream_pegasos.features.hashing import HashedBagOfWords
@@ -11,6 +12,7 @@ from stream_pegasos.features.hashing import HashedBagOfWords
 __all__ = ["TextFeatures", "fitting_options"]
 
 
+@dataclass(eq=False, repr=False)
 class TextFeatures(HashedBagOfWords):
     """The features of a text in any language: words, marks, their pairs, the beginnings of words.
 
@@ -87,45 +89,16 @@ class TextFeatures(HashedBagOfWords):
 
     """
 
-    hash_function = "words"  # made of those of the words, and several times as fast
+    hash_function: ClassVar[str] = "words"  # made of those of the words, and several times as fast
 
-    def __init__(
-        self,
-        n_features: int = 2**30,
-        ngram_range: tuple[int, int] = (1, 2),
-        analyzer: Literal["word", "char", "char_wb"] = "word",
-        lowercase: bool = True,
-        strip_accents: Literal["ascii", "unicode"] | Callable[[str], str] | None = None,
-        stop_words: Literal["english"] | Iterable[str] | None = None,
-        token_pattern: str | None = None,
-        binary: bool = True,
-        norm: Literal["l1", "l2"] | None = "l2",
-        alternate_sign: bool = False,
-        preprocessor: Callable[[str], str] | None = None,
-        tokenizer: Callable[[str], Iterable[str]] | None = None,
-        on: str | None = None,
-        mask_digits: bool = True,
-        prefix_length: int = 4,
-        boundaries: bool = True,
-    ) -> None:
-        super().__init__(
-            n_features,
-            ngram_range,
-            analyzer,
-            lowercase,
-            strip_accents,
-            stop_words,
-            token_pattern,  # type: ignore[arg-type]
-            binary,
-            norm,
-            alternate_sign,
-            preprocessor,
-            tokenizer,
-            on,
-            mask_digits,
-            prefix_length,
-            boundaries,
-        )
+    n_features: int = 2**30
+    ngram_range: tuple[int, int] = (1, 2)
+    token_pattern: str | None = None
+    binary: bool = True
+    alternate_sign: bool = False
+    mask_digits: bool = True
+    prefix_length: int = 4
+    boundaries: bool = True
 
     @staticmethod
     def native_pattern(token_pattern: Any) -> str | None:

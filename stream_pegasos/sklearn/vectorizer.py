@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -13,6 +14,7 @@ from stream_pegasos.sklearn.texts import texts_of
 __all__ = ["TextVectorizer"]
 
 
+@dataclass(eq=False, repr=False)
 class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # which says nothing of types
     """Texts of any language to a sparse matrix of hashed words, marks, their pairs and the beginnings of words.
 
@@ -71,40 +73,22 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     """
 
-    def __init__(
-        self,
-        n_features: int = 2**20,
-        *,
-        ngram_range: tuple[int, int] = (1, 2),
-        analyzer: Literal["word", "char", "char_wb"] = "word",
-        lowercase: bool = True,
-        strip_accents: Literal["ascii", "unicode"] | Callable[[str], str] | None = None,
-        stop_words: Literal["english"] | Iterable[str] | None = None,
-        token_pattern: str | None = None,
-        binary: bool = True,
-        norm: Literal["l1", "l2"] | None = "l2",
-        alternate_sign: bool = False,
-        preprocessor: Callable[[str], str] | None = None,
-        tokenizer: Callable[[str], Iterable[str]] | None = None,
-        mask_digits: bool = True,
-        prefix_length: int | None = None,
-        boundaries: bool | None = None,
-    ) -> None:
-        self.n_features = n_features
-        self.ngram_range = ngram_range
-        self.analyzer = analyzer
-        self.lowercase = lowercase
-        self.strip_accents = strip_accents
-        self.stop_words = stop_words
-        self.token_pattern = token_pattern
-        self.binary = binary
-        self.norm = norm
-        self.alternate_sign = alternate_sign
-        self.preprocessor = preprocessor
-        self.tokenizer = tokenizer
-        self.mask_digits = mask_digits
-        self.prefix_length = prefix_length
-        self.boundaries = boundaries
+    n_features: int = 2**20
+    _: KW_ONLY
+    ngram_range: tuple[int, int] = (1, 2)
+    analyzer: Literal["word", "char", "char_wb"] = "word"
+    lowercase: bool = True
+    strip_accents: Literal["ascii", "unicode"] | Callable[[str], str] | None = None
+    stop_words: Literal["english"] | Iterable[str] | None = None
+    token_pattern: str | None = None
+    binary: bool = True
+    norm: Literal["l1", "l2"] | None = "l2"
+    alternate_sign: bool = False
+    preprocessor: Callable[[str], str] | None = None
+    tokenizer: Callable[[str], Iterable[str]] | None = None
+    mask_digits: bool = True
+    prefix_length: int | None = None
+    boundaries: bool | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
