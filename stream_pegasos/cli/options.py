@@ -210,6 +210,8 @@ class ModelOptions:
 
     def given(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The parameters given for the features and for the classifier; its name and what labels are among them."""
+        from stream_pegasos.features.text import TextFeatures
+
         given = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
         if given.get("classifier") not in (None, "adaptive", "pegasos"):
             raise click.BadParameter(f"{self.classifier!r} is neither adaptive nor pegasos", param_hint="--classifier")
@@ -225,21 +227,8 @@ class ModelOptions:
             given["class_weight"] = "balanced"
         if "drift_detector" in given:
             given["drift_detector"] = _drift_detector(given["drift_detector"])
-        features = {name: given.pop(name) for name in TEXT_OPTIONS if name in given}
-        return features, given
-
-
-TEXT_OPTIONS = (
-    "ngram_range",
-    "n_features",
-    "analyzer",
-    "token_pattern",
-    "binary",
-    "norm",
-    "mask_digits",
-    "prefix_length",
-    "boundaries",
-)
+        names = {f.name for f in fields(TextFeatures)}
+        return {name: given.pop(name) for name in [*given] if name in names}, given
 
 
 def _drift_detector(name: str) -> Any:
