@@ -1,8 +1,10 @@
 import copy
+import gzip
 import math
 import pickle
 
 import numpy as np
+import orjson
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -314,3 +316,28 @@ def test_on_takes_one_field():
         with pytest.raises((TypeError, ValueError)):
             model.predict_one(bad)
         assert pickle.dumps(model) == before
+
+
+def test_a_real_stream(data_folder):
+    """Better than guessing the commoner class by far, and the same by all ways."""
+    with gzip.open(data_folder / "sms_spam.jsonl.gz") as file:
+        rows = [orjson.loads(line) for line in file]
+    X, y = [row["text"] for row in rows], [row["label"] for row in rows]
+    model = TextClassifier(HashedBagOfWords(), PegasosClassifier(pos_label="spam"))
+    margins = model.predict_learn_many(X, y).scores
+    assert ((margins > 0) == (np.array(y) == "spam")).mean() > 0.92
+    parts = PegasosClassifier(pos_label="spam")
+    assert parts.predict_learn_many(HashedBagOfWords().transform_many(X), y).scores == pytest.approx(
+        margins, rel=1e-6, abs=1e-6
+    )
+    assert_alike(model, parts)
+
+
+@pytest.mark.parametrize("X", [pd.DataFrame({"text": ["a"]}), {"text": "a"}, [{"text": "a"}]], ids=range(3))
+def test_what_has_its_text_in_a_field_says_how_to_name_the_field(X):
+    model = TextClassifier()
+    for call in (model.predict_many, lambda X: model.learn_many(X, ["ham"])):
+        with pytest.raises(TypeError, match=r"on=|a sequence of texts, not a single dict"):
+            call(X)
+    with pytest.raises(TypeError, match="on='NAME'"):
+        model.learn_one({"text": "a"}, "ham")

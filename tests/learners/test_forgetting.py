@@ -1,0 +1,121 @@
+"""`max_features`: which features are forgotten, and when."""
+
+import math
+
+import numpy as np
+import pytest
+
+from stream_pegasos import AdaptiveClassifier, PegasosClassifier, TextClassifier, engine
+from stream_pegasos.learners.forgetting import hash_of
+from stream_pegasos.streams import synthetic
+
+pure = engine.NAME == "pure"
+
+
+def forgetful(dense_class):
+    """The algorithm as published, which forgets as the documentation has it; column 0 is the intercept."""
+
+    class ForgetfulPegasos(dense_class):
+        def __init__(self, dimension, max_features, **options):
+            super().__init__(dimension, **options)
+            self.max_features, self.known = max_features, np.zeros(dimension, bool)
+
+        def flush(self):
+            violating = [x for x, y, _ in self.batch if y * self.margin(x) < 1.0]
+            if self.batch and self.t == 0 and self.t0 == 0.0:
+                self.known[:] = False
+            super().flush()
+            for x in violating:
+                self.known |= x != 0.0
+            features = np.flatnonzero(self.known[1:]) + 1
+            if len(features) > self.max_features:
+                kept = sorted(features, key=lambda j: (-abs(self.w[j]), j))[: max(1, self.max_features * 3 // 4)]
+                self.known[1:] = False
+                self.known[kept] = True
+                self.w = np.where(self.known, self.w, 0.0)
+
+    return ForgetfulPegasos
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"batch_size": 4},
+        {"fit_intercept": True, "project": False},
+        {"t0": 10.0, "fit_intercept": True, "batch_size": 2},
+    ],
+)
+@pytest.mark.parametrize("max_features", [1, 7, 25])
+def test_those_with_the_smallest_weights_are_forgotten(max_features, options, dense_pegasos):
+    generator = np.random.default_rng(4)
+    model = PegasosClassifier(l2=0.1, max_features=max_features, **options)
+    intercept = options.get("fit_intercept", False)
+    options = {name: value for name, value in options.items() if name != "fit_intercept"}
+    dense = forgetful(dense_pegasos)(81, max_features, l2=0.1, **options)
+    for _ in range(200):
+        x = np.where(generator.random(81) < 0.06, generator.normal(size=81), 0.0)
+        x[0] = float(intercept)
+        positive = bool(x[1:].sum() + 0.3 * generator.normal() > 0.0)
+        model.learn_one({j: x[j] for j in np.flatnonzero(x[1:]).tolist() for j in [j + 1]}, positive)
+        dense.learn(x, 1 if positive else -1)
+        assert model.weights.keys() == set(np.flatnonzero(dense.known[1:]) + 1)
+        assert list(model.weights.values()) == pytest.approx(dense.w[1:][dense.known[1:]], rel=1e-6, abs=1e-9)
+        assert model.intercept == pytest.approx(dense.w[0], rel=1e-6, abs=1e-9)
+        assert len(model.weights) <= max_features
+        exact = np.linalg.norm([*model.weights.values(), model.intercept])
+        assert math.sqrt(model._learner.weights.squared_norm()) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("names", [range(20, 0, -1), [f"name {i}" for i in range(20)]], ids=["numbers", "strings"])
+def test_of_equal_weights_those_with_larger_numbers_or_hashes_are_forgotten(names):
+    model = PegasosClassifier(max_features=15)
+    model.learn_one(dict.fromkeys(names, -1.0), True)
+    assert {*model.weights} == {*sorted(names, key=None if isinstance(names, range) else hash_of)[:11]}
+
+
+def test_which_features_are_forgotten_depends_on_no_way_to_learn():
+    """Though names that come again get other numbers, as they were forgotten at other moments."""
+    messages = [*synthetic(2_000, seed=3)]
+    X, y = [dict.fromkeys(text.split(), 1.0) for text, _ in messages], [label for _, label in messages]
+    one, many = (PegasosClassifier(max_features=100) for _ in range(2))
+    for x, label in zip(X, y, strict=True):
+        one.learn_one(x, label)
+    many.learn_many(X, y)
+    assert many.weights == one.weights
+
+
+@pytest.mark.parametrize("kind", [PegasosClassifier, AdaptiveClassifier])
+@pytest.mark.parametrize("at_once", [False, True])
+def test_names_that_leave_no_weight_are_forgotten(kind, at_once):
+    """Examples that are right by far bring names and no features."""
+    model = kind(
+        max_features=5,
+        **({"margin": 0.5} if kind is AdaptiveClassifier else {"counter": "violations", "l2": 0.1, "project": False}),
+    )
+    for i in range(60):
+        model.learn_one({"a": 1.0}, i % 2 == 0)
+        model.learn_one({"b": 1.0}, False)
+        model.learn_one({"a": 1.0}, True)
+    rows = [{"b": 1.0, f"name {i}": 1e-9} for i in range(100)]
+    if at_once:
+        model.learn_many(rows, [False] * 100)
+    else:
+        for x in rows:
+            model.learn_one(x, False)
+    assert set(model.weights) == {"a", "b"}
+    assert len(model.snapshot().names) <= 10
+
+
+@pytest.mark.parametrize("classifier", [AdaptiveClassifier, PegasosClassifier])
+@pytest.mark.parametrize("max_features", [1, 2, 10])
+def test_few_features_and_many_texts_in_one_call(classifier, max_features):
+    """Nearly every text brings more than there may be, many more times than Python nests calls."""
+    texts = [f"word{i} and {i % 7}" for i in range(300 if pure else 1_200)]
+    labels = [i % 2 for i in range(len(texts))]
+    model, twin = (TextClassifier(classifier=classifier(max_features=max_features)) for _ in range(2))
+    model.learn_many(texts, labels)
+    for text, label in zip(texts, labels, strict=True):
+        twin.learn_one(text, label)
+        assert len(twin.weights) <= max_features
+    assert model.weights == twin.weights and len(model.weights) <= max_features

@@ -1,0 +1,175 @@
+"""Models in what River has: pipelines, wrappers, evaluation, selection."""
+
+import pickle
+import random
+
+import pandas as pd
+import pytest
+from messages import WORDS, messages
+from river import (
+    bandit,
+    checks,
+    compose,
+    datasets,
+    drift,
+    evaluate,
+    feature_extraction,
+    metrics,
+    model_selection,
+    multiclass,
+    preprocessing,
+    stream,
+    utils,
+)
+from two_classes import rows_and_labels
+
+from stream_pegasos import HashedBagOfWords, PegasosClassifier, TextClassifier
+
+
+def test_rivers_checks_of_a_pipeline():
+    model = preprocessing.StandardScaler() | PegasosClassifier(l2=1e-2, fit_intercept=True)
+    # River's scaler learns a whole batch before it scales the first row of it; and its report cannot put in order the
+    # probabilities of a text and of None, which stands for the labels to come.
+    left_out = ("check_learn_many_matches_learn_one", "check_debug_one")
+    for check in checks.yield_checks(model):
+        if check.__name__ not in left_out:
+            check(model.clone())
+
+
+def accuracy(model, rows, **options):
+    return evaluate.progressive_val_score(rows, model, metrics.Accuracy(), **options).get()
+
+
+def test_in_a_pipeline_it_learns():
+    rows = [*datasets.Phishing().take(600)]
+    model = preprocessing.StandardScaler() | PegasosClassifier(l2=1e-2, fit_intercept=True)
+    assert accuracy(model, rows) > 0.8
+    assert accuracy(model.clone(), rows, delay=20) > 0.75
+    union = (preprocessing.StandardScaler() + preprocessing.MinMaxScaler()) | PegasosClassifier(l2=1e-2)
+    assert accuracy(union, rows) > 0.75
+    report = model.debug_one(rows[0][0])
+    assert "PegasosClassifier" in report
+
+
+def test_learning_many_through_pipelines():
+    X, y = rows_and_labels(100, 4)
+    frame, labels = pd.DataFrame(X, columns=list("abcd")), pd.Series(y)
+    model = preprocessing.StandardScaler() | PegasosClassifier(l2=1e-2)
+    expected, scaler = PegasosClassifier(l2=1e-2), preprocessing.StandardScaler()
+    for begin in range(0, 100, 25):
+        chunk = frame.iloc[begin : begin + 25]
+        model.learn_many(chunk, labels.iloc[begin : begin + 25])
+        scaler.learn_many(chunk)
+        expected.learn_many(scaler.transform_many(chunk).to_dict("records"), y[begin : begin + 25])
+    assert model["PegasosClassifier"].weights == pytest.approx(expected.weights)
+    assert model.predict_many(frame).tolist() == list(
+        expected.predict_many(scaler.transform_many(frame).to_dict("records"))
+    )
+    assert list(model.predict_proba_many(frame).columns) == [False, True]
+
+
+def test_word_counts_of_rivers_own():
+    model = feature_extraction.BagOfWords() | PegasosClassifier(l2=1e-2)
+    rows = [("cheap pills", True), ("see you at lunch", False), ("pills for you", True), ("at noon", False)] * 5
+    for text, y in rows:
+        model.learn_one(text, y)
+    assert [model.predict_one(text) for text, _ in rows] == [y for _, y in rows]
+    series = pd.Series([text for text, _ in rows])
+    many = feature_extraction.BagOfWords() | PegasosClassifier(l2=1e-2)
+    many.learn_many(series, pd.Series([y for _, y in rows]))
+    assert many["PegasosClassifier"].weights == pytest.approx(model["PegasosClassifier"].weights)
+    assert many.predict_many(series).tolist() == [y for _, y in rows]
+
+
+def test_in_evaluation_with_and_without_delay():
+    rows = list(messages(1000))
+    model = TextClassifier(classifier=PegasosClassifier(l2=1e-2, t0=100.0, fit_intercept=True))
+    assert accuracy(model, rows) > 0.8
+    assert accuracy(model.clone(), rows, delay=20) > 0.8
+    by_hand, hits = model.clone(), 0
+    for text, y in rows:
+        predicted = by_hand.predict_one(text)
+        hits += predicted == y
+        by_hand.learn_one(text, y)
+    assert accuracy(model.clone(), rows) == hits / len(rows)
+    # Prequential evaluation in one call gives the same decisions once both labels are known.
+    X, y = zip(*rows, strict=True)
+    margins = model.clone().predict_learn_many(X, y).scores
+    both_known = max(y.index("ham"), y.index("spam")) + 1
+    late = model.clone()
+    for text, label in rows[:both_known]:
+        late.learn_one(text, label)
+    for (text, label), margin in zip(rows[both_known:], margins[both_known:], strict=True):
+        assert late.predict_one(text) == late.classes[int(margin > 0)]
+        late.learn_one(text, label)
+    pipeline = compose.FuncTransformer(str.strip) | model.clone()
+    assert accuracy(pipeline, rows) == hits / len(rows)
+
+
+@pytest.mark.parametrize("wrapper", [multiclass.OneVsRestClassifier, multiclass.OneVsOneClassifier])
+def test_several_classes_through_river(wrapper):
+    generator = random.Random(0)
+    rows = []
+    for _ in range(600):
+        y = generator.choice(["sport", "food", "music"])
+        own = {"sport": ["goal", "team"], "food": ["salt", "oven"], "music": ["song", "band"]}[y]
+        rows.append((" ".join([generator.choice(own), *generator.choices(WORDS, k=4)]), y))
+    model = wrapper(TextClassifier())
+    assert accuracy(model, rows) > 0.8
+    assert pickle.loads(pickle.dumps(model)).predict_one("goal") == "sport"
+
+
+def test_drift_and_model_selection():
+    def turning(n):
+        for i, (text, y) in enumerate(messages(n)):
+            yield text, (y == "spam") == (i < n // 2)
+
+    wrapped = drift.DriftRetrainingClassifier(TextClassifier(), drift.binary.DDM())
+    late = metrics.Accuracy()
+    for i, (text, y) in enumerate(turning(3000)):
+        if i > 2200:
+            late.update(y, wrapped.predict_one(text))
+        wrapped.learn_one(text, y)
+    assert late.get() > 0.75
+    candidates = [TextClassifier(classifier=PegasosClassifier(l2=l2)) for l2 in (1e3, 1e-3)]
+    rows = list(messages(800))
+    for selector in (
+        model_selection.BanditClassifier(candidates, metrics.Accuracy(), bandit.EpsilonGreedy(0.1, 0.01, seed=1)),
+        model_selection.SuccessiveHalvingClassifier(
+            [model.clone() for model in candidates], metrics.Accuracy(), budget=800, eta=2
+        ),
+    ):
+        assert accuracy(selector, rows) > 0.7
+
+
+def test_files_through_river(tmp_path):
+    path = tmp_path / "stream.csv"
+    rows = list(messages(50))
+    pd.DataFrame(rows, columns=["text", "label"]).to_csv(path, index=False)
+    model, expected = TextClassifier(HashedBagOfWords(on="text")), TextClassifier(HashedBagOfWords())
+    for x, y in stream.iter_csv(path, target="label"):
+        model.learn_one(x, y)
+    expected.learn_many(*zip(*rows, strict=True))
+    assert model.weights == expected.weights
+
+
+def test_parameters_of_a_part_are_changed_in_a_clone():
+    model = TextClassifier()
+    model.learn_one("cheap pills", "spam")
+    clone = model.clone({"classifier": {"learning_rate": 2.0}, "features": {"on": "body"}})
+    assert (clone.classifier.learning_rate, clone.classifier.margin) == (2.0, 5.0)
+    assert (clone.features.on, clone.features.prefix_length) == ("body", 4)
+    assert clone.n_iterations == 0 and model.classifier.learning_rate == 0.5 and model.features.on is None
+    assert type(model.clone({"classifier": PegasosClassifier(l2=0.5)}).classifier) is PegasosClassifier
+    grid = {"classifier": {"learning_rate": [0.1, 1.0], "half_life": [None, 100]}, "features": {"binary": [False]}}
+    models = utils.expand_param_grid(model, grid)
+    options = [(each.classifier.learning_rate, each.classifier.half_life) for each in models]
+    assert options == [(0.1, None), (0.1, 100), (1.0, None), (1.0, 100)]
+    assert all((each.features.binary, each.features.prefix_length) == (False, 4) for each in models)
+    chosen = model_selection.BanditClassifier(
+        models, metric=metrics.Accuracy(), policy=bandit.EpsilonGreedy(0.1, seed=1)
+    )
+    for text, label in messages(60):
+        chosen.predict_one(text)
+        chosen.learn_one(text, label)
+    assert max(each.n_iterations for each in chosen) > 0
