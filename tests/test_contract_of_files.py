@@ -55,7 +55,7 @@ COPIED = [pytest.param(case, how, id=f"{case.name}-{how}") for case in CASES for
 
 @pytest.mark.parametrize("case, how", COPIED)
 def test_copies_go_on_alike_and_apart(case, how, tmp_path):
-    for n in (0, 1, 4, 40):
+    for n in (1, 40):
         model = case.trained(n)
         other = COPIES[how](model, tmp_path / "model")
         assert type(other) is type(model) and repr(other) == repr(model) and seen(other) == seen(model)

@@ -515,11 +515,10 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         n_undecided: int = 0,
     ) -> NDArray[Any] | None:
         if isinstance(labels, TwoClasses):
-            decided = np.where(np.arange(len(margins)) < n_undecided, -np.inf, margins)
-            allowed: NDArray[Any] = self._decision.allows(
-                decided, calibrated, None if targets is None else targets < 0.0
-            )
-            return allowed
+            if n_undecided:
+                margins = np.where(np.arange(len(margins)) < n_undecided, -np.inf, margins)
+            is_negative = None if targets is None else targets < 0.0
+            return cast(NDArray[Any], self._decision.allows(margins, calibrated, is_negative))
         if self._by_margin:
             return None
         return self._decisions.numbers(labels.classes, margins, of_classes(margins, calibrated), targets)

@@ -75,12 +75,11 @@ def test_the_cut_is_a_quantile_of_the_negatives_before(rate, examples):
     assert again.limit.cut == decision.limit.cut == at_once.limit.cut
 
 
-@pytest.mark.parametrize("rate", [0.001, 0.01, 0.2])
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("rate, scale", [(0.001, 1.0), (0.01, 1e3), (0.2, 1e-3)])
 def test_about_as_many_are_flagged_as_may_be(rate, scale):
     """Of margins of any scale; by chance more, but seldom half as many more. The halving of counts changes nothing."""
     n, shares = 20_000, []
-    for seed in range(20):
+    for seed in range(8):
         margins = scale * np.random.default_rng(seed).normal(-2.0, 1.0, n)
         flagged = Decision(0.5, rate).allows(margins, np.ones(n), np.ones(n, bool))
         shares.append(flagged[2_000:].mean())
@@ -88,7 +87,7 @@ def test_about_as_many_are_flagged_as_may_be(rate, scale):
     assert 0.7 * rate < np.mean(shares) < 1.1 * rate
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_saved_filter_flags(seed, tmp_path):
     """Whenever learning ended, also right after a false alarm."""
     X, y = columns(noisy_stream(1_500, noise=0.005, seed=seed))

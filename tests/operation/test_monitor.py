@@ -161,7 +161,7 @@ def test_all_is_bounded_on_a_long_stream(monkeypatch):
     monitor = Monitor(model)
     generator = np.random.default_rng(0)
     sizes = []
-    for block in range(1_000):
+    for block in range(400):
         margins = generator.normal(size=100) * 10.0 ** generator.integers(-9, 9, size=100)
         y = generator.random(100) < 0.5
         model.classifier.n_drifts += 1
@@ -171,7 +171,7 @@ def test_all_is_bounded_on_a_long_stream(monkeypatch):
         said = Predictions(margins, lambda labels=labels: labels, lambda halves=halves: (classes, halves))
         monitor.learned(examples, PredictedBlock(said, classes, np.where(y, "spam", "ham").tolist()))
         monitor.predicted(["text"] * 100, PredictedBlock(said, classes, []))
-        if block % 100 == 99:
+        if block % 40 == 39:
             seen = view(monitor)
             assert len(seen["curve"]) <= 200
             assert len(seen["drifts"]) <= 200
@@ -180,10 +180,10 @@ def test_all_is_bounded_on_a_long_stream(monkeypatch):
             sizes.append(len(json.dumps(monitor.get_state())))
             assert len(monitor._names) <= 625
             assert len(monitor._rate) <= 10
-    assert seen["n"] == seen["n_predictions"] == 100_000
-    assert seen["curve"][-1][0] == 100_000
+    assert seen["n"] == seen["n_predictions"] == 40_000
+    assert seen["curve"][-1][0] == 40_000
     assert len(seen["curve"]) >= 100
-    assert seen["drifts"] == list(range(80_100, 100_001, 100))
+    assert seen["drifts"] == list(range(20_100, 40_001, 100))
     assert max(sizes[5:]) < 1.2 * sizes[4]
 
 
@@ -290,7 +290,7 @@ def test_docs_per_second(clock):
     assert monitor.view()["docs_per_second"] == 0.0
 
 
-@pytest.mark.parametrize("n", [0, 3, 15, 777])
+@pytest.mark.parametrize("n", [3, 777])
 @pytest.mark.parametrize("which", MODELS)
 def test_it_goes_on_after_a_restart_as_if_nothing_had_happened(which, n, tmp_path):
     monitor = follow(Monitor(MODELS[which]()), STREAM[:n])
