@@ -66,6 +66,7 @@ class Connection(HttpToolsProtocol):
         self._keeps_alive = False
         self._is_full = False  # so that nothing of what comes is read any more
         self._is_ending = False
+        self._unsent: list[bytes] = []  # of this turn of the event loop: a head and its body go together
 
     # Its beginning and its end
 
@@ -84,6 +85,7 @@ class Connection(HttpToolsProtocol):
 
     def eof_received(self) -> None:
         # The transport closes itself now, once all is written.
+        self._send()
         self._is_ending = True
         self._abort_in(self._limits.seconds)
 
@@ -110,8 +112,16 @@ class Connection(HttpToolsProtocol):
             self._socket.abort()
 
     def _write(self, data: bytes) -> None:
-        if not self._is_ending:
-            self._socket.write(data)
+        if self._is_ending:
+            return
+        if not self._unsent:
+            self.loop.call_soon(self._send)
+        self._unsent.append(data)
+
+    def _send(self) -> None:
+        if self._unsent:
+            self._socket.write(b"".join(self._unsent))
+            self._unsent.clear()
 
     def _is_closing(self) -> bool:
         return self._is_ending or self._socket.is_closing()
@@ -119,6 +129,7 @@ class Connection(HttpToolsProtocol):
     def _end(self) -> None:
         if self._is_ending:
             return
+        self._send()
         self._is_ending = True
         self.pipeline.clear()  # nobody is going to answer them
         if (self._in_head and not self._n_bytes) or self._socket.is_closing():
