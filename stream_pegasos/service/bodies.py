@@ -19,9 +19,9 @@ class _Coming:
     """A body of which more is to come."""
 
     scope: Any
-    timeout: asyncio.Timeout
-    due: float
-    gives_way: bool = False
+    task: asyncio.Task[Any]
+    began: float
+    refusal: HTTPException | None = None  # once it is not waited for any longer
 
 
 class Bodies:
@@ -40,6 +40,7 @@ class Bodies:
         self.n_bytes = 0
         self._limits = limits
         self._coming: dict[_Coming, None] = {}  # those that began first come first
+        self._timer: asyncio.TimerHandle | None = None  # for the first of them: most come at once and need none
 
     async def receive(self, request: Request) -> bytes:
         """The body of a request.
@@ -49,53 +50,70 @@ class Bodies:
         HTTPException
             If it is no JSON, or too large, or too slow, or there is no room for it.
         """
-        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if content_type != "application/json":
+        headers, largest = dict(request.scope["headers"]), self._limits.body
+        if headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != b"application/json":
             # So a browser asks before it lets the page of a stranger send anything.
             raise HTTPException(415, "the content type must be application/json")
-        largest, seconds = self._limits.body, self._limits.seconds
-        length = request.headers.get("content-length")
+        length = headers.get(b"content-length", b"")
         # Python refuses to read an int of very many digits.
-        if length is not None and length.isdecimal() and (len(length) > 18 or int(length) > largest):
+        if length.isdigit() and (len(length) > 18 or int(length) > largest):
             raise self._too_large()
-        now = asyncio.get_running_loop().time
-        coming = _Coming(request.scope, asyncio.timeout(seconds), now() + PATIENCE)
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None
+        coming = _Coming(request.scope, task, loop.time())
         self._coming[coming] = None
-        parts: list[bytes] = []
-        size = 0
+        if self._timer is None:
+            self._timer = loop.call_at(coming.began + self._limits.seconds, self._refuse_late)
         try:
-            async with coming.timeout:
-                async for part in request.stream():
-                    parts.append(part)
-                    size += len(part)
-                    self.n_bytes += len(part)
-                    request.scope["n_bytes"] = request.scope.get("n_bytes", 0) + len(part)
-                    if size > largest:
-                        raise self._too_large()
-                    if self.n_bytes > 4 * largest and not self._make_room(coming, now()):
-                        raise _no_room()
+            return await self._all_parts(request, coming)
         except ClientDisconnect:
             raise HTTPException(400, "the body did not come to its end") from None
-        except TimeoutError:
-            if coming.gives_way:
-                raise _no_room() from None
-            raise HTTPException(408, f"the body did not come within {seconds:g} seconds") from None
+        except asyncio.CancelledError:
+            if coming.refusal is None:
+                raise
+            task.uncancel()
+            raise coming.refusal from None
         finally:
             self._coming.pop(coming, None)
+
+    async def _all_parts(self, request: Request, coming: _Coming) -> bytes:
+        parts: list[bytes] = []
+        size, largest = 0, self._limits.body
+        async for part in request.stream():
+            parts.append(part)
+            size += len(part)
+            self.n_bytes += len(part)
+            request.scope["n_bytes"] = request.scope.get("n_bytes", 0) + len(part)
+            if size > largest:
+                raise self._too_large()
+            if self.n_bytes > 4 * largest and not self._make_room(coming):
+                raise _no_room()
         return b"".join(parts)
+
+    def _refuse_late(self) -> None:
+        """Wait no longer for bodies whose time is over."""
+        loop, seconds, self._timer = asyncio.get_running_loop(), self._limits.seconds, None
+        for coming in [*self._coming]:
+            if coming.began + seconds > loop.time():
+                self._timer = loop.call_at(coming.began + seconds, self._refuse_late)
+                break
+            self._refuse(coming, HTTPException(408, f"the body did not come within {seconds:g} seconds"))
+
+    def _refuse(self, coming: _Coming, refusal: HTTPException) -> None:
+        del self._coming[coming]
+        coming.refusal = refusal
+        coming.task.cancel()
 
     def answered(self, scope: Any) -> None:
         """A request is answered, whatever came of its body."""
         self.n_bytes -= scope.pop("n_bytes", 0)
 
-    def _make_room(self, new: _Coming, now: float) -> bool:
+    def _make_room(self, new: _Coming) -> bool:
         """Whether another body gives way to this one."""
         slowest = next(iter(self._coming))
-        if slowest is new or now < slowest.due:
+        if slowest is new or asyncio.get_running_loop().time() < slowest.began + PATIENCE:
             return False
-        del self._coming[slowest]
-        slowest.gives_way = True
-        slowest.timeout.reschedule(now)
+        self._refuse(slowest, _no_room())
         self.answered(slowest.scope)
         return True
 
