@@ -10,6 +10,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from stream_pegasos import __version__
 from stream_pegasos.evaluation.tallies import LABELS, ORDERED, SEVERAL, TWO
@@ -34,16 +35,27 @@ class Operation:
     refusals: dict[str, str] = field(default_factory=dict)  # what statuses mean
 
     def route(self, service: Service) -> Route:
-        decoder = None if self.takes is None else msgspec.json.Decoder(self.takes)
+        return Route(self.path, Endpoint(self, service), methods=[self.method])
 
-        async def answer(request: Request) -> Response:
-            if decoder is not None:
-                return await self.handler(decoded(await service.bodies.receive(request), decoder))
-            if self.query is not None:
-                return await self.handler(parameters(request.query_params, self.query))
-            return await self.handler()
 
-        return Route(self.path, answer, methods=[self.method])
+class Endpoint:
+    """An operation of a service as an application of its own, around which the router puts nothing."""
+
+    def __init__(self, operation: Operation, service: Service) -> None:
+        self._operation, self._service = operation, service
+        self._decoder = None if operation.takes is None else msgspec.json.Decoder(operation.takes)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self._answer(Request(scope, receive))
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        operation = self._operation
+        if self._decoder is not None:
+            return await operation.handler(decoded(await self._service.bodies.receive(request), self._decoder))
+        if operation.query is not None:
+            return await operation.handler(parameters(request.query_params, operation.query))
+        return await operation.handler()
 
 
 def openapi(operations: Sequence[Operation], service: Service) -> dict[str, Any]:
