@@ -13,7 +13,7 @@ import numpy as np
 
 from stream_pegasos.evaluation.label_scores import LabelOutcomes
 from stream_pegasos.evaluation.scores import Outcomes, kind_of, new_score
-from stream_pegasos.evaluation.tallies import LABELS, SEVERAL, TWO, Score
+from stream_pegasos.evaluation.tallies import LABELS, SEVERAL, TWO, Floats, Score
 from stream_pegasos.learners.labels import Label, PositiveLabelError, check_label
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
 
@@ -28,6 +28,7 @@ AnyOutcomes = Outcomes | LabelOutcomes
 # How a model refuses an example; what else it raises is a failure of its own.
 REFUSALS = (ValueError, TypeError)
 
+FEW_COLUMNS = 16
 _FIRST_STEP = 50
 _MOST_ROWS = 200
 # Long texts make a chunk shorter, so that memory stays constant.
@@ -69,27 +70,25 @@ class PredictedBlock:
         columns = {label: column for column, label in enumerate(said.classes)}
         has_columns = margins.ndim == 2 and margins.shape[1] == len(columns)
         if labels and isinstance(labels[0], tuple):
-            places = [[columns[label] for label in each] for each in labels]
+            several = [[columns[label] for label in each] for each in labels]
             self._each = [
                 Prediction(
                     tuple(each),
                     tuple(probabilities[row, at].tolist()),
                     tuple(margins[row, at].tolist()) if has_columns else (),
                 )
-                for row, (each, at) in enumerate(zip(labels, places, strict=True))
+                for row, (each, at) in enumerate(zip(labels, several, strict=True))
             ]
             return self._each
         known = set(self.classes) - {None}
-        # Only one column of each row is asked for, of maybe hundreds.
-        place = np.array([columns[label] if label in known else -1 for label in labels], np.intp)
-        rows = np.arange(len(labels))
-        of_label = probabilities[rows, place].tolist() if len(columns) else [None] * len(labels)
-        of_margin = margins[rows, place].tolist() if has_columns and len(columns) else margins.tolist()
+        places = [columns[label] if label in known else -1 for label in labels]
+        of_label = numbers_at(probabilities, places) if columns else [None] * len(labels)
+        of_margin = numbers_at(margins, places) if has_columns and columns else margins.tolist()
         self._each = [
             Prediction(label, probability, margin)
             if at >= 0
             else Prediction(None, None, None if has_columns else margin)  # too little is known, or nothing
-            for label, probability, margin, at in zip(labels, of_label, of_margin, place.tolist(), strict=True)
+            for label, probability, margin, at in zip(labels, of_label, of_margin, places, strict=True)
         ]
         return self._each
 
@@ -106,6 +105,13 @@ class PredictedBlock:
         exchanged = self.classes[1] not in (None, classes[1])
         margins = -said.scores if exchanged else said.scores
         return Outcomes.of(self.y, predicted, columns, said.probabilities, classes, margins)
+
+
+def numbers_at(rows: Floats, places: list[int]) -> list[float]:
+    """The number in that place of each row."""
+    if rows.shape[1] <= FEW_COLUMNS:  # as is fastest for few rows, too
+        return [row[place] for row, place in zip(rows.tolist(), places, strict=True)]
+    return rows[np.arange(len(places)), places].tolist()  # type: ignore[no-any-return]
 
 
 # What is told of each block that was predicted.

@@ -514,7 +514,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         targets: Floats | None = None,
         n_undecided: int = 0,
     ) -> NDArray[Any] | None:
-        if isinstance(labels, TwoClasses):
+        if isinstance(labels, TwoClasses) and (n_undecided or not self._by_margin):
             if n_undecided:
                 margins = np.where(np.arange(len(margins)) < n_undecided, -np.inf, margins)
             is_negative = None if targets is None else targets < 0.0
@@ -531,7 +531,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
 
     def _is_wrong(self, labels: TwoClasses | Classes, found: RawScores, target: float) -> bool:
         if not self._learner.several:
-            return bool(found.decided) != (target > 0.0)
+            return bool(found.margins[0] > 0.0 if found.decided is None else found.decided[0]) != (target > 0.0)
         decided = found.margins.argmax(axis=1) if found.decided is None else found.decided
         return bool(decided[0] != target)
 

@@ -58,6 +58,7 @@ class TwoClasses:
             self.known = (False, True) if self.pos_label is None else ()
         only_positive = self.limited and self.known == (self.positive,)
         self.choices = (None,) if only_positive or not self.known else self.known
+        self._choices = label_array(self.choices)
 
     @property
     def classes(self) -> tuple[Label | None, Label | None]:
@@ -83,7 +84,7 @@ class TwoClasses:
         """The same of several."""
         positive = margins > 0.0
         numbers = positive.astype(np.intp) if len(self.choices) == 2 else np.zeros_like(positive, np.intp)
-        found: NDArray[Any] = label_array(self.choices)[numbers]
+        found: NDArray[Any] = self._choices[numbers]
         return found
 
     def probabilities(self, margin: float, probability: float, n_learned: int) -> dict[Any, float]:

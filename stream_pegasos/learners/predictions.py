@@ -181,6 +181,9 @@ def joined_scores(parts: list[RawScores]) -> RawScores:
     decided = [part.decided for part in parts if part.decided is not None]
     if not decided:
         return RawScores(margins, calibrated)
+    if margins.ndim == 1:
+        each = [part.margins > 0.0 if part.decided is None else part.decided for part in parts]
+        return RawScores(margins, calibrated, np.concatenate(each))
     if decided[0].ndim == 1:
         return RawScores(margins, calibrated, np.concatenate(decided))
     made, done = np.zeros(margins.shape, bool), 0
