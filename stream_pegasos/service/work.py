@@ -24,6 +24,7 @@ from stream_pegasos.operation.parameters import made_with
 from stream_pegasos.operation.teaching import Teaching
 from stream_pegasos.service.bodies import Bodies
 from stream_pegasos.service.explaining import explained
+from stream_pegasos.service.gathering import Gathering
 from stream_pegasos.service.learned import CORRECTED, KNOWN, Id, LearnedIds, is_same
 from stream_pegasos.service.limits import Limits
 
@@ -108,6 +109,7 @@ class Service:
         self.bodies = Bodies(self.limits)
         self._lock = self.monitor.lock  # between the event loop and the threads of the checkpoints and the journal
         self._learning, self._syncing = asyncio.Lock(), asyncio.Lock()
+        self._predictions = Gathering(self._predict, SLICE)
         self._ending = False
         self._journal: Journal | None = None
         self.n_learned_again = 0
@@ -185,22 +187,20 @@ class Service:
         by their ids.
         """
         answers: list[dict[str, Any]] = []
-        for part in _slices(texts, len):
-            with self._lock:
-                block = predict_block(self.model, part, [])
-                self.monitor.predicted(part, block)
-                answers += answers_of(block, self.kind)
-            self._wait_for_labels(part, None if ids is None else ids[len(answers) - len(part) : len(answers)])
-            if len(answers) < len(texts):
-                await asyncio.sleep(0)
+        messages = [*zip(texts, [None] * len(texts) if ids is None else ids, strict=True)]
+        for part in _slices(messages, lambda message: len(message[0])):
+            answers += await self._predictions.answers(part, sum(100 + len(text) for text, _ in part))
         return answers
 
-    def _wait_for_labels(self, texts: list[str], ids: Sequence[Id | None] | None) -> None:
-        if ids is None:
-            return self.teaching.add(texts)
-        are_new = self._learned.are_new(ids)
-        new = [*itertools.compress(zip(texts, ids, strict=True), are_new)]
+    def _predict(self, messages: list[tuple[str, Id | None]]) -> list[dict[str, Any]]:
+        texts, ids = [text for text, _ in messages], [id for _, id in messages]
+        with self._lock:
+            block = predict_block(self.model, texts, [])
+            self.monitor.predicted(texts, block)
+            answers = answers_of(block, self.kind)
+        new = [*itertools.compress(messages, self._learned.are_new(ids))]
         self.teaching.add([text for text, _ in new], [id for _, id in new])
+        return answers
 
     async def learn(self, examples: list[Labelled], ids: Sequence[Id | None] | None = None) -> list[dict[str, Any]]:
         """Predict each message, then learn it, unless one with its id was learned before with this label. The answer
