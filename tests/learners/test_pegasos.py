@@ -173,7 +173,7 @@ def test_many_passes_reach_the_optimum_of_the_objective(options):
     assert best.success
     model = PegasosClassifier(l2=l2, **options)
     matrix = sparse.csr_matrix(X)
-    for seed in range(10 if pure else 100):
+    for seed in range(10 if pure else 60):
         order = np.random.default_rng(seed).permutation(n)
         model.learn_many(matrix[order], y[order])
     w = np.array([*(model.weights[i] for i in range(3)), *([model.intercept] if d == 4 else [])])

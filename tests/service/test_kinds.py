@@ -135,8 +135,11 @@ def test_every_class_can_be_asked_for(monkeypatch):
     monkeypatch.setattr(monitor, "SHARE_FOR_NAMES", math.inf)
     labels = [f"class {i}" for i in range(1_000)]
     with serving(Service(several_classes())) as client:
-        for label in labels:
-            ok(client.post("/learn", json={"text": f"{label.replace(' ', '')}x word", "label": label}))
+        ok(
+            client.post(
+                "/learn", json=[{"text": f"{label.replace(' ', '')}x word", "label": label} for label in labels]
+            )
+        )
         ok(client.post("/learn", json=[{"text": "word", "label": "class 5"}] * 2))
         seen = ok(client.get("/monitor"))
         assert len(seen["classes"]) == 20

@@ -130,7 +130,6 @@ def test_marks_and_line_ends(format, data):
     [
         ("sms_spam.jsonl.gz", 5_574, {"ham", "spam"}),
         ("enron_1to3.jsonl.gz", 16_541, {"ham", "spam"}),
-        ("rotten_tomatoes_phrases.jsonl.gz", 211_888, {0, 1, 2, 3, 4}),
     ],
 )
 def test_real_text(data_folder, name, n, labels):
