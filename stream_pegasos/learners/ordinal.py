@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +98,27 @@ class OrderedClasses(Classes):
             check_integer_label(label)
 
 
-class OrdinalClassifier(WatchedClassifier):
+class OrderedClassifier(Classifier):
+    """What has ordered classes: labels are integers, and the parameters are those of another classifier."""
+
+    classifier: Any
+    kind: ClassVar[type[Classifier]]  # of that classifier
+
+    def check_labels(self, y: Iterable[Any]) -> None:
+        for label in label_list(y):
+            check_integer_label(label)
+
+    def _packed_parameters(self) -> dict[str, Any]:
+        return pack_parameters(self.classifier)
+
+    @classmethod
+    def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
+        model = cls(cls.kind(**unpack_parameters(values["parameters"])))
+        model._take_state({**arrays, **values["learner"]}, names, values)
+        return model
+
+
+class OrdinalClassifier(OrderedClassifier, WatchedClassifier):  # type: ignore[misc]  # as Classifier
     """Classifier for classes that have an order, such as stars.
 
     Each feature has one weight, and there is a threshold between each two neighbouring classes. The probability that an
@@ -178,13 +198,12 @@ class OrdinalClassifier(WatchedClassifier):
     """
 
     capabilities = frozenset(["weights", "explain", "several classes", "ordered"])
+    kind = AdaptiveClassifier
     _learner: AdaptiveColumnsLearner
     _labels: OrderedClasses
 
-    def __new__(cls, classifier: AdaptiveClassifier | PegasosClassifier | None = None) -> Self:
-        if cls is OrdinalClassifier and isinstance(classifier, PegasosClassifier):
-            cls = OrdinalPairsClassifier  # type: ignore[assignment]
-        return super().__new__(cls)
+    def __new__(cls, classifier: AdaptiveClassifier | PegasosClassifier | None = None) -> Any:
+        return OrdinalPairsClassifier(classifier) if isinstance(classifier, PegasosClassifier) else super().__new__(cls)
 
     def __init__(self, classifier: AdaptiveClassifier | PegasosClassifier | None = None) -> None:
         self.classifier: Any = AdaptiveClassifier() if classifier is None else classifier
@@ -223,10 +242,6 @@ class OrdinalClassifier(WatchedClassifier):
             )
         return self._learner.contributions(encoder, x), 0.0
 
-    def check_labels(self, y: Iterable[Any]) -> None:
-        for label in label_list(y):
-            check_integer_label(label)
-
     def predictions_of(self, found: RawScores) -> Predictions:
         said = super().predictions_of(found)
         said.scores = found.margins[:, self._labels.order_of(found.margins)]
@@ -256,16 +271,6 @@ class OrdinalClassifier(WatchedClassifier):
         assert isinstance(labels, OrderedClasses)
         return bool(labels.medians(found.margins)[0] != target)
 
-    def _packed_parameters(self) -> dict[str, Any]:
-        return pack_parameters(self.classifier)
-
-    @classmethod
-    def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
-        kind = PegasosClassifier if cls is OrdinalPairsClassifier else AdaptiveClassifier
-        model = cls(kind(**unpack_parameters(values["parameters"])))
-        model._take_state({**arrays, **values["learner"]}, names, values)
-        return model
-
 
 Pattern = tuple[bool, ...]
 Counts = list[float]  # by label, in order
@@ -284,19 +289,18 @@ class Piece(NamedTuple):
     predicted: list[int | None]
 
 
-class OrdinalPairsClassifier(OrdinalClassifier):
-    """An `OrdinalClassifier` made with a `PegasosClassifier`."""
+class OrdinalPairsClassifier(OrderedClassifier):
+    """What an `OrdinalClassifier` made with a `PegasosClassifier` is."""
 
     capabilities = frozenset(["weights", "several classes", "ordered"])
-    _learner: PegasosLearner  # type: ignore[assignment]
-    _labels: Classes  # type: ignore[assignment]
-    max_features = None
+    kind = PegasosClassifier
+    _learner: PegasosLearner
+    _labels: Classes
 
     def __init__(self, classifier: PegasosClassifier | None = None) -> None:
         self.classifier = PegasosClassifier() if classifier is None else classifier
         check_unused(self.classifier, [name for name in parameters_of(self.classifier) if name not in USED])
         step = step_arguments(*(getattr(self.classifier, name) for name in USED))
-        self._drift = DriftWatch(None)
         learner = in_use(PegasosLearner)(*step, reduction="pairs")
         self._set_up(learner, Classes(), watched=True, by_margin=False)  # by the counts of patterns, which decide
         self._frequencies: Counts = []
@@ -306,12 +310,6 @@ class OrdinalPairsClassifier(OrdinalClassifier):
     @property
     def classes(self) -> tuple[int, ...]:
         return self._labels.known  # type: ignore[return-value]
-
-    def _intercepts(self) -> Any:
-        return Classifier._intercepts(self)
-
-    def score_of(self, margin: Any) -> Any:
-        return Classifier.score_of(self, margin)
 
     def _arrange(self, pairs: dict[tuple[int, int], int], labels: list[int]) -> None:
         """Take over the labels met, in order, and the column of each pair of neighbours."""
@@ -450,7 +448,7 @@ class OrdinalPairsClassifier(OrdinalClassifier):
         return int(sum(self._frequencies))
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
-        arrays, names, values = Classifier.to_state(self)
+        arrays, names, values = super().to_state()
         values["labels"] = [[pack(label), n] for label, n in zip(self.classes, self._frequencies, strict=True)]
         values["columns"] = list(self._pairs.values())
         values["patterns"] = [[list(pattern), list(counts)] for pattern, counts in self._patterns.items()]
@@ -474,7 +472,7 @@ class OrdinalPairsClassifier(OrdinalClassifier):
             for sign in pattern:
                 check_bool("a sign", sign)
             self._patterns[tuple(pattern)] = [float(count) for count in counts]
-        Classifier._take_state(self, state, names, {**values, "labels": [pack(label) for label in labels]})
+        super()._take_state(state, names, {**values, "labels": [pack(label) for label in labels]})
 
 
 def shares(counts: Counts) -> list[float]:
