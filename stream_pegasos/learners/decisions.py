@@ -92,13 +92,13 @@ class Decision:
         """Whether the label is predicted, of one example or of each of several; never where the margin is −inf, as
         nothing is decided there yet. With `is_negative` the limit learns each example once it is decided.
         """
-        allowed = np.isfinite(margins) & (probabilities > self.threshold)
+        allowed = (probabilities > self.threshold) & (margins > -math.inf)
         if self.limit is None:
             return allowed
         if is_negative is None:
             return allowed & (margins > self.limit.cut)
         for i, (margin, learns) in enumerate(zip(margins.tolist(), is_negative.tolist(), strict=True)):
-            if math.isfinite(margin):
+            if margin > -math.inf:
                 allowed[i] &= margin > self.limit.cut
                 if learns:
                     self.limit.learn(margin)
