@@ -22,7 +22,7 @@ UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent
 turns = itertools.count(1)  # the time is the same for all that comes at once
 
 
-class Line(NamedTuple):
+class ClientTransport(NamedTuple):
     """What is left to uvicorn of the way to the client."""
 
     write: Callable[[bytes], None]
@@ -74,7 +74,7 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         self._socket = transport
         self.flow = Flow(transport, self.pipeline)
-        self.transport = Line(self._write, self._end, self._is_closing)  # type: ignore[assignment]
+        self.transport = ClientTransport(self._write, self._end, self._is_closing)  # type: ignore[assignment]
         self._turn = next(turns)
         self._abort_in(self._limits.seconds)
         if len(self.connections) > self._limits.concurrency:
