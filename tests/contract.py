@@ -65,11 +65,11 @@ def close(value):
     return pytest.approx(value, rel=1e-9, abs=1e-9)
 
 
-def assert_close(model, expected):
+def assert_close(model, expected, rel=1e-7, abs=1e-9):
     """What both have learned is the same, to rounding."""
     (classes, types, n, learned), (classes_too, types_too, n_too, learned_too) = seen(model), seen(expected)
     assert (classes, types, n) == (classes_too, types_too, n_too)
-    assert flat(learned) == pytest.approx(flat(learned_too), rel=1e-7, abs=1e-9)
+    assert flat(learned) == pytest.approx(flat(learned_too), rel=rel, abs=abs)
 
 
 def flat(learned, at=()):

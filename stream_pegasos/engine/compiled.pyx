@@ -17,7 +17,8 @@ from time import monotonic
 import numpy as np
 
 from stream_pegasos.common.locks import heed_forks
-from stream_pegasos.engine.pure import OneByOne as PureOneByOne, Row as PureRow, adaptive, adaptive_columns, characters, driver, encoders, frozen, mistakes, pegasos, scanner, weights
+from stream_pegasos.engine import frozen
+from stream_pegasos.engine.pure import OneByOne as PureOneByOne, Row as PureRow, adaptive, adaptive_columns, characters, driver, encoders, mistakes, pegasos, scanner, weights
 from stream_pegasos.engine.pure.encoders import check_value, plain_name
 
 cdef extern from "Python.h":
@@ -112,7 +113,7 @@ cdef double CALIBRATION_RATE = driver.CALIBRATION_RATE
 cdef double CALIBRATION_MEMORY = driver.CALIBRATION_MEMORY
 cdef double LEAST_SCALE = adaptive.LEAST_SCALE
 cdef double RESCALED_AT = adaptive.RESCALED_AT
-cdef Py_ssize_t MOST_COUNTED = adaptive.MOST_COUNTED
+cdef Py_ssize_t MOST_COUNTED = 1 << 24  # examples, one by one, in single precision
 cdef double LARGEST_EXAMPLE = adaptive.LARGEST_EXAMPLE
 cdef double LARGEST_LOG_RATIO = adaptive.LARGEST_LOG_RATIO
 cdef double SHARE_OF_REST = adaptive_columns.SHARE_OF_REST

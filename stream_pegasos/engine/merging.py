@@ -16,12 +16,10 @@ from stream_pegasos.common.state import State
 from stream_pegasos.engine.merged_steps import Floats, Messages, Places, Steps
 from stream_pegasos.engine.pure.adaptive import (
     LARGEST_LOG_RATIO,
-    LARGEST_SINGLE,
     LEAST_SCALE,
     OF_FEATURE,
     OF_INTERCEPT,
     RESCALED_AT,
-    SMALLEST_SINGLE,
 )
 from stream_pegasos.engine.pure.adaptive_columns import (
     FIRST_SQUARES,
@@ -43,6 +41,7 @@ from stream_pegasos.engine.pure.weights import MULTIPLIER
 __all__ = ["Rule", "is_changed", "merged_adaptive", "merged_columns", "merged_newest", "merged_pegasos", "negated"]
 
 ORIGINAL = np.uint64(pow(MULTIPLIER, -1, 1 << 64))  # makes a key of its hash again
+SMALLEST_SINGLE, LARGEST_SINGLE = 2.0**-126, 2.0**127
 RESCALED_AT_BITS = round(math.log2(RESCALED_AT))
 # Of a feature that is learned at least one of these changes.
 EVIDENCE_OF_FEATURE = {"counts", "positives", "negatives", "gradient_squares"} - set(OF_COLUMN)

@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from stream_pegasos.engine import Learner, in_use
+from stream_pegasos.engine.frozen import FROZEN, frozen_features, frozen_rest, reduction_of
 from stream_pegasos.engine.pure import AdaptiveColumnsLearner, AdaptiveLearner, FrozenLearner
-from stream_pegasos.engine.pure.frozen import FROZEN, frozen_features, frozen_rest, reduction_of
 from stream_pegasos.learners.files import Arrays, Saveable, Snapshot
 
 __all__ = ["FEATURE_ARRAYS", "Freezable"]

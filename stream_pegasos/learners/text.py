@@ -12,7 +12,7 @@ from river import base
 
 from stream_pegasos.common.packing import pack_parameters, unpack_parameters
 from stream_pegasos.engine import Encoder
-from stream_pegasos.engine.pure.frozen import refuse
+from stream_pegasos.engine.frozen import refuse
 from stream_pegasos.features.hashing import HashedBagOfWords
 from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.learners.adaptive import AdaptiveClassifier

@@ -1,4 +1,4 @@
-"""How the features of `AdaptiveLearner` are kept: in single precision, in little memory, and how they are copied."""
+"""How the compiled engine keeps the features of `AdaptiveLearner`: in single precision, in little memory."""
 
 import math
 import sys
@@ -9,26 +9,26 @@ from engines import both_engines, compiled_engine, needs_compiled, same_state
 from scipy import sparse
 
 
-@both_engines
-def test_features_are_kept_in_single_precision(engine_in_test):
+@needs_compiled
+def test_features_are_kept_in_single_precision():
     generator = np.random.default_rng(10)
     matrix = sparse.csr_array(generator.normal(size=(100, 12)))
     y, c = np.where(generator.random(100) < 0.5, 1.0, -1.0), generator.choice([0.3, 1.0, 20.0], 100)
-    learner = engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, 30.0, 0.1)
+    learner = compiled_engine.AdaptiveLearner(0.5, False, 5.0, 0.5, 30.0, 0.1)
     arrays = matrix.indptr.astype(np.int64), matrix.indices, matrix.data
-    learner.predict_learn_many(engine_in_test.Rows(1 << 20), arrays, y, c)
+    learner.predict_learn_many(compiled_engine.Rows(1 << 20), arrays, y, c)
     state = learner.get_state()
     for name in ("values", "log_ratios", "gradient_squares", "positives", "negatives"):
         assert np.array_equal(state[name], state[name].astype(np.float32))
     assert not np.array_equal(state["intercept_squares"], np.float32(state["intercept_squares"]))
 
 
-@both_engines
-def test_counts_that_no_longer_grow_are_halved(engine_in_test):
+@needs_compiled
+def test_counts_that_no_longer_grow_are_halved():
     """After sixteen million examples one more does not show in single precision; the ratio goes on being learned."""
     learner, vocabulary = (
-        engine_in_test.AdaptiveLearner(0.5, False, math.inf, 0.5, 0.0, 0.1),
-        engine_in_test.Vocabulary(),
+        compiled_engine.AdaptiveLearner(0.5, False, math.inf, 0.5, 0.0, 0.1),
+        compiled_engine.Vocabulary(),
     )
     for y in (-1.0, 1.0):
         learner.learn(vocabulary, dict.fromkeys(range(6), 1.0), y, 1.0)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_pegasos import engine
-from stream_pegasos.engine.pure.frozen import (
+from stream_pegasos.engine.frozen import (
     OF_ONE_WEIGHT,
     frozen_features,
     frozen_rest,

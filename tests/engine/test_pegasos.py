@@ -9,88 +9,19 @@ import pytest
 from engines import (
     NAMES,
     both_engines,
-    compiled_engine,
-    needs_compiled,
     pairs,
-    pure_engine,
     random_stream,
     same_state,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pairwise import pairwise
 
 from stream_pegasos.engine.pure.weights import FIRST_NAME, INTERCEPT
-
-CHOICES = {"batch_size": (1, 2, 5), "t0": (0.0, 1.0, 0.5, 7.25), "project": (True, False), "scaling": (0.0, 1.0, 3.5)}
-
-
-def against_dense(engine_in_test, dense_pegasos, l2, options, stream):
-    """Learn a stream of (x, y, c, flush) one by one here and there, comparing all that can be seen at each step."""
-    batch_size, t0, project, scaling = options
-    learner = engine_in_test.PegasosLearner(l2, batch_size, t0, project, scaling)
-    vocabulary = engine_in_test.Vocabulary()
-    dense = dense_pegasos(len(NAMES) + 1, l2, batch_size, t0, project)
-    for x, y, c, flush in stream:
-        vector = np.array([*(x.get(name, 0.0) for name in NAMES), scaling])
-        if dense.is_close_call(vector):
-            continue
-        error = 1e-10 * (dense.largest + np.abs(dense.w).max()) + 1e-300
-        margin = learner.margin(vocabulary, x)
-        assert margin == pytest.approx(dense.margin(vector), rel=1e-9, abs=error * np.abs(vector).sum())
-        learner.learn(vocabulary, x, y, c)
-        dense.learn(vector, y, c)
-        if flush:
-            learner.flush()
-            dense.flush()
-        assert learner.n_iterations == dense.t
-        assert learner.n_buffered == len(dense.batch)
-        error = 1e-10 * dense.largest + 1e-300
-        assert weights_of(learner, vocabulary) == pytest.approx(dense.w, rel=1e-9, abs=error)
-        squares = sum(w * w for w in pairs(learner.weights).values())
-        assert learner.weights.squared_norm() == pytest.approx(squares, rel=1e-9, abs=1e-12 * dense.largest**2)
 
 
 def weights_of(learner, vocabulary):
     keys = {name: FIRST_NAME + i for i, name in enumerate(vocabulary.names)} | {3: 3, -1: -1}
     named = [learner.weights.get(keys[name]) if name in keys else 0.0 for name in NAMES]
     return np.array([*named, learner.weights.get(INTERCEPT)])
-
-
-@both_engines
-@pytest.mark.parametrize("chosen", pairwise(**CHOICES), ids=str)
-def test_learning_is_the_published_algorithm(engine_in_test, dense_pegasos, chosen):
-    generator = np.random.default_rng(0)
-    for l2 in (1e-4, 0.1, 3.0):
-        stream = []
-        for _ in range(60):
-            present = [name for name in NAMES if generator.random() < 0.5]
-            x = {name: float(generator.normal() * 10.0 ** generator.integers(-2, 3)) for name in present}
-            c = float(generator.choice([1.0, 1.0, 0.0, 0.3, 20.0]))
-            stream.append((x, float(generator.choice([-1.0, 1.0])), c, generator.random() < 0.1))
-        against_dense(engine_in_test, dense_pegasos, l2, chosen.values(), stream)
-
-
-values = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e3, 1e3, allow_subnormal=False))
-examples = st.tuples(
-    st.dictionaries(st.sampled_from(NAMES), values, max_size=5),
-    st.sampled_from([-1.0, 1.0]),
-    st.sampled_from([1.0, 1.0, 0.0, 0.5, 100.0]),
-    st.sampled_from([False, False, False, True]),
-)
-
-
-@both_engines
-@settings(max_examples=150, deadline=None, derandomize=True)
-@given(
-    l2=st.sampled_from([1e-6, 1e-4, 0.01, 1.0, 100.0]),
-    options=st.tuples(
-        st.integers(1, 4), st.sampled_from([0.0, 0.5, 1.0, 3.75, 1e4]), st.booleans(), st.sampled_from([0.0, 0.1, 2.0])
-    ),
-    stream=st.lists(examples, max_size=25),
-)
-def test_learning_is_the_published_algorithm_on_any_stream(engine_in_test, dense_pegasos, l2, options, stream):
-    against_dense(engine_in_test, dense_pegasos, l2, options, stream)
 
 
 SIZES = ((1e6, 1.0), (1e9, 1e-4), (1e20, 1.0), (1e44, 1e-30), (1.0, 1e20))  # of the values, and λ
@@ -232,36 +163,6 @@ def test_margins_of_any_size_leave_the_state_finite(engine_in_test, l2, project,
         assert len(learner.weights) <= 2
 
 
-@needs_compiled
-@pytest.mark.parametrize("options", [(1, 0.0, True, 0.0), (3, 2.5, False, 1.0), (2, 0.0, True, 0.5)], ids=str)
-def test_engines_agree_and_pass_their_state_on(options):
-    """A stream that changes engine at every step gives what either gives alone."""
-    generator = random.Random(4)
-    stream = [
-        ({generator.choice(NAMES): generator.gauss(0, 1) for _ in range(4)}, generator.choice([-1.0, 1.0]))
-        for _ in range(200)
-    ]
-    alone = [(e.PegasosLearner(1e-2, *options), e.Vocabulary()) for e in (pure_engine, compiled_engine)]
-    handed = (pure_engine.PegasosLearner(1e-2, *options), pure_engine.Vocabulary())
-    for i, (x, y) in enumerate(stream):
-        e = (pure_engine, compiled_engine)[i % 2]
-        learner = e.PegasosLearner(*handed[0].arguments)
-        learner.set_state(handed[0].get_state())
-        handed = learner, e.Vocabulary(handed[1].names)
-        for learner, vocabulary in (*alone, handed):
-            learner.learn(vocabulary, x, y, 1.0)
-    states = [learner.get_state() for learner, _ in (*alone, handed)]
-    for state in states[1:]:
-        for name in ("n_iterations", "n_buffered", "buffer_columns"):
-            assert state[name].tolist() == states[0][name].tolist()
-        for name in ("slope", "calibration_squares"):
-            assert state[name] == pytest.approx(states[0][name], rel=1e-9)
-        assert sorted(state["buffer_keys"]) == sorted(states[0]["buffer_keys"])
-    for learner, vocabulary in (*alone, handed):
-        assert vocabulary.names == alone[0][1].names
-        assert pairs(learner.weights) == pytest.approx(pairs(alone[0][0].weights), rel=1e-9)
-
-
 @both_engines
 def test_averages_survive_folding(engine_in_test, dense_pegasos):
     """Projections from far outside the ball make the scale fold at every few steps."""
@@ -283,56 +184,6 @@ def test_averages_survive_folding(engine_in_test, dense_pegasos):
 
 
 # --- several columns --------------------------------------------------------------------------------------------------
-
-
-@needs_compiled
-@pytest.mark.parametrize(
-    "chosen",
-    pairwise(
-        reduction=("ovr", "crammer_singer"),
-        batch_size=(1, 3),
-        t0=(0.0, 2.0),
-        project=(True, False),
-        scaling=(0.0, 0.5),
-        average=((0, False), (1, False), (40, False), (1, True)),
-        only_violations=(False, True),
-    ),
-    ids=str,
-)
-def test_engines_agree_on_several_columns_and_pass_their_state_on(chosen):
-    reduction, *step, average, only_violations = chosen.values()
-    arguments = (0.05, *step, *average, only_violations, None, 0, reduction)
-    generator = np.random.default_rng(6)
-    X, n = random_stream(240, 6), 240
-    # Classes in the order in which they come, up to seven of them.
-    numbers: dict[int, float] = {}
-    classes = np.minimum(generator.integers(0, 7, n), np.arange(n) // 9).tolist()
-    y = np.array([numbers.setdefault(c, float(len(numbers))) for c in classes])
-    w = generator.random(n)
-    made = [(e.PegasosLearner(*arguments), e.Vocabulary()) for e in (pure_engine, compiled_engine)]
-    for i in range(100):
-        for learner, vocabulary in made:
-            learner.learn(vocabulary, X[i], y[i], float(w[i]))
-    (margins, slopes), (others, other_slopes) = (
-        learner.predict_learn_many(vocabulary, X[100:], y[100:], w[100:]) for learner, vocabulary in made
-    )
-    assert margins == pytest.approx(others, rel=1e-9, abs=1e-9)
-    assert slopes == pytest.approx(other_slopes, rel=1e-9)
-    exchanged = []
-    for (learner, _), e in zip(made, (compiled_engine, pure_engine), strict=True):
-        exchanged.append((e.PegasosLearner(*arguments), e.Vocabulary()))
-        exchanged[-1][0].set_state(learner.get_state())
-    first = made[0][0]
-    for learner, vocabulary in made + exchanged:
-        learner.flush()
-        assert (learner.several, learner.n_columns) == (True, 7)
-        assert (learner.n_iterations, learner.n_buffered, len(learner)) == (first.n_iterations, 0, len(first))
-        for column in range(7):
-            assert pairs(learner.weights, column) == pytest.approx(pairs(first.weights, column), rel=1e-9, abs=1e-9)
-        assert learner.intercept == pytest.approx(first.intercept, rel=1e-9, abs=1e-9)
-        for x in X[:20]:
-            expected = pytest.approx(first.margin(made[0][1], x), rel=1e-9, abs=1e-9)
-            assert learner.margin(vocabulary, x) == expected
 
 
 @both_engines

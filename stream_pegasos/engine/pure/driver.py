@@ -175,8 +175,9 @@ class Learner:
     max_features: int  # 0 for no limit
     several = False  # columns, rather than one
 
-    def __init_subclass__(cls) -> None:
-        Learner.kinds[cls.__name__] = cls
+    def __init_subclass__(cls, is_rule: bool = True) -> None:
+        if is_rule:
+            Learner.kinds[cls.__name__] = cls
 
     def __init__(self) -> None:
         self.calibration = Calibration()
