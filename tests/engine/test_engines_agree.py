@@ -125,7 +125,7 @@ def largest_weight(learner):
 signs = st.sampled_from([-1.0, 1.0])
 OPTIONS = st.tuples(
     st.booleans(),
-    st.sampled_from([0.5, 5.0, math.inf]),
+    st.sampled_from([0.5, 1.0, 5.0, math.inf]),
     st.sampled_from([0.0, 0.5, 3.0]),
     st.sampled_from([0.0, 1.0, 30.0]),
     st.sampled_from([0.0, 0.1, 1.0]),

@@ -1,8 +1,9 @@
-"""The engine in plain Python: the readable specification of `compiled`, and the fallback where that is missing.
+"""The engine in Python: the mathematics in double precision, which `compiled` is held to; and the fallback for it.
 
 *Encoders* turn what comes in (feature dicts, sparse rows, texts) into rows of 64-bit keys and float values. A *rule*
 says what is kept of a feature, and how an example is scored and learned: Pegasos or AdaGrad. The *driver* runs examples
-through a rule; `Learner` is both. `compiled` has the same names, the same arguments and, to rounding, the same results.
+through a rule; `Learner` is both. `compiled` has the same names, the same arguments and, to the rounding of single
+precision, the same results.
 """
 
 from stream_pegasos.common.locks import Lock
