@@ -101,7 +101,7 @@ class CommonModel:
         state = declaration.taken(self._arrays, places, self._starts)
         for _ in range(self._n_weakened(values["learner"])):
             for name in EVIDENCE if declaration is TWO_CLASSES else EVIDENCE_OF_COLUMNS:
-                state[name] = (state[name] / RESCALED_AT).astype(np.float32).astype(np.float64)
+                state[name] = state[name] / RESCALED_AT
         if declaration is TWO_CLASSES:
             if self.is_exchanged(values["labels"]) if grown is None else grown["exchanged"]:
                 state["values"], state["log_ratios"] = 0.0 - state["values"], 0.0 - state["log_ratios"]
