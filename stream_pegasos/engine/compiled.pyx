@@ -53,50 +53,76 @@ cdef extern from "Python.h":
 cdef extern from *:
     dict __Pyx_PyDict_NewPresized(Py_ssize_t)
 
+cdef extern from "cython/memory.h" nogil:
+    enum:
+        SP_MOST_KEPT
+    void SP_PREFETCH(const void*)
+    int sp_reserve(void*, Py_ssize_t*, Py_ssize_t, size_t)
+    void sp_release(void*, Py_ssize_t*)
+    void* sp_allocate(size_t)
+    void* sp_resize(void*, size_t, size_t)
+    void sp_give_back(void*, size_t, size_t, size_t, size_t)
+
 cdef extern from "cython/simd.h" nogil:
     enum:
         SP_LOWER
         SP_MASK_DIGITS
-        SP_SEGMENT
-        SP_LONG_WORDS
         SP_WORDS
         SP_WORDS_AND_MARKS
         SP_NONSPACE
-    ctypedef struct sp_classes:
-        uint64_t* word
-        uint64_t* space
-        uint64_t* rest
-    ctypedef struct sp_edges:
-        uint32_t* starts
-        uint32_t* ends
-        uint32_t n_starts, n_ends
-        uint64_t in_token, after_mark, after_word
-    void SP_PREFETCH(const void*)
-    void* sp_allocate(size_t)
-    void* sp_resize(void*, size_t, size_t)
-    void sp_give_back(void*, size_t, size_t, size_t, size_t)
     uint64_t sp_high_product(uint64_t, uint64_t)
     void sp_choose_instructions()
-    void sp_classify(const uint8_t*, uint8_t*, size_t, int, sp_classes*)
-    void sp_find_edges(const sp_classes*, uint32_t, uint32_t, int, int, sp_edges*)
     double sp_take(double, uint64_t)
     bint sp_all_within(const double*, size_t, double)
     uint32_t sp_largest(const uint32_t*, size_t)
     void sp_add_scaled(double*, const double* const*, const double*, size_t, size_t)
 
-cdef extern from "cython/hashes.h" nogil:
+cdef extern from "cython/ngrams.h" nogil:
+    enum:
+        SP_TOKENS
+        SP_CHARACTERS
+        SP_CHARACTERS_IN_WORDS
+        SP_READY_MADE
+        SP_PADDING
+        SP_SMALLEST_TABLE
+        SP_PART
+        SP_END_OF_TABLE
+    uint8_t* sp_class_table
+    ctypedef struct sp_text:
+        const void* data
+        Py_ssize_t length
+        int kind, fold
+    ctypedef struct sp_word:
+        const uint8_t* bytes
+        uint32_t n
+    ctypedef struct sp_bag:
+        uint32_t n_features, index_mask
+        bint alternate_sign, binary
+        uint64_t secret
+        uint32_t* indices
+        int32_t* counts
+        uint64_t* table
+        Py_ssize_t n, table_capacity
+    ctypedef struct sp_scanner:
+        int of, kind_of_token
+        bint two_characters, any_language, by_words, boundaries, joins
+        Py_ssize_t min_n, max_n, prefix_length
+        sp_word* stop_words
+        uint32_t stop_mask
+        sp_bag bag
+        uint8_t* buffer
+        uint8_t* joined
+        uint32_t* offsets
+        Py_ssize_t buffer_capacity, joined_capacity, offsets_capacity
+        uint64_t* newest
     void sp_choose_hashes()
-    void sp_hash(const uint8_t*, const uint32_t*, const uint32_t*, size_t, uint32_t*)
     uint32_t sp_murmur3(const uint8_t*, uint32_t)
-    uint64_t SP_OF_NEXT
-    uint64_t sp_hash_word(const uint8_t*, uint32_t)
     uint32_t sp_hash_words(const uint8_t*, uint32_t)
-    size_t sp_hash_pairs(
-        const uint8_t*, const uint32_t*, const uint32_t*, size_t, uint32_t, unsigned, uint64_t*, uint32_t**
-    )
-    uint32_t sp_add_distinct(
-        const uint32_t*, size_t, uint32_t, uint32_t*, uint32_t, uint32_t*, uint32_t, size_t*
-    )
+    uint32_t sp_index_of(const sp_bag*, uint32_t)
+    sp_word* sp_place_of(sp_word*, uint32_t, const uint8_t*, uint32_t)
+    int sp_reserve_table(sp_bag*, Py_ssize_t)
+    void sp_empty_bag(sp_bag*)
+    int sp_scan(sp_scanner*, const sp_text*)
 
 sp_choose_instructions()
 sp_choose_hashes()
@@ -203,33 +229,6 @@ cdef struct Row:  # x = factor · {hash: value}, as in `pure`
     double factor
 
 
-cdef enum:
-    MOST_KEPT = 1 << 20  # items that a buffer may have room for between calls
-
-
-cdef int reserve(void** memory, Py_ssize_t* capacity, Py_ssize_t needed, size_t item) noexcept nogil:
-    """Make room for `needed` items, at least half as many again as before; -1 if there is no memory."""
-    cdef Py_ssize_t grown
-    cdef void* moved
-    if needed <= capacity[0]:
-        return 0
-    grown = max(needed, capacity[0] + (capacity[0] >> 1), 64)
-    moved = realloc(memory[0], grown * item)
-    if moved == NULL:
-        return -1
-    memory[0] = moved
-    capacity[0] = grown
-    return 0
-
-
-cdef void release(void** memory, Py_ssize_t* capacity) noexcept nogil:
-    """Give back what a huge input made a buffer grow to."""
-    if capacity[0] > MOST_KEPT:
-        free(memory[0])
-        memory[0] = NULL
-        capacity[0] = 0
-
-
 # One module, so that each part can be inlined in the others.
 include "cython/guard.pxi"
 include "cython/table.pxi"
@@ -237,11 +236,6 @@ include "cython/weights.pxi"
 include "cython/blocks.pxi"
 include "cython/encoders.pxi"
 include "cython/threads.pxi"
-include "cython/characters.pxi"
-include "cython/bag.pxi"
-include "cython/ngrams.pxi"
-include "cython/hashed_ngrams.pxi"
-include "cython/character_ngrams.pxi"
 include "cython/scanner.pxi"
 include "cython/driver.pxi"
 include "cython/forked_copy.pxi"

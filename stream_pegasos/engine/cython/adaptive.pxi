@@ -266,9 +266,9 @@ cdef class AdaptiveLearner(Learner):
         cdef double squares[4]
         cdef double margins[4]
         cdef double total
-        if reserve(<void**> &self._found, &self._found_capacity, e.n, sizeof(sp_feature*)) < 0:
+        if sp_reserve(&self._found, &self._found_capacity, e.n, sizeof(sp_feature*)) < 0:
             return NO_MEMORY
-        if reserve(<void**> &self._values, &self._values_capacity, e.n, sizeof(double)) < 0:
+        if sp_reserve(&self._values, &self._values_capacity, e.n, sizeof(double)) < 0:
             return NO_MEMORY
         for n in range(4):
             squares[n] = margins[n] = 0.0
@@ -384,9 +384,9 @@ cdef class AdaptiveLearner(Learner):
         self._learn_intercept(gradient * self._intercept_scaling, &step)
         step.gradient = gradient * self._inverse_norm
         if (
-            reserve(<void**> &self._known, &self._known_capacity, e.n, sizeof(sp_evidence*)) < 0
-            or reserve(<void**> &self._new, &self._new_capacity, e.n + 1, sizeof(sp_feature)) < 0
-            or reserve(<void**> &self._known_of_new, &self._known_of_new_capacity, e.n + 1, sizeof(sp_evidence)) < 0
+            sp_reserve(&self._known, &self._known_capacity, e.n, sizeof(sp_evidence*)) < 0
+            or sp_reserve(&self._new, &self._new_capacity, e.n + 1, sizeof(sp_feature)) < 0
+            or sp_reserve(&self._known_of_new, &self._known_of_new_capacity, e.n + 1, sizeof(sp_evidence)) < 0
         ):
             return NO_MEMORY
         known, words, others = self._known, self._table.words, self._table.others

@@ -188,9 +188,9 @@ cdef class AdaptiveColumnsLearner(ReductionLearner):
         """`_positions` tells from then on where the features are, `_values` what the weights have met."""
         cdef Py_ssize_t begin = 0, i
         cdef double squares = 0.0
-        if reserve(<void**> &self._positions, &self._positions_capacity, e.n, sizeof(Py_ssize_t)) < 0:
+        if sp_reserve(&self._positions, &self._positions_capacity, e.n, sizeof(Py_ssize_t)) < 0:
             return NO_MEMORY
-        if reserve(<void**> &self._values, &self._values_capacity, e.n, sizeof(double)) < 0:
+        if sp_reserve(&self._values, &self._values_capacity, e.n, sizeof(double)) < 0:
             return NO_MEMORY
         # A few features at a time, as with one column.
         fetch_entries(&self._table, e, 0, self._positions)
@@ -282,9 +282,9 @@ cdef class AdaptiveColumnsLearner(ReductionLearner):
         cdef bint halving = weight >= 1.0 and self.n_iterations >= MOST_COUNTED
         cdef sp_move move = sp_move(rate, self._evidence, 1.0 / self._evidence, FIRST_SQUARES)
         cdef BinaryProblem* problem
-        if reserve(<void**> &self._above, &self._above_capacity, e.n, sizeof(double)) < 0:
+        if sp_reserve(&self._above, &self._above_capacity, e.n, sizeof(double)) < 0:
             return NO_MEMORY
-        if reserve(<void**> &self._below, &self._below_capacity, e.n, sizeof(double)) < 0:
+        if sp_reserve(&self._below, &self._below_capacity, e.n, sizeof(double)) < 0:
             return NO_MEMORY
         self._n_examples += counted
         for i in range(n):

@@ -10,15 +10,15 @@ cdef struct Block:  # of examples that are made before the first of them is used
 
 cdef int begin_block(Block* block) noexcept nogil:
     block.n = 0
-    return reserve(<void**> &block.rows, &block.rows_capacity, block.end - block.first, sizeof(Row))
+    return sp_reserve(&block.rows, &block.rows_capacity, block.end - block.first, sizeof(Row))
 
 
 cdef inline int make_room_in(Block* block, Py_ssize_t n) noexcept nogil:
     """For an example of n features."""
     n += block.n + 1
-    if reserve(<void**> &block.hashes, &block.hashes_capacity, n, sizeof(uint64_t)) < 0:
+    if sp_reserve(&block.hashes, &block.hashes_capacity, n, sizeof(uint64_t)) < 0:
         return -1
-    return reserve(<void**> &block.values, &block.values_capacity, n, sizeof(double))
+    return sp_reserve(&block.values, &block.values_capacity, n, sizeof(double))
 
 
 cdef void end_block(Block* block) noexcept nogil:
@@ -30,6 +30,6 @@ cdef void end_block(Block* block) noexcept nogil:
 
 
 cdef void release_block(Block* block) noexcept nogil:
-    release(<void**> &block.rows, &block.rows_capacity)
-    release(<void**> &block.hashes, &block.hashes_capacity)
-    release(<void**> &block.values, &block.values_capacity)
+    sp_release(&block.rows, &block.rows_capacity)
+    sp_release(&block.hashes, &block.hashes_capacity)
+    sp_release(&block.values, &block.values_capacity)

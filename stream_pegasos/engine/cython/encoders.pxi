@@ -22,17 +22,17 @@ cdef class CurrentExample:
 cdef int reserve_example(uint64_t** hashes, double** values, Py_ssize_t* capacity, Py_ssize_t n) noexcept nogil:
     """Room for `n` features and the intercept; what a huge example took is given back."""
     cdef Py_ssize_t before
-    if capacity[0] > MOST_KEPT and n < MOST_KEPT:
+    if capacity[0] > SP_MOST_KEPT and n < SP_MOST_KEPT:
         free(hashes[0])
         free(values[0])
         hashes[0], values[0], capacity[0] = NULL, NULL, 0
     if n < capacity[0]:
         return 0
     before = capacity[0]
-    if reserve(<void**> hashes, &before, n + 1, sizeof(uint64_t)) < 0:
+    if sp_reserve(hashes, &before, n + 1, sizeof(uint64_t)) < 0:
         return -1
     before = capacity[0]
-    if reserve(<void**> values, &before, n + 1, sizeof(double)) < 0:
+    if sp_reserve(values, &before, n + 1, sizeof(double)) < 0:
         return -1
     capacity[0] = before
     return 0
@@ -341,12 +341,12 @@ cdef class Vocabulary(Encoder):
     cdef int _release(self) except -1:
         Encoder._release(self)
         self._settle()
-        release(<void**> &self._kept, &self._kept_capacity)
-        release(<void**> &self._places, &self._places_capacity)
-        release(<void**> &self._n_names, &self._n_names_capacity)
-        release(<void**> &self._flat_hashes, &self._flat_hashes_capacity)
-        release(<void**> &self._flat_values, &self._flat_values_capacity)
-        release(<void**> &self._ends, &self._ends_capacity)
+        sp_release(&self._kept, &self._kept_capacity)
+        sp_release(&self._places, &self._places_capacity)
+        sp_release(&self._n_names, &self._n_names_capacity)
+        sp_release(&self._flat_hashes, &self._flat_hashes_capacity)
+        sp_release(&self._flat_values, &self._flat_values_capacity)
+        sp_release(&self._ends, &self._ends_capacity)
         return 0
 
     cpdef Py_ssize_t size(self):
@@ -378,10 +378,10 @@ cdef class Vocabulary(Encoder):
                     self._load(self._plain(x), learning)
                 n = self._n_flat + e.n
                 if (
-                    reserve(<void**> &self._flat_hashes, &self._flat_hashes_capacity, n + 1, sizeof(uint64_t)) < 0
-                    or reserve(<void**> &self._flat_values, &self._flat_values_capacity, n + 1, sizeof(double)) < 0
-                    or reserve(<void**> &self._ends, &self._ends_capacity, i + 1, sizeof(Py_ssize_t)) < 0
-                    or reserve(<void**> &self._n_names, &self._n_names_capacity, i + 1, sizeof(Py_ssize_t)) < 0
+                    sp_reserve(&self._flat_hashes, &self._flat_hashes_capacity, n + 1, sizeof(uint64_t)) < 0
+                    or sp_reserve(&self._flat_values, &self._flat_values_capacity, n + 1, sizeof(double)) < 0
+                    or sp_reserve(&self._ends, &self._ends_capacity, i + 1, sizeof(Py_ssize_t)) < 0
+                    or sp_reserve(&self._n_names, &self._n_names_capacity, i + 1, sizeof(Py_ssize_t)) < 0
                 ):
                     raise MemoryError
                 memcpy(self._flat_hashes + self._n_flat, e.hashes, e.n * sizeof(uint64_t))
@@ -391,8 +391,8 @@ cdef class Vocabulary(Encoder):
                 i += 1
             self._n_new = len(self._keys) - before if tentative else 0
             if (
-                reserve(<void**> &self._kept, &self._kept_capacity, self._n_new, sizeof(Py_ssize_t)) < 0
-                or reserve(<void**> &self._places, &self._places_capacity, self._n_new, sizeof(Py_ssize_t)) < 0
+                sp_reserve(&self._kept, &self._kept_capacity, self._n_new, sizeof(Py_ssize_t)) < 0
+                or sp_reserve(&self._places, &self._places_capacity, self._n_new, sizeof(Py_ssize_t)) < 0
             ):
                 raise MemoryError
         except BaseException:

@@ -190,9 +190,9 @@ cdef class FrozenLearner(Learner):
         cdef double squares[4]
         cdef double sums[4]
         cdef double total
-        if reserve(<void**> &self._known, &self._known_capacity, e.n, sizeof(uint32_t)) < 0:
+        if sp_reserve(&self._known, &self._known_capacity, e.n, sizeof(uint32_t)) < 0:
             return NO_MEMORY
-        if reserve(<void**> &self._values, &self._values_capacity, e.n, sizeof(double)) < 0:
+        if sp_reserve(&self._values, &self._values_capacity, e.n, sizeof(double)) < 0:
             return NO_MEMORY
         for i in range(4):
             squares[i] = sums[i] = 0.0

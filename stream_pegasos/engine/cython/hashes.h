@@ -1,4 +1,4 @@
-/* Hashing ranges of text. */
+/* Hashing ranges of text, and words. */
 
 #ifndef STREAM_PEGASOS_HASHES_H
 #define STREAM_PEGASOS_HASHES_H
@@ -155,6 +155,7 @@ static const uint64_t sp_bits_of_word[17][2] = {
 #undef SP_BITS_OF
 
 SP_INLINE uint64_t sp_joined_product(uint64_t a, uint64_t b) { return a * b ^ sp_high_product(a, b); }
+#define SP_OF_NOTHING sp_joined_product(SP_OF_WORD, SP_SEED) /* the hash of a word without bytes */
 
 /* `word` can be read for 16 bytes after its end. */
 SP_INLINE uint64_t sp_hash_word(const uint8_t *word, uint32_t n) {
@@ -183,7 +184,7 @@ static uint32_t sp_hash_words(const uint8_t *words, uint32_t n) {
 static size_t sp_hash_pairs(const uint8_t *source, const uint32_t *starts, const uint32_t *ends, size_t n, uint32_t prefix,
                             unsigned stop, uint64_t *last, uint32_t **hashes) {
     const uint64_t of_prefix = prefix ? sp_bits_of_word[prefix][0] : 0, length = SP_SEED + prefix * SP_OF_LENGTH;
-    const uint64_t after_space = sp_joined_product(SP_OF_WORD, SP_SEED) * SP_OF_NEXT;
+    const uint64_t after_space = SP_OF_NOTHING * SP_OF_NEXT;
     uint64_t before = *last;
     uint32_t *out = *hashes;
     size_t i = 0;
@@ -203,26 +204,6 @@ static size_t sp_hash_pairs(const uint8_t *source, const uint32_t *starts, const
     *last = before;
     *hashes = out;
     return i;
-}
-
-/* Add to the n_distinct indices those of n hashes that are not there yet, by a table of them, each plus one; how many there
-   are then. `n_steps` counts slots looked at in vain. */
-static uint32_t sp_add_distinct(const uint32_t *hashes, size_t n, uint32_t index_mask, uint32_t *table, uint32_t mask,
-                                uint32_t *indices, uint32_t n_distinct, size_t *n_steps) {
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t sign = (uint32_t)((int32_t)hashes[i] >> 31), index = ((hashes[i] ^ sign) - sign) & index_mask;
-        uint32_t slot = index & mask, there = table[slot];
-        /* While neither empty nor this index: a product, since which of the two it is is hard to predict. */
-        while ((uint64_t)there * (there ^ (index + 1))) {
-            slot = (slot + 1) & mask;
-            there = table[slot];
-            ++*n_steps;
-        }
-        indices[n_distinct] = index;
-        table[slot] = index + 1;
-        n_distinct += there == 0;
-    }
-    return n_distinct;
 }
 
 #endif

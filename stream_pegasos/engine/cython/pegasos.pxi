@@ -458,7 +458,7 @@ cdef class PegasosLearner(Learner):
     # The mini-batch buffer
 
     cdef int _reserve_buffer(self, Py_ssize_t n) noexcept nogil:
-        return reserve(<void**> &self._buffered, &self._buffer_capacity, n, sizeof(Buffered))
+        return sp_reserve(&self._buffered, &self._buffer_capacity, n, sizeof(Buffered))
 
     cdef int _buffer(self, const Row* e, Py_ssize_t c, double coefficient) noexcept nogil:
         """Keep coefficient · x for the next step of a column."""

@@ -2,17 +2,67 @@ cdef enum:
     MAX_BYTES = 0x7FFFFF00
     SIZE_OF_EXAMPLE = 64  # that of a text without n-grams, beside characters
 
+cdef Py_ssize_t N_CLASSES_KNOWN = 0  # characters whose classes are in the table
+
+
+cdef inline Py_ssize_t classes_met(text):
+    """Up to where a text may have characters."""
+    cdef int kind = PyUnicode_KIND(text)
+    return 0x100 if kind == 1 else 0x10000 if kind == 2 else SP_END_OF_TABLE
+
+
+cdef bint needs_python(text):
+    """Whether classes of its characters are not known yet, or letters are written in parts."""
+    cdef int kind
+    cdef const void* data
+    cdef Py_ssize_t i
+    cdef uint32_t c
+    if PyUnicode_IS_ASCII(text):
+        return False
+    if N_CLASSES_KNOWN < classes_met(text):
+        return True
+    kind, data = PyUnicode_KIND(text), PyUnicode_DATA(text)
+    if kind == 1:
+        return False
+    for i in range(PyUnicode_GET_LENGTH(text)):
+        c = PyUnicode_READ(kind, data, i)
+        if sp_class_table[c] & SP_PART if c < SP_END_OF_TABLE else 0x2F800 <= c < 0x2FA20:
+            return True
+    return False
+
+
+cdef composed(text):
+    """The text with its letters in one, and all of its characters known."""
+    global N_CLASSES_KNOWN
+    cdef Py_ssize_t begin = N_CLASSES_KNOWN, end = classes_met(text)
+    cdef bytes found
+    if begin < end:
+        found = characters.classes_of(begin, end)
+        memcpy(&sp_class_table[begin], PyBytes_AS_STRING(found), end - begin)
+        N_CLASSES_KNOWN = max(N_CLASSES_KNOWN, end)
+    return characters.composed(str.__str__(text))
+
 
 @cython.final
-cdef class Scanner(CharacterNgrams):
+cdef class Composed:
+    """A text that needs nothing more of Python."""
+
+    cdef object text
+
+
+@cython.final
+cdef class Scanner(Encoder):
+    """Turns texts into examples: the distinct columns of their n-grams, and how often each is met."""
+
     cdef readonly tuple arguments
-    cdef bint _l1, _l2, _two_characters, _plain_words
-    cdef int _kind_of_token, _fold
-    cdef sp_classes _ascii_classes  # of which none is ever in `rest`
-    cdef sp_classes _classes  # all zero between texts
+    cdef sp_scanner _scanner
+    cdef list _stop_words  # keeps alive what their table points into
+    cdef bint _l1, _l2
+    cdef int _fold
+    cdef double _length  # the norm that the counts are divided by
 
     cdef object _held  # keeps alive what _texts points into
-    cdef Text* _texts
+    cdef sp_text* _texts
     cdef Py_ssize_t _texts_capacity
     cdef Py_ssize_t _n_texts
     cdef Block* _block  # in use
@@ -21,6 +71,7 @@ cdef class Scanner(CharacterNgrams):
     cdef Scanner _threaded  # the like of this one with another number of threads, once there was one
     cdef list _others  # scanners like this one, for helpers
     cdef object _last  # the text that the example is of: predicting and then learning scans it once
+    cdef Py_ssize_t _n_last  # its features
     cdef dict _last_features
     cdef CurrentExample _spare
 
@@ -28,35 +79,54 @@ cdef class Scanner(CharacterNgrams):
         self, analyzer, token_pattern, lowercase, stop_words, ngram_range, n_features, alternate_sign, binary, norm,
         mask_digits=False, prefix_length=0, boundaries=False, hash_function="murmur3",
     ):
+        cdef sp_scanner* s = &self._scanner
         texts = (analyzer, token_pattern, lowercase, stop_words, ngram_range)
         columns = (n_features, alternate_sign, binary, norm)
         self.arguments = (*texts, *columns, mask_digits, prefix_length, boundaries, hash_function)
-        self._by_words = hash_function == "words"
         pattern = scanner.TOKEN_PATTERNS.index(token_pattern)
-        self._two_characters = pattern == 0
-        self._kind_of_token = (SP_WORDS, SP_WORDS, SP_WORDS_AND_MARKS, SP_NONSPACE, SP_WORDS_AND_MARKS)[pattern]
-        self._any_language = analyzer == "word" and token_pattern == scanner.ANY_LANGUAGE
-        self._char, self._char_wb, self._ngrams = analyzer == "char", analyzer == "char_wb", analyzer == "ngrams"
-        self._fold = 0 if self._ngrams else SP_LOWER * bool(lowercase) + SP_MASK_DIGITS * bool(mask_digits)
-        self._prefix_length, self._boundaries = prefix_length, boundaries
-        self._stop_words = StringSet(stop_words) if stop_words else None
-        self._min_n, self._max_n = ngram_range
-        self._plain_words = (
-            self._max_n == 1 and self._stop_words is None and prefix_length == 0 and not self._any_language
-            and not self._by_words
-        )
-        self._n_features = n_features
-        self._index_mask = n_features - 1 if n_features & (n_features - 1) == 0 else 0
-        self._alternate_sign, self._binary = alternate_sign, binary
-        self._l1, self._l2 = norm == "l1", norm == "l2"
-        self._recent = <uint32_t*> malloc(self._max_n * sizeof(uint32_t))
-        self._hashes_of_size = <uint64_t*> malloc(self._max_n * sizeof(uint64_t))
-        if self._recent == NULL or self._hashes_of_size == NULL:
+        s.of = {"word": SP_TOKENS, "char": SP_CHARACTERS, "char_wb": SP_CHARACTERS_IN_WORDS, "ngrams": SP_READY_MADE}[analyzer]
+        s.two_characters, s.any_language = pattern == 0, s.of == SP_TOKENS and token_pattern == scanner.ANY_LANGUAGE
+        s.kind_of_token = (SP_WORDS, SP_WORDS, SP_WORDS_AND_MARKS, SP_NONSPACE, SP_WORDS_AND_MARKS)[pattern]
+        s.min_n, s.max_n = ngram_range
+        s.by_words, s.prefix_length, s.boundaries = hash_function == "words", prefix_length, boundaries and s.max_n > 1
+        s.joins = s.max_n > 1 or prefix_length > 0
+        s.bag.n_features, s.bag.index_mask = n_features, 0 if n_features & (n_features - 1) else n_features - 1
+        s.bag.alternate_sign, s.bag.binary, s.bag.secret = alternate_sign, binary, SECRET
+        s.newest = <uint64_t*> malloc(s.max_n * sizeof(uint64_t))
+        if s.newest == NULL or sp_reserve_table(&s.bag, SP_SMALLEST_TABLE) < 0:
             raise MemoryError
+        self._set_stop_words(stop_words)
+        self._fold = 0 if s.of == SP_READY_MADE else SP_LOWER * bool(lowercase) + SP_MASK_DIGITS * bool(mask_digits)
+        self._l1, self._l2 = norm == "l1", norm == "l2"
         self._n_threads, self._others, self._ahead = 1, [], PrefetchedBlocks()
 
+    cdef int _set_stop_words(self, words) except -1:
+        cdef sp_scanner* s = &self._scanner
+        cdef Py_ssize_t n
+        self._stop_words = [word.encode("utf-8", "surrogatepass") + b"\0" * SP_PADDING for word in words]
+        if words:
+            s.stop_mask = (1 << (2 * len(words) + 1).bit_length()) - 1
+            s.stop_words = <sp_word*> calloc(s.stop_mask + 1, sizeof(sp_word))
+            if s.stop_words == NULL:
+                raise MemoryError
+        for word in self._stop_words:
+            n = PyBytes_GET_SIZE(word) - SP_PADDING
+            sp_place_of(s.stop_words, s.stop_mask, <const uint8_t*> PyBytes_AS_STRING(word), n)[0] = sp_word(
+                <const uint8_t*> PyBytes_AS_STRING(word), n
+            )
+        return 0
+
     def __dealloc__(self):
+        cdef sp_scanner* s = &self._scanner
         free(self._texts)
+        free(s.stop_words)
+        free(s.bag.indices)
+        free(s.bag.counts)
+        free(s.bag.table)
+        free(s.buffer)
+        free(s.offsets)
+        free(s.joined)
+        free(s.newest)
 
     def transform_one(self, text):
         cdef Py_ssize_t i
@@ -97,7 +167,7 @@ cdef class Scanner(CharacterNgrams):
             end_loop(self._guard, self._guard)
 
     cdef _transform_many(self, texts):
-        cdef Py_ssize_t i, j, n, total = 0, capacity = 0
+        cdef Py_ssize_t i, j, n, size, total = 0, capacity = 0
         cdef int32_t[::1] out_indices
         cdef double[::1] out_data
         cdef int64_t[::1] out_indptr
@@ -110,36 +180,37 @@ cdef class Scanner(CharacterNgrams):
                 if self._encode(&self._texts[i]) < 0:
                     with gil:
                         raise MemoryError
-            if total + self._n > capacity:
-                capacity = max(total + self._n, 2 * capacity, 1024)
+            size = self._example.n
+            if total + size > capacity:
+                capacity = max(total + size, 2 * capacity, 1024)
                 indices = np.concatenate([indices[:total], np.empty(capacity - total, np.int32)])
                 data = np.concatenate([data[:total], np.empty(capacity - total, np.float64)])
                 out_indices, out_data = indices, data
-            for j in range(self._n):
-                out_indices[total + j] = self._indices[j]
+            for j in range(size):
+                out_indices[total + j] = self._scanner.bag.indices[j]
                 out_data[total + j] = self._example.values[j] / self._length
-            total += self._n
+            total += size
             out_indptr[i + 1] = total
         return indptr, indices[:total].copy(), data[:total].copy()
 
     def index(self, str ngram):
         cdef bytes encoded = ngram.encode("utf-8", "surrogatepass")
         cdef uint32_t n = len(encoded), h
-        encoded += b"\0" * PADDING
-        h = (sp_hash_words if self._by_words else sp_murmur3)(<const uint8_t*> PyBytes_AS_STRING(encoded), n)
-        return index_of(h, self._n_features, self._index_mask), -1.0 if self._alternate_sign and <int32_t> h < 0 else 1.0
+        encoded += b"\0" * SP_PADDING
+        h = (sp_hash_words if self._scanner.by_words else sp_murmur3)(<const uint8_t*> PyBytes_AS_STRING(encoded), n)
+        return sp_index_of(&self._scanner.bag, h), -1.0 if self._scanner.bag.alternate_sign and <int32_t> h < 0 else 1.0
 
     cdef int _load(self, x, bint learning) except -1:
         if x is self._last and x is not None:
-            self._example.n = self._n
+            self._example.n = self._n_last
             return 1
-        if self._any_language and isinstance(x, str) and needs_python(x):
+        if self._scanner.any_language and isinstance(x, str) and needs_python(x):
             return 0
         self._load_many((x,), learning)
         if self._encode(self._texts) < 0:
             raise MemoryError
         if self._texts[0].length <= 65536 and type(x) is str:
-            self._last = x
+            self._last, self._n_last = x, self._example.n
         return 1
 
     cdef _plain(self, x):
@@ -152,16 +223,16 @@ cdef class Scanner(CharacterNgrams):
 
     cdef Py_ssize_t _load_many(self, X, bint learning, bint tentative=False) except -1:
         cdef Py_ssize_t i, n
-        cdef Text* text
+        cdef sp_text* text
         self._release()
-        if self._ngrams:
+        if self._scanner.of == SP_READY_MADE:
             self._held = [self._separated(ngrams) for ngrams in X]
             texts = self._held
         else:
             texts = tuple(X)
             self._held = [texts]
         n = len(texts)
-        if reserve(<void**> &self._texts, &self._texts_capacity, n + 1, sizeof(Text)) < 0:
+        if sp_reserve(&self._texts, &self._texts_capacity, n + 1, sizeof(sp_text)) < 0:
             raise MemoryError
         self._texts[n].data, self._n_texts, self._block = NULL, n, NULL
         self._ahead._begin(n)
@@ -173,14 +244,14 @@ cdef class Scanner(CharacterNgrams):
             text.fold = self._fold
             if type(x) is Composed:
                 x = (<Composed> x).text
-            elif self._any_language and isinstance(x, str) and needs_python(x):
+            elif self._scanner.any_language and isinstance(x, str) and needs_python(x):
                 x = composed(x)
                 self._held.append(x)
             if type(x) is not str:  # of whose methods none is to run
                 x = PyUnicode_FromObject(x)
                 self._held.append(x)
-            if not PyUnicode_IS_ASCII(x) and self._fold & SP_LOWER and lowers_irregularly(x):
-                x = x.lower()
+            if not PyUnicode_IS_ASCII(x) and self._fold & SP_LOWER and ("\u03a3" in x or "\u0130" in x):
+                x = x.lower()  # which looks around Σ, and makes two characters of İ
                 self._held.append(x)
                 text.fold = self._fold & ~SP_LOWER
             text.data = PyUnicode_DATA(x)
@@ -192,18 +263,19 @@ cdef class Scanner(CharacterNgrams):
 
     cdef int _release(self) except -1:
         cdef Scanner other
+        cdef sp_scanner* s = &self._scanner
         for other in self._others:
             other._release()
         self._ahead._release()
         Encoder._release(self)
         self._last = self._last_features = self._held = None
-        release(<void**> &self._buffer, &self._buffer_capacity)
-        release(<void**> &self._joined, &self._joined_capacity)
-        release(<void**> &self._offsets, &self._offsets_capacity)
-        release(<void**> &self._texts, &self._texts_capacity)
-        if self._positions_capacity > MOST_KEPT:
-            release(<void**> &self._positions, &self._positions_capacity)
-            self._reserve_fewest_positions()
+        sp_release(&self._texts, &self._texts_capacity)
+        sp_release(&s.buffer, &s.buffer_capacity)
+        sp_release(&s.joined, &s.joined_capacity)
+        sp_release(&s.offsets, &s.offsets_capacity)
+        sp_release(&s.bag.table, &s.bag.table_capacity)
+        if sp_reserve_table(&s.bag, SP_SMALLEST_TABLE) < 0:
+            raise MemoryError
         return 0
 
     cdef str _separated(self, ngrams):
@@ -246,8 +318,6 @@ cdef class Scanner(CharacterNgrams):
     cdef void _end_helpers(self) noexcept nogil:
         self._ahead._end()
 
-    # Scanning: from characters to distinct indices and counts, and to the example.
-
     cdef Row* _fetch(self, Py_ssize_t i) noexcept nogil:
         if self._block == NULL or i >= self._block.end:
             self._block = self._ahead._take(self)
@@ -268,14 +338,14 @@ cdef class Scanner(CharacterNgrams):
         return i
 
     cdef int _fill(self, Encoder leader, Block* block) noexcept nogil:
-        cdef const Text* texts = (<Scanner> leader)._texts
+        cdef const sp_text* texts = (<Scanner> leader)._texts
         cdef Row* e
         cdef Py_ssize_t i
         if begin_block(block) < 0:
             return -1
         for i in range(block.first, block.end):
             e = &block.rows[i - block.first]
-            if self._scan(&texts[i]) < 0 or make_room_in(block, self._n) < 0:
+            if sp_scan(&self._scanner, &texts[i]) < 0 or make_room_in(block, self._scanner.bag.n) < 0:
                 return -1
             e.hashes, e.values = block.hashes + block.n, block.values + block.n
             self._make_example(e)
@@ -283,244 +353,25 @@ cdef class Scanner(CharacterNgrams):
         end_block(block)
         return 0
 
-    cdef int _encode(self, const Text* text) noexcept nogil:
+    cdef int _encode(self, const sp_text* text) noexcept nogil:
         """Make the example of a text."""
-        if self._scan(text) < 0 or self._reserve(self._n) < 0:
+        if sp_scan(&self._scanner, text) < 0 or self._reserve(self._scanner.bag.n) < 0:
             return -1
         self._make_example(&self._example)
         return 0
 
-    cdef int _scan(self, const Text* text) noexcept nogil:
-        """Count the n-grams of a text by index."""
-        SP_PREFETCH(text[1].data)  # one past the last text stands a text of no characters
-        SP_PREFETCH(<const char*> text[1].data + 64)
-        self._reset()
-        if text.length == 0:
-            pass
-        elif self._ngrams or self._char or self._char_wb:
-            if self._scan_characters(text) < 0:
-                return -1
-        elif text.kind and self._any_language:
-            if self._scan_any_language(text) < 0:
-                return -1
-        elif text.kind:
-            if self._scan_unicode(text) < 0:
-                return -1
-        elif self._scan_ascii(text) < 0:
-            return -1
-        return 0
-
-    cdef void _reset(self) noexcept nogil:
-        self._n = 0
-        self._n_ranges = self._n_hashes = 0
-        self._joined_length = 0
-        self._n_tokens = self._newest = self._n_in_line = 0
-        self._edges.n_starts = self._edges.n_ends = 0
-        self._edges.in_token = self._edges.after_mark = self._edges.after_word = 0
-
-    cdef int _scan_ascii(self, const Text* text) noexcept nogil:
-        cdef const uint8_t* data = <const uint8_t*> text.data
-        cdef Py_ssize_t begin = 0, n
-        cdef int kind = SP_LONG_WORDS if self._two_characters else self._kind_of_token
-        cdef bint more
-        if reserve(<void**> &self._buffer, &self._buffer_capacity, text.length + PADDING, 1) < 0:
-            return -1
-        while begin < text.length:
-            n = min(<Py_ssize_t> SP_SEGMENT, text.length - begin)
-            sp_classify(data + begin, self._buffer + begin, n, text.fold, &self._ascii_classes)
-            more = begin + n < text.length and is_ascii_word(data[begin + n])
-            sp_find_edges(&self._ascii_classes, begin, n, kind, more, &self._edges)
-            begin += n
-            if self._take_tokens(begin == text.length, begin, False, True) < 0:
-                return -1
-        return 0
-
-    cdef int _scan_unicode(self, const Text* text) noexcept nogil:
-        cdef Py_ssize_t i = 0, begin = 0, n, run
-        cdef uint32_t c, found
-        cdef uint8_t* out
-        cdef uint8_t* end
-        if reserve(<void**> &self._buffer, &self._buffer_capacity, text.length * (text.kind + 1) + PADDING, 1) < 0:
-            return -1
-        out = self._buffer
-        while i < text.length:
-            while i < text.length and out - self._buffer - begin < SP_SEGMENT:
-                run = self._write_ascii(text, i, out, out - self._buffer - begin)
-                if run:
-                    i += run
-                    out += run
-                    continue
-                c = PyUnicode_READ(text.kind, text.data, i)
-                i += 1
-                if c < 0x10000:
-                    found = look_up(c)
-                else:
-                    found = IS_WORD if Py_UNICODE_ISALNUM(c) else IS_SPACE if Py_UNICODE_ISSPACE(c) else 0
-                c = folded(c, text.fold)
-                n = out - self._buffer - begin
-                end = put_utf8(out, c)
-                if found & IS_WORD:
-                    add_bits(self._classes.word, n, ALL_BITS, end - out)
-                elif found & IS_SPACE:
-                    add_bits(self._classes.space, n, ALL_BITS, end - out)
-                elif end - out > 1:
-                    add_bits(self._classes.rest, n + 1, ALL_BITS, end - out - 1)
-                out = end
-            begin = self._find_tokens(begin, out - self._buffer, i == text.length)
-            if begin < 0:
-                return -1
-        return 0
-
-    cdef int _scan_any_language(self, const Text* text) noexcept nogil:
-        """The same of words, marks and runs, as `segments` finds them: a space more is written where a run begins or ends."""
-        cdef Py_ssize_t i = 0, begin = 0, n, run
-        cdef uint32_t c
-        cdef int kind, before = SPACE
-        cdef bint joins = False, goes_on
-        cdef uint8_t* out
-        cdef uint8_t* end
-        if reserve(<void**> &self._buffer, &self._buffer_capacity, text.length * (text.kind + 2) + PADDING, 1) < 0:
-            return -1
-        out = self._buffer
-        while i < text.length:
-            while i < text.length and out - self._buffer - begin < SP_SEGMENT:
-                n = out - self._buffer - begin
-                c = PyUnicode_READ(text.kind, text.data, i)
-                if c < 0x80:
-                    kind = class_of(c)
-                    if kind == WORD and (before == CHARACTER or before == SYLLABLE):
-                        add_bits(self._classes.space, n, 1, 1)
-                        out[0] = c' '
-                        out += 1
-                        n += 1
-                    joins = False
-                    run = self._write_ascii(text, i, out, n)
-                    if run:
-                        i += run
-                        out += run
-                        before = class_of(PyUnicode_READ(text.kind, text.data, i - 1))
-                        continue
-                kind = class_of(c)
-                i += 1
-                if kind == IGNORED or kind == JOINER or kind == BREAK:
-                    joins |= kind == JOINER and before == MARK
-                    if kind == BREAK and before == CHARACTER:
-                        add_bits(self._classes.space, n, 1, 1)
-                        out[0] = c' '
-                        out += 1
-                        before = SPACE
-                    continue
-                if (kind == EXTEND or kind == STACKER) and before != SPACE:
-                    end = put_utf8(out, folded(c, text.fold))
-                    goes_on = before == MARK or before == REGIONAL
-                    add_bits(self._classes.rest if goes_on else self._classes.word, n, ALL_BITS, end - out)
-                    out = end
-                    if before == REGIONAL:
-                        before = MARK
-                    continue
-                if kind == WORD or kind == SYLLABLE or kind == CHARACTER:
-                    if kind != before and (before == WORD or before == SYLLABLE or before == CHARACTER):
-                        add_bits(self._classes.space, n, 1, 1)
-                        out[0] = c' '
-                        out += 1
-                        n += 1
-                    end = put_utf8(out, folded(c, text.fold))
-                    add_bits(self._classes.word, n, ALL_BITS, end - out)
-                elif kind == SPACE:
-                    end = put_utf8(out, c)
-                    add_bits(self._classes.space, n, ALL_BITS, end - out)
-                else:
-                    end = put_utf8(out, folded(c, text.fold))
-                    goes_on = (joins and kind == MARK and c >= 0x80) or (kind == REGIONAL and before == REGIONAL)
-                    if goes_on:
-                        add_bits(self._classes.rest, n, ALL_BITS, end - out)
-                    elif end - out > 1:
-                        add_bits(self._classes.rest, n + 1, ALL_BITS, end - out - 1)
-                    if goes_on or kind == EXTEND or kind == STACKER:
-                        kind = MARK
-                out = end
-                before = kind
-                joins = False
-            begin = self._find_tokens(begin, out - self._buffer, i == text.length)
-            if begin < 0:
-                return -1
-        return 0
-
-    cdef Py_ssize_t _write_ascii(self, const Text* text, Py_ssize_t i, uint8_t* out, Py_ssize_t n) noexcept nogil:
-        """ASCII inside other text goes through the fast classifier, up to a block at a time; how much it was, if any."""
-        cdef uint8_t ascii[64]
-        cdef sp_classes block
-        cdef Py_ssize_t run = 0
-        cdef uint32_t c
-        while run < 64 and i + run < text.length:
-            c = PyUnicode_READ(text.kind, text.data, i + run)
-            if c >= 0x80:
-                break
-            ascii[run] = c
-            run += 1
-        if run <= 3:
-            return 0
-        sp_classify(ascii, out, 64, text.fold, &block)
-        add_bits(self._classes.word, n, block.word[0], run)
-        add_bits(self._classes.space, n, block.space[0], run)
-        return run
-
-    cdef Py_ssize_t _find_tokens(self, Py_ssize_t begin, Py_ssize_t end, bint at_end) noexcept nogil:
-        """Take the tokens of whole blocks; where what is left over begins, which opens the next segment."""
-        cdef Py_ssize_t n = end - begin, whole
-        while n >= 64 or (n > 0 and at_end):
-            whole = min(n & ~63 if n >= 64 else n, <Py_ssize_t> SP_SEGMENT)
-            sp_find_edges(&self._classes, begin, whole, self._kind_of_token, False, &self._edges)
-            carry_classes(&self._classes, (whole + 63) >> 6)
-            begin += whole
-            n -= whole
-        return -1 if self._take_tokens(at_end, begin, self._two_characters, False) < 0 else begin
-
-    cdef int _take_tokens(self, bint at_end, uint32_t end, bint two_characters, bint ascii) noexcept nogil:
-        """Count the tokens whose two edges are known (and two characters, if asked for); keep one that is still open for the
-        next segment.
-        """
-        cdef sp_edges* edges = &self._edges
-        if at_end and (edges.in_token or edges.after_mark):
-            edges.ends[edges.n_ends] = end
-            edges.n_ends += 1
-            edges.in_token = edges.after_mark = 0
-        if self._plain_words and not two_characters:
-            self._source = self._buffer
-            if self._count(edges.starts, edges.ends, edges.n_ends) < 0:
-                return -1
-        elif self._by_words:
-            if self._hash_tokens(at_end, two_characters, ascii) < 0:
-                return -1
-        elif self._join_tokens(at_end, two_characters, ascii) < 0:
-            return -1
-        if edges.n_starts > edges.n_ends:
-            edges.starts[0] = edges.starts[edges.n_starts - 1]
-        edges.n_starts -= edges.n_ends
-        edges.n_ends = 0
-        return 0
-
     cdef void _make_example(self, Row* e) noexcept nogil:
-        """Turn counts into an example, for which there is room, and leave the tables empty for the next text."""
-        cdef Py_ssize_t i, n = self._n
+        """Turn counts into an example, for which there is room, and leave the bag empty for the next text."""
+        cdef sp_bag* bag = &self._scanner.bag
+        cdef Py_ssize_t i
         cdef double count, squares = 0.0, sizes = 0.0
-        for i in range(n):
-            e.hashes[i] = hash_key(self._indices[i])
-        if self._binary:
-            for i in range(n):
-                e.values[i] = 1.0
-            squares = sizes = n
-        else:
-            for i in range(n):
-                count = e.values[i] = self._counts[i]
-                squares += count * count
-                sizes += fabs(count)
-            if n:
-                memset(self._counts, 0, n * sizeof(int32_t))
-        self._clear_positions()
-        self._positions_mask, self._scattered = FEWEST_POSITIONS - 1, False
+        for i in range(bag.n):
+            e.hashes[i] = hash_key(bag.indices[i])
+            count = e.values[i] = 1 if bag.binary else bag.counts[i]
+            squares += count * count
+            sizes += fabs(count)
         self._length = sqrt(squares) if self._l2 else sizes if self._l1 else 1.0
         if self._length == 0.0:
             self._length = 1.0
-        e.n, e.factor = n, 1.0 / self._length
-
+        e.n, e.factor = bag.n, 1.0 / self._length
+        sp_empty_bag(bag)

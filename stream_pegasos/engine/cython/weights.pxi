@@ -248,7 +248,7 @@ cdef class WeightDict:
     cdef int _find(self, const Row* e) noexcept nogil:
         """Where each feature of an example is; -1 if there is no memory."""
         if e.n > self._slots_capacity:
-            if reserve(<void**> &self._slots, &self._slots_capacity, e.n, sizeof(Py_ssize_t)) < 0:
+            if sp_reserve(&self._slots, &self._slots_capacity, e.n, sizeof(Py_ssize_t)) < 0:
                 return -1
         find_homes(&self._table, e, self._slots)
         find_entries(&self._table, e, self._slots)

@@ -1,0 +1,466 @@
+/* From a text to its tokens, from these to n-grams, and to the hashes that are counted: one walk, whatever the tokens are.
+
+   An n-gram is hashed as scikit-learn does it, by MurmurHash3 of its tokens with one space between; or by the hashes of its
+   words, without joining these (see `words_32` in pure/scanner.py). */
+
+#ifndef STREAM_PEGASOS_NGRAMS_H
+#define STREAM_PEGASOS_NGRAMS_H
+
+#include "bag.h"
+#include "characters.h"
+#include "hashes.h"
+
+enum { SP_TOKENS, SP_CHARACTERS, SP_CHARACTERS_IN_WORDS, SP_READY_MADE }; /* what n-grams are made of */
+enum {
+    SP_BATCH = 1024,  /* n-grams counted at a time */
+    SP_PADDING = 64,  /* bytes that may be read after the end of a buffer */
+    SP_FIRST_OF_RUNS = 0xE0,  /* runs and Hangul begin with this byte or a later one */
+    SP_LONGEST_RUN = 16  /* characters, of one that counts as a whole and is a word to its neighbours */
+};
+#define SP_BEGIN ((const uint8_t *)"<s>             ") /* with room to be read as 16 bytes */
+#define SP_END ((const uint8_t *)"</s>            ")
+
+typedef struct {
+    const void *data;
+    ptrdiff_t length;
+    int kind, fold; /* bytes a character, 0 for ASCII; what is done to them */
+} sp_text;
+
+typedef struct {
+    const uint8_t *bytes; /* NULL where there is none */
+    uint32_t n;
+} sp_word;
+
+typedef struct {
+    int of, kind_of_token, two_characters, any_language, by_words, boundaries; /* no boundaries where n is 1 at most */
+    ptrdiff_t min_n, max_n, prefix_length;
+    sp_word *stop_words; /* a table; NULL if there are none */
+    uint32_t stop_mask;
+    sp_bag bag;
+    /* The text as folded UTF-8, and where its tokens lie in it. */
+    uint8_t *buffer;
+    ptrdiff_t buffer_capacity;
+    sp_classes ascii_classes, classes; /* the one has nothing in `rest`, the other is all zero between texts */
+    sp_edges edges;
+    uint32_t *offsets; /* where each character begins, if n-grams are made of these */
+    ptrdiff_t offsets_capacity;
+    /* The tokens with one space between, if n-grams are ranges of that. */
+    int joins;
+    uint8_t *joined;
+    ptrdiff_t joined_capacity;
+    uint32_t joined_length;
+    uint64_t *newest; /* by their n less one, the n-grams that end with the last token: their hashes, or where they begin */
+    ptrdiff_t n_tokens, n_in_line; /* all, and those since the last run that is longer than words are */
+    uint64_t last_of_run; /* the hash of the last character of a run that is the last token */
+    int ends_in_run, failed; /* failed for want of memory */
+    /* What waits to be counted: hashes, or ranges of `source`. */
+    const uint8_t *source;
+    uint32_t hashes[SP_BATCH], starts[SP_BATCH], ends[SP_BATCH];
+    ptrdiff_t n_waiting;
+} sp_scanner;
+
+/* Where a word stands in a table of twice as many slots, or is to stand. */
+static sp_word *sp_place_of(sp_word *table, uint32_t mask, const uint8_t *bytes, uint32_t n) {
+    uint32_t slot = sp_murmur3(bytes, n) & mask;
+    while (table[slot].bytes && (table[slot].n != n || memcmp(table[slot].bytes, bytes, n))) slot = (slot + 1) & mask;
+    return table + slot;
+}
+
+/* --- hashes -------------------------------------------------------------------------------------------------------- */
+
+static void sp_count_ranges(sp_scanner *s, const uint32_t *starts, const uint32_t *ends, ptrdiff_t n) {
+    sp_hash(s->source, starts, ends, (size_t)n, s->hashes);
+    if (sp_add(&s->bag, s->hashes, n) < 0) s->failed = 1;
+}
+
+static void sp_count(sp_scanner *s) {
+    const ptrdiff_t n = s->n_waiting;
+    s->n_waiting = 0;
+    if (!s->by_words) sp_count_ranges(s, s->starts, s->ends, n);
+    else if (sp_add(&s->bag, s->hashes, n) < 0) s->failed = 1;
+}
+
+SP_INLINE void sp_emit(sp_scanner *s, uint64_t hash_of_words) {
+    s->hashes[s->n_waiting++] = (uint32_t)(hash_of_words >> 32);
+    if (s->n_waiting == SP_BATCH) sp_count(s);
+}
+
+SP_INLINE void sp_emit_range(sp_scanner *s, uint32_t start, uint32_t end) {
+    if (s->by_words) {
+        s->hashes[s->n_waiting++] = sp_hash_words(s->source + start, end - start);
+    } else {
+        s->starts[s->n_waiting] = start;
+        s->ends[s->n_waiting++] = end;
+    }
+    if (s->n_waiting == SP_BATCH) sp_count(s);
+}
+
+/* --- n-grams of tokens --------------------------------------------------------------------------------------------- */
+
+/* The hash of a space and a word. */
+SP_INLINE uint64_t sp_after_space(const uint8_t *word, uint32_t n) { return SP_OF_NOTHING * SP_OF_NEXT + sp_hash_word(word, n); }
+/* The hash of an n-gram and a space, given that of the n-gram. */
+SP_INLINE uint64_t sp_before_space(uint64_t hash) { return hash * SP_OF_NEXT + SP_OF_NOTHING; }
+
+/* The n-grams of the characters of a run, or of a word of Hangul, which is not alone; how many characters it has. */
+static ptrdiff_t sp_emit_run(sp_scanner *s, const uint8_t *run, uint32_t n_bytes, int alone) {
+    ptrdiff_t n = 0, rest;
+    uint32_t before = 0, last = 0, at = 0, after, prefix_end = 0;
+    uint64_t of_last = 0, of_last_two = 0;
+    for (; at < n_bytes; before = last, last = at, at = after) {
+        after = sp_end_of_character(run, at, n_bytes);
+        of_last = sp_hash_word(run + at, after - at);
+        if (n == 0) {
+            if (alone && s->boundaries && s->n_tokens == 2 && s->max_n > 1)
+                sp_emit(s, sp_hash_word(SP_BEGIN, 3) * SP_OF_NEXT + of_last);
+        } else {
+            sp_emit(s, n == 1 ? sp_after_space(run, after) : sp_hash_word(run + before, after - before));
+        }
+        of_last_two = n ? sp_hash_word(run + last, after - last) : sp_after_space(run, after);
+        sp_emit(s, of_last);
+        sp_emit(s, of_last_two);
+        if (++n == s->prefix_length) prefix_end = after;
+    }
+    sp_emit(s, sp_before_space(of_last));
+    sp_emit(s, sp_before_space(of_last_two));
+    if (!alone) return n;
+    s->last_of_run = of_last;
+    if (1 < n && n <= SP_LONGEST_RUN) sp_emit(s, sp_before_space(sp_after_space(run, n_bytes)));
+    if (0 < s->prefix_length && s->prefix_length < n) {
+        for (at = 0, rest = n; rest > s->prefix_length; rest--) at = sp_end_of_character(run, at, n_bytes);
+        sp_emit(s, sp_after_space(run, prefix_end));
+        sp_emit(s, sp_before_space(sp_hash_word(run + at, n_bytes - at)));
+    }
+    return n;
+}
+
+/* Append a token to those of before, a space between; where it begins. There is room for it, and for 16 bytes to be copied
+   where fewer are meant. */
+SP_INLINE uint32_t sp_join(sp_scanner *s, const uint8_t *token, uint32_t n) {
+    const uint32_t begin = s->joined_length;
+    memcpy(s->joined + begin, token, 16);
+    if (n > 16) memcpy(s->joined + begin, token, n);
+    s->joined[begin + n] = ' ';
+    s->joined_length = begin + n + 1;
+    return begin;
+}
+
+/* The n-grams that end with the tokens found; by_words as the scanner has it, but known as this is compiled. */
+SP_INLINE void sp_walk_by(sp_scanner *s, int at_end, int two_characters, int ascii, int by_words) {
+    const sp_edges *edges = &s->edges;
+    const ptrdiff_t n_ends = edges->n_ends, last = n_ends + (at_end && s->boundaries), max_n = s->max_n;
+    const int filtered = two_characters || s->stop_words, may_be_runs = by_words && s->any_language && !ascii;
+    const int joins = !by_words && s->joins;
+    const int usual = by_words && s->min_n == 1 && max_n == 2 && s->prefix_length <= 8 && !filtered;
+    uint64_t *newest = s->newest;
+    ptrdiff_t i = s->boundaries && s->n_tokens == 0 ? -1 : 0, size, most;
+    if (s->n_tokens == 0) s->ends_in_run = 0;
+    for (; i < last; i++) {
+        const uint8_t *token;
+        uint32_t n, prefix = 0;
+        ptrdiff_t least = s->min_n;
+        uint64_t h;
+        if (usual && 0 <= i && i < n_ends && s->n_in_line > 0) {
+            uint32_t *out = s->hashes + s->n_waiting;
+            const size_t room = (size_t)(SP_BATCH - s->n_waiting) / 3, left = (size_t)(n_ends - i);
+            const ptrdiff_t done = (ptrdiff_t)sp_hash_pairs(
+                s->buffer, edges->starts + i, edges->ends + i, left < room ? left : room, (uint32_t)s->prefix_length,
+                may_be_runs ? SP_FIRST_OF_RUNS : 256, newest, &out);
+            s->n_waiting = out - s->hashes;
+            s->n_tokens += done, s->n_in_line += done, i += done;
+            if (done) s->ends_in_run = 0;
+            if (s->n_waiting > SP_BATCH - 3) sp_count(s);
+            if (done == (ptrdiff_t)(left < room ? left : room)) {
+                i--;
+                continue;
+            }
+        }
+        if (i < 0) {
+            token = SP_BEGIN, n = 3, least = max_n + 1;
+        } else if (i == n_ends) {
+            if (s->n_tokens == 1) break;
+            token = SP_END, n = 4, least = least < 2 ? 2 : least;
+        } else {
+            token = s->buffer + edges->starts[i], n = edges->ends[i] - edges->starts[i];
+            if (two_characters && n <= sp_utf8_length(token[0])) continue;
+            if (s->stop_words && sp_place_of(s->stop_words, s->stop_mask, token, n)->bytes) continue;
+            if (s->prefix_length) prefix = ascii ? (uint32_t)s->prefix_length : sp_first_bytes(token, n, s->prefix_length);
+        }
+        s->n_tokens++;
+        h = by_words ? sp_hash_word(token, n) : joins ? sp_join(s, token, n) : edges->starts[i];
+        if (may_be_runs) {
+            const int kind = token[0] >= SP_FIRST_OF_RUNS ? sp_class_of(sp_read_utf8(token)) : SP_WORD;
+            ptrdiff_t n_characters = 0;
+            if (i == n_ends && s->ends_in_run && max_n > 1) sp_emit(s, s->last_of_run * SP_OF_NEXT + h);
+            if (kind == SP_SYLLABLE || kind == SP_CHARACTER) n_characters = sp_emit_run(s, token, n, kind == SP_CHARACTER);
+            s->ends_in_run = kind == SP_CHARACTER;
+            if (kind == SP_CHARACTER) {
+                if (n_characters > SP_LONGEST_RUN) {
+                    s->n_in_line = 0;
+                    continue;
+                }
+                prefix = 0, least = least < 2 ? 2 : least;
+            }
+        }
+        s->n_in_line++;
+        most = max_n < s->n_in_line ? max_n : s->n_in_line;
+        for (size = most; size > 1; size--) newest[size - 1] = by_words ? newest[size - 2] * SP_OF_NEXT + h : newest[size - 2];
+        newest[0] = h;
+        for (size = least; size <= most; size++)
+            if (by_words) sp_emit(s, newest[size - 1]);
+            else sp_emit_range(s, (uint32_t)newest[size - 1], joins ? s->joined_length - 1 : edges->ends[i]);
+        /* A prefix stands behind a space, to tell it from a word. */
+        if (0 < prefix && prefix < n) {
+            if (by_words) sp_emit(s, sp_after_space(token, prefix));
+            else sp_emit_range(s, (uint32_t)h - 1, (uint32_t)h + prefix);
+        }
+    }
+}
+
+static void sp_walk(sp_scanner *s, int at_end, int two_characters, int ascii) {
+    const sp_edges *edges = &s->edges;
+    ptrdiff_t room = SP_PADDING, i;
+    if (s->by_words) {
+        sp_walk_by(s, at_end, two_characters, ascii, 1);
+        return;
+    }
+    s->source = s->buffer;
+    if (!s->joins && !two_characters && !s->stop_words) { /* tokens that count as they lie there */
+        for (i = 0; i < edges->n_ends; i += SP_BATCH)
+            sp_count_ranges(s, edges->starts + i, edges->ends + i, edges->n_ends - i < SP_BATCH ? edges->n_ends - i : SP_BATCH);
+        return;
+    }
+    if (s->joins) {
+        /* Every token comes with a space, and so takes at most twice its own length. */
+        if (edges->n_ends) room += 2 * (ptrdiff_t)(edges->ends[edges->n_ends - 1] - edges->starts[0]);
+        if (sp_reserve(&s->joined, &s->joined_capacity, (ptrdiff_t)s->joined_length + room, 1) < 0) {
+            s->failed = 1;
+            return;
+        }
+        s->source = s->joined;
+        if (s->joined_length == 0) s->joined[s->joined_length++] = ' ';
+    }
+    sp_walk_by(s, at_end, two_characters, ascii, 0);
+}
+
+/* --- from text to tokens ------------------------------------------------------------------------------------------- */
+
+/* Take the tokens whose two edges are known (and two characters, if asked for); keep one that is still open for the next
+   segment. */
+static void sp_take_tokens(sp_scanner *s, int at_end, uint32_t end, int two_characters, int ascii) {
+    sp_edges *edges = &s->edges;
+    if (at_end && (edges->in_token || edges->after_mark)) {
+        edges->ends[edges->n_ends++] = end;
+        edges->in_token = edges->after_mark = 0;
+    }
+    sp_walk(s, at_end, two_characters, ascii);
+    if (edges->n_starts > edges->n_ends) edges->starts[0] = edges->starts[edges->n_starts - 1];
+    edges->n_starts -= edges->n_ends;
+    edges->n_ends = 0;
+}
+
+static void sp_scan_ascii(sp_scanner *s, const sp_text *text) {
+    const uint8_t *data = (const uint8_t *)text->data;
+    const int kind = s->two_characters ? SP_LONG_WORDS : s->kind_of_token;
+    ptrdiff_t begin = 0, end;
+    for (; begin < text->length; begin = end) {
+        int more;
+        end = begin + SP_SEGMENT < text->length ? begin + SP_SEGMENT : text->length;
+        more = end < text->length && sp_plain_class_of(data[end]) == SP_WORD;
+        sp_classify(data + begin, s->buffer + begin, (size_t)(end - begin), text->fold, &s->ascii_classes);
+        sp_find_edges(&s->ascii_classes, (uint32_t)begin, (uint32_t)(end - begin), kind, more, &s->edges);
+        sp_take_tokens(s, end == text->length, (uint32_t)end, 0, 1);
+    }
+}
+
+/* Set n bits from position `at` on. */
+SP_INLINE void sp_add_bits(uint64_t *words, ptrdiff_t at, uint64_t bits, ptrdiff_t n) {
+    bits &= ~0ULL >> (64 - n);
+    words[at >> 6] |= bits << (at & 63);
+    if ((at & 63) + n > 64) words[(at >> 6) + 1] |= bits >> (64 - (at & 63));
+}
+
+/* Take the tokens of whole blocks, from `begin` on; where what is left over begins, which opens the next segment. */
+static ptrdiff_t sp_find_tokens(sp_scanner *s, ptrdiff_t begin, ptrdiff_t end, int at_end) {
+    sp_classes *classes = &s->classes;
+    ptrdiff_t n = end - begin;
+    while (n >= 64 || (n > 0 && at_end)) {
+        const ptrdiff_t all = n >= 64 ? n & ~(ptrdiff_t)63 : n, whole = all < SP_SEGMENT ? all : SP_SEGMENT, block = (whole + 63) >> 6;
+        const uint64_t word = classes->word[block], space = classes->space[block], rest = classes->rest[block];
+        sp_find_edges(classes, (uint32_t)begin, (uint32_t)whole, s->kind_of_token, 0, &s->edges);
+        /* What is not whole yet moves to the front. */
+        for (ptrdiff_t i = 0; i <= block; i++) classes->word[i] = classes->space[i] = classes->rest[i] = 0;
+        classes->word[0] = word, classes->space[0] = space, classes->rest[0] = rest;
+        begin += whole;
+        n -= whole;
+    }
+    sp_take_tokens(s, at_end, (uint32_t)begin, s->two_characters, 0);
+    return begin;
+}
+
+/* ASCII inside other text goes through the fast classifier, up to a block at a time; how much it was, if any. */
+SP_INLINE ptrdiff_t sp_write_ascii(sp_scanner *s, const sp_text *text, ptrdiff_t i, uint8_t *out, ptrdiff_t n) {
+    uint8_t ascii[64];
+    sp_classes block;
+    ptrdiff_t run = 0;
+    for (; run < 64 && i + run < text->length; run++) {
+        const uint32_t c = PyUnicode_READ(text->kind, text->data, i + run);
+        if (c >= 0x80) break;
+        ascii[run] = (uint8_t)c;
+    }
+    if (run <= 3) return 0;
+    sp_classify(ascii, out, 64, text->fold, &block);
+    sp_add_bits(s->classes.word, n, block.word[0], run);
+    sp_add_bits(s->classes.space, n, block.space[0], run);
+    return run;
+}
+
+SP_INLINE int sp_is_of_word(int kind) { return kind == SP_WORD || kind == SP_SYLLABLE || kind == SP_CHARACTER; }
+
+/* Words and marks; and, in any language, runs, as `segments` finds them: a space more is written where one begins or ends. */
+SP_INLINE void sp_scan_unicode_by(sp_scanner *s, const sp_text *text, int any_language) {
+#define CLASS_OF(c) (any_language ? sp_class_of(c) : sp_plain_class_of(c))
+    sp_classes *classes = &s->classes;
+    ptrdiff_t i = 0, begin = 0;
+    int before = SP_SPACE, joins = 0;
+    uint8_t *out = s->buffer;
+    while (i < text->length) {
+        while (i < text->length && out - s->buffer - begin < SP_SEGMENT) {
+            const uint32_t c = PyUnicode_READ(text->kind, text->data, i);
+            const int kind = CLASS_OF(c);
+            uint64_t *bits = NULL;
+            ptrdiff_t n = out - s->buffer - begin, first = 0;
+            uint8_t *end;
+            /* A word, and a space of no width, ends a run. */
+            if (sp_is_of_word(kind) ? kind != before && sp_is_of_word(before) : kind == SP_BREAK && before == SP_CHARACTER) {
+                sp_add_bits(classes->space, n++, 1, 1);
+                *out++ = ' ';
+                before = SP_SPACE;
+            }
+            if (c < 0x80) {
+                const ptrdiff_t run = sp_write_ascii(s, text, i, out, n);
+                if (run) {
+                    i += run, out += run;
+                    before = CLASS_OF(PyUnicode_READ(text->kind, text->data, i - 1));
+                    joins = 0;
+                    continue;
+                }
+            }
+            i++;
+            if (kind == SP_IGNORED || kind == SP_JOINER || kind == SP_BREAK) {
+                joins |= kind == SP_JOINER && before == SP_MARK;
+                continue;
+            }
+            end = sp_put_utf8(out, kind == SP_SPACE ? c : sp_folded(c, text->fold));
+            if ((kind == SP_EXTEND || kind == SP_STACKER) && before != SP_SPACE) {
+                bits = before == SP_MARK || before == SP_REGIONAL ? classes->rest : classes->word;
+                if (before == SP_REGIONAL) before = SP_MARK;
+            } else {
+                if (sp_is_of_word(kind)) {
+                    bits = classes->word;
+                } else if (kind == SP_SPACE) {
+                    bits = classes->space;
+                } else {
+                    bits = classes->rest;
+                    first = !((joins && kind == SP_MARK && c >= 0x80) || (kind == SP_REGIONAL && before == SP_REGIONAL));
+                }
+                before = kind == SP_EXTEND || kind == SP_STACKER || (kind == SP_REGIONAL && !first) ? SP_MARK : kind;
+                joins = 0;
+            }
+            if (end - out > first) sp_add_bits(bits, n + first, ~0ULL, end - out - first);
+            out = end;
+        }
+        begin = sp_find_tokens(s, begin, out - s->buffer, i == text->length);
+    }
+#undef CLASS_OF
+}
+
+static void sp_scan_any_language(sp_scanner *s, const sp_text *text) { sp_scan_unicode_by(s, text, 1); }
+static void sp_scan_unicode(sp_scanner *s, const sp_text *text) { sp_scan_unicode_by(s, text, 0); }
+
+/* --- n-grams of characters, and such as come ready-made ----------------------------------------------------------- */
+
+/* Write the text, its white space as it counts, with the offset of each character and of the end; how many there are. */
+static ptrdiff_t sp_write_characters(sp_scanner *s, const sp_text *text) {
+#define READ(i) PyUnicode_READ(text->kind ? text->kind : 1, text->data, i)
+#define PUT(c) (s->offsets[n++] = (uint32_t)(out - s->buffer), out = sp_put_utf8(out, c))
+    uint8_t *out = s->buffer;
+    ptrdiff_t n = 0;
+    int after_space = 1;
+    for (ptrdiff_t i = 0; i < text->length; i++) {
+        uint32_t c = READ(i);
+        const int space = Py_UNICODE_ISSPACE(c);
+        if (s->of == SP_CHARACTERS_IN_WORDS) {
+            if (space != after_space) PUT(' '); /* a word begins or ends here */
+            after_space = space;
+            if (space) continue;
+        } else if (s->of == SP_CHARACTERS && space) {
+            if (i && Py_UNICODE_ISSPACE(READ(i - 1))) continue;
+            if (i + 1 < text->length && Py_UNICODE_ISSPACE(READ(i + 1))) c = ' ';
+        }
+        PUT(sp_folded(c, text->fold));
+    }
+    if (s->of == SP_CHARACTERS_IN_WORDS && !after_space) PUT(' ');
+    s->offsets[n] = (uint32_t)(out - s->buffer);
+    return n;
+#undef READ
+#undef PUT
+}
+
+static void sp_scan_characters(sp_scanner *s, const sp_text *text) {
+    const ptrdiff_t n = sp_write_characters(s, text);
+    const uint32_t *offsets = s->offsets;
+    ptrdiff_t i, size, begin = 0, end;
+    s->source = s->buffer;
+    if (s->of == SP_READY_MADE) {
+        for (i = 0; i < n; i += size) { /* each behind its length in hexadecimal, and a space */
+            for (size = 0; s->buffer[offsets[i]] != ' '; i++) {
+                const uint8_t digit = s->buffer[offsets[i]];
+                size = 16 * size + (digit <= '9' ? digit - '0' : digit - 'a' + 10);
+            }
+            i++;
+            sp_emit_range(s, offsets[i], offsets[i + size]);
+        }
+        return;
+    }
+    for (; begin < n; begin = end) {
+        end = n;
+        if (s->of == SP_CHARACTERS_IN_WORDS) /* each stands between two spaces of its own */
+            for (end = begin + 1; s->buffer[offsets[end++]] != ' ';) {}
+        for (size = s->min_n; size <= s->max_n; size++) {
+            if (s->of == SP_CHARACTERS_IN_WORDS && size >= end - begin) { /* which counts once, whatever n may be */
+                sp_emit_range(s, offsets[begin], offsets[end]);
+                break;
+            }
+            for (i = begin; i + size <= end; i++) sp_emit_range(s, offsets[i], offsets[i + size]);
+        }
+    }
+}
+
+/* --- all of it ----------------------------------------------------------------------------------------------------- */
+
+/* Count the n-grams of a text, after which stands another one, or one of no characters; −1 if there is no memory. */
+static int sp_scan(sp_scanner *s, const sp_text *text) {
+    /* Characters may be written with a space before each. */
+    const int of_characters = s->of != SP_TOKENS;
+    const ptrdiff_t room = text->length * (text->kind ? text->kind + 2 : of_characters ? 2 : 1);
+    SP_PREFETCH(text[1].data);
+    SP_PREFETCH((const char *)text[1].data + 64);
+    s->n_waiting = s->n_tokens = s->n_in_line = 0;
+    s->joined_length = 0;
+    s->edges.n_starts = s->edges.n_ends = 0;
+    s->edges.in_token = s->edges.after_mark = s->edges.after_word = 0;
+    s->failed = sp_reserve(&s->buffer, &s->buffer_capacity, room + SP_PADDING, 1) < 0
+                || (of_characters
+                    && sp_reserve(&s->offsets, &s->offsets_capacity, 2 * text->length + 3, sizeof(uint32_t)) < 0);
+    if (s->failed || text->length == 0) return -s->failed;
+    if (of_characters) sp_scan_characters(s, text);
+    else if (!text->kind) sp_scan_ascii(s, text);
+    else if (s->any_language) sp_scan_any_language(s, text);
+    else sp_scan_unicode(s, text);
+    sp_count(s);
+    if (s->failed) sp_empty_bag(&s->bag);
+    return -s->failed;
+}
+
+#endif
