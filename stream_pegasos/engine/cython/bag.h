@@ -31,7 +31,7 @@ SP_INLINE uint32_t sp_slot_of(const sp_bag *bag, uint32_t index, int binary) {
     uint32_t slot = (uint32_t)(index * bag->secret >> 32) & bag->mask;
     for (;;) {
         const uint32_t there = binary ? ((const uint32_t *)bag->table)[slot] : (uint32_t)(bag->table[slot] >> 32);
-        if (!((uint64_t)there * (there ^ (index + 1)))) return slot;
+        if ((uint64_t)there * (there ^ (index + 1)) == 0) return slot;
         slot = (slot + 1) & bag->mask;
     }
 }

@@ -5,9 +5,6 @@
 
 #include "simd.h"
 
-/* --- MurmurHash3_x86_32 with seed 0 (Appleby, 2011, public domain) ------------------------------------------------ */
-
-SP_INLINE uint32_t sp_rotate(uint32_t x, int r) { return x << r | x >> (32 - r); }
 SP_INLINE uint32_t sp_load32(const uint8_t *p) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
@@ -17,47 +14,41 @@ SP_INLINE uint32_t sp_load32(const uint8_t *p) {
     return x;
 #endif
 }
+SP_INLINE uint64_t sp_load64(const uint8_t *p) {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return sp_load32(p) | (uint64_t)sp_load32(p + 4) << 32;
+#else
+    uint64_t x;
+    memcpy(&x, p, 8);
+    return x;
+#endif
+}
+
+/* The bits of sixteen bytes of which n are of the word. */
+#define SP_BITS(n) ((n) >= 8 ? ~0ULL : (1ULL << 8 * (n)) - 1)
+#define SP_BITS_OF(n) {SP_BITS(n), (n) <= 8 ? 0 : SP_BITS((n) - 8)}
+static const uint64_t sp_bits_of_word[17][2] = {
+    SP_BITS_OF(0), SP_BITS_OF(1), SP_BITS_OF(2), SP_BITS_OF(3), SP_BITS_OF(4), SP_BITS_OF(5), SP_BITS_OF(6), SP_BITS_OF(7), SP_BITS_OF(8),
+    SP_BITS_OF(9), SP_BITS_OF(10), SP_BITS_OF(11), SP_BITS_OF(12), SP_BITS_OF(13), SP_BITS_OF(14), SP_BITS_OF(15), SP_BITS_OF(16),
+};
+#undef SP_BITS
+#undef SP_BITS_OF
+
+/* --- MurmurHash3_x86_32 with seed 0 (Appleby, 2011, public domain) ------------------------------------------------ */
+
+SP_INLINE uint32_t sp_rotate(uint32_t x, int r) { return x << r | x >> (32 - r); }
 SP_INLINE uint32_t sp_mix_block(uint32_t k) { return sp_rotate(k * 0xcc9e2d51u, 15) * 0x1b873593u; }
 SP_INLINE uint32_t sp_mix_hash(uint32_t h) { return sp_rotate(h, 13) * 5 + 0xe6546b64u; }
 
-/* Up to 12 bytes without a branch on the length, which would be mispredicted at every other word. For each length: which
-   bits of the three blocks belong to the text, and which blocks are whole. */
-typedef struct { uint32_t text[3], whole[3]; } sp_short;
-#define B0 0u
-#define B1 0xffu
-#define B2 0xffffu
-#define B3 0xffffffu
-#define B4 0xffffffffu
-static const sp_short sp_shorts[13] = {
-    {{B0, B0, B0}, {B0, B0, B0}}, {{B1, B0, B0}, {B0, B0, B0}}, {{B2, B0, B0}, {B0, B0, B0}}, {{B3, B0, B0}, {B0, B0, B0}},
-    {{B4, B0, B0}, {B4, B0, B0}}, {{B4, B1, B0}, {B4, B0, B0}}, {{B4, B2, B0}, {B4, B0, B0}}, {{B4, B3, B0}, {B4, B0, B0}},
-    {{B4, B4, B0}, {B4, B4, B0}}, {{B4, B4, B1}, {B4, B4, B0}}, {{B4, B4, B2}, {B4, B4, B0}}, {{B4, B4, B3}, {B4, B4, B0}},
-    {{B4, B4, B4}, {B4, B4, B4}},
-};
-#undef B0
-#undef B1
-#undef B2
-#undef B3
-#undef B4
-SP_INLINE uint32_t sp_murmur3_short(const uint8_t *p, uint32_t n) {
-    const sp_short *s = &sp_shorts[n];
-    uint32_t h = 0;
-    for (int i = 0; i < 3; i++) {
-        h ^= sp_mix_block(sp_load32(p + 4 * i) & s->text[i]);
-        h ^= (h ^ sp_mix_hash(h)) & s->whole[i];
-    }
-    return h;
-}
-
-/* `p` can be read for SP_BLOCK bytes after its end. */
+/* `p` can be read for SP_BLOCK bytes after its end. The last bytes, up to 16, go without a branch on how many there are, which
+   would be mispredicted at every other word. */
 SP_INLINE uint32_t sp_murmur3(const uint8_t *p, uint32_t n) {
-    uint32_t h;
-    if (n <= 12) {
-        h = sp_murmur3_short(p, n);
-    } else {
-        uint32_t i = 0;
-        for (h = 0; i + 4 <= n; i += 4) h = sp_mix_hash(h ^ sp_mix_block(sp_load32(p + i)));
-        h ^= sp_mix_block(sp_load32(p + i) & sp_shorts[n - i].text[0]);
+    uint32_t h = 0, left = n;
+    for (; left > 16; left -= 4, p += 4) h = sp_mix_hash(h ^ sp_mix_block(sp_load32(p)));
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint32_t text = (uint32_t)(sp_bits_of_word[left][i >> 1] >> 32 * (i & 1));
+        h ^= sp_mix_block(sp_load32(p + 4 * i) & text);
+        h ^= (h ^ sp_mix_hash(h)) & (0 - (text >> 31)); /* whole blocks */
     }
     h ^= n;
     h = (h ^ h >> 16) * 0x85ebca6bu;
@@ -133,26 +124,6 @@ static void sp_choose_hashes(void) {
 #define SP_OF_LENGTH 0x13198A2E03707345ULL
 #define SP_OF_WORD 0xA4093822299F31D1ULL
 #define SP_OF_NEXT 0x082EFA98EC4E6C89ULL
-
-SP_INLINE uint64_t sp_load64(const uint8_t *p) {
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    return sp_load32(p) | (uint64_t)sp_load32(p + 4) << 32;
-#else
-    uint64_t x;
-    memcpy(&x, p, 8);
-    return x;
-#endif
-}
-
-/* The bits of sixteen bytes of which n are of the word. */
-#define SP_BITS(n) ((n) >= 8 ? ~0ULL : (1ULL << 8 * (n)) - 1)
-#define SP_BITS_OF(n) {SP_BITS(n), (n) <= 8 ? 0 : SP_BITS((n) - 8)}
-static const uint64_t sp_bits_of_word[17][2] = {
-    SP_BITS_OF(0), SP_BITS_OF(1), SP_BITS_OF(2), SP_BITS_OF(3), SP_BITS_OF(4), SP_BITS_OF(5), SP_BITS_OF(6), SP_BITS_OF(7), SP_BITS_OF(8),
-    SP_BITS_OF(9), SP_BITS_OF(10), SP_BITS_OF(11), SP_BITS_OF(12), SP_BITS_OF(13), SP_BITS_OF(14), SP_BITS_OF(15), SP_BITS_OF(16),
-};
-#undef SP_BITS
-#undef SP_BITS_OF
 
 SP_INLINE uint64_t sp_joined_product(uint64_t a, uint64_t b) { return a * b ^ sp_high_product(a, b); }
 #define SP_OF_NOTHING sp_joined_product(SP_OF_WORD, SP_SEED) /* the hash of a word without bytes */
