@@ -33,3 +33,9 @@ cdef void release_block(Block* block) noexcept nogil:
     sp_release(&block.rows, &block.rows_capacity)
     sp_release(&block.hashes, &block.hashes_capacity)
     sp_release(&block.values, &block.values_capacity)
+
+
+cdef void free_block(Block* block) noexcept nogil:
+    free(block.rows)
+    free(block.hashes)
+    free(block.values)

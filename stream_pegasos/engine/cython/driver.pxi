@@ -217,6 +217,8 @@ cdef class Learner:
                     following = encoder._following(i)
                     if following != NULL:
                         self._announce(following)
+                    if e != NULL and learning and not self._meets_unknown:
+                        encoder._keep(e)
                     status = NO_MEMORY if e == NULL else self._meet(e)
                     if status < 0:
                         break

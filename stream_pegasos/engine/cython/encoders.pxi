@@ -211,25 +211,18 @@ cdef bint is_plain(name, int depth=0):
 
 @cython.final
 cdef class Vocabulary(Encoder):
-    """In a loop names that are new get their numbers as they are read. Or, where that is `tentative`, numbers for the time
-    being, from TEMPORARY on; those that are kept then get the numbers that they get one at a time, and the others are
-    forgotten.
+    """In a loop names that are new get their numbers as they are read; those of examples that are not learned are forgotten. Or,
+    where that is `tentative`, numbers for the time being, from TEMPORARY on: then those that are kept get the numbers that
+    they get one at a time.
     """
 
     cdef dict _keys
     cdef list _names  # all of them or, until one is asked for, fewer
-    cdef bint _in_loop, _tentative
+    cdef bint _tentative
+    cdef Block _block  # the examples of the loop
     cdef Py_ssize_t _n_new, _n_kept  # names new in a loop, and kept of these
-    cdef Py_ssize_t _row  # the newest example of the loop
-    cdef Py_ssize_t* _n_names  # names after each example of the loop
-    cdef Py_ssize_t _n_names_capacity
-    cdef Py_ssize_t* _kept  # which of the new ones were kept, in turn
-    cdef Py_ssize_t* _places  # the place of each new one among these, −1 if it has none
-    cdef Py_ssize_t _kept_capacity, _places_capacity
-    cdef uint64_t* _flat_hashes
-    cdef double* _flat_values
-    cdef Py_ssize_t* _ends
-    cdef Py_ssize_t _n_flat, _flat_hashes_capacity, _flat_values_capacity, _ends_capacity
+    cdef Py_ssize_t* _places  # the place of each new one among those kept, −1 if it has none
+    cdef Py_ssize_t _places_capacity
 
     def __init__(self, names=()):
         self._has_names = True
@@ -240,12 +233,8 @@ cdef class Vocabulary(Encoder):
         self._names = list(self._keys)
 
     def __dealloc__(self):
-        free(self._flat_hashes)
-        free(self._flat_values)
-        free(self._ends)
-        free(self._kept)
+        free_block(&self._block)
         free(self._places)
-        free(self._n_names)
 
     @property
     def names(self):
@@ -341,20 +330,15 @@ cdef class Vocabulary(Encoder):
     cdef int _release(self) except -1:
         Encoder._release(self)
         self._settle()
-        sp_release(&self._kept, &self._kept_capacity)
         sp_release(&self._places, &self._places_capacity)
-        sp_release(&self._n_names, &self._n_names_capacity)
-        sp_release(&self._flat_hashes, &self._flat_hashes_capacity)
-        sp_release(&self._flat_values, &self._flat_values_capacity)
-        sp_release(&self._ends, &self._ends_capacity)
+        release_block(&self._block)
         return 0
 
     cpdef Py_ssize_t size(self):
         return len(self._keys)
 
     cdef bint _is_crowded(self, Py_ssize_t n_held) noexcept nogil:
-        cdef Py_ssize_t n = self._n_before + self._n_kept if self._tentative else self._n_names[self._row]
-        return n > NAMES_HELD * n_held + SPARE_NAMES
+        return self._n_before + self._n_kept > NAMES_HELD * n_held + SPARE_NAMES
 
     cpdef bint is_crowded(self, Py_ssize_t n_held):
         return len(self._keys) > NAMES_HELD * n_held + SPARE_NAMES
@@ -366,84 +350,77 @@ cdef class Vocabulary(Encoder):
                 self._keys.popitem()
 
     cdef Py_ssize_t _load_many(self, X, bint learning, bint tentative=False) except -1:
-        cdef Py_ssize_t before = len(self._keys), i = 0, n
+        cdef Py_ssize_t before = len(self._keys), i = 0
+        cdef list examples = list(X)
         cdef Row* e = &self._example
-        self._n_flat = 0
-        self._n_before, self._in_loop, self._tentative = before, True, tentative
-        self._n_new = self._n_kept = 0
-        self._row = -1
+        cdef Block* block = &self._block
+        self._n_before, self._tentative = before, tentative
+        block.first, block.end = 0, len(examples)
         try:
-            for x in X:
+            if begin_block(block) < 0:
+                raise MemoryError
+            for i, x in enumerate(examples):
                 if not self._load(x, learning):
                     self._load(self._plain(x), learning)
-                n = self._n_flat + e.n
-                if (
-                    sp_reserve(&self._flat_hashes, &self._flat_hashes_capacity, n + 1, sizeof(uint64_t)) < 0
-                    or sp_reserve(&self._flat_values, &self._flat_values_capacity, n + 1, sizeof(double)) < 0
-                    or sp_reserve(&self._ends, &self._ends_capacity, i + 1, sizeof(Py_ssize_t)) < 0
-                    or sp_reserve(&self._n_names, &self._n_names_capacity, i + 1, sizeof(Py_ssize_t)) < 0
-                ):
+                if make_room_in(block, e.n) < 0:
                     raise MemoryError
-                memcpy(self._flat_hashes + self._n_flat, e.hashes, e.n * sizeof(uint64_t))
-                memcpy(self._flat_values + self._n_flat, e.values, e.n * sizeof(double))
-                self._ends[i] = self._n_flat = n
-                self._n_names[i] = len(self._keys)
-                i += 1
-            self._n_new = len(self._keys) - before if tentative else 0
-            if (
-                sp_reserve(&self._kept, &self._kept_capacity, self._n_new, sizeof(Py_ssize_t)) < 0
-                or sp_reserve(&self._places, &self._places_capacity, self._n_new, sizeof(Py_ssize_t)) < 0
-            ):
+                memcpy(block.hashes + block.n, e.hashes, e.n * sizeof(uint64_t))
+                memcpy(block.values + block.n, e.values, e.n * sizeof(double))
+                block.rows[i] = e[0]
+                block.n += e.n + 1
+            end_block(block)
+            if sp_reserve(&self._places, &self._places_capacity, len(self._keys) - before, sizeof(Py_ssize_t)) < 0:
                 raise MemoryError
         except BaseException:
             self.forget(before)
             raise
-        for n in range(self._n_new):
-            self._places[n] = -1
-        return i
+        self._n_new = len(self._keys) - before
+        for i in range(self._n_new):
+            self._places[i] = -1
+        return block.end
 
     cdef int _settle(self) except -1:
         """At the end of a loop: forget the new names that were not kept, and number the others for good."""
         cdef Py_ssize_t i, n_same = 0
-        cdef list new
-        if self._n_new:
-            new = self._newest(self._n_new)
-            while n_same < self._n_kept and self._kept[n_same] == n_same:
+        cdef list new, kept
+        if self._n_new and self._tentative:
+            new, kept = self._newest(self._n_new), [None] * self._n_kept
+            for i in range(self._n_new):
+                if self._places[i] >= 0:
+                    kept[self._places[i]] = new[i]
+            while n_same < self._n_kept and self._places[n_same] == n_same:
                 self._keys[new[n_same]] = FIRST_NAME + self._n_before + n_same
                 n_same += 1
             self.forget(self._n_before + n_same)
             for i in range(n_same, self._n_kept):
-                self._keys[new[self._kept[i]]] = FIRST_NAME + self._n_before + i
-            self._n_new = self._n_kept = 0
-        elif self._in_loop:
-            self.forget(self._n_before if self._row < 0 else self._n_names[self._row])
-        self._in_loop = self._tentative = False
+                self._keys[kept[i]] = FIRST_NAME + self._n_before + i
+        elif self._n_new:
+            self.forget(self._n_before + self._n_kept)
+        self._n_new, self._n_kept, self._tentative = 0, 0, False
         return 0
 
     cdef void _keep(self, Row* e) noexcept nogil:
         cdef Py_ssize_t i, new
+        cdef int64_t first = TEMPORARY if self._tentative else FIRST_NAME + self._n_before
         self._learned = True
         for i in range(e.n if self._n_kept < self._n_new else 0):
-            new = <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER) - TEMPORARY
+            new = <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER) - first
             if 0 <= new < self._n_new and e.values[i] != 0.0:
-                self._places[new] = self._n_kept
-                self._kept[self._n_kept] = new
-                self._n_kept += 1
-                e.hashes[i] = self._hash_of_kept(new)
+                if self._tentative:
+                    self._places[new] = self._n_kept
+                    e.hashes[i] = self._hash_of_kept(new)
+                    self._n_kept += 1
+                else:
+                    self._n_kept = max(self._n_kept, new + 1)
 
     cdef inline uint64_t _hash_of_kept(self, Py_ssize_t new) noexcept nogil:
         return hash_key(FIRST_NAME + self._n_before + self._places[new])
 
     cdef Row* _fetch(self, Py_ssize_t i) noexcept nogil:
-        cdef Py_ssize_t begin = self._ends[i - 1] if i else 0, new
-        cdef Row* e = &self._example
-        self._learned, self._row = False, i
-        e.n, e.factor = self._ends[i] - begin, 1.0
-        if self._reserve(e.n) < 0:
-            return NULL
-        memcpy(e.hashes, self._flat_hashes + begin, e.n * sizeof(uint64_t))
-        memcpy(e.values, self._flat_values + begin, e.n * sizeof(double))
-        for i in range(e.n if self._n_kept else 0):
+        cdef Row* e = &self._block.rows[i]
+        cdef Py_ssize_t new
+        self._learned = False
+        for i in range(e.n if self._tentative and self._n_kept else 0):
             new = <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER) - TEMPORARY
             if 0 <= new < self._n_new and self._places[new] >= 0:
                 e.hashes[i] = self._hash_of_kept(new)

@@ -30,9 +30,7 @@ cdef class WorkerPool:
     def __dealloc__(self):
         cdef Py_ssize_t i
         for i in range(self._n_blocks):
-            free(self._blocks[i].rows)
-            free(self._blocks[i].hashes)
-            free(self._blocks[i].values)
+            free_block(&self._blocks[i])
         free(self._blocks)
         for i in range(MOST_THREADS):
             if self._wake_locks[i] != NULL:
