@@ -274,11 +274,8 @@ cdef class FrozenLearner(Learner):
         cdef Py_ssize_t i
         cdef double above = 1.0, next_above
         for i in range(self._n_classes):
-            next_above = 0.0
-            if i < self._n_problems:
-                next_above = min(above, sigmoid(self._slope * (total + self._intercepts[i])))
-            self._margins[self._order[i]] = log(max(above - next_above, 1e-300))
-            above = next_above
+            next_above = sigmoid(self._slope * (total + self._intercepts[i])) if i < self._n_problems else 0.0
+            self._margins[self._order[i]] = log_of_class(&above, next_above)
 
     cdef int _learn(self, Encoder encoder, Row* e, double probability, double y, double weight) except RAISED nogil:
         with gil:

@@ -126,14 +126,13 @@ cdef class ReductionLearner(Learner):
         """The margins that predict; of ordered classes the logarithms of their probabilities."""
         cdef Py_ssize_t i
         cdef double above = 1.0, next_above
-        for i in range(self._n_problems if self._reduction != ORDINAL else 0):
-            self._margins[i] = self._raw[i] + self._problems[i].offset / self._slope
-        for i in range(self._n_classes if self._reduction == ORDINAL else 0):
-            next_above = 0.0
-            if i < self._n_problems:
-                next_above = min(above, sigmoid(self._slope * self._raw[i] + self._problems[i].offset))
-            self._margins[self._met_order[i]] = log(max(above - next_above, 1e-300))
-            above = next_above
+        if self._reduction != ORDINAL:
+            for i in range(self._n_problems):
+                self._margins[i] = self._raw[i] + self._problems[i].offset / self._slope
+            return
+        for i in range(self._n_classes):
+            next_above = sigmoid(self._slope * self._raw[i] + self._problems[i].offset) if i < self._n_problems else 0.0
+            self._margins[self._met_order[i]] = log_of_class(&above, next_above)
 
     @cython.final
     cdef int _add_class(self) noexcept nogil:
