@@ -32,7 +32,7 @@ SP_INLINE uint64_t sp_high_product(uint64_t a, uint64_t b) { return (uint64_t)((
 
 enum { SP_BLOCK = 64, SP_SEGMENT = 4096, SP_WORDS_IN_SEGMENT = SP_SEGMENT / SP_BLOCK };
 
-/* What counts as a token; see TOKEN_PATTERNS in _pure.py. Long words have two bytes or more. */
+/* What counts as a token; see TOKEN_PATTERNS in pure/scanner.py. Long words have two bytes or more. */
 enum { SP_LONG_WORDS, SP_WORDS, SP_WORDS_AND_MARKS, SP_NONSPACE };
 
 /* Which bytes of a segment, as bits, are of word characters, which of white space, and which of any other character but
