@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from kinds import ordered, several_classes, several_labels
 from messages import messages
@@ -90,12 +90,15 @@ def test_it_predicts_as_the_model_does(which, path):
 
 
 @given(st.lists(st.text()), st.sampled_from(sorted(MODELS)))
+@example(["A/0:;<"], "steep")
 def test_any_text_is_predicted_as_the_model_does(texts, which):
     model, frozen = FROZEN.setdefault(which, None) or FROZEN.update({which: pair(which)}) or FROZEN[which]
-    if which == "steep":  # each weight is rounded, so that large ones of either sign leave more than the margin shows
+    if which == "steep":  # where large weights of either sign leave more than the margin shows
         sizes = [sum(map(abs, model.explain_one(text).values())) for text in texts]
         margins = [each.decision_function_many(texts) for each in (frozen, model)]
-        assert (np.abs(margins[0] - margins[1]) <= MARGIN + 2.0**-11 * np.array(sizes)).all()
+        # A weight, a scale and with the scales the norm are each off by up to half a unit in the last of 11 bits.
+        most = (1.0 + 2.0**-11) ** 2 / (1.0 - 2.0**-11) - 1.0
+        assert (np.abs(margins[0] - margins[1]) <= MARGIN + most * np.array(sizes)).all()
     else:
         check_same(frozen, model, texts)
 
