@@ -31,8 +31,16 @@ from stream_pegasos.learners.decisions import (
 )
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.growing import GrowingClassifier
-from stream_pegasos.learners.labels import Classes, Label, ThirdLabelError, TwoClasses, check_label, unknown_label
-from stream_pegasos.learners.predictions import PartlyLearnedError, RawScores, joined_scores
+from stream_pegasos.learners.labels import (
+    AnyLabels,
+    Classes,
+    Label,
+    ThirdLabelError,
+    TwoClasses,
+    check_label,
+    unknown_label,
+)
+from stream_pegasos.learners.predictions import Decided, PartlyLearnedError, RawScores, joined_scores
 from stream_pegasos.learners.probabilities import Floats, of_classes
 
 __all__ = ["AdaptiveClassifier"]
@@ -56,16 +64,15 @@ class WatchedClassifier(Classifier):
         return self._drift.n_drifts
 
     def _learn_targets(
-        self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
+        self, encoder: Encoder, rows: Any, labels: AnyLabels, targets: Floats, weights: Floats | None
     ) -> RawScores:
         if self._drift.detector is not None:
             return self._learn_in_turn(encoder, rows, labels, targets, weights)
-        margins, calibrated = self._learn_blocks(encoder, rows, targets, weights)
-        n_undecided = self._n_undecided(labels, targets)
-        return RawScores(margins, calibrated, self._decided(labels, margins, calibrated, targets, n_undecided))
+        found = RawScores(*self._learn_blocks(encoder, rows, targets, weights))
+        return found._replace(decided=self._decided(labels, found, targets, self._n_undecided(labels, targets)))
 
     def _learn_in_turn(
-        self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
+        self, encoder: Encoder, rows: Any, labels: AnyLabels, targets: Floats, weights: Floats | None
     ) -> RawScores:
         """Learn the rows, each with what its prediction tells the detector taken in before."""
         self._learner.predict_learn_many(encoder, rows)  # whatever is wrong has to show first
@@ -73,9 +80,8 @@ class WatchedClassifier(Classifier):
         n_undecided = self._n_undecided(labels, targets)
         for i, target in enumerate(targets.tolist()):
             row, this = some_rows(rows, i, i + 1), slice(i, i + 1)
-            margins, calibrated = self._learner.predict_learn_many(encoder, row)
-            decided = self._decided(labels, margins, calibrated, n_undecided=int(i < n_undecided))
-            found = RawScores(margins, calibrated, decided)
+            found = RawScores(*self._learner.predict_learn_many(encoder, row))
+            found = found._replace(decided=self._decided(labels, found, n_undecided=int(i < n_undecided)))
             if i >= n_undecided:
                 try:
                     drifted = self._drift.tell(self._is_wrong(labels, found, target))
@@ -85,13 +91,13 @@ class WatchedClassifier(Classifier):
                     raise PartlyLearnedError(i, joined_scores(parts), error) from error
                 if drifted:
                     self._learner.forget(KEPT_AFTER_DRIFT)
-                self._decided(labels, margins, calibrated, targets[this])
+                self._decided(labels, found, targets[this])
             self._learn_blocks(encoder, row, targets[this], None if weights is None else weights[this])
             parts.append(found)
         # Without rows this is where the shape comes from; otherwise each row has the columns that there are now.
         return joined_scores([*parts, RawScores(*self._learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))])
 
-    def _n_undecided(self, labels: TwoClasses | Classes, targets: Floats) -> int:
+    def _n_undecided(self, labels: AnyLabels, targets: Floats) -> int:
         """How many come before two labels are known: up to there nothing is decided, and two may be exchanged."""
         met = self._labels
         for i, target in enumerate(targets.tolist()):
@@ -101,8 +107,8 @@ class WatchedClassifier(Classifier):
         return len(targets)
 
     def meet_rows(self, encoder: Encoder, rows: Any) -> RawScores:
-        margins, calibrated = self._learner.predict_learn_many(encoder, rows)
-        return RawScores(margins, calibrated, self._decided(self._labels, margins, calibrated))
+        found = RawScores(*self._learner.predict_learn_many(encoder, rows))
+        return found._replace(decided=self._decided(self._labels, found))
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         if "counts" in state:
@@ -112,19 +118,14 @@ class WatchedClassifier(Classifier):
     # What an estimator says.
 
     def _decided(
-        self,
-        labels: TwoClasses | Classes,
-        margins: Floats,
-        calibrated: Floats,
-        targets: Floats | None = None,
-        n_undecided: int = 0,
-    ) -> NDArray[Any] | None:
+        self, labels: AnyLabels, found: RawScores, targets: Floats | None = None, n_undecided: int = 0
+    ) -> Decided:
         """What is predicted of each row, nothing for the first ones; `None` where the margins say it. With `targets`
         limits of false positives learn each row before the next.
         """
         raise NotImplementedError
 
-    def _is_wrong(self, labels: TwoClasses | Classes, found: RawScores, target: float) -> bool:
+    def _is_wrong(self, labels: AnyLabels, found: RawScores, target: float) -> bool:
         """Whether what was predicted of one row is not so."""
         raise NotImplementedError
 
@@ -502,26 +503,22 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
             return self._labels.label(margin)
         if isinstance(self._labels, TwoClasses):
             return self._labels.label(self._decision.allows(margin, self._learner.probability(margin)))
-        decided = self._decided(self._labels, margin[np.newaxis], np.array([self._learner.calibrated]))
+        decided = self._decided(self._labels, RawScores(margin[np.newaxis], np.array([self._learner.calibrated])))
         assert decided is not None
         return self._labels.known[decided[0]] if decided[0] >= 0 else None
 
     def _decided(
-        self,
-        labels: TwoClasses | Classes,
-        margins: Floats,
-        calibrated: Floats,
-        targets: Floats | None = None,
-        n_undecided: int = 0,
-    ) -> NDArray[Any] | None:
+        self, labels: AnyLabels, found: RawScores, targets: Floats | None = None, n_undecided: int = 0
+    ) -> Decided:
+        margins = found.margins
         if isinstance(labels, TwoClasses) and (n_undecided or not self._by_margin):
             if n_undecided:
                 margins = np.where(np.arange(len(margins)) < n_undecided, -np.inf, margins)
             is_negative = None if targets is None else targets < 0.0
-            return cast(NDArray[Any], self._decision.allows(margins, calibrated, is_negative))
+            return cast(Decided, self._decision.allows(margins, found.calibrated, is_negative))
         if self._by_margin:
             return None
-        return self._decisions.numbers(labels.classes, margins, of_classes(margins, calibrated), targets)
+        return self._decisions.numbers(labels.classes, margins, of_classes(margins, found.calibrated), targets)
 
     def _limited(self) -> Mapping[Label, float]:
         if isinstance(self._labels, TwoClasses):
@@ -529,7 +526,7 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
             return limited({} if positive is None else {positive: self._decision})
         return limited(self._decisions.of_label)
 
-    def _is_wrong(self, labels: TwoClasses | Classes, found: RawScores, target: float) -> bool:
+    def _is_wrong(self, labels: AnyLabels, found: RawScores, target: float) -> bool:
         if not self._learner.several:
             return bool(found.margins[0] > 0.0 if found.decided is None else found.decided[0]) != (target > 0.0)
         decided = found.margins.argmax(axis=1) if found.decided is None else found.decided

@@ -32,7 +32,7 @@ from stream_pegasos.learners.explanations import Columns, explain, first_against
 from stream_pegasos.learners.files import Arrays, Snapshot
 from stream_pegasos.learners.forgetting import forget_column, forget_idle_names, forget_least
 from stream_pegasos.learners.freezing import Freezable
-from stream_pegasos.learners.labels import Classes, Label, TwoClasses, targets_many, unknown_label
+from stream_pegasos.learners.labels import AnyLabels, Classes, Label, targets_many, unknown_label
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, RawScores, joined, joined_blocks
 from stream_pegasos.learners.probabilities import Floats
 
@@ -63,7 +63,7 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
     capabilities: frozenset[str] = frozenset()
     max_features: int | None = None
     n_drifts: int = 0
-    _labels: TwoClasses | Classes
+    _labels: AnyLabels
     _class_weights: ClassWeights
     _linear = True  # whether values of one column that comes twice count as their sum does
 
@@ -80,7 +80,7 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
     def _set_up(
         self,
         learner: Learner,
-        labels: TwoClasses | Classes,
+        labels: AnyLabels,
         class_weight: ClassWeight = None,
         watched: bool = False,
         by_margin: bool = True,
@@ -521,7 +521,7 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
         return {}
 
     def _learn_targets(
-        self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
+        self, encoder: Encoder, rows: Any, labels: AnyLabels, targets: Floats, weights: Floats | None
     ) -> RawScores:
         """Learn rows with the targets of these labels, which are taken over after."""
         return RawScores(*self._learn_blocks(encoder, rows, targets, weights))

@@ -20,7 +20,7 @@ from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.kernel import KernelLearner
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.labels import Classes, Label, TwoClasses
+from stream_pegasos.learners.labels import AnyLabels, Label, TwoClasses
 from stream_pegasos.learners.predictions import RawScores
 from stream_pegasos.learners.probabilities import Floats
 
@@ -179,7 +179,7 @@ class KernelPegasosClassifier(Classifier):
             return self._learner.get_state()["coefficients"]  # type: ignore[no-any-return]
 
     def _learn_targets(
-        self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
+        self, encoder: Encoder, rows: Any, labels: AnyLabels, targets: Floats, weights: Floats | None
     ) -> RawScores:
         if self.kernel in ("linear", "rbf", "cosine"):
             return super()._learn_targets(encoder, rows, labels, targets, weights)

@@ -358,7 +358,10 @@ class Classes:
         self.known, self.targets = met.known, met.targets
 
 
-def targets_many(known: TwoClasses | Classes, y: Any) -> tuple[TwoClasses | Classes, bool, Floats]:
+AnyLabels = TwoClasses | Classes
+
+
+def targets_many(known: AnyLabels, y: Any) -> tuple[AnyLabels, bool, Floats]:
     """The classes with any new labels in `y`, whether that exchanged positive and negative, and the target of each.
 
     Raises

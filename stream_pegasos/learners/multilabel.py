@@ -26,8 +26,8 @@ from stream_pegasos.learners.decisions import (
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
 from stream_pegasos.learners.files import Arrays
-from stream_pegasos.learners.labels import Classes, Label, TwoClasses, check_label, unknown_label
-from stream_pegasos.learners.predictions import RawScores
+from stream_pegasos.learners.labels import AnyLabels, Classes, Label, check_label, unknown_label
+from stream_pegasos.learners.predictions import Decided, RawScores
 from stream_pegasos.learners.probabilities import Floats, of_each
 
 __all__ = ["MultiLabelClassifier"]
@@ -197,7 +197,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return self.classifier.max_features
 
     def label_of(self, margin: Any) -> Any:
-        decided = self._decided(self._labels, margin[np.newaxis], np.array([self._learner.calibrated]))
+        decided = self._decided(self._labels, RawScores(margin[np.newaxis], np.array([self._learner.calibrated])))
         return self._labels.label(margin if decided is None else decided[0])
 
     def learn_row(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
@@ -261,16 +261,11 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return limited(self._decisions)
 
     def _decided(
-        self,
-        labels: TwoClasses | Classes,
-        margins: Floats,
-        calibrated: Floats,
-        targets: Floats | None = None,
-        n_undecided: int = 0,
-    ) -> NDArray[Any] | None:
+        self, labels: AnyLabels, found: RawScores, targets: Floats | None = None, n_undecided: int = 0
+    ) -> Decided:
         if self._by_margin:
             return None
-        probabilities = of_each(margins, calibrated)
+        margins, probabilities = found.margins, of_each(found.margins, found.calibrated)
         decided = np.zeros(margins.shape, bool)
         holding = [] if targets is None else [set(self._set(target)) for target in targets.tolist()]
         for column, label in enumerate(labels.classes[: margins.shape[1]]):
@@ -279,7 +274,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             decided[:, column] = decision.allows(margins[:, column], probabilities[:, column], is_negative)
         return decided
 
-    def _is_wrong(self, labels: TwoClasses | Classes, found: RawScores, target: float) -> bool:
+    def _is_wrong(self, labels: AnyLabels, found: RawScores, target: float) -> bool:
         decided = found.margins[0] > 0.0 if found.decided is None else found.decided[0]
         return set(np.flatnonzero(decided).tolist()) != set(self._set(target))
 
@@ -293,7 +288,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         starts, numbers = self._learner.sets
         return numbers[starts[int(target)] : starts[int(target) + 1]].tolist()  # type: ignore[no-any-return]
 
-    def _n_undecided(self, labels: TwoClasses | Classes, targets: Floats) -> int:
+    def _n_undecided(self, labels: AnyLabels, targets: Floats) -> int:
         return 0
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:

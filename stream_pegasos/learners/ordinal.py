@@ -27,16 +27,16 @@ from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.files import Arrays
 from stream_pegasos.learners.labels import (
+    AnyLabels,
     Classes,
     Label,
-    TwoClasses,
     check_label,
     label_array,
     label_list,
     probabilities_of_only,
 )
 from stream_pegasos.learners.pegasos import PegasosClassifier
-from stream_pegasos.learners.predictions import Predictions, RawScores
+from stream_pegasos.learners.predictions import Decided, Predictions, RawScores
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["OrdinalClassifier"]
@@ -251,23 +251,18 @@ class OrdinalClassifier(OrderedClassifier, WatchedClassifier):  # type: ignore[m
         return {label: float(margin[int(self._labels.targets[label])]) for label in self.classes}
 
     def _learn_targets(
-        self, encoder: Encoder, rows: Any, labels: TwoClasses | Classes, targets: Floats, weights: Floats | None
+        self, encoder: Encoder, rows: Any, labels: AnyLabels, targets: Floats, weights: Floats | None
     ) -> RawScores:
         assert isinstance(labels, OrderedClasses)
         self._learner.order = labels.order
         return super()._learn_targets(encoder, rows, labels, targets, weights)
 
     def _decided(
-        self,
-        labels: TwoClasses | Classes,
-        margins: Floats,
-        calibrated: Floats,
-        targets: Floats | None = None,
-        n_undecided: int = 0,
-    ) -> NDArray[Any] | None:
+        self, labels: AnyLabels, found: RawScores, targets: Floats | None = None, n_undecided: int = 0
+    ) -> Decided:
         return None
 
-    def _is_wrong(self, labels: TwoClasses | Classes, found: RawScores, target: float) -> bool:
+    def _is_wrong(self, labels: AnyLabels, found: RawScores, target: float) -> bool:
         assert isinstance(labels, OrderedClasses)
         return bool(labels.medians(found.margins)[0] != target)
 

@@ -121,6 +121,9 @@ def joined(first: Predictions, second: Predictions, classes: tuple[Label | None,
     )
 
 
+Decided = NDArray[Any] | None
+
+
 class RawScores(NamedTuple):
     """What a learner says of several examples: margins, what makes probabilities of them and, where more than the
     margins decides which label is predicted, what was decided; and what was said of those before a third class came.
@@ -128,7 +131,7 @@ class RawScores(NamedTuple):
 
     margins: Floats
     calibrated: Floats
-    decided: NDArray[Any] | None = None
+    decided: Decided = None
     before: Predictions | None = None
 
     def after(self, before: Predictions) -> RawScores:
