@@ -124,11 +124,13 @@ CASES = [
             pos_label="ham",
             batch_size=2,
             fit_intercept=True,
-            intercept_scaling=2.5,
         ),
         pos_label="ham",
     ),
-    Case("pegasos, average", lambda: PegasosClassifier(average=5, l2=0.01, batch_size=3)),
+    Case(
+        "pegasos, average",
+        lambda: PegasosClassifier(average=5, l2=0.01, batch_size=3, fit_intercept=True, intercept_scaling=2.5),
+    ),
     Case(
         "pegasos, weighted average",
         lambda: PegasosClassifier(average="weighted", counter="violations", batch_size=3, l2=0.1),

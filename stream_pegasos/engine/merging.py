@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.state import State
+from stream_pegasos.engine import NAME
 from stream_pegasos.engine.merged_steps import Floats, Messages, Places, Steps
 from stream_pegasos.engine.pure.adaptive import (
     LARGEST_LOG_RATIO,
@@ -59,7 +60,9 @@ def union(keys: Places, of_parts: Sequence[Places]) -> tuple[Places, Places, lis
 
 
 def as_kept(of_features: State) -> State:
-    """What is known of features, in single precision, as it is kept."""
+    """What is known of features, as the engine in use keeps it: the compiled one in single precision."""
+    if NAME == "pure":
+        return of_features
     made = {}
     for name, numbers in of_features.items():
         kept = np.clip(numbers, -LARGEST_SINGLE, LARGEST_SINGLE).astype(np.float32).astype(np.float64)
