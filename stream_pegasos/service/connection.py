@@ -91,6 +91,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._is_ending = True
+        self._unsent.clear()
         self._cancel()
         super().connection_lost(error)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -48,22 +49,19 @@ class Gathering:
             size += these[-1].size
         if self._asked:
             asyncio.get_running_loop().call_soon(self._answer_next)
-        try:
-            self._answer_all(these)
-        except Exception:
-            for one in these:
-                self._answer_alone(one)
+        self._answer_together(these)
 
-    def _answer_all(self, these: list[_Asked]) -> None:
-        answers, done = self._answer([item for one in these for item in one.items]), 0
-        for one in these:
-            if not one.answers.done():  # nobody waits for them any longer
-                one.answers.set_result(answers[done : done + len(one.items)])
-            done += len(one.items)
-
-    def _answer_alone(self, one: _Asked) -> None:
+    def _answer_together(self, these: list[_Asked]) -> None:
         try:
-            self._answer_all([one])
+            answers = iter(self._answer([item for one in these for item in one.items]))
         except Exception as error:
-            if not one.answers.done():
-                one.answers.set_exception(error)
+            if len(these) > 1:
+                for one in these:
+                    self._answer_together([one])
+            elif not these[0].answers.done():
+                these[0].answers.set_exception(error)
+            return
+        for one in these:
+            own = [*itertools.islice(answers, len(one.items))]
+            if not one.answers.done():  # or nobody waits for them any longer
+                one.answers.set_result(own)

@@ -30,6 +30,7 @@ from stream_pegasos.service.limits import Limits
 
 # Work on many messages gives way to other requests after about so many characters.
 SLICE = 50_000
+A_MESSAGE = 100  # is what each of them counts beside its text
 MOST_OFFERED = 1_000  # labels that are offered to those who teach
 MOST_ANSWERED = 2_000_000  # labels that may be told in an answer, where a message may have several
 MOST_GIVEN = 20  # labels that are shown as given
@@ -189,7 +190,7 @@ class Service:
         answers: list[dict[str, Any]] = []
         messages = [*zip(texts, [None] * len(texts) if ids is None else ids, strict=True)]
         for part in _slices(messages, lambda message: len(message[0])):
-            answers += await self._predictions.answers(part, sum(100 + len(text) for text, _ in part))
+            answers += await self._predictions.answers(part, sum(A_MESSAGE + len(text) for text, _ in part))
         return answers
 
     def _predict(self, messages: list[tuple[str, Id | None]]) -> list[dict[str, Any]]:
@@ -561,7 +562,7 @@ def _slices(items: list[Any], size_of: Callable[[Any], int]) -> Iterator[list[An
     size = 0
     for item in items:
         part.append(item)
-        size += 100 + size_of(item)
+        size += A_MESSAGE + size_of(item)
         if size >= SLICE:
             yield part
             part, size = [], 0
