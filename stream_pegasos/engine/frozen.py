@@ -14,7 +14,6 @@ outside of the memory counts as a feature that is not known.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,8 +21,8 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.state import COLUMNS, LARGEST_SUM, WORD, Declaration, Field, State, count
 from stream_pegasos.engine.pure.adaptive import LARGEST_LOG_RATIO, LEAST_SCALE
+from stream_pegasos.engine.pure.adaptive_columns import ORDERED
 from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, Learner
-from stream_pegasos.engine.pure.encoders import are_unique
 from stream_pegasos.engine.pure.weights import MULTIPLIER
 
 # Where a feature has one weight.
@@ -52,15 +51,6 @@ FROZEN = (
     count("multiplier", high=GAP),
     Field("longest", TOGETHER, LONGEST, of_type=int),
     Field("unit", 2.0**-1000, 2.0**1000),
-)
-
-
-ORDERED: tuple[tuple[str, Callable[[State], bool]], ...] = (
-    ("the classes have no order", lambda state: are_unique(state["order"])),
-    (
-        "there are not as many thresholds as classes",
-        lambda state: len(state["intercepts"]) == max(len(state["order"]) - 1, 0),
-    ),
 )
 
 

@@ -571,8 +571,12 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
         return pack_parameters(self)
 
     @classmethod
+    def _made_with(cls, parameters: dict[str, Any]) -> Self:
+        return cls(**parameters)
+
+    @classmethod
     def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
-        model = cls(**unpack_parameters(values["parameters"]))
+        model = cls._made_with(unpack_parameters(values["parameters"]))
         model._take_state({**arrays, **values["learner"]}, names, values)
         return model
 

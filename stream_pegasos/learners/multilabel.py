@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.common.checks import LARGEST_WEIGHT, check_lengths, check_number
-from stream_pegasos.common.packing import pack, pack_parameters, parameters_of, unpack, unpack_parameters
+from stream_pegasos.common.packing import pack, pack_parameters, parameters_of, unpack
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveColumnsLearner
 from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_rows
@@ -25,7 +25,6 @@ from stream_pegasos.learners.decisions import (
 )
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
-from stream_pegasos.learners.files import Arrays
 from stream_pegasos.learners.labels import AnyLabels, Classes, Label, check_label, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores
 from stream_pegasos.learners.probabilities import Floats, of_each
@@ -301,10 +300,8 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return pack_parameters(self.classifier)
 
     @classmethod
-    def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> MultiLabelClassifier:
-        model = cls(AdaptiveClassifier(**unpack_parameters(values["parameters"])))
-        model._take_state({**arrays, **values["learner"]}, names, values)
-        return model
+    def _made_with(cls, parameters: dict[str, Any]) -> Self:
+        return cls(AdaptiveClassifier(**parameters))
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         super()._take_state(state, names, values)

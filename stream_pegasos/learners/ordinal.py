@@ -18,14 +18,13 @@ from stream_pegasos.common.checks import (
     check_number,
     step_arguments,
 )
-from stream_pegasos.common.packing import pack, pack_parameters, parameters_of, unpack, unpack_parameters
+from stream_pegasos.common.packing import pack, pack_parameters, parameters_of, unpack
 from stream_pegasos.engine import Encoder, in_use
 from stream_pegasos.engine.pure import AdaptiveColumnsLearner, PegasosLearner
 from stream_pegasos.features.frames import n_rows, some_rows
 from stream_pegasos.learners.adaptive import AdaptiveClassifier, WatchedClassifier
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.drift import DriftWatch
-from stream_pegasos.learners.files import Arrays
 from stream_pegasos.learners.labels import (
     AnyLabels,
     Classes,
@@ -112,10 +111,8 @@ class OrderedClassifier(Classifier):
         return pack_parameters(self.classifier)
 
     @classmethod
-    def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
-        model = cls(cls.kind(**unpack_parameters(values["parameters"])))
-        model._take_state({**arrays, **values["learner"]}, names, values)
-        return model
+    def _made_with(cls, parameters: dict[str, Any]) -> Self:
+        return cls(cls.kind(**parameters))
 
 
 class OrdinalClassifier(OrderedClassifier, WatchedClassifier):  # type: ignore[misc]  # as Classifier

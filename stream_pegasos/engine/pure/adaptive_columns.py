@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +53,16 @@ OF_COLUMN = ("values", "gradient_squares", "taught_counts")
 EVIDENCE = ("counts", "gradient_squares", "taught_counts")
 
 
+# What is true where classes are ordered.
+ORDERED: tuple[tuple[str, Callable[[State], bool]], ...] = (
+    ("the classes have no order", lambda state: are_unique(state["order"])),
+    (
+        "there are not as many thresholds as classes",
+        lambda state: len(state["intercepts"]) == max(len(state["order"]) - 1, 0),
+    ),
+)
+
+
 def declared(reduction: str) -> Declaration:
     """What the state of an `AdaptiveColumnsLearner` consists of."""
     problems = "thresholds" if reduction == "ordinal" else COLUMNS
@@ -91,13 +101,7 @@ def declared(reduction: str) -> Declaration:
     ]
     if reduction == "ordinal":
         fields.append(count("order", COLUMNS, high=last_column))
-        conditions += [
-            ("the classes have no order", lambda state: are_unique(state["order"])),
-            (
-                "there are not as many thresholds as classes",
-                lambda state: len(state["intercepts"]) == max(len(state["order"]) - 1, 0),
-            ),
-        ]
+        conditions += ORDERED
     return Declaration(tuple(fields), tuple(conditions))
 
 
