@@ -27,7 +27,7 @@ __all__ = [
     "Vocabulary",
     "WeightDict",
     "in_use",
-    "signs_of",
+    "targets_of",
 ]
 
 L = TypeVar("L", bound=pure.Learner)
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
         Scanner,
         Vocabulary,
         WeightDict,
-        signs_of,
+        targets_of,
     )
 else:
     if NAME != "pure":

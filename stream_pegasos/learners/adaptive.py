@@ -14,7 +14,6 @@ from stream_pegasos.common.checks import check_bool, check_max_features, check_n
 from stream_pegasos.common.packing import unpack
 from stream_pegasos.engine import Encoder, in_use
 from stream_pegasos.engine.pure import AdaptiveColumnsLearner, AdaptiveLearner
-from stream_pegasos.engine.pure.adaptive_columns import from_two_classes
 from stream_pegasos.features.frames import some_rows
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
@@ -30,16 +29,7 @@ from stream_pegasos.learners.decisions import (
     parameters_of_decisions,
 )
 from stream_pegasos.learners.drift import DriftWatch
-from stream_pegasos.learners.growing import GrowingClassifier
-from stream_pegasos.learners.labels import (
-    AnyLabels,
-    Classes,
-    Label,
-    ThirdLabelError,
-    TwoClasses,
-    check_label,
-    unknown_label,
-)
+from stream_pegasos.learners.labels import Label, Labels, SignedLabels, check_label, largest, unknown_label
 from stream_pegasos.learners.predictions import Decided, PartlyLearnedError, RawScores, joined_scores
 from stream_pegasos.learners.probabilities import Floats, of_classes
 
@@ -64,15 +54,15 @@ class WatchedClassifier(Classifier):
         return self._drift.n_drifts
 
     def _learn_targets(
-        self, encoder: Encoder, rows: Any, labels: AnyLabels, targets: Floats, weights: Floats | None
+        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
     ) -> RawScores:
         if self._drift.detector is not None:
             return self._learn_in_turn(encoder, rows, labels, targets, weights)
-        found = RawScores(*self._learn_blocks(encoder, rows, targets, weights))
+        found = self._learn_blocks(encoder, rows, targets, weights)
         return found._replace(decided=self._decided(labels, found, targets, self._n_undecided(labels, targets)))
 
     def _learn_in_turn(
-        self, encoder: Encoder, rows: Any, labels: AnyLabels, targets: Floats, weights: Floats | None
+        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
     ) -> RawScores:
         """Learn the rows, each with what its prediction tells the detector taken in before."""
         self._learner.predict_learn_many(encoder, rows)  # whatever is wrong has to show first
@@ -97,13 +87,13 @@ class WatchedClassifier(Classifier):
         # Without rows this is where the shape comes from; otherwise each row has the columns that there are now.
         return joined_scores([*parts, RawScores(*self._learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))])
 
-    def _n_undecided(self, labels: AnyLabels, targets: Floats) -> int:
+    def _n_undecided(self, labels: Labels, targets: Floats) -> int:
         """How many come before two labels are known: up to there nothing is decided, and two may be exchanged."""
         met = self._labels
         for i, target in enumerate(targets.tolist()):
             if len(met.classes) > 1 and None not in met.classes:
                 return i
-            met, _ = met.with_labels([labels.of_target(target)])
+            met = met.with_labels([labels.of_target(target)])
         return len(targets)
 
     def meet_rows(self, encoder: Encoder, rows: Any) -> RawScores:
@@ -118,14 +108,14 @@ class WatchedClassifier(Classifier):
     # What an estimator says.
 
     def _decided(
-        self, labels: AnyLabels, found: RawScores, targets: Floats | None = None, n_undecided: int = 0
+        self, labels: Labels, found: RawScores, targets: Floats | None = None, n_undecided: int = 0
     ) -> Decided:
         """What is predicted of each row, nothing for the first ones; `None` where the margins say it. With `targets`
         limits of false positives learn each row before the next.
         """
         raise NotImplementedError
 
-    def _is_wrong(self, labels: AnyLabels, found: RawScores, target: float) -> bool:
+    def _is_wrong(self, labels: Labels, found: RawScores, target: float) -> bool:
         """Whether what was predicted of one row is not so."""
         raise NotImplementedError
 
@@ -139,7 +129,7 @@ class WatchedClassifier(Classifier):
         self._drift.set_n_drifts(values["n_drifts"], self.n_iterations)
 
 
-class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[misc]  # as Classifier
+class AdaptiveClassifier(WatchedClassifier):
     """Linear classifier with AdaGrad steps, on features scaled by naive Bayes.
 
     Feature j of an example is multiplied by s_j = 0.3 + |r_j − r|, where r_j is its log-count ratio
@@ -346,8 +336,8 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         check_bool("fit_intercept", fit_intercept)
         check_number("intercept_scaling", intercept_scaling, 1e-30, 1e30)
         by_label = decisions_by_label(threshold, max_false_positive_rate)
-        self._decisions = Decisions(by_label)
-        self._decision = Decision() if by_label else Decision(threshold, max_false_positive_rate)  # type: ignore[arg-type]
+        one = None if by_label else Decision(threshold, max_false_positive_rate)  # type: ignore[arg-type]
+        self._decisions = Decisions(by_label if one is None else {} if one.is_by_margin else {None: one})
         self._drift = DriftWatch(drift_detector)
         self.learning_rate = learning_rate
         self.loss = loss
@@ -364,13 +354,13 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         self.drift_detector = drift_detector
         self.max_features = check_max_features(max_features)
         watched = drift_detector is not None
-        if by_label:
-            self._set_up(self.learner_of("ovr"), Classes(), class_weight, watched=True, by_margin=False)
+        if one is None:
+            self._set_up(self.learner_of("ovr"), Labels(), class_weight, watched=True, by_margin=False)
         else:
-            limited = self._decision.limit is not None
             learner = in_use(AdaptiveLearner)(*self.learner_arguments)
-            labels = TwoClasses(pos_label, limited or threshold != 0.5, limited=limited)
-            self._set_up(learner, labels, class_weight, limited or watched, self._decision.is_by_margin)
+            is_limited, by_margin = one.limit is not None, one.is_by_margin
+            labels = SignedLabels(pos_label=pos_label, needs_positive=not by_margin, limited=is_limited)
+            self._set_up(learner, labels, class_weight, is_limited or watched, by_margin)
 
     @property
     def learner_arguments(self) -> tuple[float, bool, float, float, float, float, int]:
@@ -433,14 +423,18 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         if pos_label is not None:
             pos_label = check_label(pos_label)
         with self.lock:
-            if isinstance(self._labels, TwoClasses):
-                self._decide_of_two(self._labels, threshold, max_false_positive_rate, pos_label)
+            if isinstance(self._labels, SignedLabels):
+                self._decide_on_margin(self._labels, threshold, max_false_positive_rate, pos_label)
             else:
-                self._decide_of_several(threshold, max_false_positive_rate, pos_label)
-            limits = [decision.limit is not None for decision in (self._decision, *self._decisions.of_label.values())]
-            self._set_ways(any(limits) or self.drift_detector is not None, self._by_margin)
+                self._decide_by_label(threshold, max_false_positive_rate, pos_label)
+            self._set_ways(self._has_limits() or self.drift_detector is not None, not self._decisions.of_label)
 
-    def _decide_of_two(self, known: TwoClasses, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
+    def _has_limits(self) -> bool:
+        return any(decision.limit is not None for decision in self._decisions.of_label.values())
+
+    def _decide_on_margin(
+        self, known: SignedLabels, threshold: PerLabel, rate: PerLabel, pos_label: Label | None
+    ) -> None:
         of_label = [label for given in (threshold, rate) if isinstance(given, Mapping) for label in given]
         if len({*of_label, *([] if pos_label is None else [pos_label])}) > 1:
             raise ValueError("only the thresholds and limits of one label can be set in a model of two classes")
@@ -450,21 +444,21 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
             value.get(of_label[0]) if isinstance(value, Mapping) else value for value in (threshold, rate)
         )
         pos_label = self.pos_label if pos_label is None else pos_label
-        there = [label for label in known.classes if label is not None] if known.met else []
-        is_exchanged = pos_label is not None and pos_label == known.negative
-        before = Decision(self._decision.threshold) if is_exchanged and rate is not None else self._decision
+        negative, positive = known.known
+        there = [label for label in known.known if label is not None] if known.met else []
+        is_exchanged = pos_label is not None and pos_label == negative
+        now = self._decisions.of_label.get(None, Decision())
+        before = Decision(now.threshold) if is_exchanged and rate is not None else now
         decision = before.changed(threshold, rate, self._negatives(is_exchanged), not self.n_iterations)
-        limited = decision.limit is not None
-        labels = TwoClasses(pos_label, limited or decision.threshold != 0.5, limited=limited)
-        try:
-            labels, _ = labels.with_labels(there)
-        except ThirdLabelError:
-            raise ValueError(unknown_label(pos_label, known.classes)) from None
-        if there and labels.positive == known.negative and known.negative is not None:
+        limited, by_margin = decision.limit is not None, decision.is_by_margin
+        labels = SignedLabels(pos_label=pos_label, needs_positive=not by_margin, limited=limited).with_labels(there)
+        if not isinstance(labels, SignedLabels):
+            raise ValueError(unknown_label(pos_label, known.classes))
+        if there and labels.positive == negative and negative is not None:
             if limited and rate is None:
-                raise ValueError(f"the limit of false positives is for {known.positive!r}; set one for {pos_label!r}")
+                raise ValueError(f"the limit of false positives is for {positive!r}; set one for {pos_label!r}")
             self._learner.negate()
-        self._labels, self._decision, self._by_margin = labels, decision, decision.is_by_margin
+        self._labels, self._decisions = labels, Decisions({} if by_margin else {None: decision})
         self.pos_label, self.threshold = pos_label, decision.threshold
         self.max_false_positive_rate = None if decision.limit is None else decision.limit.rate
 
@@ -477,8 +471,8 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
             return Tail.of_mistakes(mistakes["n_newest_positives"], mistakes["false_negatives"])
         return Tail.of_mistakes(mistakes["n_newest_negatives"], mistakes["false_positives"])
 
-    def _decide_of_several(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
-        now = {} if self._by_margin else self._decisions.of_label
+    def _decide_by_label(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
+        now = self._decisions.of_label
         if pos_label is None:
             pos_label = next(iter(now)) if len(now) == 1 else self.pos_label
         if pos_label is None and not all(value is None or isinstance(value, Mapping) for value in (threshold, rate)):
@@ -491,72 +485,62 @@ class AdaptiveClassifier(GrowingClassifier, WatchedClassifier):  # type: ignore[
         # One number of one half stands for no decision of its own; a file without any has three classes at least.
         if is_one and decisions[pos_label].is_by_margin and len(self.classes) > 2:  # type: ignore[index]
             del decisions[pos_label]  # type: ignore[arg-type]
-        self._decisions, self._by_margin = Decisions(decisions), not decisions
+        self._decisions = Decisions(decisions)
         parameters = parameters_of_decisions(decisions) if decisions else {"threshold": 0.5}
         self.threshold, self.max_false_positive_rate = (
             parameters["threshold"],
             parameters.get("max_false_positive_rate"),
         )
 
-    def label_of(self, margin: Any) -> Any:
+    def _grow(self) -> None:
+        if None in self._decisions.of_label:
+            self._decisions = Decisions({self._labels.known[1]: self._decisions.of_label[None]})
+        super()._grow()
+
+    def label_of(self, margins: Floats) -> Any:
         if self._by_margin:
-            return self._labels.label(margin)
-        if isinstance(self._labels, TwoClasses):
-            return self._labels.label(self._decision.allows(margin, self._learner.probability(margin)))
-        decided = self._decided(self._labels, RawScores(margin[np.newaxis], np.array([self._learner.calibrated])))
-        assert decided is not None
-        return self._labels.known[decided[0]] if decided[0] >= 0 else None
+            return self._labels.label(margins)
+        calibrated = self._learner.calibrated_for(margins)
+        if len(calibrated) == 1:
+            probabilities = [1.0 - calibrated[0], calibrated[0]]
+        else:
+            probabilities = of_classes(margins, np.array(calibrated)).tolist()
+        return self._labels.choices[self._decisions.number(self._labels.classes, margins, probabilities)]
 
     def _decided(
-        self, labels: AnyLabels, found: RawScores, targets: Floats | None = None, n_undecided: int = 0
+        self, labels: Labels, found: RawScores, targets: Floats | None = None, n_undecided: int = 0
     ) -> Decided:
         margins = found.margins
-        if isinstance(labels, TwoClasses) and (n_undecided or not self._by_margin):
-            if n_undecided:
-                margins = np.where(np.arange(len(margins)) < n_undecided, -np.inf, margins)
-            is_negative = None if targets is None else targets < 0.0
-            return cast(Decided, self._decision.allows(margins, found.calibrated, is_negative))
+        if n_undecided:
+            margins = margins.copy()
+            margins[:n_undecided, 1:] = -np.inf
         if self._by_margin:
-            return None
-        return self._decisions.numbers(labels.classes, margins, of_classes(margins, found.calibrated), targets)
+            return largest(margins) if n_undecided else None
+        probabilities = of_classes(found.margins, found.calibrated)
+        return self._decisions.numbers(labels.classes, margins, probabilities, targets)
 
     def _limited(self) -> Mapping[Label, float]:
-        if isinstance(self._labels, TwoClasses):
-            positive = self._labels.positive
-            return limited({} if positive is None else {positive: self._decision})
-        return limited(self._decisions.of_label)
+        of_label = self._decisions.of_label
+        if None in of_label:  # as labels share a margin
+            positive = self._labels.classes[1]
+            return limited({} if positive is None else {positive: of_label[None]})
+        return limited(of_label)
 
-    def _is_wrong(self, labels: AnyLabels, found: RawScores, target: float) -> bool:
-        if not self._learner.several:
-            return bool(found.margins[0] > 0.0 if found.decided is None else found.decided[0]) != (target > 0.0)
-        decided = found.margins.argmax(axis=1) if found.decided is None else found.decided
+    def _is_wrong(self, labels: Labels, found: RawScores, target: float) -> bool:
+        decided = largest(found.margins) if found.decided is None else found.decided
         return bool(decided[0] != target)
-
-    def _become_several(self) -> None:
-        if not self._by_margin:
-            assert isinstance(self._labels, TwoClasses)
-            self._decisions = Decisions({self._labels.positive: self._decision})  # type: ignore[dict-item]
-        super()._become_several()
-
-    def _learner_of_several(self) -> AdaptiveColumnsLearner:
-        learner = self.learner_of("ovr")
-        learner.set_state(from_two_classes(self._learner.get_state()))
-        return learner
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, names, values = super().to_state()
-        if not self._by_margin and isinstance(self._labels, Classes):
+        if not self._by_margin:
             values["decisions"] = self._decisions.get_state()
-        elif self._decision.limit is not None:
-            values["false_positive_limit"] = self._decision.limit.get_state()
         return arrays, names, values
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         super()._take_state(state, names, values)
-        if not self._by_margin and isinstance(self._labels, Classes):
-            if len(self._decisions.of_label) == 1:  # a class that the parameters need not name
-                ((label, _),) = values["decisions"]
-                self._decisions = Decisions(dict.fromkeys([unpack(label)], *self._decisions.of_label.values()))
-            self._decisions.set_state(values["decisions"])
-        elif self._decision.limit is not None:
-            self._decision.limit.set_state(values["false_positive_limit"])
+        if self._by_margin:
+            return
+        if len(self._decisions.of_label) == 1 and not self.has_one_margin:  # a class that the parameters need not name
+            ((label, _),) = values["decisions"]
+            self._decisions = Decisions(dict.fromkeys([unpack(label)], *self._decisions.of_label.values()))
+        self._decisions.set_state(values["decisions"])

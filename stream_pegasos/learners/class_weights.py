@@ -12,7 +12,7 @@ from stream_pegasos.common.checks import LARGEST_WEIGHT, check_integer, check_le
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.learners.labels import Label, check_label
 
-__all__ = ["BALANCED", "ClassWeight", "ClassWeights"]
+__all__ = ["BALANCED", "ClassWeight", "ClassWeights", "Counts"]
 
 ClassWeight = Mapping[Label, float] | Literal["balanced"] | None
 BALANCED = "balanced"

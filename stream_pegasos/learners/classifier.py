@@ -12,10 +12,7 @@ from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.common.checks import LARGEST_WEIGHT, check_integer, check_lengths, check_number
-from stream_pegasos.common.packing import pack_parameters, unpack_parameters
 from stream_pegasos.engine import Encoder, Learner, Lock, OneByOne, Rows, Vocabulary
-from stream_pegasos.engine.pure.encoders import check_names
-from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.features.frames import (
     csr_arrays,
     frame_like,
@@ -27,14 +24,23 @@ from stream_pegasos.features.frames import (
     some_rows,
     without_duplicates,
 )
-from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights
+from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights, plain_weight
 from stream_pegasos.learners.explanations import Columns, explain, first_against_second
-from stream_pegasos.learners.files import Arrays, Snapshot
+from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.forgetting import forget_column, forget_idle_names, forget_least
-from stream_pegasos.learners.freezing import Freezable
-from stream_pegasos.learners.labels import AnyLabels, Classes, Label, targets_many, unknown_label
-from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, RawScores, joined, joined_blocks
+from stream_pegasos.learners.labels import (
+    Label,
+    Labels,
+    SignedLabels,
+    are_exchanged,
+    label_list,
+    n_of_two,
+    targets_many,
+    unknown_label,
+)
+from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, RawScores, joined_scores
 from stream_pegasos.learners.probabilities import Floats
+from stream_pegasos.learners.stateful import Stateful
 
 __all__ = ["Classifier"]
 
@@ -44,7 +50,7 @@ READ_AGAIN = 128
 MOST_THREADS = 1 << 20
 
 
-class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore[misc]  # whose y is a bool, int or str
+class Classifier(OneByOne, Stateful, base.MiniBatchClassifier):  # type: ignore[misc]  # whose y is a bool, int or str
     """River's protocol around a learner of the engine.
 
     An estimator sets up the learner and the labels, and changes what is special to it. What turns examples into what
@@ -62,9 +68,9 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
 
     capabilities: frozenset[str] = frozenset()
     max_features: int | None = None
-    n_drifts: int = 0
-    _labels: AnyLabels
+    _labels: Labels
     _class_weights: ClassWeights
+    n_drifts: int = 0
     _linear = True  # whether values of one column that comes twice count as their sum does
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -80,13 +86,13 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
     def _set_up(
         self,
         learner: Learner,
-        labels: AnyLabels,
+        labels: Labels,
         class_weight: ClassWeight = None,
         watched: bool = False,
         by_margin: bool = True,
     ) -> None:
-        """`watched` if something is to see each prediction before its example is learned; `by_margin` if the margin
-        alone decides which label is predicted.
+        """`watched` if something is to see each prediction before its example is learned; `by_margin` if the largest
+        margin decides which label is predicted.
         """
         self._learner, self._labels, self._class_weights = learner, labels, ClassWeights(class_weight)
         self._vocabulary = Vocabulary()
@@ -114,7 +120,7 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
         """
         encoder, x = self.encode_one(x)
         with self.lock:
-            return self._core.probabilities_of(self._core.margin_of(encoder, x))
+            return self._core.probabilities_of(self._core.margins_of(encoder, x))
 
     def decision_function_one(self, x: Any) -> Any:
         """What the decision rests on. With two classes: the margin, above 0 for the positive one. With more: a dict of
@@ -128,7 +134,7 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
         """
         encoder, x = self.encode_one(x)
         with self.lock:
-            return self._core.score_of(self._core.margin_of(encoder, x))
+            return self._core.score_of(self._core.margins_of(encoder, x))
 
     # Many examples in one call.
 
@@ -310,13 +316,25 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
         return self._core._labels.classes
 
     @property
-    def n_iterations(self) -> int:
-        return self._core._learner.n_iterations
-
-    @property
     def n_learned(self) -> int:
         """How many examples were learned, or nearly; exact where every example is a step."""
         return self._learner.n_iterations
+
+    def _columns(self) -> dict[Any, int] | None:
+        """The column of each class, or of what else has one; `None` where there is one for two classes."""
+        return {label: column for column, label in enumerate(self.classes)} if self._learner.several else None
+
+    def _intercepts(self) -> Any:
+        values, columns = self._learner.intercept.tolist(), self._columns()
+        return values[0] if columns is None else {of: values[column] + 0.0 for of, column in columns.items()}  # no −0
+
+    def _n_columns(self) -> int:
+        columns = self._columns()
+        return 1 if columns is None else len(columns)
+
+    @property
+    def n_iterations(self) -> int:
+        return self._core._learner.n_iterations
 
     @property
     def n_features(self) -> int:
@@ -364,45 +382,20 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
         with self.lock:
             return explain(core._learner, encoder, x, core._explained(encoder, x, label))
 
-    def _explained(self, encoder: Encoder, x: Any, label: Any) -> Columns:
-        """The columns whose margins are explained."""
-        if label is not None and label not in self.classes:
-            raise ValueError(f"{label!r} is none of the classes {self.classes}")
-        columns = self._columns()
-        if columns is None:
-            return [(0, -1.0 if label is not None and label == self.classes[0] else 1.0)]
-        if label is not None:
-            return [(columns[label], 1.0)]
-        margins = self.margin_of(encoder, x)
-        predicted = self.label_of(margins)
-        return [] if predicted is None else first_against_second(margins, columns[predicted])
+    @property
+    def _core(self) -> Classifier:
+        """The part that learns: itself, or that of a model around it."""
+        return self
 
     @property
     def parts(self) -> dict[str, base.Base]:
         """The estimators that the model consists of, by parameter."""
         return {"classifier": self}
 
-    @property
-    def _core(self) -> Classifier:
-        """The part that learns: itself, or that of a model around it."""
-        return self
-
     def _core_with(self, name: str) -> Classifier:
         if "weights" not in self.capabilities:
             raise AttributeError(f"{type(self).__name__} has no {name}")
         return self._core
-
-    def _columns(self) -> dict[Any, int] | None:
-        """The column of each class, or of what else has one; `None` where there is one for two classes."""
-        return {label: column for column, label in enumerate(self.classes)} if self._learner.several else None
-
-    def _intercepts(self) -> Any:
-        values, columns = self._learner.intercept.tolist(), self._columns()
-        return values[0] if columns is None else {of: values[column] + 0.0 for of, column in columns.items()}  # no −0
-
-    def _n_columns(self) -> int:
-        columns = self._columns()
-        return 1 if columns is None else len(columns)
 
     @property
     def _multiclass(self) -> bool:
@@ -427,7 +420,7 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
         encoder, rows = self.encode_many(X)
         return encoder.with_threads(int(threads)), rows
 
-    # The work on examples that have an encoder, so that a model around this one can do it. Who calls holds the lock.
+    # The work on examples.
 
     def learn_row(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
         try:
@@ -448,70 +441,120 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
 
     def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
         """Learn, and say what was found of each example before."""
-        labels, exchanged, targets = targets_many(self._labels, y)
+        y = label_list(y)
+        labels, targets = targets_many(self._labels, y)
+        if self.has_one_margin and not isinstance(labels, SignedLabels):
+            return self._learn_across(encoder, rows, y, w)
         check_lengths("labels", len(targets), n_rows(rows))
         weights, counts = self._class_weights.weights_many(targets, labels.of_target, w)
         n_before = self.n_learned
-        if exchanged:
-            self._learner.negate()
+        exchanged = self._exchange(are_exchanged(self._labels, labels))
         try:
             found = self._learn_targets(encoder, rows, labels, targets, weights)
         except PartlyLearnedError as error:
             learned = [labels.of_target(target) for target in targets[: error.n_learned].tolist()]
-            labels, also_exchanged = self._labels.with_labels(learned)
-            if exchanged != also_exchanged:
-                self._learner.negate()
-            self._labels, self._class_weights.counts = labels, self._class_weights.counts_with(learned)
+            labels, counts = self._labels.with_labels(learned), self._class_weights.counts_with(learned)
+            self._exchange(exchanged != are_exchanged(self._labels, labels))
+            self._labels, self._class_weights.counts = labels, counts
             raise
         except BaseException:
             if self.n_learned > n_before:  # interrupted on the way: what was learned stays
                 self._labels, self._class_weights.counts = labels, counts
-            elif exchanged:
-                self._learner.negate()
+            else:
+                self._exchange(exchanged)
             raise
         self._labels, self._class_weights.counts = labels, counts
         return found
+
+    def _exchange(self, is_due: bool) -> bool:
+        """Exchange two classes, if that is due; whether it was."""
+        if is_due:
+            self._learner.negate()
+        return is_due
+
+    def _learn_across(self, encoder: Encoder, rows: Any, y: list[Any], w: float | Iterable[float]) -> RawScores:
+        """Learn rows in the middle of which a third label comes; up to there two share one margin."""
+        each = list(w) if isinstance(w, Iterable) else None  # one for all is checked, and read, much faster
+        check_lengths("labels", len(y), n_rows(rows))
+        check_lengths("weights", len(y) if each is None else len(each), len(y))
+        for weight in [w] if each is None else each:
+            plain_weight(weight)
+        n = n_of_two(self._labels, y)
+        encoder.check(rows)  # whatever is wrong has to show before the first is learned
+        first = self.learn_rows(encoder, some_rows(rows, 0, n), y[:n], w if each is None else each[:n])
+        # The one with the third label, too, is predicted with two.
+        before = joined_scores([first, self.meet_rows(encoder, some_rows(rows, n, n + 1))])
+        of_two, kept = self._labels, dict(self.__dict__)
+        self._grow()
+        try:
+            found = self.learn_rows(encoder, some_rows(rows, n, len(y)), y[n:], w if each is None else each[n:])
+        except PartlyLearnedError as error:
+            before = before.with_numbers(of_two.known, self._labels.targets)
+            found = joined_scores([before, error.found.without_first()])
+            raise PartlyLearnedError(n + error.n_learned, found, error.args[2]) from error.__cause__
+        except BaseException as error:  # a detector's, at the very example that brings the class, or an interruption
+            if len(self._labels.classes) < 3:
+                self.__dict__.update(kept)
+            if n and isinstance(error, Exception):
+                raise PartlyLearnedError(n, first, error) from error
+            raise
+        return joined_scores([before.with_numbers(of_two.known, self._labels.targets), found.without_first()])
 
     def meet_rows(self, encoder: Encoder, rows: Any) -> RawScores:
         """What is found of each example."""
         return RawScores(*self._learner.predict_learn_many(encoder, rows))
 
-    def margin_of(self, encoder: Encoder, x: Any) -> Any:
-        return self._learner.margin(encoder, x)
+    def margins_of(self, encoder: Encoder, x: Any) -> Floats:
+        return self._learner.margins(encoder, x)
 
-    def label_of(self, margin: Any) -> Any:
-        return self._labels.label(margin)
+    def predict_row(self, encoder: Encoder, x: Any) -> Any:
+        """The label that is predicted."""
+        if self._by_margin:
+            return self._labels.choices[self._learner.predict(encoder, x)]
+        return self.label_of(self._learner.margins(encoder, x))
 
-    def probabilities_of(self, margin: Any) -> dict[Any, float]:
-        learner = self._learner
-        calibrated: Any = learner.calibrated if learner.several else learner.probability(margin)
-        return self._labels.probabilities(margin, calibrated, self.n_learned)
+    def label_of(self, margins: Any) -> Any:
+        return self._labels.label(margins)
 
-    def score_of(self, margin: Any) -> Any:
+    def probabilities_of(self, margins: Floats) -> dict[Any, float]:
+        return self._labels.probabilities(margins, self._learner.calibrated_for(margins), self.n_learned)
+
+    def score_of(self, margins: Floats) -> Any:
         columns = self._columns()
-        return margin if columns is None else {of: float(margin[column]) for of, column in columns.items()}
+        return float(margins[1]) if columns is None else {of: float(margins[c]) for of, c in columns.items()}
 
     def predictions_of(self, found: RawScores) -> Predictions:
         labels, n_learned = self._labels, self.n_learned
-        said = Predictions(
-            found.margins,
-            lambda: labels.labels_many(found.margins if found.decided is None else found.decided),
+        return Predictions(
+            found.margins[:, 1] if self.has_one_margin else found.margins,
+            lambda: labels.labels_many(found.margins, found.decided),
             lambda: labels.probabilities_many(found.margins, found.calibrated, n_learned),
             self._limited(),
         )
-        if found.before is None:
-            return said
-        classes, _ = labels.probabilities_many(found.margins[:0], found.calibrated[:0], n_learned)
-        return joined(found.before, said, classes)
 
     # What an estimator may change.
 
     def _name_features(self, rows: Any) -> None:
         """Keep what features of learned rows stand for, where that is asked for."""
 
+    def _explained(self, encoder: Encoder, x: Any, label: Any) -> Columns:
+        """The columns whose margins are explained."""
+        if label is not None and label not in self.classes:
+            raise ValueError(f"{label!r} is none of the classes {self.classes}")
+        columns = self._columns()
+        if columns is None:
+            return [(0, -1.0 if label is not None and label == self.classes[0] else 1.0)]
+        if label is not None:
+            return [(columns[label], 1.0)]
+        margins = self.margins_of(encoder, x)
+        predicted = self.label_of(margins)
+        return [] if predicted is None else first_against_second(margins, columns[predicted])
+
     def _forget_class(self, label: Label) -> None:
-        if not isinstance(self._labels, Classes) or label not in self._labels.known:
+        if label not in self._labels.targets:
             raise ValueError(unknown_label(label, self.classes))
+        if self.has_one_margin:
+            self._grow()
         forget_column(self._learner, self._labels.known.index(label))
         self._labels = self._labels.without(label)
         self._class_weights.forget(label)
@@ -521,29 +564,27 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
         return {}
 
     def _learn_targets(
-        self, encoder: Encoder, rows: Any, labels: AnyLabels, targets: Floats, weights: Floats | None
+        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
     ) -> RawScores:
         """Learn rows with the targets of these labels, which are taken over after."""
-        return RawScores(*self._learn_blocks(encoder, rows, targets, weights))
+        return self._learn_blocks(encoder, rows, targets, weights)
 
-    def _learn_blocks(
-        self, encoder: Encoder, rows: Any, targets: Floats, weights: Floats | None
-    ) -> tuple[Floats, Floats]:
-        """Learn; the margin of each row before, −inf in columns to come, and what calibrates it."""
+    def _learn_blocks(self, encoder: Encoder, rows: Any, targets: Floats, weights: Floats | None) -> RawScores:
+        """Learn; what was found of each row before, −inf for classes to come."""
         done, n = 0, len(targets)
         end = n  # first all at once, since all are to be checked before any is learned
-        parts: list[tuple[Floats, Floats]] = []
+        parts: list[RawScores] = []
         while not parts or done < n:
             these, block = some_rows(rows, done, end), slice(done, end)
             block_weights = None if weights is None else weights[block]
-            parts.append(self._learner.predict_learn_many(encoder, these, targets[block], block_weights))
+            parts.append(RawScores(*self._learner.predict_learn_many(encoder, these, targets[block], block_weights)))
             # The engine stops after an example with which there are too many features, or names.
             self._forget()
             if encoder.is_crowded(self._learner.n_held):
                 self.forget_names()
-            done += len(parts[-1][0])
+            done += len(parts[-1].margins)
             end = min(done + READ_AGAIN, n)
-        return joined_blocks(parts)
+        return parts[0] if len(parts) == 1 else joined_scores(parts)
 
     def forget_names(self) -> None:
         with self.lock:
@@ -556,38 +597,3 @@ class Classifier(OneByOne, Freezable, base.MiniBatchClassifier):  # type: ignore
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         """Of each feature in a state, where there is a `max_features`: the least are forgotten first."""
         raise NotImplementedError
-
-    # The state as data, for files.
-
-    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
-        state = self._learner.get_state()
-        arrays = {name: state.pop(name) for name in list(state) if isinstance(state[name], np.ndarray)}
-        values = {"parameters": self._packed_parameters(), "labels": self._labels.get_state(), "learner": state}
-        if not self._class_weights.is_fixed:
-            values["label_counts"] = self._class_weights.get_state()
-        return arrays, self._vocabulary.names, values
-
-    def _packed_parameters(self) -> dict[str, Any]:
-        return pack_parameters(self)
-
-    @classmethod
-    def _made_with(cls, parameters: dict[str, Any]) -> Self:
-        return cls(**parameters)
-
-    @classmethod
-    def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
-        model = cls._made_with(unpack_parameters(values["parameters"]))
-        model._take_state({**arrays, **values["learner"]}, names, values)
-        return model
-
-    def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
-        """Take over what a file says; raise a ValueError, TypeError or LookupError if it cannot have been written."""
-        self._labels.set_state(values["labels"])
-        if not self._class_weights.is_fixed:
-            self._class_weights.set_state(values["label_counts"], self.classes)
-        self._learner.declaration.check(state, columns=self._n_columns())
-        check_names(names, state)
-        if self.max_features is not None and (state["keys"] != INTERCEPT).sum() > self.max_features:
-            raise ValueError(f"there are more features than max_features={self.max_features}")
-        self._vocabulary = Vocabulary(names)
-        self._learner.set_state(state)

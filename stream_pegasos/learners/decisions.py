@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from stream_pegasos.common.checks import check_integer, check_number, check_share
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine.pure.mistakes import SIZES_IN_OCTAVE, SMALLEST
-from stream_pegasos.learners.labels import Label, check_label
+from stream_pegasos.learners.labels import Label, check_label, largest
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = [
@@ -115,11 +115,38 @@ class Decisions:
     Parameters
     ----------
     of_label
-        The decisions, by label.
+        The decisions, by label; `None` stands for the second of two labels, whichever it is.
     """
 
-    def __init__(self, of_label: Mapping[Label, Decision]) -> None:
+    def __init__(self, of_label: Mapping[Any, Decision]) -> None:
         self.of_label = of_label
+
+    def _of_numbers(self, classes: tuple[Label | None, ...], n: int) -> dict[int, Decision]:
+        """The decisions by the numbers of classes, of which there are n columns."""
+        there = classes[:n]
+        return {
+            1 if label is None else there.index(label): decision
+            for label, decision in self.of_label.items()
+            if label is None or label in there
+        }
+
+    def number(self, classes: tuple[Label | None, ...], margins: Floats, probabilities: Sequence[float]) -> int:
+        """The number of the class that is predicted of one example, −1 for none."""
+        each: list[float] = margins.tolist()
+        own = self._of_numbers(classes, len(each))
+        others = [-math.inf if number in own else margin for number, margin in enumerate(each)]
+        best = max(others, default=-math.inf)
+        if best == -math.inf and len(each) < 2:
+            return -1  # nothing is decided against nothing
+        allowed = []
+        for number, decision in sorted(own.items()):
+            largest_other = max(each[:number] + each[number + 1 :], default=-math.inf)
+            lead = each[number] if largest_other == -math.inf else (each[number] - largest_other) / 2.0
+            if decision.allows(lead, probabilities[number]):
+                allowed.append(number)
+        if allowed:
+            return max(allowed, key=probabilities.__getitem__)
+        return others.index(best) if best > -math.inf else -1
 
     def numbers(
         self,
@@ -132,10 +159,8 @@ class Decisions:
         learned one after the other.
         """
         known = np.isfinite(margins)
-        there = classes[: margins.shape[1]]
-        own = {there.index(label): decision for label, decision in self.of_label.items() if label in there}
         allowed, others = np.zeros(margins.shape, bool), np.where(known, margins, -np.inf)
-        for number, decision in own.items():
+        for number, decision in self._of_numbers(classes, margins.shape[1]).items():
             is_negative = None if targets is None else targets != number
             allowed[:, number] = decision.allows(leads(margins, number), probabilities[:, number], is_negative)
             others[:, number] = -np.inf
@@ -240,13 +265,6 @@ def leads(margins: Floats, number: int) -> Floats:
     own, best = margins[:, number], np.delete(margins, number, axis=1).max(axis=1, initial=-np.inf)
     with np.errstate(invalid="ignore"):
         return np.where(np.isfinite(best), (own - best) / 2.0, own)
-
-
-def largest(numbers: Floats) -> NDArray[np.intp]:
-    """The place of the largest number in each row; −1 where all are −inf."""
-    if not numbers.shape[1]:
-        return np.full(len(numbers), -1)
-    return np.where(np.isfinite(numbers).any(axis=1), numbers.argmax(axis=1), -1)
 
 
 class Tail:

@@ -20,7 +20,7 @@ from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.kernel import KernelLearner
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.labels import AnyLabels, Label, TwoClasses
+from stream_pegasos.learners.labels import Label, Labels, SignedLabels
 from stream_pegasos.learners.predictions import RawScores
 from stream_pegasos.learners.probabilities import Floats
 
@@ -162,7 +162,7 @@ class KernelPegasosClassifier(Classifier):
         merge = kernel == "rbf" and budget_maintenance != "removal"
         arguments = (float(gamma), float(coef0), int(degree), int(budget or 0), merge)
         learner = KernelLearner(float(l2), float(t0), kernel, *arguments)
-        self._set_up(learner, TwoClasses(pos_label), class_weight)
+        self._set_up(learner, SignedLabels(pos_label=pos_label, grows=False), class_weight)
 
     @property
     def support_vectors(self) -> list[dict[Any, float]]:
@@ -179,7 +179,7 @@ class KernelPegasosClassifier(Classifier):
             return self._learner.get_state()["coefficients"]  # type: ignore[no-any-return]
 
     def _learn_targets(
-        self, encoder: Encoder, rows: Any, labels: AnyLabels, targets: Floats, weights: Floats | None
+        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
     ) -> RawScores:
         if self.kernel in ("linear", "rbf", "cosine"):
             return super()._learn_targets(encoder, rows, labels, targets, weights)

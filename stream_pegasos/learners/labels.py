@@ -1,4 +1,4 @@
-"""The labels of a model: which of two is the positive one, or what number each of several has."""
+"""The labels of a model: what number each has, and for which of two a single margin is positive."""
 
 from __future__ import annotations
 
@@ -12,100 +12,78 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.packing import pack, unpack
-from stream_pegasos.engine import signs_of
+from stream_pegasos.engine import targets_of
 from stream_pegasos.learners.probabilities import Floats, of_classes, only_class
 
 Label = bool | int | str
 
 
 @dataclass
-class TwoClasses:
-    """The labels of a model of two classes, as the stream brings them; a margin above 0 is for the positive one.
+class Labels:
+    """The labels of a model, numbered in the order in which they came; that with the largest margin is predicted."""
 
-    The positive label is `True`, 1 beside 0 or −1, or "true" beside "false"; with other labels the first one met is the
-    negative one. `pos_label` decides otherwise. With `needs_positive` one of the two has to, as a decision rests on it.
-    """
-
-    pos_label: Label | None = None
-    needs_positive: bool = False
-    negative: Label | None = None
-    positive: Label | None = None
-    met: bool = False  # whether any label has been met
-    targets: dict[Any, float] = field(default_factory=dict)  # the sign of each label met
-    known: tuple[Label, ...] = ()  # the labels that have a probability, the negative one first
-    choices: tuple[Label | None, ...] = ()  # those that can be predicted
-    limited: bool = False  # whether the positive one is predicted only once the negative one is known
-    only_named: bool = False  # whether the positive one is that of `pos_label`, which has not been met
+    known: tuple[Label | None, ...] = ()
+    targets: dict[Any, float] = field(default_factory=dict)  # the number of each label met
+    choices: tuple[Label | None, ...] = field(init=False)  # what is predicted, by number, the last where nothing is
 
     def __post_init__(self) -> None:
-        if self.pos_label is not None and self.positive is None:
-            self.positive = check_label(self.pos_label)
-            self.only_named = truth_of(self.positive) is None
-            if isinstance(self.positive, bool):
-                self.negative = not self.positive
-        self._settle()
-
-    def _settle(self) -> None:
-        """Bring `targets` and `known` in line with the labels."""
-        pairs = ((self.negative, -1.0), (self.positive, 1.0))
-        there = {label: sign for label, sign in pairs if label is not None}
-        met = {label: sign for label, sign in there.items() if sign < 0.0 or not self.only_named}
-        self.targets = met if self.met else {}
-        # Two as soon as they are known; before anything is learned, False and True are River's convention.
-        if len(there) == 2 or self.met:
-            self.known = tuple(there)
-        else:
-            self.known = (False, True) if self.pos_label is None else ()
-        only_positive = self.limited and self.known == (self.positive,)
-        self.choices = (None,) if only_positive or not self.known else self.known
-        self._choices = label_array(self.choices)
+        self.choices = (*self.known, None)
 
     @property
-    def classes(self) -> tuple[Label | None, Label | None]:
-        """The negative and the positive label, each `None` as long as it is unknown."""
-        return self.negative, self.positive
+    def classes(self) -> tuple[Label | None, ...]:
+        return self.known
 
-    def of_target(self, sign: float) -> Label:
-        """The positive label for 1, the negative one for −1; of labels that have been met."""
-        return self.positive if sign > 0.0 else self.negative  # type: ignore[return-value]
+    def of_target(self, number: float) -> Label:
+        """The label of a number, which has been met."""
+        return self.known[int(number)]  # type: ignore[return-value]
 
-    def as_several(self) -> Classes:
-        """Those that are known as the first of any number, the negative one before the positive one; not one that was
-        only named.
+    def with_labels(self, y: Any) -> Labels:
+        """Labels that know those in `y` too.
+
+        Raises
+        ------
+        TypeError
+            If one is no bool, int or str.
         """
-        there = [self.negative] if self.only_named else [self.negative, self.positive]
-        return Classes().with_labels([label for label in there if label is not None])[0]
+        targets = dict(self.targets)
+        for given in distinct(y):
+            targets.setdefault(check_label(given), float(len(targets)))
+        return self if len(targets) == len(self.targets) else type(self)(tuple(targets), targets)
 
-    def label(self, margin: float) -> Label | None:
-        """The label that is predicted, for a margin or for whether the positive one is."""
-        return self.choices[-1 if margin > 0.0 else 0]
+    def without(self, label: Label) -> Labels:
+        """The others, of which those after it have a number less."""
+        known = tuple(each for each in self.known if each != label)
+        return type(self)(known, {each: float(number) for number, each in enumerate(known)})
 
-    def labels_many(self, margins: NDArray[Any]) -> NDArray[Any]:
-        """The same of several."""
-        positive = margins > 0.0
-        numbers = positive.astype(np.intp) if len(self.choices) == 2 else np.zeros_like(positive, np.intp)
-        found: NDArray[Any] = self._choices[numbers]
+    def label(self, margins: Floats) -> Any:
+        """The label that is predicted, for the margins of an example."""
+        return self.choices[margins.argmax() if len(margins) else -1]
+
+    def labels_many(self, margins: Floats, decided: NDArray[Any] | None = None) -> NDArray[Any]:
+        """The labels that are predicted, for margins or, where they do not say it, for the numbers decided."""
+        numbers = largest(margins) if decided is None else decided
+        choices = self.choices[:-1] if len(self.choices) > 1 and (numbers >= 0).all() else self.choices
+        found: NDArray[Any] = label_array(choices)[numbers]
         return found
 
-    def probabilities(self, margin: float, probability: float, n_learned: int) -> dict[Any, float]:
-        """The probability of each label, given that of the positive one."""
-        if len(self.known) == 2:
-            return {self.known[0]: 1.0 - probability, self.known[1]: probability}
-        # Before anything is learned pos_label is as probable as what it will stand beside.
-        return probabilities_of_only(self.known[0], n_learned) if self.known else {None: 0.5, self.positive: 0.5}
+    def probabilities(self, margins: Floats, calibrated: tuple[float, ...], n_learned: int) -> dict[Any, Any]:
+        """The probability of each label."""
+        if len(margins) == 1:
+            return probabilities_of_only(self.of_target(0), n_learned)
+        # Another thread may just have met a class that has no column yet.
+        return dict(zip(self.known, of_classes(margins, np.array(calibrated)).tolist(), strict=False))
 
     def probabilities_many(
-        self, margins: Floats, probabilities: Floats, n_learned: int
+        self, margins: Floats, calibrated: Floats, n_learned: int
     ) -> tuple[tuple[Label | None, ...], Floats]:
         """The labels, and the probabilities of each example."""
-        if len(self.known) == 2:
-            return self.known, np.array([1.0 - probabilities, probabilities]).T
-        only = self.probabilities(0.0, 0.5, n_learned)
-        return tuple(only), np.full((len(margins), len(only)), list(only.values()))
+        if margins.shape[1] == 1:
+            only = probabilities_of_only(self.of_target(0), n_learned)
+            return tuple(only), np.full((len(margins), 2), list(only.values()))
+        return self.known[: margins.shape[1]], of_classes(margins, calibrated)
 
     def get_state(self) -> Any:
-        labels = {"negative": pack(self.negative), "positive": pack(self.positive)}
-        return {**labels, "met": self.met, "only_named": self.only_named}
+        return [pack(label) for label in self.known]
 
     def set_state(self, state: Any) -> None:
         """Take over labels met elsewhere.
@@ -115,6 +93,76 @@ class TwoClasses:
         LookupError, TypeError, ValueError
             If they cannot have been met.
         """
+        labels = [unpack(label) for label in state]
+        met = Labels().with_labels(labels)
+        if list(met.known) != labels:
+            raise ValueError("the labels are not as they were written")
+        self.known, self.targets, self.choices = met.known, met.targets, met.choices
+
+
+@dataclass
+class SignedLabels(Labels):
+    """Labels that begin with one margin, which is positive for the second one, as in River and scikit-learn.
+
+    The second, the positive one, is `True`, 1 beside 0 or −1, or "true" beside "false"; of other labels the second one
+    that comes. `pos_label` decides otherwise. With `needs_positive` one of the two has to, as a decision rests on it.
+    From a third label on these are plain `Labels`, unless the model cannot have them.
+    """
+
+    known: tuple[Label | None, ...] = (None, None)
+    pos_label: Label | None = None
+    needs_positive: bool = False
+    limited: bool = False  # whether the positive one is predicted only once the negative one is known
+    grows: bool = True  # whether there may be a third label
+    met: bool = False  # whether any label has been met
+    only_named: bool = False  # whether the positive one is that of `pos_label`, which has not been met
+
+    def __post_init__(self) -> None:
+        if self.pos_label is not None and self.positive is None:
+            positive = check_label(self.pos_label)
+            self.only_named = truth_of(positive) is None
+            self.known = (not positive if isinstance(positive, bool) else None, positive)
+        self._settle()
+
+    @property
+    def positive(self) -> Label | None:
+        return self.known[1]
+
+    def _settle(self) -> None:
+        """Bring the rest in line with the labels known."""
+        there = [label for label in self.known if label is not None]
+        met = self.known[: 1 if self.only_named else 2] if self.met else ()
+        self.targets = {label: float(number) for number, label in enumerate(met) if label is not None}
+        if len(there) == 2:
+            said = self.known
+        elif there and self.met:
+            is_limited = self.limited and self.known[0] is None
+            said = (None, None) if is_limited else (there[0], there[0])
+        else:  # before anything is learned, False and True are River's convention
+            said = (False, True) if self.pos_label is None else (None, None)
+        self.choices = (*said, None)
+
+    def probabilities(self, margins: Floats, calibrated: tuple[float, ...], n_learned: int) -> dict[Any, Any]:
+        first, second, _ = self.choices
+        if first != second:
+            return {first: 1.0 - calibrated[0], second: calibrated[0]}
+        # Before anything is learned pos_label is as probable as what it will stand beside.
+        only = next((label for label in self.known if label is not None and self.met), None)
+        return {None: 0.5, self.positive: 0.5} if only is None else probabilities_of_only(only, n_learned)
+
+    def probabilities_many(
+        self, margins: Floats, calibrated: Floats, n_learned: int
+    ) -> tuple[tuple[Label | None, ...], Floats]:
+        if self.choices[0] != self.choices[1]:
+            return self.choices[:2], of_classes(margins, calibrated)
+        only = self.probabilities(margins, (), n_learned)
+        return tuple(only), np.full((len(margins), 2), list(only.values()))
+
+    def get_state(self) -> Any:
+        negative, positive = map(pack, self.known)
+        return {"negative": negative, "positive": positive, "met": self.met, "only_named": self.only_named}
+
+    def set_state(self, state: Any) -> None:
         negative, positive, met = unpack(state["negative"]), unpack(state["positive"]), state["met"]
         there = [check_label(label) for label in (negative, positive) if label is not None]
         if len(set(there)) < len(there) or type(met) is not bool or met > len(there):
@@ -124,11 +172,11 @@ class TwoClasses:
         only_named = state["only_named"]
         if type(only_named) is not bool or only_named > (self.pos_label is not None):
             raise ValueError("the positive label was named by nobody")
-        self.negative, self.positive, self.met, self.only_named = negative, positive, met, only_named
+        self.known, self.met, self.only_named = (negative, positive), met, only_named
         self._settle()
 
-    def with_labels(self, y: Any) -> tuple[TwoClasses, bool]:
-        """Labels that know those in `y` too, and whether positive and negative have been exchanged for it.
+    def with_labels(self, y: Any) -> Labels:
+        """Labels that know those in `y` too; two may have exchanged their numbers for it.
 
         Raises
         ------
@@ -137,49 +185,51 @@ class TwoClasses:
         PositiveLabelError
             If nothing says which is the positive one, and `needs_positive`.
         ThirdLabelError
-            If one is a third label.
+            If one is a third label, and there cannot be one.
         """
-        new, exchanged = copy.copy(self), False
-        new.targets = dict(self.targets)
-        for given in distinct(y):
-            label = check_label(given)
-            if label not in new.targets:
-                exchanged ^= new._meet(label)
-        return new, exchanged
+        given = [check_label(label) for label in distinct(y)]
+        new = copy.copy(self)
+        for label in given:
+            if label not in new.targets and not new._meet(label):
+                if not self.grows:
+                    raise ThirdLabelError(label, *new.known)
+                return Labels().with_labels([*new.targets, *given])
+        return new
 
     def _meet(self, label: Label) -> bool:
-        exchanged = False
+        """Whether it is one of the two."""
+        negative, positive = self.known
         is_given = self.pos_label is not None and not self.met
         if is_given and not (isinstance(self.pos_label, bool) and truth_of(label) is None and label != -1):
-            self.positive = written_like(self.pos_label, label)  # type: ignore[arg-type]
-            self.negative = not self.positive if isinstance(self.positive, bool) else None
-        if label == self.positive:
+            positive = written_like(self.pos_label, label)  # type: ignore[arg-type]
+            negative = not positive if isinstance(positive, bool) else None
+        if label == positive:
             self.only_named = False
-        elif label != self.negative:
-            if self.negative is not None and self.positive is not None:
-                raise ThirdLabelError(label, self.negative, self.positive)
-            if isinstance(label, bool) and not self.met and self.positive is None:
-                self.negative, self.positive = False, True
-            elif self.positive is not None:
-                self.negative = label
+        elif label != negative:
+            if negative is not None and positive is not None:
+                return False
+            if isinstance(label, bool) and not self.met and positive is None:
+                negative, positive = False, True
+            elif positive is not None:
+                negative = label
                 # A 1 met first was taken to be the positive label, which holds only beside 0 and −1; "true" likewise.
-                if self.pos_label is None and not are_clear((self.positive, label)):
-                    self.negative, self.positive, exchanged = self.positive, label, True
-            elif self.negative is None and (label == 1 or label in [true for _, true in TRUTHS]):
-                self.positive = label
-            elif self.negative is None:
-                self.negative = label
+                if self.pos_label is None and not are_clear((positive, label)):
+                    negative, positive = positive, label
+            elif negative is None and (label == 1 or label in [true for _, true in TRUTHS]):
+                positive = label
+            elif negative is None:
+                negative = label
             else:
-                self.positive = label
-        there = [label for label in (self.negative, self.positive) if label is not None]
+                positive = label
+        there = [each for each in (negative, positive) if each is not None]
         if self.needs_positive and self.pos_label is None and not are_clear(there):
             raise PositiveLabelError(
                 f"is label {label!r} the positive one? A threshold or a limit of false positives needs the positive "
                 "label: say which it is by pos_label, on the command line --pos-label"
             )
-        self.met = True
+        self.known, self.met = (negative, positive), True
         self._settle()
-        return exchanged
+        return True
 
 
 class ThirdLabelError(ValueError):
@@ -191,7 +241,7 @@ class ThirdLabelError(ValueError):
         The third one.
     """
 
-    def __init__(self, label: Label, negative: Label, positive: Label) -> None:
+    def __init__(self, label: Label, negative: Label | None, positive: Label | None) -> None:
         super().__init__(label, negative, positive)
         self.label = label
 
@@ -271,127 +321,47 @@ def probabilities_of_only(label: Label, n_learned: int) -> dict[Any, float]:
     return {label: probability, None: 1.0 - probability}
 
 
-@dataclass
-class Classes:
-    """The labels of a model of any number of classes, in the order in which they came; the largest margin decides."""
-
-    known: tuple[Label, ...] = ()
-    targets: dict[Any, float] = field(default_factory=dict)  # the number of each label
-
-    @property
-    def classes(self) -> tuple[Label, ...]:
-        return self.known
-
-    def of_target(self, number: float) -> Label:
-        return self.known[int(number)]
-
-    def with_labels(self, y: Any) -> tuple[Classes, bool]:
-        """Classes that know the labels in `y` too; nothing is ever exchanged for that.
-
-        Raises
-        ------
-        TypeError
-            If one is no bool, int or str.
-        """
-        targets = dict(self.targets)
-        for given in distinct(y):
-            targets.setdefault(check_label(given), float(len(targets)))
-        return (self if len(targets) == len(self.targets) else Classes(tuple(targets), targets)), False
-
-    def without(self, label: Label) -> Classes:
-        """The others, of which those after it have a number less."""
-        known = tuple(each for each in self.known if each != label)
-        return type(self)(known, {each: float(number) for number, each in enumerate(known)})
-
-    def label(self, margins: Floats) -> Label | None:
-        """The label that is predicted."""
-        return self.known[margins.argmax()] if len(margins) else None
-
-    def labels_many(self, margins: Floats) -> NDArray[Any]:
-        """The labels that are predicted, for margins or for their numbers; `None` where every class was yet to come."""
-        if margins.ndim == 1:
-            return self.of_numbers(margins.astype(np.intp))
-        if not margins.shape[1]:
-            return self.of_numbers(np.full(len(margins), -1))
-        best = margins.argmax(axis=1)
-        is_known = np.isfinite(margins[np.arange(len(margins)), best])
-        return self.of_numbers(np.where(is_known, best, -1))
-
-    def of_numbers(self, numbers: NDArray[np.intp]) -> NDArray[Any]:
-        """The labels of these numbers, `None` for −1."""
-        known = self.known
-        choices = label_array(known if known and (numbers >= 0).all() else (*known, None))
-        found: NDArray[Any] = choices[numbers]
-        return found
-
-    def probabilities_many(
-        self, margins: Floats, calibrated: Floats, n_learned: int
-    ) -> tuple[tuple[Label | None, ...], Floats]:
-        """The labels, and the probabilities of each example."""
-        if margins.shape[1] == 1:
-            only = probabilities_of_only(self.known[0], n_learned)
-            return tuple(only), np.full((len(margins), 2), list(only.values()))
-        return self.known[: margins.shape[1]], of_classes(margins, calibrated)
-
-    def probabilities(self, margins: Floats, calibrated: Any, n_learned: int) -> dict[Any, float]:
-        """The probability of each label."""
-        if len(margins) == 1:
-            return probabilities_of_only(self.known[0], n_learned)
-        # Another thread may just have met a class that has no column yet.
-        return dict(zip(self.known, of_classes(margins, np.array(calibrated)).tolist(), strict=False))
-
-    def get_state(self) -> Any:
-        return [pack(label) for label in self.known]
-
-    def set_state(self, state: Any) -> None:
-        """Take over labels met elsewhere.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If they cannot have been met.
-        """
-        labels = [unpack(label) for label in state]
-        met, _ = Classes().with_labels(labels)
-        if list(met.known) != labels:
-            raise ValueError("the labels are not as they were written")
-        self.known, self.targets = met.known, met.targets
-
-
-AnyLabels = TwoClasses | Classes
-
-
-def targets_many(known: AnyLabels, y: Any) -> tuple[AnyLabels, bool, Floats]:
-    """The classes with any new labels in `y`, whether that exchanged positive and negative, and the target of each.
+def targets_many(known: Labels, y: Any) -> tuple[Labels, Floats]:
+    """The labels with any new ones in `y`, and the target of each.
 
     Raises
     ------
     TypeError, ValueError
         As `with_labels` does.
     """
-    if isinstance(known, TwoClasses) and isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biuf":
-        classes, exchanged = known.with_labels(first_labels(y))
-        return classes, exchanged, np.where(y == classes.positive, 1.0, -1.0)
     given = label_list(y)
     try:
-        targets = signs_of(given, known.targets)
+        targets = targets_of(given, known.targets)
     except TypeError:  # some are not even hashable, which with_labels says of them by name
         targets = None
     if targets is not None:
-        return known, False, targets
-    new, exchanged = known.with_labels(given)
-    targets = signs_of(given, new.targets)
+        return known, targets
+    new = known.with_labels(given)
+    targets = targets_of(given, new.targets)
     assert targets is not None
-    return new, exchanged, targets
+    return new, targets
 
 
-def first_labels(y: NDArray[Any]) -> list[Any]:
-    """The distinct labels in the order of their first places, up to a third, which is one too many."""
-    labels: list[Any] = []
-    while len(y) and len(labels) < 3:
-        labels.append(y[0].item())
-        y = y[y != y[0]]
-    return labels
+def n_of_two(known: Labels, y: list[Any]) -> int:
+    """How many come before the first third label, which there is."""
+    for label in distinct(y):
+        known = known.with_labels([label])
+        if not isinstance(known, SignedLabels):
+            return y.index(label)
+    return len(y)
+
+
+def are_exchanged(before: Labels, after: Labels) -> bool:
+    """Whether labels that were known have other numbers now."""
+    return any(after.targets[label] != number for label, number in before.targets.items())
+
+
+def largest(numbers: Floats) -> NDArray[np.intp]:
+    """The place of the largest number in each row; −1 where all are −inf."""
+    if not numbers.shape[1]:
+        return np.full(len(numbers), -1)
+    best = numbers.argmax(axis=1)
+    return np.where(numbers[np.arange(len(numbers)), best] > -np.inf, best, -1)
 
 
 def distinct(y: Iterable[Any]) -> Iterable[Any]:

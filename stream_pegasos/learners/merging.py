@@ -30,7 +30,7 @@ from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.decisions import Tail
 from stream_pegasos.learners.files import Saveable, Snapshot
 from stream_pegasos.learners.forgetting import most_important
-from stream_pegasos.learners.labels import Label, ThirdLabelError, TwoClasses
+from stream_pegasos.learners.labels import Label, Labels, SignedLabels
 from stream_pegasos.learners.pegasos import PegasosClassifier
 
 __all__ = ["changes", "merge", "merged_snapshots", "model_of", "snapshot_of"]
@@ -172,9 +172,8 @@ class Known:
             positive = next(label for label in among if label != negative)
         from_two_classes = pegasos_from_two_classes if self.kind == "PegasosClassifier" else adaptive_from_two_classes
         self.labels, self.state = [pack(negative), pack(positive)], from_two_classes(self.state)
-        if "false_positive_limit" in self.rest:
-            self.rest = {**self.rest, "decisions": [[pack(decided), self.rest["false_positive_limit"]]]}
-            del self.rest["false_positive_limit"]
+        if "decisions" in self.rest:
+            self.rest = {**self.rest, "decisions": [[pack(decided), limit] for _, limit in self.rest["decisions"]]}
 
 
 def snapshot_of(model: Classifier) -> Snapshot:
@@ -296,16 +295,13 @@ def share_labels(known: Sequence[Known]) -> list[NDArray[np.int64]]:
     base = known[0]
     every = list(dict.fromkeys(label for each in known for label in each.met))
     if all(each.is_of_two for each in known):
-        labels = TwoClasses(unpack_parameters(base.parameters).get("pos_label"))
-        try:
+        labels: Labels = SignedLabels(pos_label=unpack_parameters(base.parameters).get("pos_label"))
+        for each in known:
+            labels = labels.with_labels(each.met)
+        if isinstance(labels, SignedLabels):
             for each in known:
-                labels, _ = labels.with_labels(each.met)
-        except ThirdLabelError:
-            pass
-        else:
-            for each in known:
-                signs = {unpack(each.labels["negative"]): -1.0, unpack(each.labels["positive"]): 1.0}
-                if any(labels.targets[label] != signs[label] for label in each.met):
+                before = {unpack(each.labels["negative"]): 0.0, unpack(each.labels["positive"]): 1.0}
+                if any(labels.targets[label] != before[label] for label in each.met):
                     each.state = negated(each.state)
             base.labels = labels.get_state()
             return []
@@ -331,9 +327,6 @@ def merged_label_counts(known: Sequence[Known]) -> list[Any]:
 
 def merged_decisions(known: Sequence[Known]) -> dict[str, Any]:
     """The limits of false positives."""
-    if "false_positive_limit" in known[0].rest:
-        limits = [each.rest["false_positive_limit"] for each in known]
-        return {"false_positive_limit": merged_limit(limits[0], limits[1:])}
     if not any("decisions" in each.rest for each in known):
         return {}
     of_labels = [{repr(label): (label, limit) for label, limit in each.rest.get("decisions", [])} for each in known]

@@ -25,7 +25,7 @@ from stream_pegasos.learners.decisions import (
 )
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
-from stream_pegasos.learners.labels import AnyLabels, Classes, Label, check_label, unknown_label
+from stream_pegasos.learners.labels import Label, Labels, check_label, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores
 from stream_pegasos.learners.probabilities import Floats, of_each
 
@@ -35,18 +35,18 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass
-class LabelSets(Classes):
+class LabelSets(Labels):
     """The labels of a model in the order in which they came; an example may have several of them."""
 
     def label(self, margins: Floats) -> Any:
-        """Whether each label holds."""
+        """Whether each label holds, for margins or for whether it does."""
         return dict(zip(self.known, (margins > 0.0).tolist(), strict=False))
 
-    def labels_many(self, margins: NDArray[Any]) -> NDArray[Any]:
-        """Those that hold, for margins or for whether they do."""
+    def labels_many(self, margins: Floats, decided: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Those that hold, for margins or, where they do not say it, for whether each does."""
         found = np.empty(len(margins), object)
         found[:] = [()] * len(margins)
-        rows, columns = np.nonzero(margins > 0)
+        rows, columns = np.nonzero(margins > 0.0 if decided is None else decided)
         for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
             found[row] += (self.known[column],)
         return found
@@ -57,7 +57,7 @@ class LabelSets(Classes):
         """The labels, and the probability that each holds; 0 for those yet to come."""
         return self.known[: margins.shape[1]], np.where(np.isfinite(margins), of_each(margins, calibrated), 0.0)
 
-    def probabilities(self, margins: Floats, calibrated: Any, n_learned: int) -> dict[Any, Any]:
+    def probabilities(self, margins: Floats, calibrated: tuple[float, ...], n_learned: int) -> dict[Any, Any]:
         """The probability that each label holds, and that it does not."""
         each = of_each(margins, np.array(calibrated)).tolist()
         return {label: {False: 1.0 - p, True: p} for label, p in zip(self.known, each, strict=False)}
@@ -137,9 +137,8 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
                 raise ValueError(f"{name} is for one label an example; here an example may have several")
         self._drift = DriftWatch(self.classifier.drift_detector)
         self._decisions: dict[Label, Decision] = {}
-        self._set_up(self.classifier.learner_of("multilabel"), LabelSets(), watched=True)  # as y is no single label
-        threshold, rate = self.classifier.threshold, self.classifier.max_false_positive_rate
-        self._by_margin = threshold == 0.5 and rate is None
+        # As y is no single label.
+        self._set_up(self.classifier.learner_of("multilabel"), LabelSets(), watched=True, by_margin=False)
 
     def set_decision(
         self,
@@ -184,8 +183,6 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
                 parameters = parameters_of_decisions(decisions)
             self.classifier = AdaptiveClassifier(**{**parameters_of(self.classifier), **parameters})
             self._decisions = decisions
-            threshold, rate = self.classifier.threshold, self.classifier.max_false_positive_rate
-            self._set_ways(True, threshold == 0.5 and rate is None)
 
     def _forget_class(self, label: Label) -> None:
         super()._forget_class(label)
@@ -195,9 +192,9 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def max_features(self) -> int | None:  # type: ignore[override]
         return self.classifier.max_features
 
-    def label_of(self, margin: Any) -> Any:
-        decided = self._decided(self._labels, RawScores(margin[np.newaxis], np.array([self._learner.calibrated])))
-        return self._labels.label(margin if decided is None else decided[0])
+    def label_of(self, margins: Floats) -> Any:
+        decided = self._decided(self._labels, RawScores(margins[np.newaxis], np.array([self._learner.calibrated])))
+        return self._labels.label(margins if decided is None else decided[0])
 
     def learn_row(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
         check_number("w", w, 0.0, LARGEST_WEIGHT)
@@ -260,9 +257,9 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return limited(self._decisions)
 
     def _decided(
-        self, labels: AnyLabels, found: RawScores, targets: Floats | None = None, n_undecided: int = 0
+        self, labels: Labels, found: RawScores, targets: Floats | None = None, n_undecided: int = 0
     ) -> Decided:
-        if self._by_margin:
+        if self.classifier.threshold == 0.5 and self.classifier.max_false_positive_rate is None:
             return None
         margins, probabilities = found.margins, of_each(found.margins, found.calibrated)
         decided = np.zeros(margins.shape, bool)
@@ -273,21 +270,21 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             decided[:, column] = decision.allows(margins[:, column], probabilities[:, column], is_negative)
         return decided
 
-    def _is_wrong(self, labels: AnyLabels, found: RawScores, target: float) -> bool:
+    def _is_wrong(self, labels: Labels, found: RawScores, target: float) -> bool:
         decided = found.margins[0] > 0.0 if found.decided is None else found.decided[0]
         return set(np.flatnonzero(decided).tolist()) != set(self._set(target))
 
     def _explained(self, encoder: Encoder, x: Any, label: Any) -> Columns:
         if label is not None:
             return super()._explained(encoder, x, label)
-        margins = self.margin_of(encoder, x)
+        margins = self.margins_of(encoder, x)
         return [(int(margins.argmax()), 1.0)] if len(margins) else []
 
     def _set(self, target: float) -> list[int]:
         starts, numbers = self._learner.sets
         return numbers[starts[int(target)] : starts[int(target) + 1]].tolist()  # type: ignore[no-any-return]
 
-    def _n_undecided(self, labels: AnyLabels, targets: Floats) -> int:
+    def _n_undecided(self, labels: Labels, targets: Floats) -> int:
         return 0
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:

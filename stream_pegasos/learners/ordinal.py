@@ -26,9 +26,8 @@ from stream_pegasos.learners.adaptive import AdaptiveClassifier, WatchedClassifi
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.labels import (
-    AnyLabels,
-    Classes,
     Label,
+    Labels,
     check_label,
     label_array,
     label_list,
@@ -42,27 +41,26 @@ __all__ = ["OrdinalClassifier"]
 
 
 @dataclass
-class OrderedClasses(Classes):
+class OrderedLabels(Labels):
     """Integer labels, numbered as they came; margins are the logarithms of their probabilities, by number."""
 
     @property
     def classes(self) -> tuple[Label, ...]:
-        return tuple(sorted(self.known))
+        return tuple(sorted(self.targets))
 
     @property
     def order(self) -> NDArray[np.int64]:
         """The numbers of the labels, from the lowest on."""
         return np.array([self.targets[label] for label in self.classes], np.int64)
 
-    def with_labels(self, y: Any) -> tuple[Classes, bool]:
-        labels, _ = super().with_labels([check_integer_label(label) for label in y])
-        return (self if labels is self else OrderedClasses(labels.known, labels.targets)), False
+    def with_labels(self, y: Any) -> Labels:
+        return super().with_labels([check_integer_label(label) for label in y])
 
-    def label(self, margins: Floats) -> Label | None:
-        return self.labels_many(margins[np.newaxis]).tolist()[0]  # type: ignore[no-any-return]
+    def label(self, margins: Floats) -> Any:
+        return self.choices[self.medians(margins[np.newaxis])[0]]
 
-    def labels_many(self, margins: Floats) -> NDArray[Any]:
-        return self.of_numbers(self.medians(margins))
+    def labels_many(self, margins: Floats, decided: NDArray[Any] | None = None) -> NDArray[Any]:
+        return super().labels_many(margins, self.medians(margins))
 
     def medians(self, margins: Floats) -> NDArray[np.intp]:
         """The number of the highest label that is reached with a probability above one half; −1 where there is none."""
@@ -82,8 +80,8 @@ class OrderedClasses(Classes):
             return super().probabilities_many(margins, calibrated, n_learned)
         return tuple(self.known[number] for number in order.tolist()), np.exp(margins[:, order])
 
-    def probabilities(self, margins: Floats, calibrated: Any, n_learned: int) -> dict[Any, float]:
-        classes, found = self.probabilities_many(margins[np.newaxis], calibrated, n_learned)
+    def probabilities(self, margins: Floats, calibrated: tuple[float, ...], n_learned: int) -> dict[Any, Any]:
+        classes, found = self.probabilities_many(margins[np.newaxis], np.array([calibrated]), n_learned)
         return dict(zip(classes, found[0].tolist(), strict=True))
 
     def order_of(self, margins: Floats) -> NDArray[np.int64]:
@@ -197,7 +195,7 @@ class OrdinalClassifier(OrderedClassifier, WatchedClassifier):  # type: ignore[m
     capabilities = frozenset(["weights", "explain", "several classes", "ordered"])
     kind = AdaptiveClassifier
     _learner: AdaptiveColumnsLearner
-    _labels: OrderedClasses
+    _labels: OrderedLabels
 
     def __new__(cls, classifier: AdaptiveClassifier | PegasosClassifier | None = None) -> Any:
         return OrdinalPairsClassifier(classifier) if isinstance(classifier, PegasosClassifier) else super().__new__(cls)
@@ -212,7 +210,7 @@ class OrdinalClassifier(OrderedClassifier, WatchedClassifier):  # type: ignore[m
         self._drift = DriftWatch(self.classifier.drift_detector)
         watched = self.classifier.drift_detector is not None
         learner = self.classifier.learner_of("ordinal")
-        self._set_up(learner, OrderedClasses(), self.classifier.class_weight, watched, by_margin=False)
+        self._set_up(learner, OrderedLabels(), self.classifier.class_weight, watched, by_margin=False)
 
     @property
     def max_features(self) -> int | None:  # type: ignore[override]
@@ -244,23 +242,23 @@ class OrdinalClassifier(OrderedClassifier, WatchedClassifier):  # type: ignore[m
         said.scores = found.margins[:, self._labels.order_of(found.margins)]
         return said
 
-    def score_of(self, margin: Any) -> Any:
-        return {label: float(margin[int(self._labels.targets[label])]) for label in self.classes}
+    def score_of(self, margins: Floats) -> Any:
+        return {label: float(margins[int(self._labels.targets[label])]) for label in self.classes}
 
     def _learn_targets(
-        self, encoder: Encoder, rows: Any, labels: AnyLabels, targets: Floats, weights: Floats | None
+        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
     ) -> RawScores:
-        assert isinstance(labels, OrderedClasses)
+        assert isinstance(labels, OrderedLabels)
         self._learner.order = labels.order
         return super()._learn_targets(encoder, rows, labels, targets, weights)
 
     def _decided(
-        self, labels: AnyLabels, found: RawScores, targets: Floats | None = None, n_undecided: int = 0
+        self, labels: Labels, found: RawScores, targets: Floats | None = None, n_undecided: int = 0
     ) -> Decided:
         return None
 
-    def _is_wrong(self, labels: AnyLabels, found: RawScores, target: float) -> bool:
-        assert isinstance(labels, OrderedClasses)
+    def _is_wrong(self, labels: Labels, found: RawScores, target: float) -> bool:
+        assert isinstance(labels, OrderedLabels)
         return bool(labels.medians(found.margins)[0] != target)
 
 
@@ -287,14 +285,14 @@ class OrdinalPairsClassifier(OrderedClassifier):
     capabilities = frozenset(["weights", "several classes", "ordered"])
     kind = PegasosClassifier
     _learner: PegasosLearner
-    _labels: Classes
+    _labels: Labels
 
     def __init__(self, classifier: PegasosClassifier | None = None) -> None:
         self.classifier = PegasosClassifier() if classifier is None else classifier
         check_unused(self.classifier, [name for name in parameters_of(self.classifier) if name not in USED])
         step = step_arguments(*(getattr(self.classifier, name) for name in USED))
         learner = in_use(PegasosLearner)(*step, reduction="pairs")
-        self._set_up(learner, Classes(), watched=True, by_margin=False)  # by the counts of patterns, which decide
+        self._set_up(learner, Labels(), watched=True, by_margin=False)  # by the counts of patterns, which decide
         self._frequencies: Counts = []
         self._patterns: dict[Pattern, Counts] = {}
         self._arrange({}, [])
@@ -306,7 +304,7 @@ class OrdinalPairsClassifier(OrderedClassifier):
     def _arrange(self, pairs: dict[tuple[int, int], int], labels: list[int]) -> None:
         """Take over the labels met, in order, and the column of each pair of neighbours."""
         self._pairs = pairs
-        self._labels = Classes(tuple(labels), {label: float(i) for i, label in enumerate(labels)})
+        self._labels = Labels(tuple(labels), {label: float(i) for i, label in enumerate(labels)})
         signs = np.zeros((len(labels), len(pairs)))
         for (lower, higher), column in pairs.items():
             signs[labels.index(lower), column], signs[labels.index(higher), column] = -1.0, 1.0
@@ -344,7 +342,7 @@ class OrdinalPairsClassifier(OrderedClassifier):
             blocks.append(self._block(margins))
             self._add_label(labels[0])
         targets = [self._labels.targets[label] for label in labels]
-        margins, _ = self._learn_blocks(encoder, rows, np.array(targets), weights)
+        margins = self._learn_blocks(encoder, rows, np.array(targets), weights).margins
         each = [1.0] * len(labels) if weights is None else weights.tolist()
         block = self._block(margins[:0])
         for i, (pattern, target) in enumerate(zip(map(tuple, (margins > 0.0).tolist()), targets, strict=True)):
@@ -405,13 +403,13 @@ class OrdinalPairsClassifier(OrderedClassifier):
     def meet_rows(self, encoder: Encoder, rows: Any) -> RawScores:
         return self._found([self._block(self._learner.predict_learn_many(encoder, rows)[0])])
 
-    def label_of(self, margin: Any) -> Any:
-        return self._likeliest(self._counts(pattern_of(margin)))
+    def label_of(self, margins: Floats) -> Any:
+        return self._likeliest(self._counts(pattern_of(margins)))
 
-    def probabilities_of(self, margin: Any) -> dict[Any, float]:
+    def probabilities_of(self, margins: Floats) -> dict[Any, float]:
         if len(self.classes) == 1:
             return probabilities_of_only(self.classes[0], self.n_learned)
-        return dict(zip(self.classes, shares(self._counts(pattern_of(margin))), strict=True))
+        return dict(zip(self.classes, shares(self._counts(pattern_of(margins))), strict=True))
 
     def predictions_of(self, found: RawScores) -> Predictions:
         classes: tuple[Any, ...] = self.classes

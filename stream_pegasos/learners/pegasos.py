@@ -19,12 +19,12 @@ from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.state import State
 from stream_pegasos.engine import in_use
 from stream_pegasos.engine.pure import PegasosLearner
-from stream_pegasos.engine.pure.pegasos import OF_BUFFER, from_two_classes
+from stream_pegasos.engine.pure.pegasos import OF_BUFFER
 from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.learners.class_weights import ClassWeight
+from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.first_weights import FirstWeights, check_seed
-from stream_pegasos.learners.growing import GrowingClassifier
-from stream_pegasos.learners.labels import Classes, Label, TwoClasses
+from stream_pegasos.learners.labels import Label, Labels, SignedLabels
 from stream_pegasos.learners.probabilities import Floats
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["PegasosClassifier"]
 
 
-class PegasosClassifier(GrowingClassifier):
+class PegasosClassifier(Classifier):
     """Linear support vector machine trained by Pegasos, one example at a time.
 
     Step t takes the examples of a batch whose margin y⟨w, x⟩ is below 1, moves w along them with the step size
@@ -226,7 +226,8 @@ class PegasosClassifier(GrowingClassifier):
             max_features or 0,
             multi_class or "two",
         )
-        self._set_up(learner, TwoClasses(pos_label) if multi_class is None else Classes(), class_weight)
+        of_two = SignedLabels(pos_label=pos_label, grows=initializer is None)
+        self._set_up(learner, of_two if multi_class is None else Labels(), class_weight)
 
     @property
     def capabilities(self) -> frozenset[str]:  # type: ignore[override]
@@ -243,11 +244,6 @@ class PegasosClassifier(GrowingClassifier):
             self._learner.set_state(with_buffer(state, state, is_full))
             self.flush()
             self._learner.set_state(with_buffer(self._learner.get_state(), state, ~is_full))
-
-    def _learner_of_several(self) -> PegasosLearner:
-        learner: PegasosLearner = type(self._learner)(*self._learner.arguments[:-1], reduction="ovr")  # type: ignore[misc]
-        learner.set_state(from_two_classes(self._learner.get_state()))
-        return learner
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         scales = np.abs(state["scale"])  # each column has its own, and the only one changes no order

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.learners.labels import Label, label_array
+from stream_pegasos.learners.labels import Label, largest
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["PartlyLearnedError", "Predictions", "RawScores"]
@@ -101,43 +101,29 @@ def settled(
     return Predictions(scores, lambda: labels, lambda: said, limited)
 
 
-def joined(first: Predictions, second: Predictions, classes: tuple[Label | None, ...]) -> Predictions:
-    """What was said of examples before a third class came, and of those from then on, which are of these classes."""
-    columns = [classes.index(label) for label in first.classes if label is not None]
-    scores = np.full((len(first), len(classes)), -np.inf)
-    if len(columns) == 2:
-        scores[:, columns] = np.array([-first.scores, first.scores]).T
-
-    def probabilities() -> ClassProbabilities:
-        found = np.zeros((len(first), len(classes)))
-        found[:, columns] = first.probabilities[:, [label is not None for label in first.classes]]
-        return classes, np.concatenate([found, second.probabilities])
-
-    return Predictions(
-        np.concatenate([scores, second.scores]),
-        lambda: label_array([*first.labels.tolist(), *second.labels.tolist()]),
-        probabilities,
-        second.limited,
-    )
-
-
 Decided = NDArray[Any] | None
 
 
 class RawScores(NamedTuple):
     """What a learner says of several examples: margins, what makes probabilities of them and, where more than the
-    margins decides which label is predicted, what was decided; and what was said of those before a third class came.
+    margins decides which label is predicted, what was decided.
     """
 
     margins: Floats
     calibrated: Floats
     decided: Decided = None
-    before: Predictions | None = None
 
-    def after(self, before: Predictions) -> RawScores:
-        """The same, but for the first row, which is the last of those before."""
-        decided = None if self.decided is None else self.decided[1:]
-        return RawScores(self.margins[1:], self.calibrated[1:], decided, before)
+    def without_first(self) -> RawScores:
+        """The same, but for the first row."""
+        return RawScores(self.margins[1:], self.calibrated[1:], None if self.decided is None else self.decided[1:])
+
+    def with_numbers(self, known: tuple[Label | None, ...], targets: Mapping[Any, float]) -> RawScores:
+        """The same of known classes, with the numbers that these have now; without a class that has none."""
+        numbers = np.array([int(targets.get(label, -1)) for label in known])
+        kept = numbers >= 0
+        margins = np.full((len(self.margins), numbers.max() + 1), -np.inf)
+        margins[:, numbers[kept]] = self.margins[:, kept]
+        return RawScores(margins, self.calibrated, None if self.decided is None else numbers[self.decided])
 
 
 class PartlyLearnedError(RuntimeError):
@@ -163,34 +149,28 @@ class PartlyLearnedError(RuntimeError):
         return f"an example cannot be learned, though {self.n_learned} before it in the call are: {self.args[2]}"
 
 
-def joined_blocks(parts: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
-    """The margins and what calibrates them, of several blocks; later ones may have more columns."""
-    if len(parts) == 1:
-        return parts[0]
-    if parts[0][0].ndim == 1:
-        margins = np.concatenate([margins for margins, _ in parts])
-    else:
-        margins = np.full((sum(len(part) for part, _ in parts), max(part.shape[1] for part, _ in parts)), -np.inf)
-        done = 0
-        for part, _ in parts:
-            margins[done : done + len(part), : part.shape[1]] = part
-            done += len(part)
-    return margins, np.concatenate([calibrated for _, calibrated in parts])
-
-
 def joined_scores(parts: list[RawScores]) -> RawScores:
-    """What was found of rows one after the other."""
-    margins, calibrated = joined_blocks([(part.margins, part.calibrated) for part in parts])
+    """What was found of rows one after the other; later ones may have more columns."""
     decided = [part.decided for part in parts if part.decided is not None]
-    if not decided:
-        return RawScores(margins, calibrated)
-    if margins.ndim == 1:
-        each = [part.margins > 0.0 if part.decided is None else part.decided for part in parts]
-        return RawScores(margins, calibrated, np.concatenate(each))
-    if decided[0].ndim == 1:
-        return RawScores(margins, calibrated, np.concatenate(decided))
-    made, done = np.zeros(margins.shape, bool), 0
-    for rows in decided:
-        made[done : done + len(rows), : rows.shape[1]] = rows
-        done += len(rows)
-    return RawScores(margins, calibrated, made)
+    if decided and decided[0].ndim == 1:
+        each = [largest(part.margins) if part.decided is None else part.decided for part in parts]
+    else:
+        each = decided
+    return RawScores(
+        joined([part.margins for part in parts], -np.inf),
+        joined([part.calibrated for part in parts], np.nan),
+        joined(each, False) if each else None,
+    )
+
+
+def joined(parts: list[NDArray[Any]], missing: float) -> NDArray[Any]:
+    """Rows one after the other, with something in the columns that they lack."""
+    width = max(part.shape[1:] for part in parts)
+    if all(part.shape[1:] == width for part in parts):
+        return np.concatenate(parts)
+    made = np.full((sum(map(len, parts)), *width), missing, parts[0].dtype)
+    done = 0
+    for part in parts:
+        made[done : done + len(part), : part.shape[1]] = part
+        done += len(part)
+    return made

@@ -1,4 +1,4 @@
-"""Probabilities of several classes, from margins and what the engine learned of them."""
+"""Probabilities of classes, from margins and what the engine learned of them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,14 @@ def of_classes(margins: Floats, calibrated: Floats) -> Floats:
     margins
         The margins of each example, with its classes in the last dimension; −inf for a class yet to come.
     calibrated
-        The slope, and the intercept and the slope of the confidence, in the last dimension.
+        The slope, and the intercept and the slope of the confidence, in the last dimension. Where two classes share one
+        margin the probability of the second one itself, followed by NaN if anything.
     """
     if not margins.shape[-1]:
         return margins
+    shared = margins.ndim > 1 and (calibrated.shape[-1] == 1 or np.isnan(calibrated[:, 1]).any())
+    if shared:
+        return with_shared(margins, calibrated)
     # Before any class was there every margin is −inf, and no label has a probability.
     largest = margins.max(axis=-1, keepdims=True)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -33,6 +37,15 @@ def of_classes(margins: Floats, calibrated: Floats) -> Floats:
     total = terms.sum(axis=-1, keepdims=True)
     probabilities: Floats = np.divide(terms, total, out=np.zeros_like(terms), where=total > 0.0)
     return with_confidence(probabilities, margins, calibrated)
+
+
+def with_shared(margins: Floats, calibrated: Floats) -> Floats:
+    """The probabilities where two classes share one margin, in all rows or in some."""
+    probabilities = np.where(np.arange(margins.shape[1]) > 0, calibrated[:, :1], 1.0 - calibrated[:, :1])
+    if calibrated.shape[1] > 1:
+        others = ~np.isnan(calibrated[:, 1])
+        probabilities[others] = of_classes(margins[others], calibrated[others])
+    return np.where(np.isfinite(margins), probabilities, 0.0)
 
 
 def with_confidence(probabilities: Floats, margins: Floats, calibrated: Floats) -> Floats:

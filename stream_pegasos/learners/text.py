@@ -196,7 +196,7 @@ class TextClassifier(Classifier):
         """
         text = self.features.prepare(x)
         with self.lock:
-            return self.classifier.label_of(self.classifier.margin_of(self.features.scanner, text))
+            return self.classifier.predict_row(self.features.scanner, text)
 
     def keep_names(self) -> None:
         """From now on keep the words of the up to 20,000 heaviest features, as hashed features have no names of their

@@ -108,9 +108,9 @@ def test_a_detector_of_ones_own_is_not_saved(tmp_path):
 @pytest.mark.parametrize(
     "place, bad",
     [
-        *((("false_positive_limit", "n"), bad) for bad in (-1, None, 1 << 60)),
-        *((("false_positive_limit", "places"), bad) for bad in ([-1], [1 << 13], 3)),
-        *((("false_positive_limit", "counts"), bad) for bad in ([], [1e300], "1")),
+        *((("decisions", 0, 1, "n"), bad) for bad in (-1, None, 1 << 60)),
+        *((("decisions", 0, 1, "places"), bad) for bad in ([-1], [1 << 13], 3)),
+        *((("decisions", 0, 1, "counts"), bad) for bad in ([], [1e300], "1")),
         *((("n_drifts",), bad) for bad in (-1, 1_000, 0.5)),
         *((("label_counts",), bad) for bad in ([["ham", 0]], [["other", 1]], [["ham", 1], ["ham", 2]], 3)),
         (("parameters", "drift_detector"), {"drift_detector": ["DriftRetrainingClassifier", {"dict": []}]}),

@@ -18,6 +18,7 @@ from stream_pegasos import (
     TextClassifier,
     load,
 )
+from stream_pegasos.engine.growing import grown
 from stream_pegasos.learners.predictions import PartlyLearnedError
 
 MODELS = {
@@ -54,9 +55,9 @@ def test_two_classes_go_on_with_opposite_margins(which):
     """And with the probabilities that they had; the buffer, the average and the steps included."""
     model = with_two(which)
     for x, y in stream(10, seed=6):
-        learner, vocabulary = model._learner_of_several(), model._vocabulary
+        learner, vocabulary = grown(model._learner), model._vocabulary
         for x, _ in stream(10, seed=7):
-            margin, margins = model.decision_function_one(x), learner.margin(vocabulary, x)
+            margin, margins = model.decision_function_one(x), learner.margins(vocabulary, x)
             assert margins.tolist() == pytest.approx([-margin, margin], rel=1e-5, abs=1e-7)
             slope, intercept, slope_of_top = learner.calibrated
             assert (intercept, slope_of_top) == (0.0, 1.0)
@@ -67,7 +68,7 @@ def test_two_classes_go_on_with_opposite_margins(which):
     model.flush()
     for x, _ in stream(10, seed=8):
         if "average" not in which:
-            before = model._learner_of_several().margin(vocabulary, x)
+            before = grown(model._learner).margins(vocabulary, x)
             assert before == pytest.approx([-model.decision_function_one(x), model.decision_function_one(x)])
 
 

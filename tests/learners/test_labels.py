@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, OrdinalClassifier, PegasosClassifier
 from stream_pegasos.learners.labels import (
-    Classes,
-    TwoClasses,
+    Labels,
+    SignedLabels,
     are_clear,
+    are_exchanged,
     check_label,
     label_array,
     label_list,
@@ -22,10 +23,10 @@ from stream_pegasos.learners.labels import (
 
 def after(*met, pos_label=None):
     """Labels that have met these, one call each, and how often positive and negative were exchanged."""
-    labels, exchanges = TwoClasses(pos_label), 0
+    labels, exchanges = SignedLabels(pos_label=pos_label), 0
     for y in met:
-        labels, exchanged = labels.with_labels([y])
-        exchanges += exchanged
+        before, labels = labels, labels.with_labels([y])
+        exchanges += are_exchanged(before, labels)
     return labels, exchanges
 
 
@@ -61,11 +62,10 @@ CONVENTIONS = [
 def test_which_label_is_positive(met, expected):
     for repetitions in (1, 3):
         labels, _ = after(*itertools.chain.from_iterable([y] * repetitions for y in met))
-        assert (labels.negative, labels.positive) == expected
-        assert [type(label) for label in (labels.negative, labels.positive)] == [type(label) for label in expected]
-        assert labels.known == expected
-        assert labels.targets == {expected[0]: -1.0, expected[1]: 1.0}
-    at_once, _ = TwoClasses().with_labels(list(met))
+        assert labels.known == labels.classes == expected
+        assert [type(label) for label in labels.known] == [type(label) for label in expected]
+        assert labels.targets == {expected[0]: 0.0, expected[1]: 1.0}
+    at_once = SignedLabels().with_labels(list(met))
     assert at_once == labels
     assert after(*met, *reversed(met))[0] == labels
 
@@ -77,7 +77,7 @@ def test_pos_label_decides(met, expected, which):
     if isinstance(positive, bool) and not isinstance(negative, bool):
         pytest.skip("a bool for pos_label says what the other label is")
     labels, exchanges = after(*met, pos_label=positive)
-    assert (labels.negative, labels.positive) == (negative, positive) == labels.known
+    assert labels.known == (negative, positive)
     assert exchanges == 0
 
 
@@ -86,8 +86,7 @@ def test_classes_are_exchanged_only_where_one_came_first_and_was_not_positive():
     assert after(1, "a")[1] == 1
     for met in ((1, 0), (1, -1), (0, 1), (2, 1), ("a", "b"), (True, False), (1, False), (1, 1, 1)):
         assert after(*met)[1] == 0
-    labels, exchanged = TwoClasses().with_labels([1, 1, 2, 1])
-    assert (labels.known, exchanged) == ((1, 2), True)
+    assert SignedLabels().with_labels([1, 1, 2, 1]).known == (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -110,9 +109,8 @@ def test_numpy_labels_and_whole_floats_are_plain_labels(given, plain):
     assert type(check_label(given)) is type(plain)
     labels, _ = after(given)
     assert plain in labels.known
-    assert {type(label) for label in labels.known} == {type(plain)}
-    again, exchanged = labels.with_labels([plain, given])
-    assert again == labels and not exchanged
+    assert {type(label) for label in labels.known if label is not None} == {type(plain)}
+    assert labels.with_labels([plain, given]) == labels
 
 
 NO_LABELS = [
@@ -136,7 +134,7 @@ NO_LABELS = [
 def test_what_is_no_label(bad):
     with pytest.raises((TypeError, ValueError), match="label"):
         check_label(bad)
-    for start in (TwoClasses(), TwoClasses("spam"), after("a")[0], after(1, 0)[0], after(True)[0]):
+    for start in (SignedLabels(), SignedLabels(pos_label="spam"), after("a")[0], after(1, 0)[0], after(True)[0]):
         before = pickle.dumps(start)
         for ys in ([bad], [1, bad], [bad, 1]):
             with pytest.raises((TypeError, ValueError)):
@@ -336,9 +334,10 @@ def test_predictions_are_the_labels_that_came_in(labels):
 
 
 def classes_of(ys, start=None):
-    """Classes that know these, too; none are ever exchanged."""
-    made, exchanged = (Classes() if start is None else start).with_labels(ys)
-    assert exchanged is False
+    """Labels that know these, too; none are ever exchanged."""
+    start = Labels() if start is None else start
+    made = start.with_labels(ys)
+    assert not are_exchanged(start, made)
     return made
 
 
@@ -349,7 +348,7 @@ def test_classes_are_numbered_as_they_come(ys):
     assert at_once.known == tuple(distinct) and list(map(type, at_once.known)) == list(map(type, distinct))
     assert [at_once.targets[y] for y in ys] == [distinct.index(y) for y in ys]
     assert list(at_once.targets) == distinct and list(map(at_once.of_target, range(len(distinct)))) == distinct
-    one_by_one = Classes()
+    one_by_one = Labels()
     for y in ys:
         before = one_by_one
         one_by_one = classes_of([y], before)
@@ -365,14 +364,14 @@ def test_classes_in_arrays_and_as_numpys_scalars():
         assert classes_of([np.float64(2), np.uint8(1)], expected) is expected
         assert [expected.targets[label] for label in (np.float64(2), np.uint8(1))] == [2, 1]
     for ys in (["a", 3], np.array([2, 1, 7]), [np.float64(2)]):
-        known, exchanged, targets = targets_many(expected, ys)
-        assert not exchanged and targets.dtype == np.float64
+        known, targets = targets_many(expected, ys)
+        assert targets.dtype == np.float64
         assert [known.of_target(target) for target in targets] == list(ys) and known.known[:3] == (3, 1, 2)
 
 
 @pytest.mark.parametrize("bad", NO_LABELS, ids=lambda bad: type(bad).__name__)
 def test_what_is_no_label_makes_no_class(bad):
-    for start in (Classes(), classes_of(["a", 1])):
+    for start in (Labels(), classes_of(["a", 1])):
         before = pickle.dumps(start)
         for ys in ([bad], [1, "new", bad], [bad, "new"]):
             with pytest.raises((TypeError, ValueError), match="label"):

@@ -349,7 +349,7 @@ def test_counts_of_labels_balance_classes():
 def test_limits_of_false_positives_add_up(kind, options):
     def counts_of(model):
         values = model.to_state()[2]
-        limit = values["false_positive_limit"] if kind == "two" else values["decisions"][0][1]
+        limit = values["decisions"][0][1]
         assert limit["n"] == sum(limit["counts"])
         return Counter(dict(zip(limit["places"], limit["counts"], strict=True)))
 

@@ -30,7 +30,7 @@ def same(a, b):
 
 def cut_of(model, rate):
     limit = FalsePositiveLimit(rate)
-    limit.set_state(model.to_state()[2]["false_positive_limit"])
+    limit.set_state(model.to_state()[2]["decisions"][0][1])
     return limit.cut
 
 

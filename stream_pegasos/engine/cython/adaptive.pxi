@@ -119,7 +119,7 @@ cdef class AdaptiveLearner(Learner):
     def contributions(self, Encoder encoder not None, x, Py_ssize_t column=0):
         cdef Row* e = &self._current_example.example
         cdef Py_ssize_t i
-        self.margin(encoder, x)
+        self.predict(encoder, x)
         return {
             <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER): self._found[i].weight * (self._inverse_norm * self._values[i])
             for i in range(e.n)

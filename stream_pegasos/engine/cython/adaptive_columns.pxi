@@ -74,7 +74,7 @@ cdef class AdaptiveColumnsLearner(ReductionLearner):
         cdef Row* e = &self._current_example.example
         cdef Py_ssize_t i, j
         cdef const sp_columns* feature
-        self.margin(encoder, x)
+        self.predict(encoder, x)
         found = {}
         for i in range(e.n):
             feature = &self._features()[self._positions[i]]

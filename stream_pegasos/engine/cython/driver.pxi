@@ -1,20 +1,20 @@
-def signs_of(y, dict signs):
-    """The value in `signs` of each label of a list, or None if one is not there."""
+def targets_of(y, dict targets):
+    """The target of each label of a list, or None if one has none."""
     cdef Py_ssize_t i, n = len(y)
     cdef list labels = y
     cdef PyObject* label
     cdef PyObject* before = NULL
-    cdef double sign = 0.0
+    cdef double target = 0.0
     result = np.empty(n)
     cdef double[::1] out = result
     for i in range(n):
         label = PyList_GET_ITEM(labels, i)
         if label != before:
-            found = signs.get(<object> label)
+            found = targets.get(<object> label)
             if found is None:
                 return None
-            sign, before = found, label
-        out[i] = sign
+            target, before = found, label
+        out[i] = target
     return result
 
 
@@ -145,26 +145,50 @@ cdef class Learner:
     def calibrated(self):
         return self._slope, self._confidence_intercept, self._confidence_slope
 
-    def probability(self, double margin):
-        return self._probability(margin)
+    def calibrated_for(self, margins):
+        return self.calibrated if self.several else (self._probability(margins[1]),)
 
-    def margin(self, Encoder encoder not None, x):
-        cdef Py_ssize_t c
+    def margins(self, Encoder encoder not None, x):
         cdef double[::1] out
+        cdef double calibrated[3]
         self._meet_current(encoder, load_one(encoder, self._guard, self._current_example, x, self._meets_unknown))
-        if not self.several:
-            return self._margins[0]
-        margins = np.empty(self._n_columns())
+        margins = np.empty(self._n_columns() if self.several else 2)
         out = margins
-        for c in range(out.shape[0]):
-            out[c] = self._margins[c]
+        if out.shape[0]:
+            self._note(&out[0], out.shape[0], calibrated)
         return margins
+
+    def predict(self, Encoder encoder not None, x):
+        self._meet_current(encoder, load_one(encoder, self._guard, self._current_example, x, self._meets_unknown))
+        return self._largest()
+
+    @cython.final
+    cdef inline Py_ssize_t _largest(self) noexcept nogil:
+        """The class with the largest margin, of the current example; -1 where there is none."""
+        cdef Py_ssize_t c, best = -1
+        if not self.several:
+            return self._margins[0] > 0.0
+        for c in range(self._n_columns()):
+            if self._margins[c] > (-INFINITY if best < 0 else self._margins[best]):
+                best = c
+        return best
 
     def learn(self, Encoder encoder not None, x, double y, double weight):
         if self._runs_python:  # only loops keep others off meanwhile
             self.predict_learn_many(encoder, [x], np.array([y]), np.array([weight]))
             return encoder.is_crowded(self._n_held())
         return self._learn_current(encoder, load_one(encoder, self._guard, self._current_example, x, True), y, weight)
+
+    @cython.final
+    cdef inline int _learn_met(
+        self, Encoder encoder, Row* e, double probability, double y, double weight
+    ) except RAISED nogil:
+        """Learn an example of class y; one column is that of class 1, whose mirror is class 0."""
+        if self.several:
+            return self._learn(encoder, e, probability, y, weight)
+        if y != 0.0 and y != 1.0:
+            return NO_CLASS
+        return self._learn(encoder, e, probability, 1.0 if y == 1.0 else -1.0, weight)
 
     @cython.final
     cdef int _meet_current(self, Encoder encoder, Py_ssize_t before) except -1:
@@ -182,7 +206,9 @@ cdef class Learner:
         cdef Row* e = &self._current_example.example
         try:
             check_status(self._meet(e))
-            check_status(self._learn(encoder, e, 0.0 if self.several else self._probability(self._margins[0]), y, weight))
+            check_status(
+                self._learn_met(encoder, e, 0.0 if self.several else self._probability(self._margins[0]), y, weight)
+            )
         finally:
             if self._meets_unknown and not encoder._learned:
                 encoder.forget(before)
@@ -211,12 +237,12 @@ cdef class Learner:
         if weighted:
             example_weights = weights
         n = n_done = encoder._load_many(X, learning or self._meets_unknown, self._meets_unknown)
-        n_columns = self._n_columns_for(y)
+        n_columns = self._n_columns_for(y) if self.several else 2
         margins, calibrated = np.empty((n, n_columns)), np.empty((n, 3 if self.several else 1))
         out_margins, out_calibrated = margins, calibrated
         if not learning and encoder._has_helpers():
             ParallelPrediction(margins, calibrated)._predict(encoder, self)
-            return (margins, calibrated) if self.several else (margins[:, 0], calibrated[:, 0])
+            return margins, calibrated
         self._begin_many(encoder)
         try:
             encoder._start_helpers()
@@ -233,7 +259,7 @@ cdef class Learner:
                         break
                     probability = self._note(&out_margins[i, 0], n_columns, &out_calibrated[i, 0])
                     if learning:
-                        status = self._learn(
+                        status = self._learn_met(
                             encoder, e, probability, targets[i], example_weights[i] if weighted else 1.0
                         )
                         if status < 0:
@@ -248,16 +274,17 @@ cdef class Learner:
                 encoder._end_helpers()
             status = min(status, self._end_many())
         check_status(status)
-        if self.several:
-            return margins[:n_done], calibrated[:n_done]
-        return margins[:n_done, 0], calibrated[:n_done, 0]
+        return margins[:n_done], calibrated[:n_done]
 
     @cython.final
     cdef inline double _note(self, double* margins, Py_ssize_t n_columns, double* calibrated) noexcept nogil:
-        """Write down what is found of the current example, −∞ for columns to come; with one column the probability, too."""
+        """Write down what is found of the current example, −∞ for columns to come; with one column also give the probability of
+        class 1.
+        """
         cdef Py_ssize_t c
         if not self.several:
-            margins[0], calibrated[0] = self._margins[0], self._probability(self._margins[0])
+            margins[0], margins[1] = 0.0 - self._margins[0], self._margins[0]
+            calibrated[0] = self._probability(self._margins[0])
             return calibrated[0]
         memcpy(margins, self._margins, self._n_columns() * sizeof(double))
         for c in range(self._n_columns(), n_columns):

@@ -102,7 +102,7 @@ cdef class FrozenLearner(Learner):
         cdef Py_ssize_t i, j
         cdef const uint32_t* record
         cdef double value
-        self.margin(encoder, x)
+        self.predict(encoder, x)
         found = {}
         for i in range(e.n):
             key, value = <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER), self._unit * self._inverse_norm * self._values[i]

@@ -72,7 +72,7 @@ cdef bint is_between_steps(dict model):
 
 @cython.auto_pickle(False)
 cdef class OneByOne:
-    """The usual case without Python: two classes, labels met before, plain feature dicts. It has no state of its own, so
+    """The usual case without Python: labels met before, plain feature dicts. It has no state of its own, so
     that an estimator stays an object of Python's like any other.
     """
 
@@ -103,18 +103,17 @@ cdef class OneByOne:
         cdef dict model = PyObject_GenericGetDict(self, NULL)
         cdef Learner learner
         cdef object vocabulary, choices
-        cdef Py_ssize_t before
+        cdef Py_ssize_t before, number
         if part(model, "_by_margin") is True and is_between_steps(model):
             choices = part(PyObject_GenericGetDict(part(model, "_labels"), NULL), "choices")
             vocabulary = part(model, "_vocabulary")
             if choices is not None and type(vocabulary) is Vocabulary and isinstance(part(model, "_learner"), Learner):
                 learner = part(model, "_learner")
-                before = -1
-                if not learner.several:
-                    before = load_usual(<Vocabulary> vocabulary, learner._guard, learner._current_example, x, learner._meets_unknown)
+                before = load_usual(<Vocabulary> vocabulary, learner._guard, learner._current_example, x, learner._meets_unknown)
                 if before >= 0:
                     learner._meet_current(<Vocabulary> vocabulary, before)
-                    return (<tuple> choices)[len(<tuple> choices) - 1 if learner._margins[0] > 0.0 else 0]
+                    number = learner._largest()
+                    return (<tuple> choices)[len(<tuple> choices) - 1 if number < 0 else number]
         return PureOneByOne.predict_one(self, x)
 
 

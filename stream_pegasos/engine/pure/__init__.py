@@ -9,7 +9,7 @@ precision, the same results.
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.engine.pure.adaptive import AdaptiveLearner
 from stream_pegasos.engine.pure.adaptive_columns import AdaptiveColumnsLearner
-from stream_pegasos.engine.pure.driver import Learner, signs_of
+from stream_pegasos.engine.pure.driver import Learner, targets_of
 from stream_pegasos.engine.pure.encoders import Encoder, Rows, Vocabulary
 from stream_pegasos.engine.pure.frozen import FrozenLearner
 from stream_pegasos.engine.pure.one_by_one import OneByOne
@@ -31,5 +31,5 @@ __all__ = [
     "Scanner",
     "Vocabulary",
     "WeightDict",
-    "signs_of",
+    "targets_of",
 ]

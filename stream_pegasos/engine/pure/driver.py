@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,9 +16,9 @@ from stream_pegasos.engine.pure.encoders import Encoder, arguments_of
 from stream_pegasos.engine.pure.weights import INTERCEPT, Row
 
 
-def signs_of(y: list[Any], signs: Mapping[Any, float]) -> NDArray[np.float64] | None:
-    """The value in `signs` of each label of a list, or None if one is not there."""
-    found = [signs.get(label) for label in y]
+def targets_of(y: list[Any], targets: Mapping[Any, float]) -> NDArray[np.float64] | None:
+    """The target of each label of a list, or None if one has none."""
+    found = [targets.get(label) for label in y]
     return None if None in found else np.array(found, np.float64)
 
 
@@ -165,15 +165,15 @@ class Learner:
     """A rule and its driver. The rule is a subclass: it says what is kept for a feature, how an example is scored and
     how it is learned.
 
-    One column of margins is for two classes, with y = ±1. Several columns are for as many classes, with y the number of
-    a class, or for what else `reduction` says.
+    y is the number of a class, or what else `reduction` says. A rule of one column is for two classes: the column is
+    that of class 1, and its mirror that of class 0.
     """
 
     kinds: ClassVar[dict[str, type[Learner]]] = {}  # all learners, by name
     meets_unknown: ClassVar[bool] = False  # whether features never learned count, so that names are to be told apart
     declaration: Declaration
     max_features: int  # 0 for no limit
-    several = False  # columns, rather than one
+    several = False  # columns, rather than one, for which the rule takes y as −1 and 1
 
     def __init_subclass__(cls, is_rule: bool = True) -> None:
         if is_rule:
@@ -253,20 +253,30 @@ class Learner:
 
     @property
     def calibrated(self) -> tuple[float, float, float]:
-        """What makes probabilities of the margins of several classes: the slope, and a and b of the confidence."""
+        """The slope, and a and b of the confidence."""
         return (self.calibration.slope, *self.calibration.confidence)
 
-    def probability(self, margin: float) -> float:
-        """The probability of the positive class; above one half exactly where the margin is above 0."""
-        return self.calibration.probability(margin)
+    def calibrated_for(self, margins: Sequence[float] | NDArray[np.float64]) -> tuple[float, ...]:
+        """What makes probabilities of the margins of an example: the slope, and a and b of the confidence; of one
+        column the probability of class 1 itself.
+        """
+        return self.calibrated if self.several else (self.calibration.probability(margins[1]),)
 
-    def margin(self, encoder: Encoder, x: Any) -> Any:
-        """The margin of an example; with several columns an array."""
+    def margins(self, encoder: Encoder, x: Any) -> NDArray[np.float64]:
+        """The margins of an example, by class."""
         with self._alone():
             met = self._met(encoder, encoder.row(x, self.meets_unknown))
             if self.meets_unknown:
                 encoder.forget_newest()
-        return np.array(met.margins, np.float64) if self.several else met.margins[0]
+        return np.array(self._of_classes(met), np.float64)
+
+    def predict(self, encoder: Encoder, x: Any) -> int:
+        """The class with the largest margin; −1 where there is none."""
+        margins = self.margins(encoder, x)
+        return int(margins.argmax()) if len(margins) and margins.max() > -math.inf else -1
+
+    def _of_classes(self, met: ScoredExample) -> list[float]:
+        return met.margins if self.several else [0.0 - met.margins[0], met.margins[0]]
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> bool:
         """Take in one example; whether names are to be forgotten."""
@@ -282,19 +292,20 @@ class Learner:
         y: NDArray[np.float64] | None = None,
         weights: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The margin of each example and its probability, in turn, before it is learned; with several columns a row of
-        margins, −inf for columns to come, and a row of what calibrates them. Without y nothing is learned. It ends with
-        an example that brings in a feature beyond `max_features`, or with which names are to be forgotten.
+        """The margins of each example, in turn, before it is learned, −inf for classes to come; and what calibrates
+        them, as `calibrated_for` says. Without y nothing is learned. It ends with an example that brings in a feature
+        beyond `max_features`, or with which names are to be forgotten.
         """
-        n_columns = self._n_columns_for(y)
+        n_columns = self._n_columns_for(y) if self.several else 2
         margins: list[list[float]] = []
-        calibrated: list[Any] = []
+        calibrated: list[tuple[float, ...]] = []
         rows = encoder.rows(X, y is not None or self.meets_unknown)
         with self._alone():
             for i, row in enumerate(rows):
                 met = self._met(encoder, row)
-                margins.append([*met.margins, *[-math.inf] * (n_columns - self.n_columns)])
-                calibrated.append(self.calibrated if self.several else self.probability(met.margins[0]))
+                found = self._of_classes(met)
+                calibrated.append(self.calibrated_for(found))
+                margins.append([*found, *[-math.inf] * (n_columns - len(found))])
                 if y is None:
                     if self.meets_unknown:
                         encoder.forget_newest()
@@ -302,10 +313,11 @@ class Learner:
                 self._learn_met(encoder, met, float(y[i]), 1.0 if weights is None else float(weights[i]))
                 if 0 < self.max_features < len(self) or encoder.is_crowded(self.n_held):
                     break
-        all_margins = np.array(margins, np.float64).reshape(len(margins), n_columns)
-        if self.several:
-            return all_margins, np.array(calibrated, np.float64).reshape(len(calibrated), 3)
-        return all_margins[:, 0], np.array(calibrated, np.float64)
+        n = len(margins)
+        return (
+            np.array(margins, np.float64).reshape(n, n_columns),
+            np.array(calibrated, np.float64).reshape(n, 3 if self.several else 1),
+        )
 
     def _met(self, encoder: Encoder, row: Row) -> ScoredExample:
         """The example; where a rule fails at it, nothing is kept of its names."""
@@ -317,6 +329,10 @@ class Learner:
             raise
 
     def _learn_met(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> None:
+        if not self.several:
+            if y not in (0.0, 1.0):
+                raise IndexError("y is the number of no class")
+            y = 2.0 * y - 1.0
         if not self._learn(encoder, met, y, weight) and self.meets_unknown:
             encoder.forget_newest()
 

@@ -15,9 +15,9 @@ class OneByOne:
     lock: Lock
     _learner: Learner
     _vocabulary: Vocabulary
-    _labels: Any  # with the `targets` of those met and, of two classes, the `choices` that can be predicted
+    _labels: Any  # with the `targets` of those met, and as `choices` what is predicted, by number, the last for none
     _is_direct: bool  # whether an example may go straight to the learner
-    _by_margin: bool  # whether the margin alone decides which label is predicted
+    _by_margin: bool  # whether the largest margin decides which label is predicted
 
     def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
         """Learn from one example.
@@ -58,8 +58,9 @@ class OneByOne:
             The features, as for `learn_one`; those never learned count nothing.
         """
         with self.lock:
-            margin = self._learner.margin(self._vocabulary, x)
-            return self._labels.label(margin) if self._by_margin else self.label_of(margin)
+            if self._by_margin:
+                return self._labels.choices[self._learner.predict(self._vocabulary, x)]
+            return self.label_of(self._learner.margins(self._vocabulary, x))
 
     # What an estimator says.
 
@@ -70,5 +71,5 @@ class OneByOne:
         """Called once there are many more names than features."""
         raise NotImplementedError
 
-    def label_of(self, margin: Any) -> Any:
+    def label_of(self, margins: Any) -> Any:
         raise NotImplementedError

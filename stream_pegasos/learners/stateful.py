@@ -1,0 +1,87 @@
+"""What a file keeps of a classifier, and what one is made of from it."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from river import base
+
+from stream_pegasos.common.packing import pack_parameters, unpack_parameters
+from stream_pegasos.engine import Vocabulary
+from stream_pegasos.engine.growing import grown
+from stream_pegasos.engine.pure.encoders import check_names
+from stream_pegasos.engine.pure.weights import INTERCEPT
+from stream_pegasos.learners.class_weights import ClassWeights
+from stream_pegasos.learners.files import Arrays
+from stream_pegasos.learners.forgetting import forget_column
+from stream_pegasos.learners.freezing import Freezable
+from stream_pegasos.learners.labels import (
+    Label,
+    Labels,
+    SignedLabels,
+)
+
+__all__ = ["Stateful"]
+
+
+class Stateful(Freezable, base.Base):
+    """Adds the state as data: the learner's, the labels, their counts, and the names of features."""
+
+    _labels: Labels
+    _class_weights: ClassWeights
+    _vocabulary: Vocabulary
+    max_features: int | None
+
+    @property
+    def classes(self) -> tuple[Label | None, ...]:
+        raise NotImplementedError
+
+    def _n_columns(self) -> int:
+        raise NotImplementedError
+
+    def _grow(self) -> None:
+        """From one margin for two labels to one for each of any number, without a label that was only named."""
+        labels, self._labels = self._labels, Labels().with_labels(self._labels.targets)
+        self._learner = grown(self._learner)
+        for number in (1, 0):
+            if labels.known[number] not in labels.targets:
+                forget_column(self._learner, number)
+
+    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
+        state = self._learner.get_state()
+        arrays = {name: state.pop(name) for name in list(state) if isinstance(state[name], np.ndarray)}
+        values = {"parameters": self._packed_parameters(), "labels": self._labels.get_state(), "learner": state}
+        if not self._class_weights.is_fixed:
+            values["label_counts"] = self._class_weights.get_state()
+        return arrays, self._vocabulary.names, values
+
+    def _packed_parameters(self) -> dict[str, Any]:
+        return pack_parameters(self)
+
+    @classmethod
+    def _made_with(cls, parameters: dict[str, Any]) -> Self:
+        return cls(**parameters)
+
+    @classmethod
+    def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
+        model = cls._made_with(unpack_parameters(values["parameters"]))
+        model._take_state({**arrays, **values["learner"]}, names, values)
+        return model
+
+    def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
+        """Take over what a file says; raise a ValueError, TypeError or LookupError if it cannot have been written."""
+        if isinstance(self._labels, SignedLabels) and isinstance(values["labels"], list):
+            if not self._labels.grows:
+                raise ValueError("the labels are not as they were written")
+            self._grow()
+        self._labels.set_state(values["labels"])
+        if not self._class_weights.is_fixed:
+            self._class_weights.set_state(values["label_counts"], self.classes)
+        self._learner.declaration.check(state, columns=self._n_columns())
+        check_names(names, state)
+        if self.max_features is not None and (state["keys"] != INTERCEPT).sum() > self.max_features:
+            raise ValueError(f"there are more features than max_features={self.max_features}")
+        self._vocabulary = Vocabulary(names)
+        self._learner.set_state(state)
