@@ -29,9 +29,9 @@ from stream_pegasos.learners.decisions import (
     parameters_of_decisions,
 )
 from stream_pegasos.learners.drift import DriftWatch
-from stream_pegasos.learners.labels import Label, Labels, SignedLabels, check_label, largest, unknown_label
+from stream_pegasos.learners.labels import Label, Labels, Margins, SignedLabels, check_label, largest, unknown_label
 from stream_pegasos.learners.predictions import Decided, PartlyLearnedError, RawScores, joined_scores
-from stream_pegasos.learners.probabilities import Floats, of_classes
+from stream_pegasos.learners.probabilities import Floats, of_classes, of_example
 
 __all__ = ["AdaptiveClassifier"]
 
@@ -497,14 +497,10 @@ class AdaptiveClassifier(WatchedClassifier):
             self._decisions = Decisions({self._labels.known[1]: self._decisions.of_label[None]})
         super()._grow()
 
-    def label_of(self, margins: Floats) -> Any:
+    def label_of(self, margins: Margins) -> Any:
         if self._by_margin:
             return self._labels.label(margins)
-        calibrated = self._learner.calibrated_for(margins)
-        if len(calibrated) == 1:
-            probabilities = [1.0 - calibrated[0], calibrated[0]]
-        else:
-            probabilities = of_classes(margins, np.array(calibrated)).tolist()
+        probabilities = of_example(margins, self._learner.calibrated_for(margins))
         return self._labels.choices[self._decisions.number(self._labels.classes, margins, probabilities)]
 
     def _decided(
@@ -516,6 +512,10 @@ class AdaptiveClassifier(WatchedClassifier):
             margins[:n_undecided, 1:] = -np.inf
         if self._by_margin:
             return largest(margins) if n_undecided else None
+        if len(margins) == 1:
+            of_one = margins[0].tolist(), of_example(found.margins[0], found.calibrated[0].tolist())
+            target = None if targets is None else float(targets[0])
+            return np.array([self._decisions.number(labels.classes, *of_one, target)])
         probabilities = of_classes(found.margins, found.calibrated)
         return self._decisions.numbers(labels.classes, margins, probabilities, targets)
 

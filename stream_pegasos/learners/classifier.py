@@ -31,6 +31,7 @@ from stream_pegasos.learners.forgetting import forget_column, forget_idle_names,
 from stream_pegasos.learners.labels import (
     Label,
     Labels,
+    Margins,
     SignedLabels,
     are_exchanged,
     label_list,
@@ -504,7 +505,7 @@ class Classifier(OneByOne, Stateful, base.MiniBatchClassifier):  # type: ignore[
         """What is found of each example."""
         return RawScores(*self._learner.predict_learn_many(encoder, rows))
 
-    def margins_of(self, encoder: Encoder, x: Any) -> Floats:
+    def margins_of(self, encoder: Encoder, x: Any) -> Margins:
         return self._learner.margins(encoder, x)
 
     def predict_row(self, encoder: Encoder, x: Any) -> Any:
@@ -513,13 +514,13 @@ class Classifier(OneByOne, Stateful, base.MiniBatchClassifier):  # type: ignore[
             return self._labels.choices[self._learner.predict(encoder, x)]
         return self.label_of(self._learner.margins(encoder, x))
 
-    def label_of(self, margins: Any) -> Any:
+    def label_of(self, margins: Margins) -> Any:
         return self._labels.label(margins)
 
-    def probabilities_of(self, margins: Floats) -> dict[Any, float]:
+    def probabilities_of(self, margins: Margins) -> dict[Any, float]:
         return self._labels.probabilities(margins, self._learner.calibrated_for(margins), self.n_learned)
 
-    def score_of(self, margins: Floats) -> Any:
+    def score_of(self, margins: Margins) -> Any:
         columns = self._columns()
         return float(margins[1]) if columns is None else {of: float(margins[c]) for of, c in columns.items()}
 

@@ -115,7 +115,7 @@ class Decisions:
     Parameters
     ----------
     of_label
-        The decisions, by label; `None` stands for the second of two labels, whichever it is.
+        The decisions, by label; or one, by `None`, of the second of two labels, whichever that is.
     """
 
     def __init__(self, of_label: Mapping[Any, Decision]) -> None:
@@ -123,30 +123,37 @@ class Decisions:
 
     def _of_numbers(self, classes: tuple[Label | None, ...], n: int) -> dict[int, Decision]:
         """The decisions by the numbers of classes, of which there are n columns."""
+        if None in self.of_label:
+            return {1: self.of_label[None]}
         there = classes[:n]
-        return {
-            1 if label is None else there.index(label): decision
-            for label, decision in self.of_label.items()
-            if label is None or label in there
-        }
+        return {there.index(label): decision for label, decision in self.of_label.items() if label in there}
 
-    def number(self, classes: tuple[Label | None, ...], margins: Floats, probabilities: Sequence[float]) -> int:
-        """The number of the class that is predicted of one example, −1 for none."""
-        each: list[float] = margins.tolist()
-        own = self._of_numbers(classes, len(each))
-        others = [-math.inf if number in own else margin for number, margin in enumerate(each)]
-        best = max(others, default=-math.inf)
-        if best == -math.inf and len(each) < 2:
-            return -1  # nothing is decided against nothing
-        allowed = []
-        for number, decision in sorted(own.items()):
-            largest_other = max(each[:number] + each[number + 1 :], default=-math.inf)
-            lead = each[number] if largest_other == -math.inf else (each[number] - largest_other) / 2.0
-            if decision.allows(lead, probabilities[number]):
-                allowed.append(number)
-        if allowed:
-            return max(allowed, key=probabilities.__getitem__)
-        return others.index(best) if best > -math.inf else -1
+    def number(
+        self,
+        classes: tuple[Label | None, ...],
+        margins: Sequence[float],
+        probabilities: Sequence[float],
+        target: float | None = None,
+    ) -> int:
+        """What `numbers` says, of one example, much faster."""
+        own = self._of_numbers(classes, len(margins))
+        allowed = other = -1
+        n_known = 0
+        for number, margin in enumerate(margins):
+            n_known += margin > -math.inf
+            decision = own.get(number)
+            if decision is None:
+                if margin > (margins[other] if other >= 0 else -math.inf):
+                    other = number
+                continue
+            lead = lead_of(margins, number)
+            if decision.allows(lead, probabilities[number]) and (
+                allowed < 0 or probabilities[number] > probabilities[allowed]
+            ):
+                allowed = number
+            if decision.limit is not None and target not in (None, number) and lead > -math.inf:
+                decision.limit.learn(lead)
+        return -1 if other < 0 and n_known < 2 else other if allowed < 0 else allowed
 
     def numbers(
         self,
@@ -256,6 +263,12 @@ def parameters_of_decisions(decisions: Mapping[Label, Decision]) -> dict[str, An
 def limited(decisions: Mapping[Label, Decision]) -> dict[Label, float]:
     """The labels that have a limit of false positives, and the threshold of each."""
     return {label: decision.threshold for label, decision in decisions.items() if decision.limit is not None}
+
+
+def lead_of(margins: Sequence[float], number: int) -> float:
+    """What `leads` says, of one example."""
+    best = max(*margins[:number], *margins[number + 1 :], -math.inf, -math.inf)
+    return margins[number] if best == -math.inf else (margins[number] - best) / 2.0
 
 
 def leads(margins: Floats, number: int) -> Floats:

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine import targets_of
-from stream_pegasos.learners.probabilities import Floats, of_classes, only_class
+from stream_pegasos.learners.probabilities import Floats, of_classes, of_example, only_class
 
 Label = bool | int | str
+Margins = Any  # of one example by class: a list, or an array where each class has a column
 
 
 @dataclass
@@ -55,9 +56,9 @@ class Labels:
         known = tuple(each for each in self.known if each != label)
         return type(self)(known, {each: float(number) for number, each in enumerate(known)})
 
-    def label(self, margins: Floats) -> Any:
+    def label(self, margins: Margins) -> Any:
         """The label that is predicted, for the margins of an example."""
-        return self.choices[margins.argmax() if len(margins) else -1]
+        return self.choices[np.argmax(margins) if len(margins) else -1]
 
     def labels_many(self, margins: Floats, decided: NDArray[Any] | None = None) -> NDArray[Any]:
         """The labels that are predicted, for margins or, where they do not say it, for the numbers decided."""
@@ -66,12 +67,12 @@ class Labels:
         found: NDArray[Any] = label_array(choices)[numbers]
         return found
 
-    def probabilities(self, margins: Floats, calibrated: tuple[float, ...], n_learned: int) -> dict[Any, Any]:
+    def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: int) -> dict[Any, Any]:
         """The probability of each label."""
         if len(margins) == 1:
             return probabilities_of_only(self.of_target(0), n_learned)
         # Another thread may just have met a class that has no column yet.
-        return dict(zip(self.known, of_classes(margins, np.array(calibrated)).tolist(), strict=False))
+        return dict(zip(self.known, of_example(margins, calibrated), strict=False))
 
     def probabilities_many(
         self, margins: Floats, calibrated: Floats, n_learned: int
@@ -142,7 +143,7 @@ class SignedLabels(Labels):
             said = (False, True) if self.pos_label is None else (None, None)
         self.choices = (*said, None)
 
-    def probabilities(self, margins: Floats, calibrated: tuple[float, ...], n_learned: int) -> dict[Any, Any]:
+    def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: int) -> dict[Any, Any]:
         first, second, _ = self.choices
         if first != second:
             return {first: 1.0 - calibrated[0], second: calibrated[0]}

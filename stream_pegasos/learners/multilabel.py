@@ -25,7 +25,7 @@ from stream_pegasos.learners.decisions import (
 )
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
-from stream_pegasos.learners.labels import Label, Labels, check_label, unknown_label
+from stream_pegasos.learners.labels import Label, Labels, Margins, check_label, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores
 from stream_pegasos.learners.probabilities import Floats, of_each
 
@@ -38,7 +38,7 @@ Bools = NDArray[np.bool_]
 class LabelSets(Labels):
     """The labels of a model in the order in which they came; an example may have several of them."""
 
-    def label(self, margins: Floats) -> Any:
+    def label(self, margins: Margins) -> Any:
         """Whether each label holds, for margins or for whether it does."""
         return dict(zip(self.known, (margins > 0.0).tolist(), strict=False))
 
@@ -57,7 +57,7 @@ class LabelSets(Labels):
         """The labels, and the probability that each holds; 0 for those yet to come."""
         return self.known[: margins.shape[1]], np.where(np.isfinite(margins), of_each(margins, calibrated), 0.0)
 
-    def probabilities(self, margins: Floats, calibrated: tuple[float, ...], n_learned: int) -> dict[Any, Any]:
+    def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: int) -> dict[Any, Any]:
         """The probability that each label holds, and that it does not."""
         each = of_each(margins, np.array(calibrated)).tolist()
         return {label: {False: 1.0 - p, True: p} for label, p in zip(self.known, each, strict=False)}
@@ -192,7 +192,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def max_features(self) -> int | None:  # type: ignore[override]
         return self.classifier.max_features
 
-    def label_of(self, margins: Floats) -> Any:
+    def label_of(self, margins: Margins) -> Any:
         decided = self._decided(self._labels, RawScores(margins[np.newaxis], np.array([self._learner.calibrated])))
         return self._labels.label(margins if decided is None else decided[0])
 

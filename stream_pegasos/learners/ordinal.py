@@ -28,6 +28,7 @@ from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.labels import (
     Label,
     Labels,
+    Margins,
     check_label,
     label_array,
     label_list,
@@ -56,7 +57,7 @@ class OrderedLabels(Labels):
     def with_labels(self, y: Any) -> Labels:
         return super().with_labels([check_integer_label(label) for label in y])
 
-    def label(self, margins: Floats) -> Any:
+    def label(self, margins: Margins) -> Any:
         return self.choices[self.medians(margins[np.newaxis])[0]]
 
     def labels_many(self, margins: Floats, decided: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -80,7 +81,7 @@ class OrderedLabels(Labels):
             return super().probabilities_many(margins, calibrated, n_learned)
         return tuple(self.known[number] for number in order.tolist()), np.exp(margins[:, order])
 
-    def probabilities(self, margins: Floats, calibrated: tuple[float, ...], n_learned: int) -> dict[Any, Any]:
+    def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: int) -> dict[Any, Any]:
         classes, found = self.probabilities_many(margins[np.newaxis], np.array([calibrated]), n_learned)
         return dict(zip(classes, found[0].tolist(), strict=True))
 
@@ -242,7 +243,7 @@ class OrdinalClassifier(OrderedClassifier, WatchedClassifier):  # type: ignore[m
         said.scores = found.margins[:, self._labels.order_of(found.margins)]
         return said
 
-    def score_of(self, margins: Floats) -> Any:
+    def score_of(self, margins: Margins) -> Any:
         return {label: float(margins[int(self._labels.targets[label])]) for label in self.classes}
 
     def _learn_targets(
@@ -403,10 +404,10 @@ class OrdinalPairsClassifier(OrderedClassifier):
     def meet_rows(self, encoder: Encoder, rows: Any) -> RawScores:
         return self._found([self._block(self._learner.predict_learn_many(encoder, rows)[0])])
 
-    def label_of(self, margins: Floats) -> Any:
+    def label_of(self, margins: Margins) -> Any:
         return self._likeliest(self._counts(pattern_of(margins)))
 
-    def probabilities_of(self, margins: Floats) -> dict[Any, float]:
+    def probabilities_of(self, margins: Margins) -> dict[Any, float]:
         if len(self.classes) == 1:
             return probabilities_of_only(self.classes[0], self.n_learned)
         return dict(zip(self.classes, shares(self._counts(pattern_of(margins))), strict=True))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.engine.pure.driver import AS_LIKELY, LARGEST_LOG_ODDS
 
-__all__ = ["of_classes", "of_each", "only_class"]
+__all__ = ["of_classes", "of_each", "of_example", "only_class"]
 
 Floats = NDArray[np.float64]
 
@@ -27,8 +30,7 @@ def of_classes(margins: Floats, calibrated: Floats) -> Floats:
     """
     if not margins.shape[-1]:
         return margins
-    shared = margins.ndim > 1 and (calibrated.shape[-1] == 1 or np.isnan(calibrated[:, 1]).any())
-    if shared:
+    if margins.ndim > 1 and (calibrated.shape[1] == 1 or np.isnan(calibrated[:, 1]).any()):
         return with_shared(margins, calibrated)
     # Before any class was there every margin is −inf, and no label has a probability.
     largest = margins.max(axis=-1, keepdims=True)
@@ -37,6 +39,13 @@ def of_classes(margins: Floats, calibrated: Floats) -> Floats:
     total = terms.sum(axis=-1, keepdims=True)
     probabilities: Floats = np.divide(terms, total, out=np.zeros_like(terms), where=total > 0.0)
     return with_confidence(probabilities, margins, calibrated)
+
+
+def of_example(margins: Sequence[float] | Floats, calibrated: Sequence[float]) -> list[float]:
+    """The same of one example."""
+    if len(calibrated) == 1 or math.isnan(calibrated[1]):
+        return [1.0 - calibrated[0], calibrated[0]]
+    return of_classes(np.array(margins), np.array(calibrated)).tolist()  # type: ignore[no-any-return]
 
 
 def with_shared(margins: Floats, calibrated: Floats) -> Floats:

@@ -149,13 +149,15 @@ cdef class Learner:
         return self.calibrated if self.several else (self._probability(margins[1]),)
 
     def margins(self, Encoder encoder not None, x):
+        cdef Py_ssize_t c
         cdef double[::1] out
-        cdef double calibrated[3]
         self._meet_current(encoder, load_one(encoder, self._guard, self._current_example, x, self._meets_unknown))
-        margins = np.empty(self._n_columns() if self.several else 2)
+        if not self.several:
+            return [0.0 - self._margins[0], self._margins[0]]
+        margins = np.empty(self._n_columns())
         out = margins
-        if out.shape[0]:
-            self._note(&out[0], out.shape[0], calibrated)
+        for c in range(out.shape[0]):
+            out[c] = self._margins[c]
         return margins
 
     def predict(self, Encoder encoder not None, x):

@@ -262,18 +262,18 @@ class Learner:
         """
         return self.calibrated if self.several else (self.calibration.probability(margins[1]),)
 
-    def margins(self, encoder: Encoder, x: Any) -> NDArray[np.float64]:
-        """The margins of an example, by class."""
+    def margins(self, encoder: Encoder, x: Any) -> list[float] | NDArray[np.float64]:
+        """The margins of an example, by class; an array where there are several columns."""
         with self._alone():
             met = self._met(encoder, encoder.row(x, self.meets_unknown))
             if self.meets_unknown:
                 encoder.forget_newest()
-        return np.array(self._of_classes(met), np.float64)
+        return np.array(met.margins, np.float64) if self.several else self._of_classes(met)
 
     def predict(self, encoder: Encoder, x: Any) -> int:
         """The class with the largest margin; −1 where there is none."""
         margins = self.margins(encoder, x)
-        return int(margins.argmax()) if len(margins) and margins.max() > -math.inf else -1
+        return int(np.argmax(margins)) if len(margins) and max(margins) > -math.inf else -1
 
     def _of_classes(self, met: ScoredExample) -> list[float]:
         return met.margins if self.several else [0.0 - met.margins[0], met.margins[0]]
