@@ -58,8 +58,8 @@ def test_two_examples_by_hand(engine_in_test, hinge, half_life):
     scale, unknown = 0.3, 0.3 + math.log(2.5 / 0.5)
     value = scale / math.hypot(scale, unknown)
     margin = 0.5 * value + 0.05
-    assert learner.margin(vocabulary, {0: 1.0, 2: 1.0}) == pytest.approx(margin)
-    learner.learn(vocabulary, {0: 1.0, 2: 1.0}, -1.0, 1.0)
+    assert learner.margins(vocabulary, {0: 1.0, 2: 1.0})[1] == pytest.approx(margin)
+    learner.learn(vocabulary, {0: 1.0, 2: 1.0}, 0.0, 1.0)
     slope = 1.0 if hinge else 1.0 / (1.0 + math.exp(-margin))
     weight = 0.5 - 0.5 * slope * value / math.sqrt(squares[0] + (slope * value) ** 2)
     intercept = 0.5 - 0.5 * slope * 0.1 / math.sqrt(squares[1] + (slope * 0.1) ** 2)
@@ -85,15 +85,15 @@ def test_names_that_were_never_learned_count_as_such_columns_do(engine_in_test):
     named, numbered = (engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, 0.0, 0.1) for _ in range(2))
     vocabulary = engine_in_test.Vocabulary()
     for i in range(5):
-        named.learn(vocabulary, {"a": 1.0, "b": 1.0 * i}, (-1.0) ** i, 1.0)
-        numbered.learn(vocabulary, {1: 1.0, 2: 1.0 * i}, (-1.0) ** i, 1.0)
-    expected = pytest.approx(numbered.margin(vocabulary, {1: 1.0, 3: 2.0}), rel=1e-12)
+        named.learn(vocabulary, {"a": 1.0, "b": 1.0 * i}, float(i % 2 == 0), 1.0)
+        numbered.learn(vocabulary, {1: 1.0, 2: 1.0 * i}, float(i % 2 == 0), 1.0)
+    expected = pytest.approx(numbered.margins(vocabulary, {1: 1.0, 3: 2.0})[1], rel=1e-12)
     x = {"a": 1.0, "never met": 2.0}
-    assert named.margin(vocabulary, x) == expected
-    assert named.predict_learn_many(vocabulary, [x])[0][0] == expected
+    assert named.margins(vocabulary, x)[1] == expected
+    assert named.predict_learn_many(vocabulary, [x])[0][0, 1] == expected
     assert sum(named.contributions(vocabulary, x).values()) + named.intercept == expected
     assert vocabulary.names == ["a", "b"]
-    assert named.predict_learn_many(vocabulary, [x], np.array([1.0]))[0][0] == expected
+    assert named.predict_learn_many(vocabulary, [x], np.array([1.0]))[0][0, 1] == expected
 
 
 def assert_agree(one, other):
@@ -117,14 +117,14 @@ def test_many_at_once_is_one_by_one(engine_in_test, half_life):
     vocabulary = engine_in_test.Vocabulary(NAMES)
     expected = []
     for x, sign, weight in zip(X, y, c, strict=True):
-        margin = one.margin(vocabulary, x)
-        expected.append((margin, one.probability(margin)))
-        one.learn(vocabulary, x, sign, weight)
-    margins, probabilities = many.predict_learn_many(vocabulary, X, y, c)
-    assert list(zip(margins.tolist(), probabilities.tolist(), strict=True)) == expected
+        margin = one.margins(vocabulary, x)[1]
+        expected.append((margin, one.calibrated_for([-margin, margin])[0]))
+        one.learn(vocabulary, x, float(sign > 0.0), weight)
+    margins, probabilities = many.predict_learn_many(vocabulary, X, 1.0 * (y > 0.0), c)
+    assert list(zip(margins[:, 1].tolist(), probabilities[:, 0].tolist(), strict=True)) == expected
     assert same_state(one, many)
     predicted, _ = many.predict_learn_many(vocabulary, X)
-    assert predicted.tolist() == [one.margin(vocabulary, x) for x in X]
+    assert predicted[:, 1].tolist() == [one.margins(vocabulary, x)[1] for x in X]
     assert same_state(one, many)
     for nothing in (None, np.empty(0)):
         assert [len(out) for out in many.predict_learn_many(vocabulary, [], nothing)] == [0, 0]
@@ -136,15 +136,15 @@ def test_contributions_and_the_intercept_make_the_margin(engine_in_test, options
     generator = np.random.default_rng(4)
     X, y, _ = random_rows(generator, 100, len(KEYS))
     learner, vocabulary = engine_in_test.AdaptiveLearner(0.5, *options), engine_in_test.Vocabulary(NAMES)
-    learner.predict_learn_many(vocabulary, [as_features(x) for x in X], y)
+    learner.predict_learn_many(vocabulary, [as_features(x) for x in X], 1.0 * (y > 0.0))
     for x in X:
         features = {**as_features(x), 1000: 1.0}  # the last one unknown
         contributions = learner.contributions(vocabulary, features)
         assert set(contributions) <= set(KEYS)
         total = math.fsum(contributions.values()) + learner.intercept[0]
-        assert total == pytest.approx(learner.margin(vocabulary, features), rel=1e-9, abs=1e-12)
+        assert total == pytest.approx(learner.margins(vocabulary, features)[1], rel=1e-9, abs=1e-12)
     assert learner.contributions(vocabulary, {}) == {}
-    assert [learner.margin(vocabulary, {})] == learner.intercept.tolist()
+    assert [learner.margins(vocabulary, {})[1]] == learner.intercept.tolist()
 
 
 @both_engines
@@ -153,10 +153,10 @@ def test_exchanging_the_classes_is_learning_the_other_way_round(engine_in_test):
     one, other = (engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, 30.0, 0.1) for _ in range(2))
     vocabulary = engine_in_test.Vocabulary(NAMES)
     X = [as_features(x) for x in X]
-    one.predict_learn_many(vocabulary, X[:50], -y[:50], c[:50])
+    one.predict_learn_many(vocabulary, X[:50], 1.0 * (-y[:50] > 0.0), c[:50])
     one.negate()
-    one.predict_learn_many(vocabulary, X[50:], y[50:], c[50:])
-    other.predict_learn_many(vocabulary, X, y, c)
+    one.predict_learn_many(vocabulary, X[50:], 1.0 * (y[50:] > 0.0), c[50:])
+    other.predict_learn_many(vocabulary, X, 1.0 * (y > 0.0), c)
     assert_agree(one, other)
 
 
@@ -169,14 +169,14 @@ def test_margins_stay_when_the_evidence_is_written_down_anew(engine_in_test, smo
     vocabulary = engine_in_test.Vocabulary()
     X = [{int(k): float(generator.normal()) for k in generator.choice(40, 5)} for _ in range(20)]
     for i, x in enumerate(X):
-        learner.learn(vocabulary, x, 1.0 if i % 3 else -1.0, 1.0)
+        learner.learn(vocabulary, x, float(i % 3 > 0), 1.0)
     n_renewed = 0
     for _ in range(480):
-        before, evidence = [learner.margin(vocabulary, x) for x in X], learner.get_state()["evidence"]
+        before, evidence = [learner.margins(vocabulary, x)[1] for x in X], learner.get_state()["evidence"]
         learner.learn(vocabulary, {}, 1.0, 0.0)  # weighs nothing and has no feature
         n_renewed += learner.get_state()["evidence"] < evidence
         # The prior, which this example has learned, is all that may have changed.
-        after = [learner.margin(vocabulary, x) for x in X]
+        after = [learner.margins(vocabulary, x)[1] for x in X]
         if learner.get_state()["evidence"] < evidence and not smoothing:
             assert after == before
         settled = abs(learner.get_state()["intercept_log_ratio"]) < 1e-12
@@ -192,8 +192,8 @@ def test_examples_right_by_the_margin_leave_no_feature(engine_in_test, options):
     n_skipped = 0
     for i in range(60):
         x, y = {0: 1.0, 1: 1.0 if i % 2 else -1.0, 100 + i: 0.01}, 1.0 if i % 2 else -1.0
-        margin, before = y * learner.margin(vocabulary, x), learner.get_state()
-        learner.learn(vocabulary, x, y, 1.0)
+        margin, before = y * learner.margins(vocabulary, x)[1], learner.get_state()
+        learner.learn(vocabulary, x, float(y > 0.0), 1.0)
         after = learner.get_state()
         assert (100 + i in after["keys"]) == (margin < options[1])
         if margin >= options[1]:
@@ -217,7 +217,9 @@ def test_explicit_zeros_are_neither_stored_nor_counted(engine_in_test):
     full.data = X.ravel().copy()
     full.data[full.data == 0.0] = np.resize([0.0, -0.0], (X == 0.0).sum())
     for learner, matrix in ((with_zeros, full), (without, thin)):
-        learner.predict_learn_many(rows, (matrix.indptr.astype(np.int64), matrix.indices, matrix.data), y, c)
+        learner.predict_learn_many(
+            rows, (matrix.indptr.astype(np.int64), matrix.indices, matrix.data), 1.0 * (y > 0.0), c
+        )
     assert_agree(with_zeros, without)
     for x in X:
         with_zeros.learn(vocabulary, dict(enumerate(x.tolist())) | {"zero": 0.0}, 1.0, 1.0)
@@ -241,10 +243,10 @@ def test_nothing_is_ever_infinite(engine_in_test, chosen):
             x = {int(k): float(generator.choice([-1.0, 1.0]) * generator.choice(sizes)) for k in generator.choice(9, 4)}
             weight = float(generator.choice([0.0, 5e-324, 1e-200, 1e-30, 1.0, 1e30, 1e60]))
             y = 1.0 if generator.random() < 0.5 else -1.0
-            margin = learner.margin(vocabulary, x)
+            margin = learner.margins(vocabulary, x)[1]
             assert math.isfinite(margin)
-            assert 0.0 < learner.probability(margin) < 1.0
-            learner.learn(vocabulary, x, y, weight)
+            assert 0.0 < learner.calibrated_for([-margin, margin])[0] < 1.0
+            learner.learn(vocabulary, x, float(y > 0.0), weight)
             if i % 100 == 50:
                 learner.forget(1e-3)
             assert all(np.isfinite(value).all() for value in learner.get_state().values())
@@ -257,8 +259,8 @@ def test_one_of_the_largest_examples_does_not_silence_those_after_it(engine_in_t
     learner, vocabulary = engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, 1.0, 0.0), engine_in_test.Vocabulary()
     learner.learn(vocabulary, {0: 1.0}, 1.0, 1e60)
     for _ in range(1000):
-        learner.learn(vocabulary, {0: 1.0}, -1.0, 1.0)
-    assert learner.margin(vocabulary, {0: 1.0}) < -1.0
+        learner.learn(vocabulary, {0: 1.0}, 0.0, 1.0)
+    assert learner.margins(vocabulary, {0: 1.0})[1] < -1.0
 
 
 @both_engines
@@ -268,11 +270,11 @@ def test_a_state_taken_out_does_not_follow_the_learner(engine_in_test):
     state = learner.get_state()
     kept = {name: np.copy(value) for name, value in state.items()}
     other = engine_in_test.AdaptiveLearner(*learner.arguments)
-    other.learn(vocabulary, {5: 1.0}, -1.0, 1.0)  # to be forgotten
+    other.learn(vocabulary, {5: 1.0}, 0.0, 1.0)  # to be forgotten
     other.set_state(state)
     assert same_state(other, learner)
     for made in (learner, other):
-        made.learn(vocabulary, {0: -1.0, 1: 1.0}, -1.0, 2.0)
+        made.learn(vocabulary, {0: -1.0, 1: 1.0}, 0.0, 2.0)
     assert same_state(other, learner)
     assert all(np.array_equal(state[name], kept[name]) for name in state)
 
@@ -341,8 +343,8 @@ def test_mistakes_are_counted_by_their_size(engine_in_test):
     for _ in range(300):
         x = {int(i): 1.0 for i in generator.integers(0, 9, 3)}
         y = float(generator.choice([-1.0, 1.0]))
-        margin = learner.margin(vocabulary, x)
-        learner.learn(vocabulary, x, y, 1.0)
+        margin = learner.margins(vocabulary, x)[1]
+        learner.learn(vocabulary, x, float(y > 0.0), 1.0)
         n[int(y > 0)] += 1
         if y * margin < 0:
             sizes[int(y > 0)].append(abs(margin))

@@ -74,8 +74,10 @@ def test_ordered_classes_share_their_weights(engine_in_test):
     total = math.fsum(learner.contributions(vocabulary, x).values())
     log_odds = state["slope"] * (total + state["intercepts"]) + state["offsets"]
     above = np.concatenate([[1.0], 1.0 / (1.0 + np.exp(-log_odds)), [0.0]])
-    assert np.exp(learner.margin(vocabulary, x)) == pytest.approx(above[:-1] - above[1:])
-    assert np.argmax(learner.margin(vocabulary, {0: 1.0})) == 0 and np.argmax(learner.margin(vocabulary, {2: 1.0})) == 2
+    assert np.exp(learner.margins(vocabulary, x)) == pytest.approx(above[:-1] - above[1:])
+    assert (
+        np.argmax(learner.margins(vocabulary, {0: 1.0})) == 0 and np.argmax(learner.margins(vocabulary, {2: 1.0})) == 2
+    )
     # Feature 0 is of class 0 alone, and was learned last when there were 19 of each: the very first taught nothing, as
     # there was one class.
     ratios = math.log(0.5 / 19.5 / (38.5 / 19.5)), math.log(0.5 / 19.5 / (19.5 / 38.5))
@@ -99,11 +101,11 @@ def test_a_line_between_ordered_classes_begins_as_its_neighbour(engine_in_test):
     for i in range(40):
         learner.learn(vocabulary, {"high" if i % 2 else "low": 1.0}, float(i % 2), 1.0)
     (between,) = learner.intercept
-    before = learner.margin(vocabulary, {"low": 1.0})
+    before = learner.margins(vocabulary, {"low": 1.0})
     other = learner_with(engine_in_test, "ordinal", np.array([0, 2, 1, 3]))
     other.set_state(learner.get_state())
     other.order = np.array([0, 2, 1, 3])
-    assert other.margin(vocabulary, {"low": 1.0}).tolist() == before.tolist()
+    assert other.margins(vocabulary, {"low": 1.0}).tolist() == before.tolist()
     learner.learn(vocabulary, {}, 2.0, 0.0)  # which weighs nothing, but brings the class
     assert len(learner.intercept) == 2
     assert learner.intercept == pytest.approx([between, between], abs=2.0)

@@ -13,7 +13,7 @@ from scipy import sparse
 def test_features_are_kept_in_single_precision():
     generator = np.random.default_rng(10)
     matrix = sparse.csr_array(generator.normal(size=(100, 12)))
-    y, c = np.where(generator.random(100) < 0.5, 1.0, -1.0), generator.choice([0.3, 1.0, 20.0], 100)
+    y, c = np.where(generator.random(100) < 0.5, 1.0, 0.0), generator.choice([0.3, 1.0, 20.0], 100)
     learner = compiled_engine.AdaptiveLearner(0.5, False, 5.0, 0.5, 30.0, 0.1)
     arrays = matrix.indptr.astype(np.int64), matrix.indices, matrix.data
     learner.predict_learn_many(compiled_engine.Rows(1 << 20), arrays, y, c)
@@ -30,7 +30,7 @@ def test_counts_that_no_longer_grow_are_halved():
         compiled_engine.AdaptiveLearner(0.5, False, math.inf, 0.5, 0.0, 0.1),
         compiled_engine.Vocabulary(),
     )
-    for y in (-1.0, 1.0):
+    for y in (0.0, 1.0):
         learner.learn(vocabulary, dict.fromkeys(range(6), 1.0), y, 1.0)
     many = 2.0**24
     state = learner.get_state()
@@ -70,7 +70,7 @@ def test_a_state_put_aside_is_that_of_then(engine_in_test):
     expected = learner.get_state()
     with learner.forked_copy() as copied:
         state = learner.get_state()
-    learner.predict_learn_many(rows, row, np.array([-1.0]))
+    learner.predict_learn_many(rows, row, np.array([0.0]))
     copied.wait()
     assert same_state(expected, state)
     assert not same_state(expected, learner)
@@ -84,7 +84,7 @@ def test_counts_that_rounding_has_added_up_are_those_of_a_possible_state(engine_
     generator = np.random.default_rng(12)
     learner = engine_in_test.AdaptiveLearner(0.5, False, math.inf, 0.5, half_life, 0.1)
     arrays = np.arange(0, 2 * n + 1, 2), np.tile([1, 2], n), np.ones(2 * n)
-    y, c = np.where(generator.random(n) < 0.3, 1.0, -1.0), generator.random(n) + 0.1
+    y, c = np.where(generator.random(n) < 0.3, 1.0, 0.0), generator.random(n) + 0.1
     learner.predict_learn_many(engine_in_test.Rows(10), arrays, y, c)
     state = learner.get_state()
     learner.declaration.check(state)

@@ -25,7 +25,7 @@ def trained():
     vocabulary = engine.Vocabulary()
     learner = engine.PegasosLearner(1e-3, 3, 0.5, True, 1.0)
     for i in range(20):
-        learner.learn(vocabulary, {"a": 1.0 + i, i: -2.0, ("b", i): 0.5}, 1.0 if i % 3 else -1.0, 1.0)
+        learner.learn(vocabulary, {"a": 1.0 + i, i: -2.0, ("b", i): 0.5}, float(i % 3 > 0), 1.0)
     return learner, vocabulary
 
 
@@ -41,7 +41,7 @@ def test_copies_are_equal_and_independent(duplicate):
     for made in (learner, other):
         made.learn(duplicate(vocabulary), {"new": 1.0, "a": 3.0}, 1.0, 1.0)
     assert same_state(other, learner)
-    other.learn(names, {"newer": 1.0}, -1.0, 1.0)
+    other.learn(names, {"newer": 1.0}, 0.0, 1.0)
     weights.add(Row([1], [1.0]), 1.0)
     assert "newer" in names.names and "newer" not in vocabulary.names
     assert learner.n_iterations == before["n_iterations"].max() + 1

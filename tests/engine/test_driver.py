@@ -21,7 +21,7 @@ def test_probabilities_agree_with_decisions(engine_in_test, margin, slope):
     learner = engine_in_test.PegasosLearner(1e-4, 1, 0.0, True, 0.0)
     learner.set_state({**learner.get_state(), "slope": slope})
     for m in (margin, -margin, margin * 1e-300):
-        p = learner.probability(m)
+        p = learner.calibrated_for([-m, m])[0]
         assert 0.0 < p < 1.0
         assert (p > 0.5) == (m > 0.0)
         assert p + (1.0 - p) == 1.0
@@ -41,7 +41,7 @@ RULES = {
 def test_it_ends_with_an_example_that_brings_too_many_features(engine_in_test, rule, limit):
     whole, part, before = (RULES[rule](engine_in_test, most) for most in (0, limit, limit))
     vocabulary, X = engine_in_test.Vocabulary(), [{i: 1.0, 40 - i % 2: -1.0} for i in range(30)]
-    y = np.array([0.0, 1.0] * 15 if rule == "ovr" else [1.0, -1.0] * 15)
+    y = np.array([0.0, 1.0] * 15)
     margins, calibrated = part.predict_learn_many(vocabulary, X, y)
     n = len(margins)
     assert len(calibrated) == n and (len(part) > limit or n == len(X))
@@ -57,11 +57,11 @@ def test_it_ends_with_an_example_that_brings_too_many_features(engine_in_test, r
 def test_an_example_that_cannot_be_read_leaves_everything_as_it_was(engine_in_test, rule):
     learner, vocabulary = RULES[rule](engine_in_test, 0), engine_in_test.Vocabulary()
     for _ in range(3):
-        learner.learn(vocabulary, {"a": 1.0, 5: 2.0}, 0.0 if rule == "ovr" else 1.0, 1.0)
+        learner.learn(vocabulary, {"a": 1.0, 5: 2.0}, 0.0, 1.0)
     before, names = learner.get_state(), vocabulary.names
     bad = {"new": 1.0, "bad": math.nan}
     for call in (
-        lambda: learner.margin(vocabulary, bad),
+        lambda: learner.margins(vocabulary, bad),
         lambda: learner.learn(vocabulary, bad, 1.0, 1.0),
         lambda: learner.predict_learn_many(vocabulary, [{"newer": 1.0}, bad], np.array([1.0, 0.0])),
         lambda: learner.predict_learn_many(vocabulary, [{"newer": 1.0}, bad]),
@@ -85,7 +85,7 @@ def test_a_kernel_that_fails_leaves_everything_as_it_was(engine_in_test):
     fails = True
     for _ in range(2):  # also after it failed
         for call in (
-            lambda: learner.margin(vocabulary, {"new": 1.0}),
+            lambda: learner.margins(vocabulary, {"new": 1.0}),
             lambda: learner.learn(vocabulary, {"new": 1.0}, 1.0, 1.0),
             lambda: learner.predict_learn_many(vocabulary, [{"new": 1.0}], np.ones(1)),
         ):
@@ -99,8 +99,8 @@ def test_a_kernel_that_fails_leaves_everything_as_it_was(engine_in_test):
 @both_engines
 def test_labels_as_targets(engine_in_test):
     targets = {"ham": -1.0, "spam": 1.0, 1: 2.0}
-    assert engine_in_test.signs_of(["ham", "spam", "spam", 1, True], targets).tolist() == [-1.0, 1.0, 1.0, 2.0, 2.0]
-    assert engine_in_test.signs_of([], targets).dtype == np.float64
-    assert engine_in_test.signs_of(["ham", "eggs"], targets) is None
+    assert engine_in_test.targets_of(["ham", "spam", "spam", 1, True], targets).tolist() == [-1.0, 1.0, 1.0, 2.0, 2.0]
+    assert engine_in_test.targets_of([], targets).dtype == np.float64
+    assert engine_in_test.targets_of(["ham", "eggs"], targets) is None
     with pytest.raises(TypeError):
-        engine_in_test.signs_of([["ham"]], targets)
+        engine_in_test.targets_of([["ham"]], targets)

@@ -35,7 +35,7 @@ def learned(kind, reduction, n_classes, seed):
     y[:n_classes] = np.arange(n_classes)
     if reduction == "multilabel":
         learner.sets = np.arange(n_classes + 1), np.arange(n_classes)
-    learner.predict_learn_many(kind.Rows(60), rows, 2.0 * y - 1.0 if reduction == "two" else y, None)
+    learner.predict_learn_many(kind.Rows(60), rows, y, None)
     wider = rows[0], (rows[1] + generator.integers(0, 20, 6 * n)).astype(np.int32), rows[2]  # some are not known
     return learner, wider
 
@@ -86,7 +86,7 @@ def test_it_learns_nothing(kind):
     with pytest.raises(TypeError, match="only predicts"):
         learner.negate()
     assert same_state(learner.get_state(), nothing_of("two"))
-    assert learner.margin(kind.Vocabulary(), {1: 1.0}) == 0.0
+    assert learner.margins(kind.Vocabulary(), {1: 1.0}) == [0.0, 0.0]
 
 
 def test_halves_are_those_of_numpy():

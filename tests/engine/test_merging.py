@@ -94,7 +94,7 @@ def test_states_of_both_engines_are_merged_alike(engine_in_test):
         if state is not None:
             learner.set_state(state)
         for i, x in enumerate(random_stream(40, seed)):
-            learner.learn(vocabulary, x, 1.0 if (i + seed) % 3 else -1.0, 1.0)
+            learner.learn(vocabulary, x, float((i + seed) % 3 > 0), 1.0)
         return learner.get_state()
 
     merged = []

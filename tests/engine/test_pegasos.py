@@ -43,7 +43,7 @@ def test_the_scale_is_folded_in_time(engine_in_test, dense_pegasos, chosen):
         if dense.is_close_call(vector) and abs(dense.margin(vector)) < 2.0 and dense.largest < 1e3:
             continue
         y = -math.copysign(y, dense.margin(vector)) if abs(dense.margin(vector)) > 2.0 and i % 3 else y
-        learner.learn(vocabulary, x, y, 1.0)
+        learner.learn(vocabulary, x, float(y > 0.0), 1.0)
         dense.learn(vector, y, 1.0)
         assert learner.weights.get_state()["scale"] >= [1e-9]
         assert weights_of(learner, vocabulary) == pytest.approx(dense.w, rel=1e-6, abs=1e-6 * np.abs(dense.w).max())
@@ -65,12 +65,14 @@ def test_the_closed_form(engine_in_test):
     c = generator.choice([0.0, 0.5, 1.0, 2.0], n)
     rows, columns = np.nonzero(X)
     indptr = np.searchsorted(rows, np.arange(n + 1)).astype(np.int64)
-    margins, _ = learner.predict_learn_many(encoder, (indptr, columns.astype(np.int32), X[rows, columns]), y, c)
+    margins, _ = learner.predict_learn_many(
+        encoder, (indptr, columns.astype(np.int32), X[rows, columns]), 1.0 * (y > 0.0), c
+    )
     total = np.zeros(d)
     for t in range(n):
         w = total / (l2 * t) if t else total
-        assert margins[t] == pytest.approx(w @ X[t], rel=1e-9, abs=1e-9)
-        if y[t] * margins[t] < 1.0:
+        assert margins[t, 1] == pytest.approx(w @ X[t], rel=1e-9, abs=1e-9)
+        if y[t] * margins[t, 1] < 1.0:
             total += c[t] * y[t] * X[t]
     assert learner.n_iterations == n
     assert pairs(learner.weights) == pytest.approx(dict(enumerate(total / (l2 * n))), rel=1e-9)
@@ -99,7 +101,7 @@ def test_examples_that_weigh_nothing_still_count_as_steps(engine_in_test):
     vocabulary = engine_in_test.Vocabulary()
     learner.learn(vocabulary, {"a": 1.0}, 1.0, 0.0)
     assert (learner.n_iterations, len(learner.weights)) == (1, 0)
-    learner.learn(vocabulary, {}, -1.0, 1.0)
+    learner.learn(vocabulary, {}, 0.0, 1.0)
     assert pairs(learner.weights) == {INTERCEPT: pytest.approx(-1 / math.sqrt(0.1))}
 
 
@@ -114,15 +116,15 @@ def test_many_at_once_is_one_by_one(engine_in_test, batch_size):
     vocabulary = engine_in_test.Vocabulary()
     expected = []
     for x, sign, weight in zip(X, y, c, strict=True):
-        margin = one.margin(vocabulary, x)
-        expected.append((margin, one.probability(margin)))
-        one.learn(vocabulary, x, sign, weight)
-    margins, probabilities = many.predict_learn_many(vocabulary, X, y, c)
-    assert list(zip(margins.tolist(), probabilities.tolist(), strict=True)) == expected
+        margin = one.margins(vocabulary, x)[1]
+        expected.append((margin, one.calibrated_for([-margin, margin])[0]))
+        one.learn(vocabulary, x, float(sign > 0.0), weight)
+    margins, probabilities = many.predict_learn_many(vocabulary, X, 1.0 * (y > 0.0), c)
+    assert list(zip(margins[:, 1].tolist(), probabilities[:, 0].tolist(), strict=True)) == expected
     assert same_state(one, many)
     before = many.get_state()
     again, _ = many.predict_learn_many(vocabulary, X)
-    assert again.tolist() == [one.margin(vocabulary, x) for x in X]
+    assert again[:, 1].tolist() == [one.margins(vocabulary, x)[1] for x in X]
     assert same_state(before, many)
     for empty in (None, np.empty(0)):
         assert [len(out) for out in many.predict_learn_many(vocabulary, [], empty)] == [0, 0]
@@ -137,8 +139,8 @@ def test_exchanging_the_classes_is_learning_the_other_way_round(engine_in_test, 
     for i in range(50):
         x = {generator.randrange(9): generator.gauss(0, 1) for _ in range(4)}
         y = generator.choice([-1.0, 1.0])
-        one.learn(vocabulary, x, -y if i < 23 else y, 1.0)
-        other.learn(vocabulary, x, y, 1.0)
+        one.learn(vocabulary, x, float((y > 0.0) != (i < 23)), 1.0)
+        other.learn(vocabulary, x, float(y > 0.0), 1.0)
         if i == 22:
             one.negate()
     assert pairs(one.weights) == pytest.approx(pairs(other.weights), rel=1e-12)
@@ -156,10 +158,10 @@ def test_margins_of_any_size_leave_the_state_finite(engine_in_test, l2, project,
         vocabulary = engine_in_test.Vocabulary()
         for i in range(1, 300):
             y = 1.0 if agreeing or i % 2 else -1.0
-            learner.learn(vocabulary, {0: size, 1: -size}, y, weight)
+            learner.learn(vocabulary, {0: size, 1: -size}, float(y > 0.0), weight)
         state = learner.get_state()
         assert {name: np.isfinite(value).all() for name, value in state.items()} == dict.fromkeys(state, True)
-        assert 0.0 < learner.probability(learner.margin(vocabulary, {0: size})) < 1.0
+        assert 0.0 < learner.calibrated_for(learner.margins(vocabulary, {0: size}))[0] < 1.0
         assert len(learner.weights) <= 2
 
 
@@ -176,11 +178,11 @@ def test_averages_survive_folding(engine_in_test, dense_pegasos):
         for _ in range(120):
             x = {name: float(generator.normal()) * 1e6 for name in NAMES if generator.random() < 0.5}
             y, vector = float(generator.choice([-1.0, 1.0])), np.array([*(x.get(name, 0.0) for name in NAMES), 0.0])
-            learner.learn(vocabulary, x, y, 1.0)
+            learner.learn(vocabulary, x, float(y > 0.0), 1.0)
             dense.learn(vector, y, 1.0)
             assert weights_of(learner, vocabulary) == pytest.approx(dense.predicting, rel=1e-9, abs=1e-9)
             margin = pytest.approx(float(dense.predicting @ vector), rel=1e-6, abs=1e-5)
-            assert learner.margin(vocabulary, x) == margin
+            assert learner.margins(vocabulary, x)[1] == margin
 
 
 # --- several columns --------------------------------------------------------------------------------------------------
@@ -198,13 +200,13 @@ def test_a_column_against_the_rest_is_a_learner_of_two_classes(engine_in_test, b
     for i, x in enumerate(random_stream(250, 12)):
         number, weight = int(generator.integers(min(5, 1 + i // 10))), float(generator.choice([1.0, 0.0, 3.0]))
         number = min(number, len(alone))
-        margins = [learner.margin(vocabulary, x) for learner in alone]
-        assert together.margin(vocabulary, x) == pytest.approx(margins, rel=1e-9, abs=1e-12)
+        margins = [learner.margins(vocabulary, x)[1] for learner in alone]
+        assert together.margins(vocabulary, x) == pytest.approx(margins, rel=1e-9, abs=1e-12)
         if number == len(alone):
             alone.append(engine_in_test.PegasosLearner(*arguments))
         together.learn(vocabulary, x, float(number), weight)
         for column, learner in enumerate(alone):
-            learner.learn(vocabulary, x, 1.0 if column == number else -1.0, weight)
+            learner.learn(vocabulary, x, float(column == number), weight)
         if i % 60 == 31:
             for learner in (together, *alone):
                 learner.flush()
@@ -243,7 +245,7 @@ def test_weights_of_several_columns_make_their_margins(engine_in_test, reduction
     for x, margin in zip(X, margins, strict=True):
         expected = learner.intercept + sum(weights[key] * value for key, value in x.items() if key in weights)
         assert margin == pytest.approx(expected, rel=1e-9, abs=1e-12)
-        assert learner.margin(vocabulary, x).tolist() == margin.tolist()
+        assert learner.margins(vocabulary, x).tolist() == margin.tolist()
 
 
 @both_engines
@@ -260,7 +262,7 @@ def test_many_at_once_are_one_by_one_with_several_columns(engine_in_test, reduct
     y, n_columns = np.array([float(min(i // 7, i % 3)) for i in range(60)]), 2 if reduction == "pairs" else 3
     expected = []
     for x, number in zip(X, y, strict=True):
-        margin = one.margin(vocabulary, x).tolist()
+        margin = one.margins(vocabulary, x).tolist()
         expected.append(([*margin, *[-math.inf] * (n_columns - len(margin))], [*one.calibrated]))
         one.learn(vocabulary, x, number, 1.0)
     margins, calibrated = many.predict_learn_many(vocabulary, X, y)
@@ -288,6 +290,6 @@ def test_a_cleared_column_is_a_new_one(engine_in_test, batch_size):
     fresh.add_column()
     fresh.signs = signs
     for i, x in enumerate(random_stream(50, 8)):
-        assert cleared.margin(vocabulary, x) == pytest.approx(fresh.margin(vocabulary, x), rel=1e-9, abs=1e-9)
+        assert cleared.margins(vocabulary, x) == pytest.approx(fresh.margins(vocabulary, x), rel=1e-9, abs=1e-9)
         for learner in learners:
             learner.learn(vocabulary, x, float(i % 3), 1.0)

@@ -92,9 +92,9 @@ def random_example(generator, largest):
 
 
 def targets_of(learner):
-    """What an example may be to a learner: a sign, or the number of a class."""
+    """What an example may be to a learner: the number of a class or of a set."""
     if not learner.several:
-        return [-1.0, 1.0]
+        return [0.0, 1.0]
     most = len(SETS[0]) - 1 if "multilabel" in learner.arguments else min(5, learner.n_columns + 1)
     return [float(number) for number in range(3 if "pairs" in learner.arguments else most)]
 
@@ -199,7 +199,7 @@ def test_what_is_set_is_what_is_got(which, engine_in_test):
             assert getattr(other, of) == getattr(learner, of)
         assert len(other) == len(learner)
         for x in ({}, {"a": 1.0, 5: -2.0}, {-5: 0.5, "b": 1.0}):
-            assert np.array_equal(other.margin(vocabulary, x), learner.margin(vocabulary, x))
+            assert np.array_equal(other.margins(vocabulary, x), learner.margins(vocabulary, x))
     y = targets_of(learner)[-1]
     for made in (learner, other):
         made.learn(vocabulary, {"a": 1.0, 5: -2.0}, y, 1.0)
