@@ -18,6 +18,11 @@ def write_jsonl(path, examples):
         file.writelines(json.dumps({"text": text, "label": label}) + "\n" for text, label in examples)
 
 
+def append(path, examples):
+    with open(path, "ab") as file:
+        file.writelines(line_of(*example) for example in examples)
+
+
 def line_of(text, label=None):
     return json.dumps({"text": text} if label is None else {"text": text, "label": label}).encode() + b"\n"
 
@@ -31,21 +36,18 @@ def started(*arguments, **options):
     return subprocess.Popen([*command, *arguments], env=environment, **pipes, **options)
 
 
-def metrics(summary):
+def figures(summary):
     """The figures of a summary by name."""
-    rows = (line.rsplit(maxsplit=1) for line in summary.splitlines()[2:9])
+    rows = (line.rsplit(maxsplit=1) for line in summary.split("\n\n")[1].splitlines())
     return {name: float(value) for name, value in rows}
 
 
-def error_line(err):
-    """The only line of standard error, which must be an error."""
-    (line,) = err.splitlines()
-    assert line.startswith("stream-pegasos: error: ")
-    return line
+def labels_of(answers):
+    """The labels of answers of two columns."""
+    return [line.split("\t")[0] for line in answers.splitlines()]
 
 
 def reference_of(examples):
     model = TextClassifier()
-    for text, label in examples:
-        model.learn_one(text, label)
+    model.learn_many(*map(list, zip(*examples, strict=True)))
     return model

@@ -22,7 +22,8 @@ from stream_pegasos.service import Service, create_app  # noqa: E402 which needs
 STREAM = list(synthetic(n=300, seed=6))
 MESSAGES = [{"text": text, "label": label} for text, label in STREAM]
 GOOD = {"text": "free", "label": "spam"}
-COMMAND = [sys.executable, "-m", "stream_pegasos", "serve", "--port", "0"]
+PROGRAM = [sys.executable, "-m", "stream_pegasos"]
+COMMAND = [*PROGRAM, "serve", "--port", "0"]
 
 
 @contextmanager
@@ -76,18 +77,20 @@ def figures(monitor):
 
 
 class Served:
-    """The command, on a port that it chooses."""
+    """A command that serves a page, on a port that it chooses."""
 
-    def __init__(self, *options, command=COMMAND):
-        self.process = subprocess.Popen([*command, *map(str, options)], stderr=subprocess.PIPE, text=True)
+    def __init__(self, *arguments, command=PROGRAM, **options):
+        words = [*command, *map(str, arguments)]
+        self.process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, **options)
         self.lines = []
         for line in self.process.stderr:
-            self.lines.append(line)
-            if "listening on " in line:
+            self.lines.append(line.rstrip())
+            if " on http://" in line:
                 break
         else:
-            pytest.fail("".join(self.lines))
+            pytest.fail("\n".join(self.lines))
         self.url = line.split()[-1].rstrip("/")
+        self.port = int(self.url.rpartition(":")[2])
         self.client = httpx.Client(base_url=self.url, timeout=30)
 
     def end(self, number=signal.SIGTERM):
@@ -95,3 +98,7 @@ class Served:
         self.process.send_signal(number)
         self.lines += self.process.communicate(timeout=30)[1].splitlines()
         return self.process.returncode
+
+    def kill(self):
+        if self.process.returncode is None:
+            self.end(signal.SIGKILL)

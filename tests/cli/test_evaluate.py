@@ -1,28 +1,28 @@
-"""The command `evaluate`."""
+"""The commands `evaluate` and `train`, `predict` with what they saved, and which models they take."""
 
 import csv
-import gzip
 import os
 import pty
 import subprocess
 import sys
 
 import pytest
-from commands import command, environment, error_line, metrics, process, stream
+from commands import command as program
+from commands import environment, figures, labels_of, reference_of, stream, write_jsonl
 
-from stream_pegasos import PegasosClassifier, TextClassifier, TextFeatures, engine, load
+from stream_pegasos import KernelPegasosClassifier, PegasosClassifier, TextClassifier, TextFeatures, engine, load
 from stream_pegasos.evaluation.prequential import evaluate
 from stream_pegasos.streams import synthetic
 
 pure = engine.NAME == "pure"
+TEXTS = [text for text, _ in stream]
 
 
 def test_evaluate_needs_no_file(main):
-    code, out, err = main("evaluate")
+    code, out, err = main("evaluate --limit 2000")
     assert (code, err) == (0, "")
-    score = evaluate(TextClassifier(), synthetic()).score
-    assert out.startswith("synthetic stream: 20,000 messages in ")
-    assert ", 0 bad lines" in out.splitlines()[0]
+    score = evaluate(TextClassifier(), [*synthetic()][:2_000]).score
+    assert out.startswith("synthetic stream: 2,000 messages in ") and ", 0 bad lines" in out.splitlines()[0]
     expected = {
         "accuracy": score.accuracy,
         "balanced accuracy": score.balanced_accuracy,
@@ -32,7 +32,7 @@ def test_evaluate_needs_no_file(main):
         "calibration error": score.expected_calibration_error,
         "accuracy of newest 1,000": score.window_accuracy,
     }
-    assert metrics(out) == {name: round(value, 4) for name, value in expected.items()}
+    assert figures(out) == {name: round(value, 4) for name, value in expected.items()}
     (tn, fp), (fn, tp) = score.confusion_matrix.tolist()
     assert [line.split() for line in out.splitlines()[-3:]] == [
         ["predicted", "ham", "spam"],
@@ -41,85 +41,47 @@ def test_evaluate_needs_no_file(main):
     ]
 
 
-def test_evaluate_writes_what_it_is_told_to(main):
-    code, out, _ = main("evaluate", "mail.jsonl", "--curve", "c.csv", "--plot", "p.png", "--save", "m")
-    assert code == 0
+def test_evaluate_writes_what_it_is_told_to(ok, here):
+    out = ok("evaluate mail.jsonl --curve c.csv --plot p.png --save m")
     with open("c.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [int(row["n"]) for row in rows] == list(range(50, 601, 50))
-    assert float(rows[-1]["accuracy"]) == pytest.approx(metrics(out)["accuracy"], abs=5e-5)
-    assert set(rows[0]) == {
-        *("n", "accuracy", "balanced_accuracy", "f1", "roc_auc", "log_loss", "window_accuracy", "seconds")
-    }
-    with open("p.png", "rb") as file:
-        assert file.read(4) == b"\x89PNG"
-    reference = TextClassifier()
-    reference.learn_many(*zip(*stream, strict=True))
-    assert load("m").weights == reference.weights
+    assert float(rows[-1]["accuracy"]) == pytest.approx(figures(out)["accuracy"], abs=5e-5)
+    names = "n accuracy balanced_accuracy f1 roc_auc log_loss window_accuracy seconds"
+    assert {*rows[0]} == {*names.split()}
+    assert (here / "p.png").read_bytes()[:4] == b"\x89PNG"
+    assert load("m").weights == reference_of(stream).weights
 
 
-def test_evaluate_with_options_of_the_model(main):
-    code, out, _ = main(
-        *("evaluate", "mail.jsonl", "--l2", "1e-3", "--t0", 10, "--batch-size", 2, "--no-project", "--intercept"),
-        *("--pos-label", "ham", "--ngrams", "1,2", "--n-features", 5000, "--binary", "--norm", "none"),
-        *("--token-pattern", r"\w+", "--no-mask-digits", "--prefix-length", 0, "--no-boundaries"),
-        *("--delay", 5, "--save", "m"),
+def test_evaluate_with_options_of_the_model(ok):
+    out = ok(
+        "evaluate mail.jsonl --l2 1e-3 --t0 10 --batch-size 2 --no-project --intercept --pos-label ham --ngrams 1,2 "
+        r"--n-features 5000 --binary --norm none --token-pattern '\w+' --no-mask-digits --prefix-length 0 "
+        "--no-boundaries --delay 5 --save m"
     )
-    assert code == 0
+    features = {"n_features": 5000, "ngram_range": (1, 2), "norm": None, "token_pattern": r"\w+"}
     model = TextClassifier(
-        TextFeatures(
-            n_features=5000,
-            ngram_range=(1, 2),
-            binary=True,
-            norm=None,
-            token_pattern=r"\w+",
-            mask_digits=False,
-            prefix_length=0,
-            boundaries=False,
-        ),
+        TextFeatures(**features, binary=True, mask_digits=False, prefix_length=0, boundaries=False),
         PegasosClassifier(l2=1e-3, t0=10, batch_size=2, project=False, fit_intercept=True, pos_label="ham"),
     )
     score = evaluate(model, stream, delay=5).score
-    assert metrics(out)["F1 of ham"] == round(score.f1, 4)
-    assert metrics(out)["log loss"] == round(score.log_loss, 4)
+    assert figures(out)["F1 of ham"] == round(score.f1, 4) and figures(out)["log loss"] == round(score.log_loss, 4)
     assert load("m").features._get_params() == model.features._get_params()
     assert load("m").classifier._get_params() == model.classifier._get_params()
 
 
-def test_limit(main):
-    assert "mail.jsonl: 70 messages" in main("evaluate", "mail.jsonl", "--limit", 70)[1]
-    assert "synthetic stream: 70 messages" in main("evaluate", "--limit", 70)[1]
-
-
-def test_standard_input():
-    data = gzip.compress(b"".join(b"%s\t%s\n" % (y.encode(), x.encode()) for x, y in stream))
-    done = process("evaluate", "-", "--format", "labelled-text", input=data)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.startswith(b"standard input: 600 messages")
-    done = process("evaluate", "-", input=b'{"text": "a", "label": 1}\n')
-    assert done.stdout.startswith(b"standard input: 1 message")
-
-
 def test_plot_without_matplotlib(here):
     script = "import sys; sys.modules['matplotlib'] = None; import stream_pegasos.cli as cli; cli.main()"
-    done = subprocess.run(
-        [sys.executable, "-c", script, "evaluate", "--plot", "p.png"],
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert f"{sys.executable} -m pip install 'matplotlib>=" in error_line(done.stderr)
+    plot = [sys.executable, "-c", script, "evaluate", "--plot", "p.png"]
+    done = subprocess.run(plot, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert f"{sys.executable} -m pip install 'matplotlib>=" in done.stderr
 
 
-def test_progress_on_a_terminal_only(here):
+def test_progress_on_a_terminal_only(here, main):
     terminal, end = pty.openpty()
-    done = subprocess.run(
-        [*command, "evaluate", "mail.jsonl"],
-        env={**environment, "TERM": "xterm"},
-        stdout=subprocess.PIPE,
-        stderr=end,
-    )
+    evaluating = [*program, "evaluate", "mail.jsonl"]
+    done = subprocess.run(evaluating, env={**environment, "TERM": "xterm"}, stdout=subprocess.PIPE, stderr=end)
     os.close(end)
     shown = b""
     try:
@@ -128,18 +90,104 @@ def test_progress_on_a_terminal_only(here):
     except OSError:  # on Linux the end of a terminal is an error
         pass
     os.close(terminal)
-    assert b"docs/s" in shown
-    assert b"Traceback" not in shown
+    assert b"docs/s" in shown and b"Traceback" not in shown
     assert done.stdout.startswith(b"mail.jsonl: 600 messages")
-    assert process("evaluate", "mail.jsonl").stderr == b""
+    assert main("evaluate mail.jsonl")[2] == ""
 
 
 @pytest.mark.parametrize(
     ("name", "n", "least"),
     [("sms_spam.jsonl.gz", "5,574", 0.93)] + [("enron_1to3.jsonl.gz", "16,541", 0.95)] * (not pure),
 )
-def test_real_streams(main, data_folder, name, n, least):
-    code, out, err = main("evaluate", data_folder / name)
-    assert (code, err) == (0, "")
-    assert f"{n} messages" in out
-    assert metrics(out)["accuracy"] > least
+def test_real_streams(ok, data_folder, name, n, least):
+    out = ok("evaluate", data_folder / name)
+    assert f"{n} messages" in out and figures(out)["accuracy"] > least
+
+
+def test_train_then_predict(ok):
+    assert ok("train mail.jsonl --save m --limit 400").startswith("learned 400 messages in ")
+    assert load("m").weights == reference_of(stream[:400]).weights
+    assert labels_of(ok("predict m mail.jsonl")) == load("m").predict_many(TEXTS).tolist()
+
+
+def test_training_in_two_runs_is_training_in_one(ok):
+    write_jsonl("a.jsonl", stream[:250])
+    write_jsonl("b.jsonl", stream[250:])
+    ok("train mail.jsonl --save whole --batch-size 7")
+    ok("train a.jsonl --save m --batch-size 7")
+    ok("train b.jsonl --load m --save m")
+    assert load("m").weights == load("whole").weights and load("m").n_iterations == load("whole").n_iterations
+
+
+def test_any_number_of_threads_gives_the_same_files(ok, fails, here):
+    write_jsonl("long.jsonl", [(text * 9, label) for text, label in stream])
+    written = set()
+    for threads in ("", "--threads 1", "--threads 3"):
+        ok(f"train long.jsonl --save m {threads}")
+        answers = ok(f"predict m long.jsonl {threads}")
+        ok(f"test m long.jsonl --predictions tested.tsv {threads}")
+        ok(f"evaluate long.jsonl --predictions evaluated.tsv {threads}")
+        written.add((answers, *((here / name).read_bytes() for name in ("m", "tested.tsv", "evaluated.tsv"))))
+    assert len(written) == 1
+    fails("train long.jsonl --save m --threads 0", code=2)
+
+
+@pytest.mark.parametrize("options", ["--threshold 0.9", "--max-false-positive-rate 0.02"])
+def test_thresholds_and_limits_decide_what_is_answered(ok, options):
+    ok(f"train mail.jsonl --save m --pos-label spam {options}")
+    answers = [line.split("\t") for line in ok("predict m mail.jsonl").splitlines()]
+    assert [label for label, _ in answers] == load("m").predict_many(TEXTS).tolist()
+    assert min(float(p) for _, p in answers) < 0.5  # the less probable label, where the other may not be given
+
+
+def test_a_loaded_model_takes_a_limit(ok, fails):
+    """Everywhere the same, and again when it goes on from its checkpoint; the explanations say it."""
+    write_jsonl("again.jsonl", stream)
+    ok("train mail.jsonl --save m")
+    limit, run = "--pos-label spam --max-false-positive-rate", "run again.jsonl --load m --checkpoint c --no-follow"
+    expected = load("m")
+    expected.set_decision(max_false_positive_rate=0.005, pos_label="spam")
+    ok(f"{run} --output none {limit} 0.005")
+    expected.predict_learn_many(*zip(*stream, strict=True))
+    for rate in (0.005, 0.2):
+        expected.set_decision(max_false_positive_rate=rate)
+        ok(f"{run} --output none {limit} {rate}")
+        assert load("c").to_state()[2] == expected.to_state()[2]
+    ok(f"train again.jsonl --load m --save t {limit} 0.005")
+    texts = [text for text, _ in synthetic(n=1_000, seed=12)]
+    withheld = load("t").predictions(texts).withheld
+    for held in ([], ["spam"]):
+        head = ok("explain t --text", texts[withheld.index(held)]).splitlines()[0]
+        assert ("; the limit of false positives withholds spam" in head) == bool(held)
+    assert "--load" in fails("train mail.jsonl --load m --save t --ngrams 1", code=2)
+
+
+def test_models_and_messages_must_fit(ok, fails, here):
+    (here / "a.vw").write_text("1 | a\n-1 | b\n")
+    ok("train a.vw --save dicts")
+    reference_of(stream[:50]).save("texts")
+    for model, file in (("dicts", "mail.jsonl"), ("texts", "a.vw")):
+        assert "has format" in fails(f"predict {model} {file}")
+    kernel = TextClassifier(classifier=KernelPegasosClassifier(budget=50))
+    kernel.learn_many(*zip(*stream, strict=True))
+    kernel.save("kernel")
+    assert ok("predict kernel mail.jsonl").count("\n") == len(stream)
+    for words, reason in (
+        ("kernel mail.jsonl", "has a kernel"),
+        ("kernel --text a", "linear"),
+        ("dicts --text a", "a model of features"),
+    ):
+        assert reason in fails(f"explain {words}")
+    fails("explain dicts a.vw --text a", code=2)
+
+
+def test_a_model_whose_texts_stand_in_a_field_takes_them_as_they_are(ok):
+    labels = [label for _, label in stream[:300]]
+    for name, on in (("on", "body"), ("off", None)):
+        model = TextClassifier().clone({"features": {"on": on}})
+        model.learn_many([{"body": text} if on else text for text in TEXTS[:300]], labels)
+        model.save(name)
+        ok(f"train mail.jsonl --load {name} --save {name}.new")
+    for command in ("predict {} mail.jsonl", "explain {} mail.jsonl", "explain {} --text 'win a prize'"):
+        assert ok(command.format("on")) == ok(command.format("off"))
+    assert load("on.new").weights == load("off.new").weights

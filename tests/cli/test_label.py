@@ -1,81 +1,58 @@
 """The command `label`: it asks on a page, and goes on where it was."""
 
-import csv
 import json
 import os
 import signal
 import subprocess
-import sys
 import threading
-import time
 
 import pytest
-from commands import environment, stream, write_jsonl
+from commands import reference_of, stream, write_jsonl
 
-from stream_pegasos import TextClassifier, load
+from stream_pegasos import load
 from stream_pegasos.cli.arriving import Arriving
 from stream_pegasos.cli.console import Failure
 from stream_pegasos.cli.label_file import LabelFile
 from stream_pegasos.operation.teaching import Teaching, Waiting
 
 pytest.importorskip("msgspec")
-httpx = pytest.importorskip("httpx")
+pytest.importorskip("httpx")
+from serving import Served, ok, refused, wait
 
 TRUTH = dict(stream)
 
 
-class Labelling:
+class Labelling(Served):
     """The command in a process of its own, and a person at its page."""
 
-    def __init__(self, *arguments, folder, **options):
-        command = [sys.executable, "-m", "stream_pegasos", "label", *map(str, arguments), "--port", "0"]
-        self.process = subprocess.Popen(
-            command, stderr=subprocess.PIPE, text=True, env=environment, cwd=folder, **options
-        )
-        self.lines = []
-        for line in self.process.stderr:
-            self.lines.append(line.removeprefix("stream-pegasos: ").rstrip())
-            if "label on http" in line:
-                break
-        else:
-            pytest.fail("".join(self.lines))
-        self.client = httpx.Client(base_url=line.split()[-1], timeout=30)
-
     def asked(self, **query):
-        return self.client.get("/asked", params=query).raise_for_status().json()
+        return ok(self.client.get("/asked", params=query))
+
+    def teach(self, message, label):
+        return self.client.post("/teach", json={"number": message["number"], "label": label})
 
     def give(self, n):
         """Give n labels to whatever is asked for first; their texts."""
         texts = []
         for _ in range(n):
             (message,) = self.asked(limit=1)["messages"]
-            body = {"number": message["number"], "label": TRUTH[message["text"]]}
-            self.client.post("/teach", json=body).raise_for_status()
+            ok(self.teach(message, TRUTH[message["text"]]))
             texts.append(message["text"])
         return texts
 
-    def end(self, number=signal.SIGINT):
-        self.client.close()
-        self.process.send_signal(number)
-        self.lines += [
-            line.removeprefix("stream-pegasos: ") for line in self.process.communicate(timeout=30)[1].splitlines()
-        ]
-        return self.process.returncode
-
 
 @pytest.fixture
-def label(tmp_path):
+def label(here):
+    (here / "mail.txt").write_text("".join(f"{text}\n" for text, _ in stream))
     started = []
 
     def start(*arguments, **options):
-        started.append(Labelling(*arguments, folder=tmp_path, **options))
+        started.append(Labelling("label", *arguments, "--port", 0, **options))
         return started[-1]
 
     yield start
     for labelling in started:
-        labelling.client.close()
-        labelling.process.kill()
-        labelling.process.communicate()
+        labelling.kill()
 
 
 def records(path):
@@ -83,81 +60,65 @@ def records(path):
 
 
 @pytest.mark.heavy
-def test_a_killed_run_goes_on_where_it_was(label, tmp_path):
-    (tmp_path / "mail.txt").write_text("".join(f"{text}\n" for text, _ in stream))
-    output = tmp_path / "mail.labels.jsonl"
+def test_a_killed_run_goes_on_where_it_was(label, here):
+    output = here / "mail.labels.jsonl"
     run = label("mail.txt", "--save", "m.safetensors")
     first = run.give(30)
     run.end(signal.SIGKILL)
-    assert [(one["text"], one["label"]) for one in records(output)] == [(text, TRUTH[text]) for text in first]
     lines = {text: i for i, (text, _) in reversed([*enumerate(stream, 1)])}
-    assert [one["line"] for one in records(output)] == [lines[text] for text in first]
+    assert records(output) == [{"line": lines[text], "text": text, "label": TRUTH[text]} for text in first]
 
     with output.open("a") as file:
         file.write('{"text": "cut o')  # as where a disk was full
     run = label("mail.txt", "--save", "m.safetensors")
-    assert "going on with 30 labels" in run.lines
+    assert "stream-pegasos: going on with 30 labels" in run.lines
     assert run.asked()["n_given"] == 30
     second = run.give(20)
-    assert not set(first) & set(second)
+    assert not {*first} & {*second}
     number = run.asked()["given"][-1]["number"]  # the oldest that can be taken back
-    run.client.post("/take-back", json={"number": number}).raise_for_status()
-    assert run.end() == 130
-    assert "mail.labels.jsonl has 49 labels" in run.lines
+    ok(run.client.post("/take-back", json={"number": number}))
+    assert run.end(signal.SIGINT) == 130
+    assert "stream-pegasos: mail.labels.jsonl has 49 labels" in run.lines
     del second[-5]
     assert [one["text"] for one in records(output)] == first + second
-    model = TextClassifier()
-    for text in first + second:
-        model.learn_one(text, TRUTH[text])
-    saved = load(tmp_path / "m.safetensors")
-    assert saved.n_learned == 49
-    texts = [text for text, _ in stream]
-    assert saved.predictions(texts).scores.tolist() == model.predictions(texts).scores.tolist()
+    saved, model = load("m.safetensors"), reference_of([(text, TRUTH[text]) for text in first + second])
+    assert saved.n_learned == 49 and saved.weights == model.weights
 
 
 @pytest.mark.heavy
-def test_in_order_from_a_model_with_labels_that_hold_together(label, tmp_path):
-    with (tmp_path / "tickets.csv").open("w") as file:
-        csv.writer(file).writerows([["id", "title"], *([f"t{i}", text] for i, (text, _) in enumerate(stream[:40]))])
-    run = label("tickets.csv", "--text-field", "title", "--multi-label", "--first", "oldest", "--output", "out.jsonl")
+def test_in_order_from_a_model_with_labels_that_hold_together(label, here):
+    (here / "t.csv").write_text("id,title\n" + "".join(f't{i},"{text}"\n' for i, (text, _) in enumerate(stream[:40])))
+    run = label("t.csv", "--text-field", "title", "--multi-label", "--first", "oldest", "--output", "out.jsonl")
     view = run.asked(limit=3)
     assert [message["text"] for message in view["messages"]] == [text for text, _ in stream[:3]]
     assert (view["kind"], view["reads"]) == ("several labels", True)
     for message, labels in zip(view["messages"], (["a", "b"], [], ["b"]), strict=True):
-        run.client.post("/teach", json={"number": message["number"], "label": labels}).raise_for_status()
-    run.end(signal.SIGTERM)
-    assert [(one["id"], one["line"], one["label"]) for one in records(tmp_path / "out.jsonl")] == [
-        ("t0", 2, ["a", "b"]),
-        ("t1", 3, []),
-        ("t2", 4, ["b"]),
-    ]
-    run = label("tickets.csv", "--text-field", "title", "--multi-label", "--output", "out.jsonl")
-    assert "going on with 3 labels" in run.lines and run.asked()["labels"] == ["a", "b"]
+        ok(run.teach(message, labels))
+    run.end()
+    told = [(one["id"], one["line"], one["label"]) for one in records(here / "out.jsonl")]
+    assert told == [("t0", 2, ["a", "b"]), ("t1", 3, []), ("t2", 4, ["b"])]
+    run = label("t.csv", "--text-field", "title", "--multi-label", "--output", "out.jsonl")
+    assert "stream-pegasos: going on with 3 labels" in run.lines and run.asked()["labels"] == ["a", "b"]
 
 
 @pytest.mark.heavy
-def test_a_pipe_that_stays_open_is_asked_for_as_it_comes(label, tmp_path):
+def test_a_pipe_that_stays_open_is_asked_for_as_it_comes(label, here):
     read, write = os.pipe()
     os.write(write, b'{"text": "a"}\n{"text": "b"}\n')
     run = label("-", stdin=read)
     os.close(read)
     assert [message["text"] for message in run.asked(first="oldest")["messages"]] == ["a", "b"]
     os.write(write, b'{"text": "c"}\n')
-    end = time.monotonic() + 10
-    while run.asked()["n_waiting"] < 3:
-        assert time.monotonic() < end
-    assert run.end() == 130  # while it waits for more
+    wait(lambda: run.asked()["n_waiting"] == 3)
+    assert run.end(signal.SIGINT) == 130  # while it waits for more
     os.close(write)
-    assert run.lines[-1] == "labels.jsonl has 0 labels"
+    assert run.lines[-1] == "stream-pegasos: labels.jsonl has 0 labels"
 
-    (tmp_path / "mail.txt").write_text("".join(f"{text}\n" for text, _ in stream))
-    with subprocess.Popen(["cat", "mail.txt"], stdout=subprocess.PIPE, cwd=tmp_path) as cat:
+    with subprocess.Popen(["cat", "mail.txt"], stdout=subprocess.PIPE) as cat:
         run = label("-", "--format", "text", stdin=cat.stdout)
-    end = time.monotonic() + 10
-    while run.asked()["n_waiting"] < len({*TRUTH}):
-        assert time.monotonic() < end
+    wait(lambda: run.asked()["n_waiting"] == len(TRUTH))
     run.give(3)
-    assert run.end() == 130 and len(records(tmp_path / "labels.jsonl")) == 3
+    assert run.end(signal.SIGINT) == 130 and len(records(here / "labels.jsonl")) == 3
 
 
 def test_messages_arrive_from_a_thread():
@@ -179,56 +140,38 @@ def test_messages_arrive_from_a_thread():
 
 
 @pytest.mark.parametrize(
-    "arguments, word",
+    ("arguments", "word", "code"),
     [
-        (["x.jsonl", "--load", "m", "--save", "m"], "learned twice"),
-        (["x.jsonl", "--output", "x.jsonl"], "the command reads it"),
-        (["x.vw"], "nobody can read"),
-        (["empty.jsonl"], "no message to be labelled"),
-        (["missing.jsonl"], "missing.jsonl"),
-        (["x.jsonl", "--first", "best"], "best"),
+        ("x.jsonl --load m --save m", "learned twice", 1),
+        ("x.jsonl --output x.jsonl", "the command reads it", 1),
+        ("x.vw", "nobody can read", 1),
+        ("empty.jsonl", "no message to be labelled", 1),
+        ("long.jsonl", "2 messages not asked for: longer than 20,000 characters", 1),
+        ("missing.jsonl", "missing.jsonl", 1),
+        ("x.jsonl --first best", "best", 2),
     ],
 )
-def test_what_cannot_be_is_refused(main, tmp_path, monkeypatch, arguments, word):
-    monkeypatch.chdir(tmp_path)
-    write_jsonl(tmp_path / "x.jsonl", stream[:3])
-    (tmp_path / "x.vw").write_text("1 | a\n")
-    (tmp_path / "empty.jsonl").write_text("")
-    code, out, err = main("label", *arguments, "--port", "0")
-    assert code in (1, 2) and not out
-    assert word in err and "Traceback" not in err
+def test_what_cannot_be_is_refused(fails, here, arguments, word, code):
+    write_jsonl("x.jsonl", stream[:3])
+    write_jsonl("long.jsonl", [("a" * 20_001, "x"), ("b" * 30_000, "x")])
+    (here / "x.vw").write_text("1 | a\n")
+    (here / "empty.jsonl").touch()
+    assert word in fails(f"label {arguments} --port 0", code=code)
 
 
-def test_messages_left_out_are_counted(main, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_jsonl(tmp_path / "x.jsonl", [("a" * 20_001, "x"), ("b" * 30_000, "x")])
-    code, _, err = main("label", "x.jsonl", "--port", "0")
-    assert code == 1 and "2 messages not asked for: longer than 20,000 characters" in err
-
-
-@pytest.mark.heavy
-def test_two_runs_do_not_write_the_same_file(label, main, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_jsonl(tmp_path / "x.jsonl", stream[:3])
-    label("x.jsonl")
-    code, _, err = main("label", "x.jsonl", "--port", "0")
-    assert code == 1 and "another process" in err
-
-
-def test_labels_that_are_fixed(label, tmp_path):
+def test_labels_that_are_fixed(label, fails):
     """The buttons from the first message on; another one in the file of labels is told and not learned."""
-    write_jsonl(tmp_path / "mail.jsonl", stream[:30])
     (text, _), (other, _), *_ = stream
-    write_jsonl(tmp_path / "mail.labels.jsonl", [(text, "Spam"), (other, "ham")])
+    write_jsonl("mail.labels.jsonl", [(text, "Spam"), (other, "ham")])
     run = label("mail.jsonl", "--labels", "spam,ham,not sure")
-    assert "mail.labels.jsonl: a label is not learned: label Spam is none of spam, ham, not sure" in run.lines
+    told = "stream-pegasos: mail.labels.jsonl: a label is not learned: label Spam is none of spam, ham, not sure"
+    assert told in run.lines
     view = run.asked()
     assert (view["labels"], view["are_fixed"]) == (["spam", "ham", "not sure"], True)
-    number = view["messages"][0]["number"]
-    refused = run.client.post("/teach", json={"number": number, "label": "Ham"})
-    assert refused.status_code == 422 and "'Ham' is none of 'spam', 'ham', 'not sure'" in refused.json()["detail"]
+    refused(run.teach(view["messages"][0], "Ham"), 422, "'Ham' is none of 'spam', 'ham', 'not sure'")
     run.give(1)
-    assert run.client.get("/model").json()["classes"][0] == "ham"
+    assert ok(run.client.get("/model"))["classes"][0] == "ham"
+    assert "another process" in fails("label mail.jsonl --port 0")  # which does not write the same file
 
 
 LINE = '{"text": "a", "label": "x"}'

@@ -1,4 +1,4 @@
-"""The command `run`, on what comes in."""
+"""The command `run`: on what comes in, and from its checkpoints."""
 
 import json
 import os
@@ -6,10 +6,12 @@ import signal
 import time
 
 import pytest
-from commands import line_of, process, reference_of, started, stream
+from commands import append, labels_of, line_of, process, reference_of, started, stream, write_jsonl
 
 from stream_pegasos import TextClassifier, load
 from stream_pegasos.learners.loading import load_with_progress
+
+CHECKPOINT = "run mail.jsonl --no-follow --output none --checkpoint m"
 
 
 def test_run_answers_each_line_before_it_learns_it(here):
@@ -34,79 +36,132 @@ def test_run_answers_each_line_before_it_learns_it(here):
     assert load("m").weights == model.weights
 
 
-def test_run_from_nothing_in_each_format(here):
-    done = process("run", "--format", "labelled-text", input=b"first\nspam\twin\nspam\twin\nham\thi\n\tlast\n")
-    lines = done.stdout.decode().splitlines()
-    assert lines[:3] == ["\t0.500000", "\t0.500000", "spam\t0.666667"]
-    assert len(lines) == 5
-    done = process("run", "--format", "vw", input=b"| a\n1 | a\n-1 | b\n| a b\n")
-    assert len(done.stdout.splitlines()) == 4
-    assert done.returncode == 0
+def test_run_from_nothing_in_each_format(ok):
+    out = ok("run --format labelled-text", input=b"first\nspam\twin\nspam\twin\nham\thi\n\tlast\n")
+    assert out.splitlines()[:3] == ["\t0.500000", "\t0.500000", "spam\t0.666667"] and out.count("\n") == 5
+    assert ok("run --format vw", input=b"| a\n1 | a\n-1 | b\n| a b\n").count("\n") == 4
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_run_saves_when_it_is_told_to_end(here, number, code):
-    with started("run", "--save", "m") as run:
-        for text, label in stream[:20]:
-            run.stdin.write(line_of(text, label))
-            run.stdin.flush()
-            run.stdout.readline()
-        run.send_signal(number)
-        out, err = run.communicate(timeout=20)
-    assert (run.returncode, out) == (code, b"")
-    assert err == b"stream-pegasos: read 20 messages, learned 20, 0 bad lines\n"
-    reference = TextClassifier()
-    reference.learn_many(*zip(*stream[:20], strict=True))
-    assert load("m").weights == reference.weights
-
-
-def test_run_continues_with_a_loaded_model(here):
-    process("train", "mail.jsonl", "--save", "m")
-    model = load("m")
+def test_run_without_predictions_goes_on_with_a_loaded_model_and_reads_no_more_than_its_limit(ok, fails):
+    assert ok("run mail.jsonl --no-follow --output none --save m --limit 40") == ""
+    assert load("m").weights == reference_of(stream[:40]).weights
     data = b"".join(line_of(text) for text, _ in stream[:50])
-    lines = process("run", "--load", "m", input=data).stdout.decode().splitlines()
-    assert [line.split("\t")[0] for line in lines] == [model.predict_one(text) for text, _ in stream[:50]]
+    assert (
+        labels_of(ok("run --load m", input=data)) == load("m").predict_many([text for text, _ in stream[:50]]).tolist()
+    )
+    assert "give kafka://host/topic or redis://host/stream" in fails("run mail.jsonl --save m --output foo://bar")
+    assert load("m").n_iterations == 40  # a run that does not begin saves nothing
 
 
-def test_run_reads_no_more_than_its_limit(main):
-    code, out, err = main("run", "mail.jsonl", "--limit", "30", "--save", "m")
-    assert (code, len(out.splitlines()), err) == (0, 30, "")
-    assert load("m").weights == reference_of(stream[:30]).weights
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_run_goes_on_from_its_checkpoint_over_a_growing_file(here, ok, number, code):
+    command = "run log.jsonl --checkpoint m --checkpoint-every 20"
+    append("log.jsonl", stream[:50])
+    with started(*command.split()) as run:
+        n = len([run.stdout.readline() for _ in range(50)])
+        append("log.jsonl", stream[50:90])
+        n += len([run.stdout.readline() for _ in range(40)])
+        run.send_signal(number)
+        _, err = run.communicate(timeout=20)
+    assert run.returncode == code
+    is_killed = number == signal.SIGKILL
+    assert is_killed or b"read 90 messages, learned 90, 0 bad lines" in err
+    assert is_killed or load("m").weights == reference_of(stream[:90]).weights
+    append("log.jsonl", stream[90:150])
+    n += ok(command, "--no-follow").count("\n")
+    assert n >= 150 if is_killed else n == 150
+    assert load("m").weights == reference_of(stream[:150]).weights
+    assert ok(command, "--no-follow") == ""
 
 
-def test_run_without_predictions(main):
-    code, out, err = main("run", "mail.jsonl", "--no-follow", "--output", "none", "--save", "m")
-    assert (code, out, err) == (0, "", "")
+def test_half_a_line_is_learned_once_it_is_whole(here, main):
+    append("half.jsonl", stream[:20])
+    os.truncate("half.jsonl", os.path.getsize("half.jsonl") - 9)
+    code, out, err = main("run half.jsonl --checkpoint m --no-follow")
+    assert (code, out.count("\n")) == (0, 19) and "half.jsonl has no end yet" in err
+    with open("half.jsonl", "ab") as file:
+        file.write(line_of(*stream[19])[-9:])
+    code, out, _ = main("run half.jsonl --checkpoint m --no-follow")
+    assert (code, out.count("\n")) == (0, 1)
+    assert load("m").weights == reference_of(stream[:20]).weights
+
+
+@pytest.mark.parametrize("more", ["", "--multi-label"])
+def test_a_run_says_that_its_drift_detector_begins_anew(main, more):
+    assert "anew" not in main(f"{CHECKPOINT} {more} --drift-detector ADWIN")[2]
+    for again in (CHECKPOINT, "train mail.jsonl --load m --save m2"):
+        assert "its drift detector begins anew" in main(again)[2]
+
+
+def test_run_refuses_other_options_than_the_checkpoint_was_begun_with(ok, fails):
+    ok(CHECKPOINT, "--half-life", "500")
+    for others in ("--half-life 500.001", "--half-life 500 --ngrams 1", "--classifier pegasos"):
+        assert "m was begun with other options of the model" in fails(f"{CHECKPOINT} {others}")
+    for same in ("--half-life 500", ""):
+        ok(f"{CHECKPOINT} {same}")
+        assert load("m").weights == load("m.previous").weights and load("m").classifier.half_life == 500
+    for wrong, rest in (("--limit", "5 --checkpoint m"), ("--moved", ""), ("--save", "m --checkpoint m")):
+        assert wrong in fails(f"run mail.jsonl {wrong} {rest}", code=2)
+
+
+def test_run_takes_a_damaged_checkpoint_for_none(main, ok, fails, here):
+    ok(CHECKPOINT)
+    ok(CHECKPOINT)  # so that there are two
+    os.truncate("m", 1_000)
+    assert "m.previous, the one before" in main(CHECKPOINT)[2]
     assert load("m").weights == reference_of(stream).weights
+    for name in ("m", "m.previous"):
+        (here / name).write_bytes(b"damaged")
+    assert "is damaged" in fails(CHECKPOINT)
+    assert (here / "m").read_bytes() == b"damaged"
 
 
-def test_a_run_that_does_not_begin_saves_nothing(here, main):
-    assert main("train", "mail.jsonl", "--save", "m")[0] == 0
-    code, _, err = main("run", "mail.jsonl", "--save", "m", "--output", "foo://bar")
-    assert (code, "give kafka://host/topic or redis://host/stream" in err) == (1, True)
-    assert load("m").n_iterations == len(stream)
+def test_a_checkpoint_belongs_to_its_source(here, ok, fails, monkeypatch):
+    pytest.importorskip("redis", reason="the extra 'redis' is not installed")
+    ok(CHECKPOINT)
+    assert f"m belongs to {here / 'mail.jsonl'}: " in fails("run redis://localhost/mail --checkpoint m")
+    (here / "other").mkdir()
+    monkeypatch.chdir(here / "other")
+    write_jsonl("mail.jsonl", stream)
+    arguments = "--no-follow --output none --checkpoint ../m"
+    message = f"the checkpoint belongs to {here / 'mail.jsonl'}, not to {here / 'other' / 'mail.jsonl'}"
+    assert message in fails(f"run mail.jsonl {arguments}")
+    ok(f"run ../mail.jsonl {arguments}")
+    assert load("../m").n_iterations == len(stream)
+
+
+def test_serve_and_run_keep_checkpoints_apart(here, ok, fails):
+    pytest.importorskip("msgspec", reason="the extra 'service' is not installed")
+    ok(CHECKPOINT)
+    message = f"m belongs to {here / 'mail.jsonl'}, which run reads; --load takes only the model"
+    assert message in fails("serve --port 0 --checkpoint m")
+    TextClassifier().snapshot({"monitor": {}}).write(here / "web")
+    assert "web is what serve keeps; --load takes only the model" in fails("run mail.jsonl --checkpoint web")
+    assert "web: this is no state of a Monitor ('score')" in fails("serve --checkpoint web")
 
 
 def test_run_joins_labels_that_come_later(here):
     with open("unlabelled.jsonl", "w") as file:
         file.writelines(json.dumps({"id": i, "text": text}) + "\n" for i, (text, _) in enumerate(stream[:40]))
     labels = ["--label-topic", "labels.jsonl", "--checkpoint", "m"]
+    order = [*range(30, 5, -1), *range(31, 40)]
+
+    def label(some):
+        with open("labels.jsonl", "a") as file:
+            file.writelines(json.dumps({"id": i, "label": stream[i][1]}) + "\n" for i in some)
+
     with started("run", "unlabelled.jsonl", *labels, "--checkpoint-every", "1") as run:
         for _ in range(40):
             run.stdout.readline()
-        with open("labels.jsonl", "w") as file:
-            file.writelines(json.dumps({"id": i, "label": stream[i][1]}) + "\n" for i in range(30, 5, -1))
+        label(order[:25])
         deadline = time.monotonic() + 20
         while not (os.path.exists("m") and load_with_progress("m")[1]["n_learned"] == 25):
             assert time.monotonic() < deadline
-            time.sleep(0.05)
+            time.sleep(0.01)
         run.send_signal(signal.SIGTERM)
         _, err = run.communicate(timeout=20)
     assert b"read 40 messages, learned 25" in err
-    assert load("m").weights == reference_of(stream[i] for i in range(30, 5, -1)).weights
-    with open("labels.jsonl", "a") as file:
-        file.writelines(json.dumps({"id": i, "label": stream[i][1]}) + "\n" for i in range(31, 40))
-    again = process("run", "unlabelled.jsonl", *labels, "--no-follow")
-    assert again.stdout == b""
-    order = [*range(30, 5, -1), *range(31, 40)]
-    assert load("m").weights == reference_of(stream[i] for i in order).weights
+    assert load("m").weights == reference_of([stream[i] for i in order[:25]]).weights
+    label(order[25:])
+    assert process("run", "unlabelled.jsonl", *labels, "--no-follow").stdout == b""
+    assert load("m").weights == reference_of([stream[i] for i in order]).weights

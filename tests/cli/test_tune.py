@@ -21,36 +21,32 @@ def by_letters(tmp_path):
         return "".join(begin) + mark + "".join(end)
 
     path = tmp_path / "words.csv"
-    lines = [f"{' '.join(word('qu' if i % 2 else 'xy') for _ in range(3))},{'ab'[i % 2]}" for i in range(3_000)]
+    lines = [f"{' '.join(word('qu' if i % 2 else 'xy') for _ in range(3))},{'ab'[i % 2]}" for i in range(2_000)]
     path.write_text("words,label\n" + "\n".join(lines))
     return path
 
 
-def test_the_line_at_the_end_trains_the_model_that_was_found(main, by_letters, tmp_path):
-    saved, plot = tmp_path / "tuned", tmp_path / "tune.svg"
-    code, out, err = main("tune", by_letters, "--text-field", "words", "--save", saved, "--plot", plot)
-    assert (code, err) == (0, "")
-    assert "char_wb" in out
-    line = shlex.split(out.splitlines()[-1])
-    assert line[:2] == ["stream-pegasos", "train"]
-    line[line.index("model.safetensors")] = str(tmp_path / "trained")
-    assert main(*line[1:])[0] == 0
-    tuned, trained = load(saved), load(tmp_path / "trained")
+def test_the_line_at_the_end_trains_the_model_that_was_found(ok, by_letters, tmp_path):
+    out = ok(f"tune {by_letters} --text-field words --save tuned --plot tune.svg")
+    assert "char_wb" in out and "char_wb" in (tmp_path / "tune.svg").read_text()
+    line = out.splitlines()[-1].strip()
+    assert line.startswith("stream-pegasos train ") and line.endswith("--save model.safetensors")
+    ok(line.removeprefix("stream-pegasos "))
+    tuned, trained = load("tuned"), load("model.safetensors")
     assert tuned.features._get_params() == trained.features._get_params()
     assert tuned.classifier._get_params() == trained.classifier._get_params()
     texts = [line.partition(",")[0] for line in by_letters.read_text().splitlines()[1:200]]
     np.testing.assert_allclose(tuned.predictions(texts).scores, trained.predictions(texts).scores, rtol=1e-4, atol=1e-6)
-    assert plot.read_text().count("char_wb") >= 1
 
 
-def test_the_defaults_win_where_nothing_is_better(main, tmp_path):
-    path = tmp_path / "mail.jsonl"
+def test_the_defaults_win_where_nothing_is_better(ok, fails, tmp_path):
+    path = tmp_path / "a file.jsonl"
     path.write_text('{"text": "win a prize", "label": "spam"}\n{"text": "lunch?", "label": "ham"}\n' * 20)
-    code, out, _ = main("tune", path)
-    assert code == 0
+    out = ok("tune", path)
     assert "Best: the defaults" in out
-    assert out.splitlines()[-1] == f"  stream-pegasos train {path} --save model.safetensors"
-    assert main("tune", tmp_path / "nothing.jsonl")[0] == 1
+    line = f"  stream-pegasos train {shlex.quote(str(path))} --save model.safetensors"
+    assert out.splitlines()[-1] == line
+    fails("tune nothing.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -64,35 +60,23 @@ def test_the_defaults_win_where_nothing_is_better(main, tmp_path):
 )
 def test_what_is_given_stays_in_all(options, n):
     made = models_to_try(ModelOptions(**options), None)
-    assert len(made) == n
-    assert THE_DEFAULTS in made
+    assert len(made) == n and THE_DEFAULTS in made
     for name, value in options.items():
         for model in made.values():
-            parts = [model.features, model.classifier]
-            found = [getattr(part, name) for part in parts if hasattr(part, name)]
+            found = [getattr(part, name) for part in (model.features, model.classifier) if hasattr(part, name)]
             assert name == "multi_label" or found == [(1, 1) if name == "ngram_range" else value]
 
 
-@pytest.mark.parametrize(
-    ("metric", "title"),
-    [
-        ("accuracy", "accuracy"),
+def test_any_metric_is_optimised(ok, fails, here):
+    options = "--pos-label spam --analyzer word --learning-rate 0.5 --half-life 1e4 --limit 200"
+    for metric, title in (
         ("macro-f1", "macro F1"),
         ("log-loss", "log loss"),
         ("auc", "AUC"),
         ("recall@0.01", "recall of spam at 0.01"),
-    ],
-)
-def test_any_metric_is_optimised(main, here, metric, title):
-    options = ["--pos-label", "spam", "--analyzer", "word", "--learning-rate", 0.5, "--half-life", 1e4]
-    code, out, err = main("tune", "mail.jsonl", "--metric", metric, *options, "--plot", "t.png")
-    assert (code, err) == (0, "") and f"  {title}  " in out
-    assert (here / "t.png").stat().st_size
-
-
-def test_a_metric_that_is_none_or_not_for_such_labels_is_refused(main, here):
-    code, _, err = main("tune", "mail.jsonl", "--metric", "kappa")
-    assert code == 2 and "--metric" in err and "recall@R" in err
+    ):
+        assert f"  {title}  " in ok(f"tune mail.jsonl --metric {metric} {options}")
+    err = fails("tune mail.jsonl --metric kappa", code=2)
+    assert "--metric" in err and "recall@R" in err
     (here / "odd.jsonl").write_text((here / "mail.jsonl").read_text() + '{"text": "hi", "label": "eggs"}\n')
-    code, _, err = main("tune", "odd.jsonl", "--metric", "auc")
-    assert code == 1 and "line 601: a third label came" in err
+    assert "line 601: a third label came" in fails("tune odd.jsonl --metric auc")

@@ -14,19 +14,17 @@ def client():
 
 @pytest.fixture
 def serve():
-    from serving import Served
+    from serving import COMMAND, Served
 
     started = []
 
-    def start(*options, **command):
-        started.append(Served(*options, **command))
+    def start(*options, command=COMMAND):
+        started.append(Served(*options, command=command))
         return started[-1]
 
     yield start
     for served in started:
-        served.client.close()
-        served.process.kill()
-        served.process.communicate()
+        served.kill()
 
 
 @pytest.fixture(scope="module")
