@@ -3,9 +3,6 @@
 import json
 import os
 import shutil
-import socket
-import subprocess
-import sys
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,44 +23,9 @@ for program in ("chromium", "chromedriver"):
 
 from stream_pegasos.service import create_app  # noqa: E402 which needs what may be missing
 
-COMMAND = [sys.executable, "-m", "stream_pegasos", "serve"]
 UNKNOWN = "\u2013"  # a dash stands for a figure that is not known
 MARKUP = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
 DESKTOP, TELEPHONE = (1280, 900), (360, 740)
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-class Service:
-    def __init__(self, *options):
-        self.url = f"http://127.0.0.1:{(port := free_port())}"
-        self._command = [*COMMAND, "--port", str(port), *options]
-        self.start()
-
-    def start(self):
-        self._process = subprocess.Popen(self._command, stderr=subprocess.DEVNULL)
-        deadline = monotonic() + 60
-        while True:
-            try:
-                return httpx.get(f"{self.url}/healthz")
-            except httpx.TransportError:
-                assert self._process.poll() is None, "the service ended at its start"
-                assert monotonic() < deadline, "the service does not answer"
-                sleep(0.05)
-
-    def kill(self):
-        self._process.kill()
-        self._process.wait()
-
-    def learn(self, examples):
-        httpx.post(f"{self.url}/learn", json=examples, timeout=60).raise_for_status()
-
-    def monitor(self):
-        return httpx.get(f"{self.url}/monitor", timeout=60).raise_for_status().json()
 
 
 @contextmanager
@@ -99,8 +61,8 @@ def resize(page, size, scheme="light"):
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
 
 
-def open_page(page, service):
-    page.get(f"{service.url}/")
+def open_page(page, url):
+    page.get(url)
     wait(page, lambda: text(page, "state") == "Live")
 
 
@@ -119,8 +81,21 @@ def texts(page, selector):
     )
 
 
+def displayed_words(words):
+    """N-grams as the page shows them: a part of a word ends in an ellipsis."""
+    return [ngram[1:] + "…" if ngram.startswith(" ") else ngram for ngram, _ in words]
+
+
 def shown(page, name):
     return page.find_element("id", name).is_displayed()
+
+
+def learn(url, examples):
+    httpx.post(f"{url}learn", json=examples, timeout=60).raise_for_status()
+
+
+def explanation(url, **asked):
+    return httpx.post(f"{url}explain", json=asked).raise_for_status().json()
 
 
 def score(value):
@@ -129,6 +104,11 @@ def score(value):
 
 def assert_quiet(page):
     assert [entry for entry in page.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
+
+
+def assert_no_markup_ran(page):
+    assert page.execute_script("return document.querySelectorAll('img, body script, bdi *').length") == 0
+    assert page.title == "stream-pegasos"
 
 
 def assert_fits(page):
@@ -209,9 +189,9 @@ def canned(answers, token=None):
 
 
 @contextmanager
-def served(service):
+def served(service, port=0):
     """A service of this process, at its address."""
-    server = uvicorn.Server(uvicorn.Config(create_app(service), port=0, log_level="error"))
+    server = uvicorn.Server(uvicorn.Config(create_app(service), port=port, log_level="error"))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -221,5 +201,5 @@ def served(service):
             sleep(0.01)
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
     finally:
-        server.should_exit = True
+        server.should_exit = server.force_exit = True  # the page keeps its connection
         thread.join()

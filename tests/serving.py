@@ -1,10 +1,12 @@
 """The service in this process and in one of its own, messages for it, and what it answers."""
 
+import asyncio
+import json
 import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 
@@ -32,6 +34,33 @@ def serving(service, **options):
         yield client
 
 
+@asynccontextmanager
+async def asking(service):
+    """A client in the event loop of the service."""
+    transport = httpx.ASGITransport(create_app(service))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        yield client
+
+
+async def begin(app, path, parts, answered):
+    """Send a request of which these parts of the body come, then nothing more."""
+    method, headers = "POST" if parts else "GET", [(b"host", b"localhost"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": method, "path": path, "query_string": b"", "headers": headers}
+    came = iter(parts)
+
+    async def receive():
+        return next(came, None) or await asyncio.Event().wait()
+
+    async def send(message):
+        answered(message)
+
+    await app(scope, receive, send)
+
+
+def part(body, more=False):
+    return {"type": "http.request", "body": body, "more_body": more}
+
+
 def learned():
     model = TextClassifier()
     model.learn_many(*map(list, zip(*STREAM, strict=True)))
@@ -46,6 +75,19 @@ def bits(model):
 def ok(response):
     assert response.status_code == 200, response.text
     return response.json()
+
+
+def send(client, path, body):
+    """Send JSON as Python writes it, also of lone surrogates and large integers."""
+    return client.post(path, content=json.dumps(body), headers={"content-type": "application/json"})
+
+
+def learn(client, messages):
+    return ok(send(client, "/learn", messages))
+
+
+def predict(client, messages):
+    return ok(send(client, "/predict", messages))
 
 
 def refused(response, status, word):

@@ -1,9 +1,10 @@
-"""Checkpoints of the service: it goes on where it was, however it ended."""
+"""Checkpoints and the journal: the service goes on where it was, however it ended, and learns all once."""
 
+import asyncio
 import json
 import os
+import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -12,21 +13,72 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from serving import MESSAGES, STREAM, bits, figures, learned, ok, resumed, serving, wait
+from kinds import several_labels
+from serving import (
+    COMMAND,
+    GOOD,
+    MESSAGES,
+    STREAM,
+    asking,
+    bits,
+    figures,
+    learn,
+    learned,
+    ok,
+    predict,
+    refused,
+    resumed,
+    send,
+    serving,
+    wait,
+)
 
 from stream_pegasos import TextClassifier, load
 from stream_pegasos.evaluation.prequential import evaluate
 from stream_pegasos.learners.loading import load_with_progress
+from stream_pegasos.operation.checkpoints import Checkpoints
+from stream_pegasos.operation.journal import Journal
+from stream_pegasos.operation.teaching import Teaching
+from stream_pegasos.service import Service
+from stream_pegasos.service.work import EndingError
 from stream_pegasos.streams import synthetic
 
 httpx = pytest.importorskip("httpx")
+KNOWN = [{**message, "id": i, "weight": 1.0 + i % 3} for i, message in enumerate(MESSAGES)]
+
+
+def fail(*_):
+    raise OSError(28, "No space left on device")
+
+
+def killed(path, *, model=None, **options):
+    """A service that nobody ends: what stands on the disk at some moment is what a kill leaves."""
+    checkpoints = Checkpoints(path, seconds=1_000.0)
+    model, progress = checkpoints.resume() or (model or TextClassifier(), None)
+    service = Service(model, checkpoints, progress, **options)
+    service.checkpoints.close = lambda: None  # no last checkpoint
+    return service
+
+
+def checkpoint(service):
+    snapshot = service.snapshot()
+    snapshot.write(service.checkpoints.path, keep=service.checkpoints.previous)
+    service._journal.written(snapshot.progress["journal"])
+
+
+def view(client):
+    return figures(ok(client.get("/monitor"))), ok(client.get("/learned"))
+
+
+def health(client):
+    return ok(client.get("/healthz"))["status"]
 
 
 def test_it_goes_on_where_it_was(tmp_path):
     path = tmp_path / "model"
     for begin in (0, 100, 200):
         with serving(resumed(path)) as client:
-            ok(client.post("/learn", json=MESSAGES[begin : begin + 100]))
+            learn(client, MESSAGES[begin : begin + 100])
             before = ok(client.get("/monitor"))
             assert before["checkpoint"]["path"] == path.name
         with serving(resumed(path)) as client:
@@ -39,41 +91,257 @@ def test_it_goes_on_where_it_was(tmp_path):
 def test_checkpoints_that_fail_are_seen(tmp_path, monkeypatch):
     service = resumed(tmp_path / "model", every=1, seconds=0.02)
     with serving(service) as client:
-        assert ok(client.get("/healthz")) == {"status": "ok"}
-
-        def fail(*_):
-            raise OSError(28, "No space left on device")
-
+        assert health(client) == "ok"
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", fail)
-            ok(client.post("/learn", json=MESSAGES[:5]))
+            learn(client, MESSAGES[:5])
             wait(lambda: service.checkpoints.n_failures)
-            response = client.get("/healthz")
-            assert response.json() == {"status": "checkpoints fail"}
+            assert health(client) == "checkpoints fail"
             assert ok(client.get("/monitor"))["checkpoint"]["error"] == "No space left on device"
             assert "stream_pegasos_checkpoint_failures_total" in client.get("/metrics").text
-            ok(client.post("/predict", json={"text": "a"}))
+            predict(client, {"text": "a"})
         wait(lambda: service.checkpoints.error is None)
-        assert ok(client.get("/healthz")) == {"status": "ok"}
+        assert health(client) == "ok"
         assert ok(client.get("/monitor"))["checkpoint"]["seconds_ago"] < 60
     assert load_with_progress(tmp_path / "model")[0].n_iterations == 5
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_leaves_a_last_checkpoint(serve, number, tmp_path):
+def test_what_was_answered_outlives_a_kill(tmp_path):
+    path, alone, before = tmp_path / "model", TextClassifier(), None
+    for begin in range(0, 300, 60):
+        service = killed(path)
+        assert service.n_learned_again == (begin if begin <= 60 else 30)
+        assert bits(service.model) == bits(alone)
+        with serving(service) as client:
+            assert before is None or view(client) == before
+            learn(client, KNOWN[begin : begin + 30])
+            if begin >= 60:
+                checkpoint(service)
+            learn(client, KNOWN[begin + 30 : begin + 60])
+            assert not any(answer["learned"] for answer in learn(client, KNOWN[begin : begin + 60]))
+            before = view(client)
+        for message in KNOWN[begin : begin + 60]:
+            alone.learn_one(message["text"], message["label"], message["weight"])
+    path.write_bytes(b"damaged")  # the one before needs the journal of both
+    service = killed(path)
+    assert service.n_learned_again == 90 and bits(service.model) == bits(alone)
+    service.close()
+
+
+def test_corrections_and_labels_of_the_page_outlive_a_kill(tmp_path):
+    service, alone = killed(tmp_path / "model", teaching=Teaching(seconds=60.0)), TextClassifier()
+
+    def teach(client, text, label):
+        (number,) = (each["number"] for each in ok(client.get("/asked"))["messages"] if each["text"] == text)
+        ok(client.post("/teach", json={"number": number, "label": label}))
+        return number
+
+    with serving(service) as client:
+        for label in ("ham", "spam"):
+            learn(client, {"text": "lunch", "label": label, "id": "m"})
+            alone.learn_one("lunch", label)
+        predict(client, [{"text": text, "id": text} for text in "abcd"])
+        teach(client, "a", "ham")
+        ok(client.post("/take-back", json={"number": teach(client, "b", "ham")}))
+        checkpoint(service)
+        teach(client, "c", "ham")
+        learn(client, {"label": "spam", "id": "c"})
+        teach(client, "d", "ham")
+        copy = shutil.copytree(tmp_path, tmp_path / "copy")  # of when "a" and "d" can still be taken back
+    alone.learn_many(["c", "a", "d"], ["spam", "ham", "ham"])
+    for path in (tmp_path, copy, copy):  # as what is learned again is not learned again and again
+        again = killed(path / "model")
+        assert bits(again.model) == bits(alone)
+        assert again.learned_ids() == ["m", "c", "a", "d"]
+        again.close()
+    with serving(killed(copy / "model")) as client:
+        answers = learn(client, [{"text": "lunch", "label": "spam", "id": "m"}, {**GOOD, "id": "a"}])
+        assert [answer.get("correction") for answer in answers] == [None, "taught anew"]
+
+
+def test_several_labels_and_strange_ones_outlive_a_kill(tmp_path):
+    service = killed(tmp_path / "model", model=several_labels())
+    with serving(service) as client:
+        learn(
+            client, [{"text": "\ud800x", "label": [True, "\ud800"], "id": "\ud800"}, {"text": "y", "label": [-(2**63)]}]
+        )
+    assert bits(killed(tmp_path / "model", model=several_labels()).model) == bits(service.model)
+
+
+def test_a_checkpoint_in_the_middle_of_a_request(tmp_path):
+    """After a kill at any moment the request is learned as a whole, and once."""
+    service, seen = killed(tmp_path / "model"), []
+    large = [{**message, "text": message["text"] + " x" * 1_000} for message in MESSAGES[:150]]
+
+    async def both():
+        async with asking(service) as client:
+            learning = asyncio.create_task(client.post("/learn", json=large))
+            while not learning.done():
+                if 0 < service.model.n_learned < len(large) and len(seen) < 3:
+                    seen.append(service.model.n_learned)
+                    checkpoint(service)
+                    again = killed(tmp_path / "model")
+                    assert (again.model.n_learned, again.n_learned_again) == (len(large), len(large) - seen[-1])
+                await asyncio.sleep(0)
+            ok(await learning)
+
+    asyncio.run(both())
+    assert len(seen) == 3
+    assert bits(killed(tmp_path / "model").model) == bits(service.model)
+    service.close()
+
+
+def test_nothing_is_learned_that_cannot_be_kept(tmp_path, monkeypatch):
+    service = killed(tmp_path / "model", teaching=Teaching(seconds=60.0))
+    with serving(service) as client:
+        learn(client, KNOWN[:20])
+        predict(client, {"text": "new", "id": "new"})
+        before = bits(service.model)
+        with monkeypatch.context() as patch:
+            patch.setattr(Journal, "_write", fail)
+            refused(send(client, "/learn", KNOWN[10:40]), 503, "No space left on device")
+            (asked,) = ok(client.get("/asked"))["messages"]
+            refused(client.post("/teach", json={"number": asked["number"], "label": "ham"}), 503, "No space left")
+            assert not learn(client, KNOWN[3])["learned"]  # which is safe
+        assert bits(service.model) == before and ok(client.get("/asked"))["given"] == []
+        ok(client.post("/teach", json={"number": asked["number"], "label": "ham"}))
+        with monkeypatch.context() as patch:
+            patch.setattr(Journal, "_write", fail)
+            client.portal.call(service.learn_given, True)  # which is tried again
+        assert bits(service.model) == before
+        assert [each["text"] for each in ok(client.get("/asked"))["given"]] == ["new"]
+        answers = learn(client, KNOWN[10:40])
+        assert [answer["learned"] for answer in answers] == [False] * 10 + [True] * 20
+    assert service.model.n_learned == 41
+    assert bits(killed(tmp_path / "model").model) == bits(service.model)
+
+
+@pytest.mark.parametrize("path", ["/learn", "/teach"])
+def test_the_answer_waits_for_the_disk_where_that_is_asked_for(tmp_path, monkeypatch, path):
+    """Requests that come together share one look at the disk."""
+    service = killed(tmp_path / "model", teaching=Teaching(seconds=60.0), sync=True)
+    go_on, n_synced, sync = threading.Event(), [], os.fsync
+
+    def slow(file):
+        n_synced.append(file)
+        assert go_on.wait(30)
+        sync(file)
+
+    async def requests():
+        async with asking(service) as client:
+            ok(await client.post("/learn", json=GOOD))  # the file is there
+            ok(await client.post("/predict", json=[{"text": f"{i}"} for i in range(5)]))
+            asked = ok(await client.get("/asked"))["messages"]
+            bodies = [{"number": each["number"], "label": "ham"} for each in asked] if path == "/teach" else [GOOD] * 5
+            monkeypatch.setattr(os, "fsync", slow)
+            sent = [asyncio.create_task(client.post(path, json=body)) for body in bodies]
+            while len(n_synced) < 1 or service._journal.n_written < 6:
+                await asyncio.sleep(0.001)
+            assert not any(each.done() for each in sent)
+            go_on.set()
+            for each in sent:
+                ok(await each)
+
+    asyncio.run(requests())
+    assert len(n_synced) <= 2  # for the first one, and for all that came meanwhile
+    service.close()
+
+
+@pytest.mark.parametrize(("sync", "owner", "name"), [(False, Journal, "_made"), (True, os, "fsync")])
+def test_a_journal_that_fails_is_told(tmp_path, monkeypatch, sync, owner, name):
+    service = killed(tmp_path / "model", sync=sync)
+    with serving(service) as client:
+        if sync:  # once the file is there
+            learn(client, KNOWN[0])
+        assert health(client) == "ok"
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, fail)
+            refused(send(client, "/learn", KNOWN[1]), 503, "No space left on device")
+        assert health(client) == "the journal fails"
+        if sync:
+            for message in KNOWN[1:3]:  # one that is learned but not safe, and a new one
+                refused(send(client, "/learn", message), 503, "after the next checkpoint")
+            checkpoint(service)
+        assert [learn(client, message)["learned"] for message in KNOWN[1:3]] == [not sync, True]
+        assert health(client) == "ok"
+
+
+def test_a_journal_of_another_checkpoint_is_refused(tmp_path):
+    service = killed(tmp_path / "model")
+    with serving(service) as client:
+        checkpoint(service)
+        learn(client, GOOD)
+    (tmp_path / "model").unlink()
+    with pytest.raises(ValueError, match="of another checkpoint"):
+        killed(tmp_path / "model")
+    done = subprocess.run([*COMMAND, "--checkpoint", tmp_path / "model"], capture_output=True, text=True)
+    assert done.returncode == 1 and "of another checkpoint" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_the_command_goes_on_after_any_end(serve, number, tmp_path):
     path = tmp_path / "model"
-    served = serve("--checkpoint", path, "--checkpoint-seconds", 1_000)
-    ok(served.client.post("/learn", json=MESSAGES[:200]))
-    before = ok(served.client.get("/monitor"))
-    assert not path.exists()
+    served = serve("--checkpoint", path, "--checkpoint-every", 50, "--checkpoint-seconds", 1_000)
+    learn(served.client, KNOWN[:100])
+    wait(path.exists)
+    for message in KNOWN[100:110]:
+        learn(served.client, message)
+    before = figures(ok(served.client.get("/monitor")))
     served.end(number)
-    assert "Traceback" not in "".join(served.lines)
     again = serve("--checkpoint", path)
-    assert figures(ok(again.client.get("/monitor"))) == figures(before)
-    ok(again.client.post("/learn", json=MESSAGES[200:]))
-    assert ok(again.client.get("/monitor"))["accuracy"] == evaluate(TextClassifier(), STREAM).score.accuracy
+    told = "learned 10 messages again that came after the checkpoint"
+    assert (told in "".join(again.lines)) == (number == signal.SIGKILL)
+    assert "Traceback" not in "".join([*served.lines, *again.lines])
+    assert figures(ok(again.client.get("/monitor"))) == before
+    assert not any(answer["learned"] for answer in learn(again.client, KNOWN[:110]))
     again.end()
-    assert bits(load(path)) == bits(learned())
+    assert load(path).n_iterations == 110
+
+
+# The end of the service -------------------------------------------------------------------------
+
+
+def test_a_request_is_never_learned_in_part():
+    """Who ends the service waits for the request at work; those that wait for it are refused."""
+    service = Service(TextClassifier())
+    large = [(message["text"] + " x" * 1_000, message["label"]) for message in MESSAGES]
+
+    async def end_in_the_middle():
+        first, second = (asyncio.create_task(service.learn(large)) for _ in range(2))
+        while not service.model.n_learned:
+            await asyncio.sleep(0)
+        assert service.model.n_learned < len(large)
+        first.cancel()  # as a server does that waits no longer
+        await asyncio.sleep(0)
+        assert not first.done()
+        await service.finish()
+        assert service.model.n_learned == len(large)
+        with pytest.raises(EndingError):
+            await second
+        await first
+
+    asyncio.run(end_in_the_middle())
+
+
+def test_sigterm_finishes_the_request_at_work_and_refuses_the_others(serve, tmp_path):
+    served = serve("--checkpoint", tmp_path / "model", "--checkpoint-seconds", 1_000)
+    n, answers = 300, []
+    large = [{"text": f"{i} " + "word " * 200, "label": i % 20} for i in range(n)]
+
+    def request():
+        with suppress(httpx.TransportError):  # one that comes too late
+            answers.append(httpx.post(f"{served.url}/learn", json=large, timeout=60))
+
+    clients = [threading.Thread(target=request) for _ in range(3)]
+    for client in clients:
+        client.start()
+    wait(lambda: ok(served.client.get("/monitor"))["n"])
+    served.end()
+    for client in clients:
+        client.join()
+    assert {answer.status_code for answer in answers} <= {200, 503}
+    n_finished = sum(answer.status_code == 200 for answer in answers)
+    assert load(tmp_path / "model").n_iterations == n * n_finished > 0
 
 
 @pytest.mark.heavy
@@ -82,11 +350,9 @@ def test_a_sender_beside_another_client_and_a_service_that_is_killed(serve, tmp_
     stream, checkpoint = tmp_path / "stream.jsonl", tmp_path / "model"
     rows = list(synthetic(n=1_000, seed=8))
     stream.write_text("".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    options = ["--port", port, "--checkpoint", checkpoint, "--checkpoint-every", 100, "--checkpoint-seconds", 1_000]
+    options = ["--checkpoint", checkpoint, "--checkpoint-every", 100, "--checkpoint-seconds", 1_000]
     served = serve(*options)
+    options += ["--port", served.port]
     script = Path(__file__).parents[2] / "examples" / "send_stream.py"
     command = [sys.executable, script, stream, "--url", served.url, "--batch", "7"]
     others, over = [{**message, "id": f"other:{i}"} for i, message in enumerate(MESSAGES)], threading.Event()
@@ -135,8 +401,6 @@ def test_a_sender_beside_another_client_and_a_service_that_is_killed(serve, tmp_
     }
     assert sorted(ids) == sorted(messages)
     assert [id for id in ids if id.startswith("stream")] == [f"stream.jsonl:{i}" for i in range(1, 1_001)]
-    model = load(checkpoint)
-    assert model.n_iterations == len(messages)
     alone = TextClassifier()
     alone.learn_many(*map(list, zip(*(messages[id] for id in ids), strict=True)))
-    assert bits(model) == bits(alone)
+    assert bits(load(checkpoint)) == bits(alone)

@@ -1,7 +1,5 @@
 """The part of the page by which people teach."""
 
-import json
-
 import pytest
 from pages import (
     DESKTOP,
@@ -9,8 +7,11 @@ from pages import (
     TELEPHONE,
     assert_contrasts,
     assert_fits,
+    assert_no_markup_ran,
     assert_quiet,
     httpx,
+    learn,
+    open_page,
     resize,
     served,
     shown,
@@ -18,6 +19,7 @@ from pages import (
     texts,
     wait,
 )
+from serving import learned
 
 from stream_pegasos import MultiLabelClassifier, TextClassifier
 from stream_pegasos.operation.teaching import Teaching
@@ -27,11 +29,6 @@ from stream_pegasos.streams import synthetic
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
 
 NEW = [text for text, _ in synthetic(n=30, seed=8)]
-
-
-def open_page(page, url):
-    page.get(url)
-    wait(page, lambda: text(page, "state") == "Live")
 
 
 def predict(url, messages):
@@ -65,8 +62,7 @@ def of(url):
 
 
 def test_labels_are_given_and_taken_back_with_the_keyboard(page):
-    model = TextClassifier()
-    model.learn_many(*map(list, zip(*synthetic(n=300, seed=6), strict=True)))
+    model = learned()
     service = Service(model, teaching=Teaching(seconds=60.0))
     with served(service) as url:
         open_page(page, url)
@@ -113,22 +109,6 @@ def test_labels_are_given_and_taken_back_with_the_keyboard(page):
 
 
 @pytest.mark.heavy
-def test_a_message_that_is_being_read_stays_where_it_is(page):
-    service = Service(TextClassifier(), teaching=Teaching(seconds=0.0))
-    with served(service) as url:
-        predict(url, NEW[:5])
-        open_page(page, url)
-        wait(page, lambda: len(asked(page)) == 5)
-        focus(page)
-        keys(page, "j")
-        reading = current(page)
-        predict(url, NEW[5:])  # the newest come first, as nothing is known
-        wait(page, lambda: len(asked(page)) == 8)
-        wait(page, lambda: asked(page)[0] == NEW[-1])
-        assert current(page) == reading == asked(page)[1]
-
-
-@pytest.mark.heavy
 def test_a_message_that_others_label_or_push_out_goes(page):
     service = Service(TextClassifier(), teaching=Teaching(size=20, seconds=60.0))
     with served(service) as url:
@@ -139,11 +119,11 @@ def test_a_message_that_others_label_or_push_out_goes(page):
         keys(page, "j")
         reading, after = current(page), asked(page)[2]
         assert reading == NEW[8]
-        httpx.post(f"{url}learn", json={"text": reading, "label": "ham"}).raise_for_status()
+        learn(url, {"text": reading, "label": "ham"})
         wait(page, lambda: reading not in asked(page))
         assert current(page) == after
-        predict(url, NEW[10:20])
-        wait(page, lambda: NEW[19] in asked(page))
+        predict(url, NEW[10:20])  # the newest come first, as nothing is known
+        wait(page, lambda: asked(page)[0] == NEW[19])
         assert current(page) == after  # which is none of the first eight any more
         predict(url, NEW[20:] + [f"more {i}" for i in range(10)])
         wait(page, lambda: after not in asked(page))
@@ -153,7 +133,7 @@ def test_a_message_that_others_label_or_push_out_goes(page):
 def test_several_labels_hold_together_and_markup_is_text(page):
     service = Service(TextClassifier(classifier=MultiLabelClassifier()), teaching=Teaching(seconds=60.0))
     with served(service) as url:
-        httpx.post(f"{url}learn", json=[{"text": "a", "label": [MARKUP, "oil"]}, {"text": "b", "label": []}])
+        learn(url, [{"text": "a", "label": [MARKUP, "oil"]}, {"text": "b", "label": []}])
         predict(url, [MARKUP, *NEW[:3]])
         open_page(page, url)
         wait(page, lambda: len(asked(page)) == 4)
@@ -167,8 +147,7 @@ def test_several_labels_hold_together_and_markup_is_text(page):
         keys(page, Keys.ENTER)
         wait(page, lambda: len(given(page)) == 2)
         assert [each["label"] for each in of(url)["given"]] == [[], [MARKUP, "gas"]]
-        assert page.execute_script("return document.querySelectorAll('img, body script, bdi *').length") == 0
-        assert page.title == "stream-pegasos"
+        assert_no_markup_ran(page)
         assert_quiet(page)
 
 
@@ -181,10 +160,9 @@ def test_a_label_that_the_model_does_not_take_is_told(page):
         wait(page, lambda: shown(page, "token-form"))
         page.find_element("id", "token").send_keys("secret", Keys.ENTER)
         wait(page, lambda: len(asked(page)) == 3)
-        number = of_with(url, "secret")["messages"][0]["number"]
-        headers = {"Authorization": "Bearer secret", "Content-Type": "application/json"}
-        body = json.dumps({"number": number, "label": None})
-        httpx.post(f"{url}teach", content=body, headers=headers).raise_for_status()
+        headers = {"Authorization": "Bearer secret"}
+        number = httpx.get(f"{url}asked", headers=headers).json()["messages"][0]["number"]
+        httpx.post(f"{url}teach", json={"number": number, "label": None}, headers=headers).raise_for_status()
         focus(page)
         keys(page, "n")
         keys(page, "ham", Keys.ENTER)
@@ -213,27 +191,27 @@ def test_labels_that_are_fixed_are_the_buttons_and_no_other_can_be_given(page):
         assert_quiet(page)
 
 
-@pytest.mark.parametrize("size", [(1280, 800), (360, 640)])
 @pytest.mark.parametrize("message", ["short", "a long message, as they come by mail. " * 500, "a\n" * 5_000])
-def test_where_a_file_is_labelled_the_buttons_are_in_sight(page, size, message):
+def test_where_a_file_is_labelled_the_buttons_are_in_sight(page, message):
     """Beside the message where there is room, with no need to scroll."""
     teaching = Teaching(1_000, 60.0, "oldest", iter([(message, None), *((f"{message} {i}", None) for i in range(8))]))
     service = Service(TextClassifier(), teaching=teaching, labels=[f"label {i}" for i in range(6)])
-    resize(page, size)
     with served(service) as url:
-        open_page(page, url)
-        wait(page, lambda: len(asked(page)) == 8)
-        of_text, *of_buttons = page.execute_script(
-            "return [...document.querySelectorAll('[aria-current] :is(.text, .label, .skip-message)')]"
-            ".map(element => element.getBoundingClientRect()).map(r => [r.left, r.top, r.right, r.bottom])"
-        )
-        assert len(of_buttons) == 7
-        for left, top, right, bottom in of_buttons:
-            assert left >= 0 and top >= 0 and right <= size[0] and bottom <= size[1]
-            assert left >= of_text[2] if size[0] > 1_000 else top >= of_text[3]
-        assert page.execute_script("return scrollY") == 0
-        assert_fits(page)
+        for size in ((1280, 800), (360, 640)):
+            resize(page, size)
+            open_page(page, url)
+            wait(page, lambda: len(asked(page)) == 8)
+            buttons_in_sight(page, size)
 
 
-def of_with(url, token):
-    return httpx.get(f"{url}asked", headers={"Authorization": f"Bearer {token}"}).json()
+def buttons_in_sight(page, size):
+    of_text, *of_buttons = page.execute_script(
+        "return [...document.querySelectorAll('[aria-current] :is(.text, .label, .skip-message)')]"
+        ".map(element => element.getBoundingClientRect()).map(r => [r.left, r.top, r.right, r.bottom])"
+    )
+    assert len(of_buttons) == 7
+    for left, top, right, bottom in of_buttons:
+        assert left >= 0 and top >= 0 and right <= size[0] and bottom <= size[1]
+        assert left >= of_text[2] if size[0] > 1_000 else top >= of_text[3]
+    assert page.execute_script("return scrollY") == 0
+    assert_fits(page)

@@ -1,12 +1,13 @@
-"""Requests, and models to begin with, that are refused."""
+"""Requests, and models to begin with, that are refused; what strangers get."""
 
 import subprocess
 
 import pytest
-from serving import COMMAND, GOOD, bits, learned, ok, refused, serving
+from serving import COMMAND, GOOD, bits, learn, learned, ok, predict, refused, send, serving, testclient
 
 from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, PegasosClassifier, TextClassifier
-from stream_pegasos.service import Service
+from stream_pegasos.service import Service, create_app
+from stream_pegasos.service.app import PAGE_FILES
 
 BAD = {
     "list of labels": [GOOD, {"text": "b", "label": ["eggs"]}],
@@ -18,6 +19,8 @@ BAD = {
     "label of another type": [GOOD, {"text": "a", "label": [1]}],
     "label that is a float": [GOOD, {"text": "a", "label": 1.0}],
     "label that is null": [GOOD, {"text": "a", "label": None}],
+    "label of more than 64 bits": [GOOD, {"text": "a", "label": 2**63}],
+    "label of very many digits": [GOOD, {"text": "a", "label": int("9" * 4_000)}],
     "negative weight": [GOOD, {"text": "a", "label": "ham", "weight": -1}],
     "weight that is too large": [GOOD, {"text": "a", "label": "ham", "weight": 1e31}],
     "weight of another type": [GOOD, {"text": "a", "label": "ham", "weight": "heavy"}],
@@ -25,19 +28,35 @@ BAD = {
     "no object": "text",
     "id of another type": [GOOD, {"text": "a", "label": "ham", "id": {}}],
 }
+RAW = [
+    b"",
+    b"{",
+    b"[" * 100_000,
+    b'{"text": "a", "label": NaN}',
+    b'{"text": "a", "label": "b", "weight": Infinity}',
+    b'{"text": "\\ud800", "label": "b", "weight": NaN}',
+    b'{"text": "\\ud800"',
+    b"\xff\xfe",
+    b'{"text": "\xff", "label": "a"}',
+    b"null",
+    b"1",
+    b'{"text": "a", "label": 1e400}',
+    b'{"text": "a", "label": ' + b"9" * 5_000 + b"}",
+]
 
 
-@pytest.mark.parametrize("which", BAD)
-def test_a_request_that_fails_learns_nothing(which):
+def test_a_request_that_fails_learns_nothing():
     service = Service(learned())
     before = bits(service.model)
     with serving(service) as client:
-        response = client.post("/learn", json=BAD[which])
-        refused(response, 422, "list" if "list" in which else "")
-        assert bits(service.model) == before
+        for which, body in BAD.items():
+            refused(send(client, "/learn", body), 422, "list" if "list" in which else "")
+        for content in RAW:
+            headers = {"content-type": "application/json"}
+            refused(client.post("/learn", content=content, headers=headers), 422, "")
         seen = ok(client.get("/monitor"))
-        assert (seen["n"], seen["n_failed"]) == (0, 1)
-        ok(client.post("/learn", json=GOOD))
+        assert bits(service.model) == before and (seen["n"], seen["n_failed"]) == (0, len(BAD) + len(RAW))
+        learn(client, GOOD)
     assert bits(service.model) != before
 
 
@@ -53,37 +72,9 @@ def test_two_third_labels_of_a_model_for_two_that_knows_none_yet():
 def test_which_label_is_positive_must_be_said_where_a_decision_rests_on_it():
     model = TextClassifier(classifier=AdaptiveClassifier(max_false_positive_rate=0.1))
     with serving(Service(model)) as client:
-        response = client.post("/learn", json=[{"text": "a", "label": "spam"}, {"text": "b", "label": "ham"}])
-        assert response.status_code == 422 and "pos_label" in response.json()["detail"]
+        refused(send(client, "/learn", [GOOD, {"text": "b", "label": "ham"}]), 422, "pos_label")
         assert ok(client.get("/monitor"))["n"] == 0 and model.n_iterations == 0
-        ok(client.post("/learn", json=[{"text": "a", "label": True}, {"text": "b", "label": False}]))
-
-
-@pytest.mark.parametrize(
-    ("content", "word"),
-    [
-        (b"", ""),
-        (b"{", ""),
-        (b"[" * 100_000, ""),
-        (b'{"text": "a", "label": NaN}', ""),
-        (b'{"text": "a", "label": "b", "weight": Infinity}', ""),
-        (b'{"text": "\\ud800", "label": "b", "weight": NaN}', ""),
-        (b'{"text": "\\ud800"', ""),
-        (b"\xff\xfe", ""),
-        (b'{"text": "\xff", "label": "a"}', ""),
-        (b"null", ""),
-        (b"1", ""),
-        (b'{"text": "a", "label": 1e400}', ""),
-        (b'{"text": "a", "label": ' + b"9" * 5_000 + b"}", ""),
-    ],
-)
-def test_a_body_that_is_no_message(content, word):
-    service = Service(TextClassifier())
-    before = bits(service.model)
-    with serving(service) as client:
-        response = client.post("/learn", content=content, headers={"content-type": "application/json"})
-        refused(response, 422, word)
-    assert bits(service.model) == before
+        learn(client, [{"text": "a", "label": True}, {"text": "b", "label": False}])
 
 
 @pytest.mark.parametrize("field", ["NaN", '"\\ud800"', "1e400", '{"text": 3}'])
@@ -92,30 +83,94 @@ def test_a_field_that_nobody_reads_may_be_anything(client, field):
 
 
 def test_paths_that_are_none(client):
-    assert client.get("/nothing").status_code == 404
-    assert client.get("/learn").status_code == 405
+    for path, status in (("/nothing", 404), ("/learn", 405), ("/docs", 404), ("/redoc", 404)):
+        assert client.get(path).status_code == status
     assert client.head("/learn").status_code == 405
-    assert client.get("/docs").status_code == 404
-    assert client.get("/redoc").status_code == 404
-
-
-def fails(*options):
-    done = subprocess.run([*COMMAND, *map(str, options)], capture_output=True, text=True, timeout=60, check=False)
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stderr
+    for path in ("/", "/healthz", "/metrics"):  # watchdogs may ask for the head alone
+        assert client.head(path).status_code == 200
 
 
 def test_what_the_command_refuses(tmp_path):
-    path = tmp_path / "model"
-    PegasosClassifier().save(path)
-    code, err = fails("--checkpoint", path)
-    assert code == 1
-    assert "is a model of features, not of texts" in err
+    PegasosClassifier().save(tmp_path / "model")
     (tmp_path / "token").write_text("\n")
-    code, err = fails("--token-file", tmp_path / "token")
-    assert code == 1
-    assert "is empty" in err
-    path.write_bytes(b"nothing")
-    code, err = fails("--checkpoint", path)
-    assert code == 1
-    assert path.read_bytes() == b"nothing"
+    for options, code, reason in (
+        (["--checkpoint", tmp_path / "model"], 1, "is a model of features, not of texts"),
+        (["--token-file", tmp_path / "token"], 1, "is empty"),
+        (["--labels", "good,bad", "--ordered"], 2, "--labels"),
+    ):
+        done = subprocess.run([*COMMAND, *map(str, options)], capture_output=True, text=True, timeout=60)
+        assert done.returncode == code and reason in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+@pytest.mark.parametrize("path", ["/predict", "/learn", "/explain", "/teach", "/take-back"])
+def test_other_types_of_content_are_refused(client, path, kind):
+    refused(client.post(path, content=b"{}", headers={"content-type": kind}), 415, "application/json")
+    for json in ("application/json", "Application/JSON; charset=utf-8"):
+        assert client.post(path, content=b"{}", headers={"content-type": json}).status_code == 422
+
+
+def test_foreign_names_are_refused():
+    app = create_app(Service(TextClassifier()), ("localhost", "127.0.0.1"))
+    with testclient.TestClient(app, base_url="http://localhost") as client:
+        predict(client, {"text": "a"})
+        ok(client.post("/predict", json={"text": "a"}, headers={"host": "127.0.0.1:8000"}))
+        for host in ("evil.example", "localhost.evil.example"):
+            for path in ("/", "/healthz", "/monitor"):
+                assert client.get(path, headers={"host": host}).status_code == 400
+            assert client.post("/learn", json=GOOD, headers={"host": host}).status_code == 400
+        assert ok(client.get("/monitor"))["n"] == 0
+
+
+def test_a_proxy_may_pass_the_name_on_that_it_has_and_a_token_stands_in_a_file(serve, tmp_path):
+    served = serve("--allowed-host", "mail.example.org", "--allowed-host", "*.example.net")
+    for host, status in (
+        ("127.0.0.1", 200),
+        ("mail.example.org", 200),
+        ("Mail.Example.Org:8443", 200),
+        ("a.example.net", 200),
+        ("example.org", 400),
+        ("evil.example", 400),
+    ):
+        assert served.client.get("/monitor", headers={"host": host}).status_code == status
+    assert any("anyone who reaches mail.example.org or *.example.net" in line for line in served.lines)
+    (tmp_path / "token").write_text("secret\n")
+    served = serve("--token-file", tmp_path / "token")
+    refused(send(served.client, "/learn", GOOD), 401, "token")
+    ok(served.client.post("/learn", json=GOOD, headers={"authorization": "Bearer secret"}))
+
+
+@pytest.mark.parametrize(
+    "given", [None, "", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "é"]
+)
+def test_a_wrong_token(given):
+    with serving(Service(TextClassifier(), token="secret")) as client:
+        headers = {} if given is None else {"authorization": given.encode()}
+        for method, path in (
+            *(("POST", path) for path in ("/learn", "/predict", "/explain", "/teach", "/take-back")),
+            *(("GET", path) for path in ("/asked", "/learned", "/monitor", "/model", "/metrics", "/classes", "/words")),
+            *(("GET", path) for path in ("/openapi.json", "/nothing")),
+        ):
+            response = client.request(method, path, json=GOOD, headers=headers)
+            refused(response, 401, "token")
+            assert response.headers["www-authenticate"] == "Bearer"
+        for path in (*PAGE_FILES, "/healthz"):
+            assert client.get(path, headers=headers).status_code == 200
+        for scheme in ("Bearer", "bearer"):  # in any case, as HTTP has it
+            right = {"authorization": f"{scheme} secret"}
+            assert ok(client.get("/monitor", headers=right))["n"] == 0
+        assert "token" in ok(client.get("/openapi.json", headers=right))["components"]["securitySchemes"]
+
+
+def test_a_fault_of_ours_tells_strangers_nothing(monkeypatch, capsys):
+    def fail(*_):
+        raise RuntimeError("private words")
+
+    with serving(Service(TextClassifier()), raise_server_exceptions=False) as client:
+        monkeypatch.setattr("stream_pegasos.service.work.predict_block", fail)
+        response = client.post("/predict", json={"text": "a"})
+        refused(response, 500, "internal error")
+        assert "private" not in response.text
+        monkeypatch.undo()
+        predict(client, {"text": "a"})
+    assert "private words" in capsys.readouterr().err
