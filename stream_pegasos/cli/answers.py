@@ -29,12 +29,12 @@ TRUTH = "truth"
 to_json = json.JSONEncoder(ensure_ascii=False).encode
 
 OUTPUT_FORMAT: Any = {
-    "metavar": "NAME",
+    "flag": "--output-format NAME",
     "help": "tsv, csv or jsonl: id, label, probability, probabilities of all labels, margin, error.",
     "shown": "what the extension of the file says",
 }
-format_option = result_option("--output-format", **OUTPUT_FORMAT)
-wide_option = result_option("--wide", is_flag=True, help="csv and tsv with a column for the probability of each label.")
+format_option = result_option(**OUTPUT_FORMAT)
+wide_option = result_option("--wide", "csv and tsv with a column for the probability of each label.", is_flag=True)
 
 
 @dataclass(frozen=True)

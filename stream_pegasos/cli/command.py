@@ -37,17 +37,30 @@ class _Argument(click.Argument):
 
 
 def option(
-    *names: str, group: str, help: str, brief: str | bool = "", shown: str | None = None, **given: Any
+    flag: str,
+    help: str,
+    *,
+    group: str,
+    name: str | None = None,
+    brief: str | bool = "",
+    shown: str | None = None,
+    **given: Any,
 ) -> Decorator:
-    """An option of click's, in a group of --help-all. `brief` is what --help says of it, `True` for all of its help;
-    without one, only --help-all has it. `shown` is the default as it is shown, where it is not the value itself.
+    """An option of click's, as "--limit N", in a group of --help-all. `brief` is what --help says of it, `True` for all
+    of its help; without one, only --help-all has it. `shown` is the default as it is shown, where it is not the value
+    itself.
     """
+    flag, _, metavar = flag.partition(" ")
+    default = shown or given.get("default") or "off"
+    if brief is True:
+        brief = f"{help.rstrip('.')} [default: {default}]" if given.get("default") else help
     return click.option(
-        *names,
+        *filter(None, (name, flag)),
         cls=_Option,
         group=group,
-        brief=help if brief is True else brief,
-        help=f"{help} [default: {shown or given.get('default') or 'off'}]",
+        brief=brief,
+        help=f"{help} [default: {default}]",
+        metavar=metavar or None,
         **given,
     )
 
@@ -57,9 +70,9 @@ def argument(name: str, metavar: str, help: str, **given: Any) -> Decorator:
     return click.argument(name, cls=_Argument, metavar=metavar, about=help, required="default" not in given, **given)
 
 
-def shared(flag: str, default: Any = None, **given: Any) -> Any:
+def shared(flag: str, help: str, default: Any = None, **given: Any) -> Any:
     """An option as a field of a dataclass, which `bundled` makes options of a command."""
-    return field(default=default, metadata={"flag": flag, **given})
+    return field(default=default, metadata={"flag": flag, "help": help, **given})
 
 
 def bundled(name: str, kind: type[Any]) -> Decorator:
@@ -72,8 +85,10 @@ def bundled(name: str, kind: type[Any]) -> Decorator:
 
         made: Callable[..., None] = run
         for each in reversed(fields(kind)):
-            given = dict(each.metadata)
-            made = option(each.name, given.pop("flag"), default=each.default, **given)(made)
+            given = {"type": TYPES.get(each.type), **each.metadata}
+            if each.type in (bool, bool | None) and "/" not in given["flag"]:
+                given["is_flag"] = True
+            made = option(name=each.name, default=each.default, **given)(made)
         return made
 
     return decorate
@@ -95,6 +110,10 @@ def number(kind: type[int] | type[float], low: float = -math.inf, high: float = 
         return found
 
     return convert
+
+
+# Of the fields that name none.
+TYPES: dict[Any, Any] = {int | None: number(int), float | None: number(float), Path | None: PATH}
 
 
 def _show_all(ctx: click.Context, _: click.Parameter, asked: bool) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stream_pegasos.cli.answers import OUTPUT_FORMAT, EvaluatedAnswers, Output, chosen_format
-from stream_pegasos.cli.command import PATH, Command, argument, bundled, number
+from stream_pegasos.cli.command import Command, argument, bundled, number
 from stream_pegasos.cli.console import check_outputs, check_plot, print_lines, writing
 from stream_pegasos.cli.inputs import FileInput, SyntheticInput, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
@@ -37,30 +37,22 @@ if TYPE_CHECKING:
 class ResultOptions:
     """What is written of an evaluation, beside the summary."""
 
-    curve: Path | None = result_field(
-        "--curve", type=PATH, metavar="CSV", help="Write the curve of the figures here.", shown="nowhere"
-    )
+    curve: Path | None = result_field("--curve CSV", "Write the curve of the figures here.", shown="nowhere")
     plot: Path | None = result_field(
-        "--plot",
-        type=PATH,
-        metavar="FILE",
+        "--plot FILE",
+        "Draw the curve here, a .png, .svg or .pdf; needs matplotlib.",
         brief="Draw accuracy over the stream: .png, .svg or .pdf.",
-        help="Draw the curve here, a .png, .svg or .pdf; needs matplotlib.",
         shown="nowhere",
     )
     predictions: Path | None = result_field(
-        "--predictions",
-        type=PATH,
-        metavar="FILE",
+        "--predictions FILE",
+        "Write the prediction of each message here, beside its true label: a .tsv, .csv or .jsonl.",
         brief="Write each prediction beside its true label.",
-        help="Write the prediction of each message here, beside its true label: a .tsv, .csv or .jsonl.",
         shown="nowhere",
     )
-    output_format: str | None = result_field("--output-format", **OUTPUT_FORMAT)
-    report: bool = result_field("--report", is_flag=True, default=False, help="Print all classes, the worst F1 first.")
-    confusions: bool = result_field(
-        "--confusions", is_flag=True, default=False, help="Print all pairs of classes that were confused."
-    )
+    output_format: str | None = result_field(**OUTPUT_FORMAT)
+    report: bool = result_field("--report", "Print all classes, the worst F1 first.", default=False)
+    confusions: bool = result_field("--confusions", "Print all pairs of classes that were confused.", default=False)
 
     def check(self, *inputs: Path | str | None, save: Path | None = None, force: bool = False) -> None:
         """Fail before the work rather than after it."""
@@ -80,9 +72,7 @@ class ResultOptions:
 @argument("file", "FILE", "The stream, - for standard input; 20,000 synthetic messages without it.", default=None)
 @bundled("stream", StreamOptions)
 @bundled("model", ModelOptions)
-@stream_option(
-    "--delay", type=number(int, 0), default=0, metavar="N", help="Each label arrives N messages late.", shown="0"
-)
+@stream_option("--delay N", "Each label arrives N messages late.", type=number(int, 0), default=0, shown="0")
 @threads_option
 @bundled("results", ResultOptions)
 @save_option

@@ -23,21 +23,10 @@ if TYPE_CHECKING:
 @argument(
     "stream_file", "STREAM", "Messages, as those that it learned: their words are the names of features.", default=None
 )
-@result_option("--text", metavar="TEXT", brief=True, help="Explain the prediction for this text instead.", shown="none")
+@result_option("--text TEXT", "Explain the prediction for this text instead.", brief=True, shown="none")
+@result_option("--top N", "How many features for each label.", type=number(int, 1), default=20, brief=True)
 @result_option(
-    "--top",
-    type=number(int, 1),
-    default=20,
-    metavar="N",
-    brief="How many features for each label [default: 20]",
-    help="How many features for each label.",
-)
-@result_option(
-    "--label",
-    metavar="LABEL",
-    brief=True,
-    help="The label to explain.",
-    shown="all; for a text, the predicted one against the next",
+    "--label LABEL", "The label to explain.", brief=True, shown="all; for a text, the predicted one against the next"
 )
 @bundled("stream", StreamOptions)
 def explain(

@@ -14,12 +14,11 @@ from stream_pegasos.cli.options import force_option, model_argument, result_opti
 @model_argument
 @argument("label", "LABEL", "The label of the class, such as one that a typo brought.")
 @result_option(
-    "--save",
-    type=PATH,
+    "--save OUT",
+    "Write the model here; MODEL itself is fine.",
     required=True,
-    metavar="OUT",
+    type=PATH,
     brief=True,
-    help="Write the model here; MODEL itself is fine.",
     shown="none, it must be given",
 )
 @force_option

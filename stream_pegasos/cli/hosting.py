@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.command import PATH, number
+from stream_pegasos.cli.command import number
 from stream_pegasos.cli.console import Failure, note
 from stream_pegasos.cli.models import takes_several
 from stream_pegasos.cli.options import service_field
@@ -24,43 +24,32 @@ if TYPE_CHECKING:
 class HostingOptions:
     """Where a page is served, and who may come."""
 
-    host: str = service_field(
-        "--host",
-        default="127.0.0.1",
-        metavar="ADDRESS",
-        brief="Where to listen [default: 127.0.0.1]",
-        help="Where to listen.",
-    )
+    host: str = service_field("--host ADDRESS", "Where to listen.", default="127.0.0.1", brief=True)
     port: int = service_field(
-        "--port",
+        "--port N",
+        "Where to listen; 0 for any port that is free.",
         type=number(int, 0, 65535),
         default=8000,
-        metavar="N",
         brief="Where to listen [default: 8000]",
-        help="Where to listen; 0 for any port that is free.",
     )
     token_file: Path | None = service_field(
-        "--token-file",
-        type=PATH,
-        metavar="FILE",
+        "--token-file FILE",
+        "Requests must carry the bearer token in this file.",
         brief="File of the token that requests must carry.",
-        help="Requests must carry the bearer token in this file.",
         shown="none",
     )
     allowed_host: tuple[str, ...] = service_field(
-        "--allowed-host",
-        default=(),
+        "--allowed-host NAME",
+        "Requests may come under this host name, as from a proxy that passes Host on. Give it once for each name.",
         multiple=True,
-        metavar="NAME",
-        help="Requests may come under this host name, as from a proxy that passes Host on. Give it once for each name.",
+        default=(),
         shown="those of this machine; with another --host any",
     )
     take_back_seconds: float = service_field(
-        "--take-back-seconds",
+        "--take-back-seconds S",
+        "How long a label given on the page can be taken back; then it is learned.",
         type=number(float, 0, 3600),
         default=10.0,
-        metavar="S",
-        help="How long a label given on the page can be taken back; then it is learned.",
     )
 
 

@@ -34,30 +34,27 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @argument("file", "FILE", "The messages; - for standard input.")
 @stream_option(
-    "--first",
+    "--first NAME",
+    "What to ask first. uncertain: where the model is most unsure; oldest: in the order of FILE; newest.",
     default="uncertain",
-    metavar="NAME",
     brief="uncertain, or oldest: in the order of FILE.",
-    help="What to ask first. uncertain: where the model is most unsure; oldest: in the order of FILE; newest.",
 )
 @stream_option(
-    "--window",
+    "--window N",
+    "How many messages of FILE wait in memory, to choose from; when one is labelled the next is "
+    "read. 10000 take up to 40 MB.",
     type=number(int, 21, 1_000_000),
     default=10_000,
-    metavar="N",
-    help="How many messages of FILE wait in memory, to choose from; when one is labelled the next is "
-    "read. 10000 take up to 40 MB.",
 )
 @bundled("stream", StreamOptions)
 @load_option
 @bundled("model", ModelOptions)
 @result_option(
-    "--output",
-    type=PATH,
-    metavar="LABELS",
-    brief="Write the labels here [default: NAME.labels.jsonl]",
-    help="Write the labels here, as JSON lines, after those already there. Another file than one of "
+    "--output LABELS",
+    "Write the labels here, as JSON lines, after those already there. Another file than one of "
     "labels is refused, and an ending that is not .jsonl, .ndjson or .json.",
+    type=PATH,
+    brief="Write the labels here [default: NAME.labels.jsonl]",
     shown="NAME.labels.jsonl in this folder, for a FILE called NAME.csv, or labels.jsonl",
 )
 @save_option

@@ -19,69 +19,56 @@ result_option, result_field = functools.partial(option, group="Results"), functo
 @dataclass(frozen=True)
 class StreamOptions:
     format: str | None = stream_field(
-        "--format",
-        metavar="NAME",
+        "--format NAME",
+        "jsonl, csv, tsv, labelled-text, text, fasttext, vw, svmlight or parquet. Any may be compressed.",
         brief="jsonl, csv, tsv, text, fasttext, vw, svmlight, …",
-        help="jsonl, csv, tsv, labelled-text, text, fasttext, vw, svmlight or parquet. Any may be compressed.",
         shown="what the extension of the file says; jsonl for standard input and other pipes",
     )
     text_field: str = stream_field(
-        "--text-field",
+        "--text-field NAME",
+        "The field with the text, in jsonl, csv, tsv and parquet; a.b is the field b of an object a.",
         default="text",
-        metavar="NAME",
         brief="Field of the text [default: text]",
-        help="The field with the text, in jsonl, csv, tsv and parquet; a.b is the field b of an object a.",
     )
     label_field: str = stream_field(
-        "--label-field",
+        "--label-field NAME",
+        "The field with the label, named in the same way.",
         default="label",
-        metavar="NAME",
         brief="Field of the label [default: label]",
-        help="The field with the label, named in the same way.",
     )
     id_field: str = stream_field(
-        "--id-field",
-        default="id",
-        metavar="NAME",
-        help="The field with the id of a message, named in the same way; answers have it.",
+        "--id-field NAME", "The field with the id of a message, named in the same way; answers have it.", default="id"
     )
     delimiter: str | None = stream_field(
-        "--delimiter", metavar="CHAR", help=r"The separator of fields in csv and tsv, as ; or \t.", shown=", or tab"
+        "--delimiter CHAR", r"The separator of fields in csv and tsv, as ; or \t.", shown=", or tab"
     )
     columns: str | None = stream_field(
-        "--columns",
-        metavar="A,B,…",
-        help="Names of the columns, where csv and tsv have no header, as text,label; _ for a column to skip.",
+        "--columns A,B,…",
+        "Names of the columns, where csv and tsv have no header, as text,label; _ for a column to skip.",
         shown="the header",
     )
     encoding: str = stream_field(
-        "--encoding",
+        "--encoding NAME",
+        "The encoding of the text, as latin-1 or gb18030; a byte order mark shows utf-16.",
         default="utf-8",
-        metavar="NAME",
-        help="The encoding of the text, as latin-1 or gb18030; a byte order mark shows utf-16.",
     )
     encoding_errors: str = stream_field(
-        "--encoding-errors",
+        "--encoding-errors NAME",
+        "How to read lines that are not UTF-8: as windows-1252; with strict they are bad.",
         default="windows-1252",
-        metavar="NAME",
-        help="How to read lines that are not UTF-8: as windows-1252; with strict they are bad.",
     )
     labels: str | None = stream_field(
-        "--labels",
-        metavar="A,B,…",
-        help="The allowed labels; a line with any other is bad. They are the buttons of the page of label.",
+        "--labels A,B,…",
+        "The allowed labels; a line with any other is bad. They are the buttons of the page of label.",
         shown="any label",
     )
     label_separator: str | None = stream_field(
-        "--label-separator",
-        metavar="SEP",
-        help="The separator of several labels in one text; implies --multi-label.",
+        "--label-separator SEP",
+        "The separator of several labels in one text; implies --multi-label.",
         shown="a text is one label",
     )
-    limit: int | None = stream_field(
-        "--limit", type=number(int, 0), metavar="N", help="Stop after N messages.", shown="no limit"
-    )
-    strict: bool = stream_field("--strict", is_flag=True, default=False, help="Exit with code 1 if any line was bad.")
+    limit: int | None = stream_field("--limit N", "Stop after N messages.", type=number(int, 0), shown="no limit")
+    strict: bool = stream_field("--strict", "Exit with code 1 if any line was bad.", default=False)
 
 
 @dataclass(frozen=True)
@@ -89,115 +76,65 @@ class ModelOptions:
     """Named as the parameters of the models; what is not given is left to the model's default."""
 
     classifier: str | None = model_field(
-        "--classifier",
-        metavar="NAME",
-        help="adaptive, or pegasos as published.",
+        "--classifier NAME",
+        "adaptive, or pegasos as published.",
         shown="adaptive, unless an option of pegasos is given",
     )
-    ordered: bool | None = model_field(
-        "--ordered", is_flag=True, brief=True, help="The labels are integers that have an order, as stars."
-    )
+    ordered: bool | None = model_field("--ordered", "The labels are integers that have an order, as stars.", brief=True)
     multi_label: bool | None = model_field(
         "--multi-label",
-        is_flag=True,
+        "A message may have several labels, given as a JSON list.",
         brief="A message has a list of labels.",
-        help="A message may have several labels, given as a JSON list.",
         shown="off unless evaluate or train find a list in the first message",
     )
-    learning_rate: float | None = model_field(
-        "--learning-rate", type=number(float), metavar="η", help="adaptive: size of steps.", shown="0.5"
-    )
+    learning_rate: float | None = model_field("--learning-rate η", "adaptive: size of steps.", shown="0.5")
     half_life: float | None = model_field(
-        "--half-life",
-        type=number(float),
-        metavar="N",
-        help="adaptive: messages after which evidence counts half.",
-        shown="10000",
+        "--half-life N", "adaptive: messages after which evidence counts half.", shown="10000"
     )
     threshold: float | None = model_field(
-        "--threshold",
-        type=number(float),
-        metavar="P",
-        help="adaptive: positive only above this probability.",
-        shown="0.5",
+        "--threshold P", "adaptive: positive only above this probability.", shown="0.5"
     )
     max_false_positive_rate: float | None = model_field(
-        "--max-false-positive-rate",
-        type=number(float),
-        metavar="R",
-        help="adaptive: share of negatives that may be flagged.",
-        shown="no limit",
+        "--max-false-positive-rate R", "adaptive: share of negatives that may be flagged.", shown="no limit"
     )
     drift_detector: str | None = model_field(
-        "--drift-detector",
-        metavar="NAME",
-        help="adaptive: one of River's detectors, as HDDMW. A loaded or resumed model begins it anew.",
+        "--drift-detector NAME",
+        "adaptive: one of River's detectors, as HDDMW. A loaded or resumed model begins it anew.",
         shown="none",
     )
-    l2: float | None = model_field(
-        "--l2", type=number(float), metavar="λ", help="pegasos: regularisation, above 0.", shown="0.0001"
-    )
-    t0: float | None = model_field(
-        "--t0",
-        type=number(float),
-        metavar="T",
-        help="pegasos: steps that count as taken, for a gentle start.",
-        shown="0",
-    )
-    batch_size: int | None = model_field(
-        "--batch-size", type=number(int), metavar="K", help="pegasos: examples in one step.", shown="1"
-    )
+    l2: float | None = model_field("--l2 λ", "pegasos: regularisation, above 0.", shown="0.0001")
+    t0: float | None = model_field("--t0 T", "pegasos: steps that count as taken, for a gentle start.", shown="0")
+    batch_size: int | None = model_field("--batch-size K", "pegasos: examples in one step.", shown="1")
     project: bool | None = model_field(
-        "--project/--no-project", help="pegasos: project onto the ball of 1/√λ.", shown="project"
+        "--project/--no-project", "pegasos: project onto the ball of 1/√λ.", shown="project"
     )
     fit_intercept: bool | None = model_field(
-        "--intercept/--no-intercept",
-        help="Learn an intercept.",
-        shown="intercept for adaptive, no-intercept for pegasos",
+        "--intercept/--no-intercept", "Learn an intercept.", shown="intercept for adaptive, no-intercept for pegasos"
     )
-    class_weight: bool | None = model_field(
-        "--balanced", is_flag=True, help="Weight the labels so that each counts the same in total."
-    )
+    class_weight: bool | None = model_field("--balanced", "Weight the labels so that each counts the same in total.")
     pos_label: str | None = model_field(
-        "--pos-label",
-        metavar="LABEL",
-        help="The positive label, for --threshold and --max-false-positive-rate. They need it unless "
+        "--pos-label LABEL",
+        "The positive label, for --threshold and --max-false-positive-rate. They need it unless "
         "labels are true and false, 0 and 1, or -1 and 1.",
         shown="1, or true; with labels of other kinds, the second one that comes",
     )
-    ngram_range: str | None = model_field(
-        "--ngrams", metavar="N[,M]", help="Lengths of n-grams: 1, or 1,2.", shown="1,2"
-    )
-    n_features: int | None = model_field(
-        "--n-features", type=number(int), metavar="N", help="Number of hashed features.", shown="1073741824"
-    )
-    analyzer: str | None = model_field("--analyzer", metavar="NAME", help="word, char or char_wb.", shown="word")
-    token_pattern: str | None = model_field(
-        "--token-pattern", metavar="REGEX", help="What a word is.", shown="words of any language"
-    )
-    binary: bool | None = model_field("--binary/--no-binary", help="Count presence, not occurrences.", shown="binary")
-    norm: str | None = model_field("--norm", metavar="NAME", help="l2, l1 or none.", shown="l2")
+    ngram_range: str | None = model_field("--ngrams N[,M]", "Lengths of n-grams: 1, or 1,2.", shown="1,2")
+    n_features: int | None = model_field("--n-features N", "Number of hashed features.", shown="1073741824")
+    analyzer: str | None = model_field("--analyzer NAME", "word, char or char_wb.", shown="word")
+    token_pattern: str | None = model_field("--token-pattern REGEX", "What a word is.", shown="words of any language")
+    binary: bool | None = model_field("--binary/--no-binary", "Count presence, not occurrences.", shown="binary")
+    norm: str | None = model_field("--norm NAME", "l2, l1 or none.", shown="l2")
     mask_digits: bool | None = model_field(
-        "--mask-digits/--no-mask-digits", help="Read every digit as 0.", shown="mask-digits"
+        "--mask-digits/--no-mask-digits", "Read every digit as 0.", shown="mask-digits"
     )
     prefix_length: int | None = model_field(
-        "--prefix-length",
-        type=number(int),
-        metavar="N",
-        help="Add the first N letters of longer words as a feature; 0 for none.",
-        shown="4",
+        "--prefix-length N", "Add the first N letters of longer words as a feature; 0 for none.", shown="4"
     )
     max_features: int | None = model_field(
-        "--max-features",
-        type=number(int),
-        metavar="N",
-        help="Beyond N the least-used features are dropped first.",
-        shown="no limit",
+        "--max-features N", "Beyond N the least-used features are dropped first.", shown="no limit"
     )
     boundaries: bool | None = model_field(
-        "--boundaries/--no-boundaries",
-        help="Also make n-grams with the start and the end of a text.",
-        shown="boundaries",
+        "--boundaries/--no-boundaries", "Also make n-grams with the start and the end of a text.", shown="boundaries"
     )
 
     def without_decision(self) -> "tuple[ModelOptions, DecisionOptions]":
@@ -253,23 +190,16 @@ class DecisionOptions:
     """What is changed of the decision of a loaded model; named as the parameters of `set_decision`."""
 
     threshold: float | None = model_field(
-        "--threshold",
-        type=number(float),
-        metavar="P",
-        brief=True,
-        help="Positive only above this probability.",
-        shown="that of the model",
+        "--threshold P", "Positive only above this probability.", brief=True, shown="that of the model"
     )
     max_false_positive_rate: float | None = model_field(
-        "--max-false-positive-rate",
-        type=number(float),
-        metavar="R",
-        help="Share of negatives that may be flagged; 1 for no limit. A model of more than two classes "
+        "--max-false-positive-rate R",
+        "Share of negatives that may be flagged; 1 for no limit. A model of more than two classes "
         "takes a limit only if it learned with one; it need not be the same.",
         shown="that of the model",
     )
     pos_label: str | None = model_field(
-        "--pos-label", metavar="LABEL", help="The positive label, for these two.", shown="that of the model"
+        "--pos-label LABEL", "The positive label, for these two.", shown="that of the model"
     )
 
     def given(self) -> dict[str, Any]:
@@ -280,30 +210,20 @@ class DecisionOptions:
 
 
 threads_option = stream_option(
-    "--threads",
+    "--threads N",
+    "Threads that read texts; the results are the same for any number.",
     type=number(int, 1),
-    metavar="N",
-    help="Threads that read texts; the results are the same for any number.",
     shown="as many as there are processors",
 )
 save_option = result_option(
-    "--save",
-    type=PATH,
-    metavar="MODEL",
-    brief="Write the model here.",
-    help="Write the model here, as safetensors.",
-    shown="nowhere",
+    "--save MODEL", "Write the model here, as safetensors.", type=PATH, brief="Write the model here.", shown="nowhere"
 )
-force_option = result_option(
-    "--force", is_flag=True, help="Write the model also over a file that is there and is no model."
-)
-load_option = model_option(
-    "--load", type=PATH, metavar="MODEL", brief=True, help="Continue with this saved model.", shown="a new one"
-)
+force_option = result_option("--force", "Write the model also over a file that is there and is no model.", is_flag=True)
+load_option = model_option("--load MODEL", "Continue with this saved model.", type=PATH, brief=True, shown="a new one")
 names_option = result_option(
     "--names",
+    "Keep the words of the heaviest features in the model file, for explain and the page of serve.",
     is_flag=True,
-    help="Keep the words of the heaviest features in the model file, for explain and the page of serve.",
 )
 model_argument = argument("model", "MODEL", "A model that --save wrote.", type=PATH)
 
@@ -313,22 +233,16 @@ class CheckpointOptions:
     """Where a run keeps what it knows, and how often."""
 
     path: Path | None = result_field(
-        "--checkpoint",
-        type=PATH,
-        metavar="MODEL",
+        "--checkpoint MODEL",
+        "Keep model and progress in this file, and go on from it.",
         brief="Keep model and progress here; go on from there.",
-        help="Keep model and progress in this file, and go on from it.",
         shown="nothing is kept",
     )
     every: int = result_field(
-        "--checkpoint-every", type=number(int, 1), default=10_000, metavar="N", help="Write it after so many messages."
+        "--checkpoint-every N", "Write it after so many messages.", type=number(int, 1), default=10_000
     )
     seconds: float = result_field(
-        "--checkpoint-seconds",
-        type=number(float, 0.1),
-        default=10.0,
-        metavar="S",
-        help="Write it after so many seconds.",
+        "--checkpoint-seconds S", "Write it after so many seconds.", type=number(float, 0.1), default=10.0
     )
 
 

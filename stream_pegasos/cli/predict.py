@@ -29,11 +29,10 @@ MOST_WAITING = 10_000
 @model_argument
 @argument("file", "FILE", "The messages; standard input without it.", default="-")
 @result_option(
-    "--output",
+    "--output FILE",
+    "Write the answers here.",
     type=PATH,
-    metavar="FILE",
     brief="Write the answers here: .tsv, .csv or .jsonl.",
-    help="Write the answers here.",
     shown="standard output",
 )
 @format_option

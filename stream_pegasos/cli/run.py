@@ -38,37 +38,30 @@ if TYPE_CHECKING:
 @bundled("kept", CheckpointOptions)
 @load_option
 @result_option(
-    "--save",
+    "--save MODEL",
+    "Write the model here at the end, also after Ctrl-C and SIGTERM.",
     type=PATH,
-    metavar="MODEL",
     brief="Write the model here at the end.",
-    help="Write the model here at the end, also after Ctrl-C and SIGTERM.",
     shown="nowhere",
 )
 @force_option
 @result_option(
-    "--output",
-    "sink",
+    "--output SINK",
+    "Where answers go: a file, kafka://…, redis://…, - for standard output, or none.",
+    name="sink",
     default="-",
-    metavar="SINK",
     brief="File, kafka://…, redis://…, - or none [default: -]",
-    help="Where answers go: a file, kafka://…, redis://…, - for standard output, or none.",
 )
 @format_option
 @stream_option(
-    "--label-topic",
-    metavar="SOURCE",
+    "--label-topic SOURCE",
+    "A source of labels that come later, each with the id of its message.",
     brief="Labels that come later, by ids of messages.",
-    help="A source of labels that come later, each with the id of its message.",
     shown="none",
 )
-@stream_option(
-    "--label-window", type=number(int, 1), default=10_000, metavar="N", help="How many messages wait for their labels."
-)
-@stream_option("--follow/--no-follow", default=True, help="At the end of the source, wait for more.", shown="follow")
-@stream_option(
-    "--moved", is_flag=True, help="Go on from the checkpoint although the source now has another name or server."
-)
+@stream_option("--label-window N", "How many messages wait for their labels.", type=number(int, 1), default=10_000)
+@stream_option("--follow/--no-follow", "At the end of the source, wait for more.", default=True, shown="follow")
+@stream_option("--moved", "Go on from the checkpoint although the source now has another name or server.", is_flag=True)
 @names_option
 @bundled("stream", StreamOptions)
 @bundled("model", ModelOptions)

@@ -23,37 +23,34 @@ from stream_pegasos.cli.options import (
 @bundled("kept", CheckpointOptions)
 @result_option(
     "--sync",
-    is_flag=True,
-    help="With --checkpoint, answer POST /learn only once no power cut can lose it. Without this, what "
+    "With --checkpoint, answer POST /learn only once no power cut can lose it. Without this, what "
     "was answered survives a killed process alone.",
+    is_flag=True,
 )
 @load_option
 @bundled("hosting", HostingOptions)
 @service_option(
-    "--queue",
+    "--queue N",
+    "How many messages wait in memory for people to label them on the page; 0 for none. 1000 take up to 8 MB.",
     type=number(int, 0, 1_000_000),
     default=1000,
-    metavar="N",
-    help="How many messages wait in memory for people to label them on the page; 0 for none. 1000 take up to 8 MB.",
 )
 @service_option(
-    "--labels",
-    metavar="A,B,…",
+    "--labels A,B,…",
+    "The labels that alone may be learned. Others are refused; these are the buttons of the page.",
     brief="The labels that alone may be learned.",
-    help="The labels that alone may be learned. Others are refused; these are the buttons of the page.",
     shown="any label",
 )
-@service_option("--max-body", type=number(int, 1), default=8 << 20, metavar="BYTES", help="Largest body.")
-@service_option("--max-text", type=number(int, 1), default=1_000_000, metavar="N", help="Longest text, in characters.")
-@service_option("--max-batch", type=number(int, 1), default=10_000, metavar="N", help="Most messages in a request.")
-@service_option("--max-classes", type=number(int, 1), default=10_000, metavar="N", help="Most labels that are learned.")
-@service_option("--max-concurrency", type=number(int, 1), default=256, metavar="N", help="Most connections at a time.")
+@service_option("--max-body BYTES", "Largest body.", type=number(int, 1), default=8 << 20)
+@service_option("--max-text N", "Longest text, in characters.", type=number(int, 1), default=1_000_000)
+@service_option("--max-batch N", "Most messages in a request.", type=number(int, 1), default=10_000)
+@service_option("--max-classes N", "Most labels that are learned.", type=number(int, 1), default=10_000)
+@service_option("--max-concurrency N", "Most connections at a time.", type=number(int, 1), default=256)
 @service_option(
-    "--id-window",
+    "--id-window N",
+    "How many ids of learned messages are remembered.",
     type=number(int, 0, 100_000_000),
     default=100_000,
-    metavar="N",
-    help="How many ids of learned messages are remembered.",
 )
 @bundled("model", ModelOptions)
 def serve(

@@ -33,12 +33,11 @@ from stream_pegasos.cli.options import (
 @click.command(cls=Command)
 @argument("file", "FILE", "The stream, - for standard input.")
 @result_option(
-    "--save",
-    type=PATH,
+    "--save MODEL",
+    "Write the model here, as safetensors.",
     required=True,
-    metavar="MODEL",
+    type=PATH,
     brief="Write the model here.",
-    help="Write the model here, as safetensors.",
     shown="none, it must be given",
 )
 @force_option

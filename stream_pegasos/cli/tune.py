@@ -52,19 +52,17 @@ COST = {"several labels": "wrong labels a message", "ordered": "mean absolute er
 @bundled("stream", StreamOptions)
 @bundled("model", ModelOptions)
 @result_option(
-    "--metric",
-    default="accuracy",
-    metavar="NAME",
-    brief="What to optimise [default: accuracy]",
-    help="What to optimise: accuracy, macro-f1, log-loss; for two classes also auc and, as "
+    "--metric NAME",
+    "What to optimise: accuracy, macro-f1, log-loss; for two classes also auc and, as "
     "recall@0.01, the share of positives caught where that share of negatives may be flagged.",
+    default="accuracy",
+    brief="What to optimise [default: accuracy]",
 )
 @result_option(
-    "--plot",
+    "--plot FILE",
+    "Draw what each model gained over the stream: a .png, .svg or .pdf; needs matplotlib.",
     type=PATH,
-    metavar="FILE",
     brief="Draw what each model gained over the stream.",
-    help="Draw what each model gained over the stream: a .png, .svg or .pdf; needs matplotlib.",
     shown="nowhere",
 )
 @save_option
@@ -157,7 +155,7 @@ def _flags(options: StreamOptions | ModelOptions) -> str:
     for field in fields(options):
         value = getattr(options, field.name)
         if value != field.default:
-            on, _, off = field.metadata["flag"].partition("/")
+            on, _, off = field.metadata["flag"].partition(" ")[0].partition("/")
             written = shlex.quote(str(value).removesuffix(".0"))
             words += [on if value else off] if isinstance(value, bool) else [on, written]
     return " ".join(words)
