@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
@@ -24,7 +24,7 @@ Examples = dict[str, tuple[Any, Any]]  # what is sent, and the answer to it, by 
 class Operation:
     """What a path does: the application and what OpenAPI is told are made from it."""
 
-    method: Literal["GET", "POST"]
+    method: str  # GET or POST
     path: str
     handler: Callable[..., Awaitable[Response]]  # of what is sent, if anything is
     summary: str
