@@ -190,25 +190,14 @@ class LiveInput(_ChosenInput):
         return super().meet_label(label)
 
     def open(self, position: Any, follow: bool, whole_lines: bool) -> Any:
-        from stream_pegasos.streams import open_source
-
         self.tell_of_keyboard()
-        return open_source(
-            self._address,
-            position,
-            format=self._options.format,
-            written=self.written,
-            delimiter=self._delimiter,
-            columns=self._columns,
-            **self.how_written,
-            follow=follow,
-            whole_lines=whole_lines,
-            unreadable=True,
-            on_bad=self.report,
-            on_event=note,
-        )
+        form = {"format": self._options.format, "delimiter": self._delimiter, "columns": self._columns}
+        return self._open(self._address, position, follow, whole_lines, **form, unreadable=True)
 
     def open_labels(self, address: str, position: Any, follow: bool, whole_lines: bool) -> Any:
+        return self._open(address, position, follow, whole_lines, labels=True)
+
+    def _open(self, address: str, position: Any, follow: bool, whole_lines: bool, **options: Any) -> Any:
         from stream_pegasos.streams import open_source
 
         return open_source(
@@ -218,9 +207,9 @@ class LiveInput(_ChosenInput):
             **self.how_written,
             follow=follow,
             whole_lines=whole_lines,
-            labels=True,
             on_bad=self.report,
             on_event=note,
+            **options,
         )
 
 

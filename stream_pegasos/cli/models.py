@@ -14,10 +14,6 @@ from stream_pegasos.cli.inputs import DICT_FORMATS, Input
 from stream_pegasos.cli.interrupts import Interrupt
 from stream_pegasos.cli.options import CheckpointOptions, DecisionOptions, ModelOptions
 
-# Classifiers by the names that they have here, and what is put around them for labels of another kind.
-KINDS = {"adaptive": "AdaptiveClassifier", "pegasos": "PegasosClassifier"}
-AROUND = {"ordered": "OrdinalClassifier", "multi_label": "MultiLabelClassifier"}
-
 
 def takes_text(model: Any) -> bool:
     return "texts" in model.capabilities
@@ -120,30 +116,21 @@ def new_model(options: ModelOptions, source: Input | None) -> Any:
         raise click.BadParameter(str(error)) from None
 
 
-def _new_classifier(ordered: bool = False, multi_label: bool = False, **parameters: Any) -> Any:
-    inner = _one_classifier(**parameters)
-    around = "ordered" if ordered else "multi_label" if multi_label else None
-    return inner if around is None else _class(AROUND[around])(inner)
+def _new_classifier(
+    classifier: str | None = None, ordered: bool = False, multi_label: bool = False, **parameters: Any
+) -> Any:
+    """The classifier that is named, or else the one that has these parameters, for the kind of labels."""
+    from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier, PegasosClassifier
 
-
-def _one_classifier(classifier: str | None = None, **parameters: Any) -> Any:
+    kinds: dict[str, Any] = {"adaptive": AdaptiveClassifier, "pegasos": PegasosClassifier}
+    takes = {name: inspect.signature(kind).parameters.keys() for name, kind in kinds.items()}
     if classifier is None:
-        of_adaptive = inspect.signature(_class(KINDS["adaptive"])).parameters.keys()
-        classifier = "adaptive" if of_adaptive >= parameters.keys() else "pegasos"
-    kind = _class(KINDS[classifier])
-    for name in parameters.keys() - inspect.signature(kind).parameters.keys():
-        raise click.BadParameter(f"it is no option of the classifier {classifier}", param_hint=_flag(name))
-    return kind(**parameters)
-
-
-def _class(name: str) -> Any:
-    import stream_pegasos
-
-    return getattr(stream_pegasos, name)
-
-
-def _flag(parameter: str) -> str:
-    return "--" + parameter.replace("_", "-")
+        classifier = "adaptive" if takes["adaptive"] >= parameters.keys() else "pegasos"
+    for name in parameters.keys() - takes[classifier]:
+        flag = "--" + name.replace("_", "-")
+        raise click.BadParameter(f"it is no option of the classifier {classifier}", param_hint=flag)
+    made = kinds[classifier](**parameters)
+    return OrdinalClassifier(made) if ordered else MultiLabelClassifier(made) if multi_label else made
 
 
 @contextmanager

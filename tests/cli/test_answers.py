@@ -56,6 +56,7 @@ def test_line_n_answers_record_n(main, ok, mixed, command):
             else:
                 assert row == dict(zip(COLUMNS, [*said, mixed.decision_function_one(text), None], strict=True))
     assert ok(command, "--output-format", "csv") == Path("a.csv").read_text()
+    assert ok(command, "--limit", 4).count("\n") == 5  # of those that could be read
 
 
 def test_labels_of_any_kind_come_back(ok):

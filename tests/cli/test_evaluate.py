@@ -10,11 +10,10 @@ import pytest
 from commands import command as program
 from commands import environment, figures, labels_of, reference_of, stream, write_jsonl
 
-from stream_pegasos import KernelPegasosClassifier, PegasosClassifier, TextClassifier, TextFeatures, engine, load
+from stream_pegasos import KernelPegasosClassifier, PegasosClassifier, TextClassifier, TextFeatures, load
 from stream_pegasos.evaluation.prequential import evaluate
 from stream_pegasos.streams import synthetic
 
-pure = engine.NAME == "pure"
 TEXTS = [text for text, _ in stream]
 
 
@@ -93,15 +92,6 @@ def test_progress_on_a_terminal_only(here, main):
     assert b"docs/s" in shown and b"Traceback" not in shown
     assert done.stdout.startswith(b"mail.jsonl: 600 messages")
     assert main("evaluate mail.jsonl")[2] == ""
-
-
-@pytest.mark.parametrize(
-    ("name", "n", "least"),
-    [("sms_spam.jsonl.gz", "5,574", 0.93)] + [("enron_1to3.jsonl.gz", "16,541", 0.95)] * (not pure),
-)
-def test_real_streams(ok, data_folder, name, n, least):
-    out = ok("evaluate", data_folder / name)
-    assert f"{n} messages" in out and figures(out)["accuracy"] > least
 
 
 def test_train_then_predict(ok):
