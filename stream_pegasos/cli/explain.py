@@ -189,7 +189,7 @@ def _names(features: Any, examples: "Iterable[Example]") -> Names:
     names: Names = {}
     for token, _ in counts.most_common():
         index, sign = features.index(token)
-        names.setdefault(index, (token, sign))
+        names.setdefault(index, (token, 1.0 if features.binary else sign))  # presence has no sign
     return names
 
 

@@ -3,7 +3,7 @@
 import pytest
 from commands import stream, write_jsonl
 
-from stream_pegasos import PegasosClassifier, TextClassifier, load
+from stream_pegasos import PegasosClassifier, TextClassifier, TextFeatures, load
 
 
 def shown(out):
@@ -12,11 +12,14 @@ def shown(out):
     return [(float(weight), name) for weight, name in rows]
 
 
-def test_explain_names_the_hashed_features(ok):
-    ok("train mail.jsonl --save m --classifier pegasos --ngrams 1 --prefix-length 0")
+@pytest.mark.parametrize("options", [{}, {"alternate_sign": True}, {"alternate_sign": True, "binary": False}])
+def test_explain_names_the_hashed_features(ok, options):
+    features = TextFeatures(ngram_range=(1, 1), prefix_length=0, **options)
+    model = TextClassifier(features, PegasosClassifier())
+    model.learn_many(*map(list, zip(*stream, strict=True)))
+    model.save("m")
     out = ok("explain m mail.jsonl --top 5")
-    assert (out.splitlines()[0], out.splitlines()[6]) == ("for spam", "for ham")
-    model = load("m")
+    assert (out.splitlines()[0], out.splitlines()[6]) == (f"for {model.classes[1]}", f"for {model.classes[0]}")
     # What a word adds to the margin when it stands alone says the same, its sign included.
     margins = {word: model.decision_function_one(word) for text, _ in stream for word in model.features.tokens(text)}
     ordered = sorted(margins.values())

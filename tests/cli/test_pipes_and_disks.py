@@ -18,6 +18,7 @@ import pytest
 from commands import append, command, environment, line_of, process, reference_of, started, stream, write_jsonl
 
 from stream_pegasos import cli, load
+from stream_pegasos.cli.interrupts import Interrupt
 from stream_pegasos.learners.loading import load_with_progress
 
 LINES = b"".join(line_of(*example) for example in stream)
@@ -63,6 +64,16 @@ def test_sigterm_ends_run_while_nobody_takes_its_answers(here):
                 break
         assert run.returncode in (143, -signal.SIGTERM)  # this one if all is done when the last one comes
     load("m")
+
+
+def test_a_signal_cuts_no_example_in_half():
+    """It is heeded where the command waits for others."""
+    with Interrupt() as interrupt:
+        assert interrupt.wait(lambda: 7) == 7
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert interrupt.signal == signal.SIGTERM
+        with pytest.raises(KeyboardInterrupt):
+            interrupt.wait(lambda: 7)
 
 
 @pytest.mark.parametrize("name", ["evaluate", "train"])
