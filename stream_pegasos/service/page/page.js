@@ -84,6 +84,19 @@ async function reason(response) {
   return typeof answer?.detail === "string" ? answer.detail : `the service answered ${response.status}`;
 }
 
+/** Send JSON: the status of the answer, 0 where there is none; what it says; what went wrong, if anything. */
+async function send(path, body) {
+  try {
+    const headers = { "Content-Type": "application/json" };
+    const response = await ask(path, { method: "POST", headers, body: JSON.stringify(body) });
+    if (response.status === 401) askForToken();
+    if (!response.ok) return { status: response.status, failure: await reason(response) };
+    return { status: response.status, answer: await response.json(), failure: "" };
+  } catch {
+    return { status: 0, failure: "The service cannot be reached." };
+  }
+}
+
 function askForToken() {
   const form = byId("token-form");
   if (sessionStorage.getItem(TOKEN)) write(byId("token-error"), "That token was not accepted.");

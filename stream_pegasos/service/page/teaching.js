@@ -39,20 +39,7 @@ async function refreshAsked() {
 /** Tell the service; the status of its answer, 0 where there is none. */
 async function tell(path, body) {
   turn += 1;
-  let failure = "";
-  let status = 0;
-  try {
-    const response = await ask(path, {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify(body),
-    });
-    status = response.status;
-    if (status === 401) askForToken();
-    if (!response.ok) failure = await reason(response);
-  } catch {
-    failure = "The service cannot be reached.";
-  }
+  const { status, failure } = await send(path, body);
   turn += 1;
   write(byId("teaching-error"), failure);
   return status;

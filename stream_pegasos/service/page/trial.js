@@ -15,20 +15,7 @@ byId("try-form").addEventListener("submit", (event) => {
 async function explain(question) {
   const mine = ++trial;
   byId("try-form").setAttribute("aria-busy", "true");
-  let answer = null;
-  let failure = "";
-  try {
-    const response = await ask("explain", {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify(question),
-    });
-    if (response.status === 401) askForToken();
-    if (response.ok) answer = await response.json();
-    else failure = await reason(response);
-  } catch {
-    failure = "The service cannot be reached.";
-  }
+  const { answer, failure } = await send("explain", question);
   if (mine !== trial) return;
   byId("try-form").removeAttribute("aria-busy");
   write(byId("try-error"), failure);
