@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from commands import command as program
-from commands import environment, figures, labels_of, reference_of, stream, write_jsonl
+from commands import environment, figures, reference_of, stream, write_jsonl
 
 from stream_pegasos import KernelPegasosClassifier, PegasosClassifier, TextClassifier, TextFeatures, load
 from stream_pegasos.evaluation.prequential import evaluate
@@ -94,12 +94,6 @@ def test_progress_on_a_terminal_only(here, main):
     assert main("evaluate mail.jsonl")[2] == ""
 
 
-def test_train_then_predict(ok):
-    assert ok("train mail.jsonl --save m --limit 400").startswith("learned 400 messages in ")
-    assert load("m").weights == reference_of(stream[:400]).weights
-    assert labels_of(ok("predict m mail.jsonl")) == load("m").predict_many(TEXTS).tolist()
-
-
 def test_training_in_two_runs_is_training_in_one(ok):
     write_jsonl("a.jsonl", stream[:250])
     write_jsonl("b.jsonl", stream[250:])
@@ -120,14 +114,6 @@ def test_any_number_of_threads_gives_the_same_files(ok, fails, here):
         written.add((answers, *((here / name).read_bytes() for name in ("m", "tested.tsv", "evaluated.tsv"))))
     assert len(written) == 1
     fails("train long.jsonl --save m --threads 0", code=2)
-
-
-@pytest.mark.parametrize("options", ["--threshold 0.9", "--max-false-positive-rate 0.02"])
-def test_thresholds_and_limits_decide_what_is_answered(ok, options):
-    ok(f"train mail.jsonl --save m --pos-label spam {options}")
-    answers = [line.split("\t") for line in ok("predict m mail.jsonl").splitlines()]
-    assert [label for label, _ in answers] == load("m").predict_many(TEXTS).tolist()
-    assert min(float(p) for _, p in answers) < 0.5  # the less probable label, where the other may not be given
 
 
 def test_a_loaded_model_takes_a_limit(ok, fails):

@@ -45,6 +45,7 @@ def test_ordered(main):
     code, out, err = main("evaluate stars.jsonl --ordered")
     assert (code, err) == (0, "")
     assert same(out, evaluate(TextClassifier(classifier=OrdinalClassifier()), examples))
+    assert [*figures(out)][:3] == ["accuracy", "mean absolute error", "quadratic kappa"]
     write_jsonl("stars.jsonl", [*examples, ("bad", "worst"), ("bad", [1])])
     code, out, err = main("train stars.jsonl --ordered --save m")
     assert code == 0 and "learned 300 messages" in out and "2 bad lines" in out
@@ -82,15 +83,6 @@ def test_run_answers_and_learns_several_labels(main, ok):
     assert {*load("c").classes} == {"oil", "gas", "tea"}
     write_jsonl("more.jsonl", [("well wells leaf leafs", ["oil", "tea"]), ("pipe", [])])
     assert ok("run more.jsonl --no-follow --load c").startswith("oil,tea\t")
-
-
-def test_csv_with_a_separator(main):
-    with open("t.csv", "w", newline="") as file:
-        csv.writer(file).writerows([("text", "label"), *((text, "; ".join(labels)) for text, labels in topics)])
-    code, out, err = main("evaluate t.csv --label-separator ';'")
-    n_empty = sum(not labels for _, labels in topics)
-    assert code == 0 and "4 labels" in out
-    assert f"{n_empty} bad lines" in out and "no label in the field 'label'" in err
 
 
 @pytest.mark.parametrize(

@@ -104,18 +104,6 @@ def test_run_refuses_other_options_than_the_checkpoint_was_begun_with(ok, fails)
         assert wrong in fails(f"run mail.jsonl {wrong} {rest}", code=2)
 
 
-def test_run_takes_a_damaged_checkpoint_for_none(main, ok, fails, here):
-    ok(CHECKPOINT)
-    ok(CHECKPOINT)  # so that there are two
-    os.truncate("m", 1_000)
-    assert "m.previous, the one before" in main(CHECKPOINT)[2]
-    assert load("m").weights == reference_of(stream).weights
-    for name in ("m", "m.previous"):
-        (here / name).write_bytes(b"damaged")
-    assert "is damaged" in fails(CHECKPOINT)
-    assert (here / "m").read_bytes() == b"damaged"
-
-
 def test_a_checkpoint_belongs_to_its_source(here, ok, fails, monkeypatch):
     pytest.importorskip("redis", reason="the extra 'redis' is not installed")
     ok(CHECKPOINT)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from commands import reference_of, stream, write_jsonl
 
-from stream_pegasos import OrdinalClassifier, PegasosClassifier, TextClassifier
+from stream_pegasos import PegasosClassifier, TextClassifier
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.summary import summary
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
@@ -56,13 +56,6 @@ def test_a_long_label_stands_on_one_line_and_is_cut():
     score.update(LabelOutcomes.of([("x\n" + 60 * "y",)], [()], (), np.zeros((1, 0))))
     _, _, classes = tables(summary(Input(), Evaluation(score), ()))
     assert classes[1] == ["x\\n" + 46 * "y" + "…", "-", "0.0000", "0.0000", "1"]
-
-
-def test_ordered_classes():
-    evaluation = evaluate(TextClassifier(classifier=OrdinalClassifier()), [(text, len(text) % 4) for text, _ in stream])
-    _, figures, *_ = tables(summary(Input(), evaluation, ()))
-    names = ("accuracy", "mean_absolute_error", "quadratic_kappa")
-    assert figures[:3] == [[name.replace("_", " "), f"{getattr(evaluation.score, name):.4f}"] for name in names]
 
 
 @pytest.mark.parametrize("n", [0, 1])

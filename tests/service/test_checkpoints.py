@@ -17,12 +17,10 @@ from serving import (
     COMMAND,
     GOOD,
     MESSAGES,
-    STREAM,
     asking,
     bits,
     figures,
     learn,
-    learned,
     ok,
     predict,
     refused,
@@ -33,7 +31,6 @@ from serving import (
 )
 
 from stream_pegasos import TextClassifier, load
-from stream_pegasos.evaluation.prequential import evaluate
 from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.journal import Journal
@@ -71,20 +68,6 @@ def view(client):
 
 def health(client):
     return ok(client.get("/healthz"))["status"]
-
-
-def test_it_goes_on_where_it_was(tmp_path):
-    path = tmp_path / "model"
-    for begin in (0, 100, 200):
-        with serving(resumed(path)) as client:
-            learn(client, MESSAGES[begin : begin + 100])
-            before = ok(client.get("/monitor"))
-            assert before["checkpoint"]["path"] == path.name
-        with serving(resumed(path)) as client:
-            assert figures(ok(client.get("/monitor"))) == figures(before)
-    assert before["n"] == 300
-    assert before["accuracy"] == evaluate(TextClassifier(), STREAM).score.accuracy
-    assert bits(load(path)) == bits(learned())
 
 
 def test_checkpoints_that_fail_are_seen(tmp_path, monkeypatch):
@@ -294,7 +277,9 @@ def test_the_command_goes_on_after_any_end(serve, number, tmp_path):
     assert figures(ok(again.client.get("/monitor"))) == before
     assert not any(answer["learned"] for answer in learn(again.client, KNOWN[:110]))
     again.end()
-    assert load(path).n_iterations == 110
+    alone = TextClassifier()
+    alone.learn_many(*([message[name] for message in KNOWN[:110]] for name in ("text", "label", "weight")))
+    assert bits(load(path)) == bits(alone)
 
 
 # The end of the service -------------------------------------------------------------------------

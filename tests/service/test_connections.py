@@ -36,6 +36,7 @@ HOSTILE = {
     ),
     "endless chunks where none is read": (b"GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
     "endless trailers": (b"GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n", b"x: y\r\n"),
+    "few answers, not read": (b"GET /page.js HTTP/1.1\r\n\r\n" * 60, b""),
     "answers not read": (b"GET /page.js HTTP/1.1\r\n\r\n" * 2_000, b""),
     "answers not read, and more asked for": (b"GET /page.js HTTP/1.1\r\n\r\n" * 2_000, b"GET / HTTP/1.1\r\n\r\n"),
     "answers not read, half-closed": (b"GET /page.js HTTP/1.1\r\n\r\n" * 2_000, None),
@@ -133,6 +134,14 @@ def test_what_comes_on_one_connection(serve):
         while answer.count(b'"id":') < len(bodies):
             answer += connection.recv(10_000)
     assert re.findall(rb'"id":(\d+)', answer) == [b"0", b"200", b"1", b"0", b"90"]
+    assert b"connection: close" not in answer.lower()
+    # Nothing more is read as long as some wait.
+    with connect() as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: %b\r\n\r\n" % (b"x" * 16_000) * 200)
+        answer = b""
+        while answer.count(b"200 OK") < 200:
+            answer += (part := connection.recv(10_000))
+            assert part
     assert b"connection: close" not in answer.lower()
     # So many wait and the rest is not read: the last answer says that no other comes.
     with connect() as connection:

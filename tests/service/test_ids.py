@@ -108,7 +108,7 @@ def test_a_label_that_waits_is_corrected_exactly():
     assert bits(service.model) == bits(alone)
 
 
-@pytest.mark.parametrize("kind", [RuntimeError, ValueError, MemoryError])
+@pytest.mark.parametrize("kind", [RuntimeError, ValueError, KeyError, MemoryError])
 def test_learning_that_fails_on_the_way(kind, monkeypatch, capsys, tmp_path):
     """What was learned by then is known by its ids, also after a kill, and not learned again."""
     service = resumed(tmp_path / "model", seconds=1_000.0)

@@ -171,7 +171,8 @@ def test_each_request_gets_its_own_answers_and_one_that_fails_fails_alone():
         given_up = asyncio.ensure_future(gathering.answers(["x"], 1))
         await asyncio.sleep(0)
         given_up.cancel()  # nobody waits for its answer
-        return await asyncio.gather(*(gathering.answers(each, len(each)) for each in asked), return_exceptions=True)
+        all_of_them = asyncio.gather(*(gathering.answers(each, len(each)) for each in asked), return_exceptions=True)
+        return await asyncio.wait_for(all_of_them, 10)
 
     *right, last = asyncio.run(ask())
     failed = right.pop(3)

@@ -83,7 +83,7 @@ def test_a_field_that_nobody_reads_may_be_anything(client, field):
 
 
 def test_paths_that_are_none(client):
-    for path, status in (("/nothing", 404), ("/learn", 405), ("/docs", 404), ("/redoc", 404)):
+    for path, status in (("/nothing", 404), ("/learn/", 404), ("/learn", 405), ("/docs", 404), ("/redoc", 404)):
         assert client.get(path).status_code == status
     assert client.head("/learn").status_code == 405
     for path in ("/", "/healthz", "/metrics"):  # watchdogs may ask for the head alone
