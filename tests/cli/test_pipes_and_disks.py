@@ -70,7 +70,10 @@ def test_a_signal_cuts_no_example_in_half():
     """It is heeded where the command waits for others."""
     with Interrupt() as interrupt:
         assert interrupt.wait(lambda: 7) == 7
-        os.kill(os.getpid(), signal.SIGTERM)
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except KeyboardInterrupt:
+            pytest.fail("it was heeded at once")
         assert interrupt.signal == signal.SIGTERM
         with pytest.raises(KeyboardInterrupt):
             interrupt.wait(lambda: 7)

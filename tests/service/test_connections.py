@@ -36,20 +36,23 @@ HOSTILE = {
     ),
     "endless chunks where none is read": (b"GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
     "endless trailers": (b"GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n", b"x: y\r\n"),
-    "few answers, not read": (b"GET /page.js HTTP/1.1\r\n\r\n" * 60, b""),
+    "an answer in parts, not read": (b"GET /large HTTP/1.1\r\n\r\n", b""),
     "answers not read": (b"GET /page.js HTTP/1.1\r\n\r\n" * 2_000, b""),
     "answers not read, and more asked for": (b"GET /page.js HTTP/1.1\r\n\r\n" * 2_000, b"GET / HTTP/1.1\r\n\r\n"),
     "answers not read, half-closed": (b"GET /page.js HTTP/1.1\r\n\r\n" * 2_000, None),
 }
 FOR_SHORT = """
 import sys
+from starlette.responses import StreamingResponse
 from stream_pegasos import TextClassifier
-from stream_pegasos.service import Limits, Service, connection, create_app, serve
+from stream_pegasos.service import Limits, Service, app, connection, create_app, serve
 
 connection.LINGER = 0.2
 limits = Limits(concurrency=int(sys.argv[3]), seconds=float(sys.argv[2]))
-service = Service(TextClassifier(), limits=limits, token=sys.argv[1] or None)
-serve(create_app(service), "127.0.0.1", 0, limits, lambda url: print("listening on", url, file=sys.stderr, flush=True))
+service = create_app(Service(TextClassifier(), limits=limits, token=sys.argv[1] or None))
+service.add_route("/large", lambda request: StreamingResponse(iter([b"x" * 1_000_000] * 30)))
+app.OPEN_PATHS.add("/large")
+serve(service, "127.0.0.1", 0, limits, lambda url: print("listening on", url, file=sys.stderr, flush=True))
 """
 
 

@@ -152,7 +152,6 @@ def test_too_many_at_a_time(serve):
                 slow[0].sendall(b" ")
             return ask()
 
-        assert ask_beside_slow_bodies() == 503
         wait(lambda: ask_beside_slow_bodies() == 200, 10)  # of the 30 seconds that a body may take
 
 
