@@ -26,19 +26,7 @@ from stream_pegasos.service.operations import operations_of
 from stream_pegasos.service.work import Service
 
 PAGE = Path(__file__).parent / "page"
-PAGE_FILES = {
-    "/": "index.html",
-    "/page.css": "page.css",
-    "/charts.css": "charts.css",
-    "/tables.css": "tables.css",
-    "/classes.css": "classes.css",
-    "/page.js": "page.js",
-    "/charts.js": "charts.js",
-    "/classes.js": "classes.js",
-    "/teaching.css": "teaching.css",
-    "/trial.js": "trial.js",
-    "/teaching.js": "teaching.js",
-}
+PAGE_FILES = {"/": "index.html", **{f"/{file.name}": file.name for file in sorted(PAGE.glob("*.[cj]s*"))}}
 OPEN_PATHS = {*PAGE_FILES, "/healthz"}  # where no token is asked for: they tell nothing of any message
 MEDIA_TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript"}
 PAGE_HEADERS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future
 
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.operation.monitor import Monitor
@@ -54,23 +55,17 @@ def watch(monitor: Monitor, host: str = "127.0.0.1", port: int = 8000, token: st
 
     """
     check_integer("port", port, 0, 65_535)
-    limits, found, listening = Limits(), [], threading.Event()
+    limits, listening = Limits(), Future[str]()
     service = Service(monitor.model, limits=limits, token=token, monitor=monitor)
     app = create_app(service, LOOPBACK if host in LOOPBACK else ("*",))
 
     def run() -> None:
         try:
-            serve(app, host, port, limits, tell)
+            serve(app, host, port, limits, listening.set_result)
         except BaseException as error:
-            tell(error)
-
-    def tell(outcome: str | BaseException) -> None:
-        found.append(outcome)
-        listening.set()
+            if listening.done():
+                raise
+            listening.set_exception(error)
 
     threading.Thread(target=run, name="page", daemon=True).start()
-    listening.wait()
-    (outcome,) = found
-    if isinstance(outcome, BaseException):
-        raise outcome
-    return outcome
+    return listening.result()
