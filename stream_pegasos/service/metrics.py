@@ -16,6 +16,7 @@ from stream_pegasos.service.work import Service
 # So many classes have counters of their own.
 MOST_CLASSES = 20
 OTHERS = "other"
+OF_TWO = ("accuracy", "roc_auc", "log_loss", "window_accuracy", "window_roc_auc")  # figures of a model of two classes
 
 
 class Metrics:
@@ -52,37 +53,25 @@ class Metrics:
 
     def collect(self) -> Iterator[Any]:
         """The metrics of the model, as they are now."""
-        service, score = self._service, self._service.monitor.score
-        model = service.model
-        counts = {
-            "messages_learned": ("Messages predicted, then learned.", score.n),
-            "predictions": ("Messages only predicted.", service.monitor.n_predictions),
-            "drifts": ("Drifts detected.", model.n_drifts),
-        }
-        if service.checkpoints is not None:
-            counts["checkpoint_failures"] = ("Checkpoints that failed.", service.checkpoints.n_failures)
-        gauges = {"features": ("Features that the model knows.", model.n_features)}
+        service, score, model = self._service, self._service.monitor.score, self._service.model
+        yield _counter("messages_learned", "Messages predicted, then learned.", score.n)
+        yield _counter("predictions", "Messages only predicted.", service.monitor.n_predictions)
+        yield _counter("drifts", "Drifts detected.", model.n_drifts)
+        yield _gauge("features", "Features that the model knows.", model.n_features)
         if service.kind == TWO:
-            gauges |= {
-                "accuracy": ("Prequential accuracy.", score.accuracy),
-                "roc_auc": ("Prequential ROC AUC.", score.roc_auc),
-                "log_loss": ("Prequential log loss.", score.log_loss),
-                "window_accuracy": (f"Accuracy of the newest {score.window} messages.", score.window_accuracy),
-                "window_roc_auc": (f"ROC AUC of the newest {score.window} messages.", score.window_roc_auc),
-            }
+            figures = {name: getattr(score, name) for name in OF_TWO}
         else:
-            gauges["classes"] = ("Labels that the model knows.", len(model.classes))
-            for name, value in score.figures().items():
-                figure = name.removeprefix("window_").replace("_", " ").replace("f1", "F1")
-                newest = f" of the newest {score.window} messages" if name.startswith("window_") else ""
-                gauges[name] = f"Prequential {figure}{newest}.", value
-        if service.checkpoints is not None and service.checkpoints.written_at is not None:
-            age = monotonic() - service.checkpoints.written_at
-            gauges["checkpoint_age_seconds"] = ("Time since the last checkpoint.", age)
-        for name, (text, value) in counts.items():
-            yield CounterMetricFamily(f"stream_pegasos_{name}", text, value)
-        for name, (text, gauge) in gauges.items():
-            yield GaugeMetricFamily(f"stream_pegasos_{name}", text, gauge)
+            figures = score.figures()
+            yield _gauge("classes", "Labels that the model knows.", len(model.classes))
+        for name, value in figures.items():
+            figure = name.removeprefix("window_").replace("_", " ").replace("f1", "F1").replace("roc auc", "ROC AUC")
+            newest = f" of the newest {score.window} messages" if name.startswith("window_") else ""
+            yield _gauge(name, f"Prequential {figure}{newest}.", value)
+        if service.checkpoints is not None:
+            yield _counter("checkpoint_failures", "Checkpoints that failed.", service.checkpoints.n_failures)
+            if service.checkpoints.written_at is not None:
+                age = monotonic() - service.checkpoints.written_at
+                yield _gauge("checkpoint_age_seconds", "Time since the last checkpoint.", age)
         yield from self._of_classes()
 
     def _of_classes(self) -> Iterator[Any]:
@@ -106,6 +95,14 @@ class Metrics:
             for label, count in totals.items():
                 family.add_metric([label], count)
             yield family
+
+
+def _counter(name: str, text: str, value: float) -> CounterMetricFamily:
+    return CounterMetricFamily(f"stream_pegasos_{name}", text, value)
+
+
+def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"stream_pegasos_{name}", text, value)
 
 
 def _called(label: Any) -> str:
