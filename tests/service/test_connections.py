@@ -45,8 +45,16 @@ FOR_SHORT = """
 import sys
 from starlette.responses import StreamingResponse
 from stream_pegasos import TextClassifier
-from stream_pegasos.service import Limits, Service, app, connection, create_app, serve
+from stream_pegasos.service import Limits, Service, app, connection, create_app, serve, server
 
+
+class Impatient(connection.Connection):
+    def __init__(self, *given, **named):
+        super().__init__(*given, **named)
+        self.timeout_keep_alive = 0.2  # seconds between two requests
+
+
+server.Connection = Impatient
 connection.LINGER = 0.2
 limits = Limits(concurrency=int(sys.argv[3]), seconds=float(sys.argv[2]))
 service = create_app(Service(TextClassifier(), limits=limits, token=sys.argv[1] or None))
