@@ -35,6 +35,15 @@ def for_each(cases, heavy=lambda case: False):
     return pytest.mark.parametrize("case", params)
 
 
+def one_of_each(cases):
+    """The first case of each kind of model, of classes and of examples: for what does not rest on options."""
+    first = {}
+    for case in cases:
+        model = case.make()
+        first.setdefault((type(model), type(model.parts["classifier"]), case.classes, case.of), case)
+    return [*first.values()]
+
+
 def is_around_another(case):
     """Whether the case is a model of texts whose classifier is a case of its own."""
     return case.of != "features" and case.name != "text"
