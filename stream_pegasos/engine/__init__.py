@@ -25,7 +25,6 @@ __all__ = [
     "Rows",
     "Scanner",
     "Vocabulary",
-    "WeightDict",
     "in_use",
     "targets_of",
 ]
@@ -64,8 +63,7 @@ if TYPE_CHECKING:
         Rows,
         Scanner,
         Vocabulary,
-        WeightDict,
-        targets_of,
+        signs_of,
     )
 else:
     if NAME != "pure":
@@ -111,4 +109,3 @@ for kind in map(in_use, pure.Learner.kinds.values()):
 copyreg.pickle(Lock, lambda it: (restore, ("Lock", (), None)))
 copyreg.pickle(Scanner, lambda it: (restore, ("Scanner", it.arguments, None)))
 copyreg.pickle(Vocabulary, lambda it: (restore, ("Vocabulary", (it.names,), None)))
-copyreg.pickle(WeightDict, lambda it: (restore, ("WeightDict", (it.average, it.n_columns), it.get_state())))

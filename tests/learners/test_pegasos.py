@@ -277,9 +277,9 @@ def test_all_ways_to_learn_mix(options, size):
         assert mixed.decision_function_many(sparse.csr_matrix(X)) == pytest.approx(
             single.decision_function_many(dicts), rel=1e-6, abs=1e-6 * largest * size
         )
-        learner = mixed._learner.weights
-        assert learner.squared_norm() == pytest.approx(sum(v * v for v in learner.items()[1]), rel=1e-6)
-        assert len(learner) == len(learner.items()[0])
+        state = mixed._learner.get_state()
+        assert state["squares"] == pytest.approx((state["values"] ** 2).sum(axis=0), rel=1e-6)
+        assert len(mixed._learner) == len(mixed._learner.items()[0])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.int8, bool])

@@ -16,7 +16,6 @@ from stream_pegasos.engine.pure.one_by_one import OneByOne
 from stream_pegasos.engine.pure.pegasos import PegasosLearner
 from stream_pegasos.engine.pure.scanner import Scanner
 from stream_pegasos.engine.pure.weights import Row as Row
-from stream_pegasos.engine.pure.weights import WeightDict
 
 __all__ = [
     "AdaptiveColumnsLearner",
@@ -30,6 +29,5 @@ __all__ = [
     "Rows",
     "Scanner",
     "Vocabulary",
-    "WeightDict",
-    "targets_of",
+    "signs_of",
 ]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -76,14 +77,14 @@ def declared(batch_size: int, average: bool, only_violations: bool, initializing
     return Declaration(tuple(fields), conditions)
 
 
-@dataclass(slots=True)
-class Steps:
-    """The steps of a column, and what waits for the next one."""
+@dataclass
+class Column(WeightDict):
+    """A weight vector, the number of its steps, and what waits for the next one."""
 
     n_iterations: int = 0
     n_buffered: int = 0
     n_violations: int = 0  # among the buffered
-    buffer: list[tuple[int, float]] = field(default_factory=list)  # of the violating examples: key, c·y·x
+    buffer: list[tuple[int, float]] = dataclasses.field(default_factory=list)  # of these: key, c·y·x
 
 
 @dataclass(eq=False, repr=False)
@@ -119,68 +120,67 @@ class PegasosLearner(Learner):
         self.declaration = declared(self.batch_size, averaging, self.only_violations, initializing, self.reduction)
         self.several = self.reduction != "two"
         self.signs: NDArray[np.float64] = np.zeros((0, 0))
-        self.weights = WeightDict(averaging, n_columns=0 if self.several else 1)
-        self._steps = [Steps() for _ in range(self.n_columns)]
+        self._columns: list[Column] = []
+        self._known: dict[int, None] = {}  # the features with a weight in some column
         self._initial_scale = 1.0  # what all steps so far have left of the first weights
+        if not self.several:
+            self.add_column()
 
     def __len__(self) -> int:
-        return len(self.weights) - (INTERCEPT in self.weights)
+        return len(self._known) - (INTERCEPT in self._known)
 
     @property
     def n_iterations(self) -> int:
-        return max((steps.n_iterations for steps in self._steps), default=0)
+        return max((column.n_iterations for column in self._columns), default=0)
 
     @property
     def n_buffered(self) -> int:
-        return max((steps.n_buffered for steps in self._steps), default=0)
+        return max((column.n_buffered for column in self._columns), default=0)
 
     @property
     def n_columns(self) -> int:
-        return self.weights.n_columns
+        return len(self._columns)
 
     @property
     def n_held(self) -> int:
-        return len(self.weights) + sum(len(steps.buffer) for steps in self._steps)
+        return len(self._known) + sum(len(column.buffer) for column in self._columns)
 
     @property
     def intercept(self) -> NDArray[np.float64]:
-        weights: NDArray[np.float64] = self.weights_of(np.array([INTERCEPT]))[0]
-        return self.intercept_scaling * weights
+        return self.intercept_scaling * np.array([column.get(INTERCEPT) for column in self._columns])
 
     def items(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Keys, and the weights that predict, with a row a key."""
-        found, values = self.weights.items()
-        return found[found != INTERCEPT], values[found != INTERCEPT]
+        found = np.array([key for key in self._known if key != INTERCEPT], np.int64)
+        return found, self.weights_of(found)
 
     def weights_of(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
-        columns = range(self.n_columns)
-        rows = [[self.weights.get(key, column) for column in columns] for key in keys.tolist()]
+        rows = [[column.get(key) for column in self._columns] for key in keys.tolist()]
         return np.array(rows, np.float64).reshape(len(keys), self.n_columns)
 
     def contributions(self, encoder: Encoder, x: Any, column: int = 0) -> dict[int, float]:
         row = encoder.row(x, False)
         pairs = zip(row.keys, row.values, strict=True)
-        return {key: row.factor * value * self.weights.get(key, column) for key, value in pairs}
+        return {key: row.factor * value * self._columns[column].get(key) for key, value in pairs}
 
     def add_column(self) -> None:
-        self.weights.add_column()
-        joined = self.reduction == "crammer_singer" and self._steps
-        steps = Steps(self._steps[0].n_iterations, self._steps[0].n_buffered) if joined else Steps()
-        self._steps.append(steps)
+        column = Column(self.average_from > 0)
+        if self.reduction == "crammer_singer" and self._columns:
+            column.n_iterations, column.n_buffered = self._columns[0].n_iterations, self._columns[0].n_buffered
+        self._columns.append(column)
 
     def clear_column(self, column: int) -> None:
         """Make a column as it was when it was added."""
-        self.weights.clear_column(column)
-        self._steps[column] = Steps()
+        self._columns[column] = Column(self.average_from > 0)
 
     def negate(self) -> None:
-        self.weights.negate()
         self._initial_scale = -self._initial_scale
-        for steps in self._steps:
-            steps.buffer = [(key, -value) for key, value in steps.buffer]
+        for column in self._columns:
+            column.negate()
+            column.buffer = [(key, -x) for key, x in column.buffer]
 
     def flush(self) -> None:
-        self._take_steps([column for column, steps in enumerate(self._steps) if steps.n_buffered])
+        self._take_steps([column for column in self._columns if column.n_buffered])
 
     def _n_columns_for(self, y: NDArray[np.float64] | None) -> int:
         if y is None or not len(y) or self.reduction not in OF_CLASSES:
@@ -189,135 +189,132 @@ class PegasosLearner(Learner):
 
     def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
         row = with_intercept(row, self.intercept_scaling)
-        return ScoredExample(row, [self.weights.predict(row, column) for column in range(self.n_columns)])
+        return ScoredExample(row, [column.predict(row) for column in self._columns])
 
     def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
         self._initialize(encoder, met.row)
         if self.reduction in OF_CLASSES and y == self.n_columns:
             self.add_column()
             met.margins.append(0.0)
-        self._calibrate(met.margins, y)
-        due = []
-        for column, sign in self._violated(met.row, y).items():
-            steps, coefficient = self._steps[column], sign * weight * met.row.factor
-            steps.n_buffered += 1
+        if self.reduction == "two":
+            self.calibration.learn(met.margins[0], y)
+        elif self.reduction in OF_CLASSES:
+            self.calibration.learn_class(met.margins, int(y))
+        violated = self._violated(met.row, y)
+        for column, sign in violated:
+            column.n_buffered += 1
             if sign:
-                steps.buffer += [(key, coefficient * x) for key, x in zip(met.row.keys, met.row.values, strict=True)]
-                steps.n_violations += 1
-            if steps.n_buffered == self.batch_size:
-                due.append(column)
-        self._take_steps(due)
+                column.n_violations += 1
+                c = sign * weight * met.row.factor
+                column.buffer += [(key, c * x) for key, x in zip(met.row.keys, met.row.values, strict=True)]
+        self._take_steps([column for column, _ in violated if column.n_buffered == self.batch_size])
         return True
 
-    def _calibrate(self, margins: list[float], y: float) -> None:
-        if self.reduction == "two":
-            self.calibration.learn(margins[0], y)
-        elif self.reduction != "pairs":
-            self.calibration.learn_class(margins, int(y))
-
-    def _violated(self, row: Row, y: float) -> dict[int, float]:
-        """For each column that the example is something to: its sign where it violates the margin, 0 where not."""
-        margins = [self.weights.dot(row, column) for column in range(self.n_columns)]
+    def _violated(self, row: Row, y: float) -> list[tuple[Column, float]]:
+        """The columns that the example is something to, with its sign where it violates the margin, 0 where not."""
+        margins = [column.dot(row) for column in self._columns]
         if self.reduction == "crammer_singer":
-            of_class = int(y)
+            signs, of_class = [0.0] * self.n_columns, int(y)
             rivals = [column for column in range(self.n_columns) if column != of_class]
-            rival = max(rivals, key=margins.__getitem__, default=None)
-            found = dict.fromkeys(range(self.n_columns), 0.0)
-            if rival is not None and margins[of_class] - margins[rival] < 1.0:
-                found[of_class], found[rival] = 1.0, -1.0
-            return found
+            rival = max(rivals, key=margins.__getitem__, default=of_class)
+            if rival != of_class and margins[of_class] - margins[rival] < 1.0:
+                signs[of_class], signs[rival] = 1.0, -1.0
+            return list(zip(self._columns, signs, strict=True))
         if self.reduction == "ovr":
             signs = [1.0 if column == y else -1.0 for column in range(self.n_columns)]
         else:
             signs = [y] if self.reduction == "two" else self.signs[int(y)].tolist()
-        columns = enumerate(zip(signs, margins, strict=True))
-        return {column: sign if sign * margin < 1.0 else 0.0 for column, (sign, margin) in columns if sign}
+        of_columns = zip(self._columns, signs, margins, strict=True)
+        return [(column, sign if sign * margin < 1.0 else 0.0) for column, sign, margin in of_columns if sign]
 
-    def _take_steps(self, columns: list[int]) -> None:
-        """The steps of some columns with what their buffers hold."""
-        due = self._due(columns)
+    def _take_steps(self, columns: list[Column]) -> None:
+        """The steps of some columns with their batches."""
+        due = [column for column in columns if column.n_violations or not self.only_violations]
+        if due and self.reduction == "crammer_singer":
+            due = columns
+        for column in due:
+            self._take_step(column)
         for column in columns:
-            steps = self._steps[column]
-            buffer, n_buffered = steps.buffer, steps.n_buffered
-            steps.buffer, steps.n_buffered, steps.n_violations = [], 0, 0
-            if column in due:
-                self._take_step(column, buffer, n_buffered)
+            column.n_buffered, column.n_violations, column.buffer = 0, 0, []
         if self.project:
             self._back_into_ball(due)
         for column in due:
-            n_iterations = self._steps[column].n_iterations
-            if 0 < self.average_from <= n_iterations:
-                self.weights.accumulate(n_iterations if self.average_by_t else 1.0, column)
+            if 0 < self.average_from <= column.n_iterations:
+                column.accumulate(column.n_iterations if self.average_by_t else 1.0)
 
-    def _due(self, columns: list[int]) -> list[int]:
-        """Those of which the batch is a step."""
-        violated = [column for column in columns if self._steps[column].n_violations]
-        if not self.only_violations or (violated and self.reduction == "crammer_singer"):
-            return columns
-        return violated
-
-    def _take_step(self, column: int, buffer: list[tuple[int, float]], n_buffered: int) -> None:
+    def _take_step(self, column: Column) -> None:
         """w ← (1 − ηλ) w + (η/k) Σ c y x, with η = 1/(λn)"""
-        steps = self._steps[column]
-        steps.n_iterations += 1
-        n = steps.n_iterations + self.t0
-        self._scale((n - 1.0) / n, column)
-        if buffer:
-            row = Row([key for key, _ in buffer], [x for _, x in buffer])
-            self.weights.add(row, 1.0 / (self.l2 * n * n_buffered), column)
+        column.n_iterations += 1
+        n = column.n_iterations + self.t0
+        self._rescale(column, (n - 1.0) / n)
+        sum_of_violating = [(key, x) for key, x in column.buffer if x != 0.0]
+        column.add(sum_of_violating, 1.0 / (self.l2 * n * column.n_buffered))
+        self._known.update((key, None) for key, _ in sum_of_violating)
 
     def _initialize(self, encoder: Encoder, row: Row) -> None:
         """Give features that are new what is left of their first weights, which are to lie in the ball."""
         if self.initializer is None or self._initial_scale == 0.0:
             return
         items = zip(row.keys, row.values, strict=True)
-        new = dict.fromkeys(key for key, x in items if x != 0.0 and key != INTERCEPT and key not in self.weights)
-        first = {key: self.initializer(encoder.name(key)) for key in new}
-        for key, value in first.items():
-            self.weights.add(Row([key], [1.0]), self._initial_scale * value)
+        new = dict.fromkeys(key for key, x in items if x != 0.0 and key != INTERCEPT and key not in self._known)
+        (column,) = self._columns
+        column.add([(key, self.initializer(encoder.name(key))) for key in new], self._initial_scale)
+        self._known.update(new)
         if new and (self.project or self.n_iterations == 0):
-            self._back_into_ball([0])
+            self._back_into_ball([column])
 
-    def _back_into_ball(self, columns: list[int]) -> None:
+    def _back_into_ball(self, columns: list[Column]) -> None:
         """Bring each w, or all of them as one, back into the ball of radius 1/√λ."""
         balls = [columns] if self.reduction == "crammer_singer" else [[column] for column in columns]
         for ball in balls:
-            ratio = self.l2 * sum(self.weights.squared_norm(column) for column in ball)
+            ratio = self.l2 * sum(column.squared_norm() for column in ball)
             for column in ball if ratio > 1.0 else []:
-                self._scale(1.0 / math.sqrt(ratio), column)
+                self._rescale(column, 1.0 / math.sqrt(ratio))
 
-    def _scale(self, factor: float, column: int) -> None:
-        self.weights.scale(factor, column)
+    def _rescale(self, column: Column, factor: float) -> None:
+        column.rescale(factor)
         self._initial_scale *= factor
+        if not self.several and not column.v:
+            self._known = {}
 
     def get_state(self) -> State:
-        buffered = [(key, column, x) for column, steps in enumerate(self._steps) for key, x in steps.buffer]
+        keys, columns = [*self._known], self._columns
+        buffered = [(key, i, x) for i, column in enumerate(columns) for key, x in column.buffer]
         state = {
-            **self.weights.get_state(),
-            **self.calibration.get_state(self.reduction in OF_CLASSES),
-            "n_iterations": np.array([steps.n_iterations for steps in self._steps], np.int64),
-            "n_buffered": np.array([steps.n_buffered for steps in self._steps], np.int64),
+            "keys": np.array(keys, np.int64),
+            "values": matrix(keys, [column.v for column in columns]),
+            "sums": matrix(keys, [column.u for column in columns]),
             "buffer_keys": np.array([key for key, _, _ in buffered], np.int64),
             "buffer_columns": np.array([column for _, column, _ in buffered], np.int64),
             "buffer_values": np.array([x for _, _, x in buffered], np.float64),
+            "initial_scale": self._initial_scale,
+            **self.calibration.get_state(self.reduction in OF_CLASSES),
         }
-        if self.only_violations:
-            state["n_violations"] = np.array([steps.n_violations for steps in self._steps], np.int64)
-        if self.initializer is not None:
-            state["initial_scale"] = self._initial_scale
-        return state
+        for field in self.declaration.fields:
+            if field.shape == (COLUMNS,):
+                state[field.name] = np.array([getattr(column, field.name) for column in columns], field.of_type)
+        return {field.name: state[field.name] for field in self.declaration.fields}
 
     def set_state(self, state: State) -> None:
-        self.weights.set_state(state)
+        keys = state["keys"].tolist()
+        self._known = dict.fromkeys(keys)
+        self._columns = [Column(self.average_from > 0) for _ in state["scale"]]
+        for i, column in enumerate(self._columns):
+            column.v = dict(zip(keys, state["values"][:, i].tolist(), strict=True))
+            column.u = dict(zip(keys, state["sums"][:, i].tolist(), strict=True)) if column.average else {}
+            for field in self.declaration.fields:
+                if field.shape == (COLUMNS,):
+                    setattr(column, field.name, state[field.name][i].item())
+        for key, i, x in zip(*(state[name].tolist() for name in OF_BUFFER), strict=True):
+            self._columns[i].buffer.append((key, x))
         self.calibration.set_state(state)
-        counts = zip(state["n_iterations"].tolist(), state["n_buffered"].tolist(), strict=True)
-        self._steps = [Steps(n_iterations, n_buffered) for n_iterations, n_buffered in counts]
-        names = ("buffer_keys", "buffer_columns", "buffer_values")
-        for key, column, x in zip(*(state[name].tolist() for name in names), strict=True):
-            self._steps[column].buffer.append((key, x))
-        for column, n_violations in enumerate(state["n_violations"].tolist() if self.only_violations else ()):
-            self._steps[column].n_violations = n_violations
         self._initial_scale = state.get("initial_scale", 1.0)
+
+
+def matrix(keys: list[int], columns: list[dict[int, float]]) -> NDArray[np.float64]:
+    """Numbers of each feature, with a column for each of the dicts."""
+    rows = [[column.get(key, 0.0) for column in columns] for key in keys]
+    return np.array(rows, np.float64).reshape(len(keys), len(columns))
 
 
 def from_two_classes(state: State) -> State:

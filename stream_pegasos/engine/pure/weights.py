@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
-
-from stream_pegasos.common.state import State
 
 # Integers below this size are their own keys; any other feature name gets the next key from FIRST_NAME on.
 DIRECT_LIMIT = 1 << 53
@@ -35,151 +30,79 @@ class Row(NamedTuple):
     factor: float = 1.0
 
 
-@dataclass(slots=True)
-class Column:
-    """What the weights of a column have in common: w = a·v, ‖v‖², and Σ c w = b·v − u with the sum of the c."""
-
-    scale: float = 1.0
-    squares: float = 0.0
-    sums_scale: float = 0.0
-    sums_weight: float = 0.0
-
-
+@dataclass
 class WeightDict:
-    """A lazily scaled weight dictionary: w = a·v, so that scaling all weights costs one multiplication.
+    """A lazily scaled weight dictionary: w = a·v, so that scaling w costs one multiplication.
 
-    The record of a feature has a number for each of the columns, which are weight vectors with a scale of their own.
-
-    With `average` each column also holds the average of the w's that `accumulate` was called at, each with its weight
-    c, and that is what it then predicts with: Σ c w = b·v − u with b = Σ c a, so that it costs no more than w itself
-    (the trick of two scaled vectors; Bottou, Stochastic gradient descent tricks, 2012).
+    With `average` it predicts with the average of the w's that `accumulate` was called at, each with its weight c. For
+    b = Σ c a there is a u with Σ c w = b·v − u, so that the average costs no more than w itself (the trick of two
+    scaled vectors; Bottou, Stochastic gradient descent tricks, 2012).
     """
 
-    def __init__(self, average: bool = False, n_columns: int = 1) -> None:
-        self.average = average
-        self._columns = [Column() for _ in range(n_columns)]
-        self._v: dict[int, list[float]] = {}
-        self._u: dict[int, list[float]] = {}
+    average: bool
+    v: dict[int, float] = field(default_factory=dict)
+    u: dict[int, float] = field(default_factory=dict)
+    scale: float = 1.0  # a
+    squares: float = 0.0  # ‖v‖²
+    sums_scale: float = 0.0  # b
+    sums_weight: float = 0.0  # Σ c
 
-    @property
-    def n_columns(self) -> int:
-        return len(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._v)
-
-    def __contains__(self, key: int) -> bool:
-        return key in self._v
-
-    def get(self, key: int, column: int = 0) -> float:
-        """The weight that predicts."""
-        return self._predicting(column, *(numbers.get(key, self._nothing)[column] for numbers in (self._v, self._u)))
-
-    def items(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Keys, and the weights that predict, with a row a key."""
-        values = [[self.get(key, column) for column in range(self.n_columns)] for key in self._v]
-        return np.fromiter(self._v, np.int64, len(self._v)), np.array(values).reshape(len(self._v), self.n_columns)
-
-    def squared_norm(self, column: int = 0) -> float:
+    def squared_norm(self) -> float:
         """‖w‖²"""
-        its = self._columns[column]
-        return its.scale * its.scale * its.squares
+        return self.scale * self.scale * self.squares
 
-    def dot(self, row: Row, column: int = 0) -> float:
+    def dot(self, row: Row) -> float:
         """⟨w, x⟩"""
-        return self._columns[column].scale * row.factor * self._inner(self._v, row, column)
+        return self.scale * row.factor * inner(self.v, row)
 
-    def predict(self, row: Row, column: int = 0) -> float:
+    def predict(self, row: Row) -> float:
         """⟨w, x⟩ with the weights that predict."""
-        if not self._columns[column].sums_weight:
-            return self.dot(row, column)
-        return row.factor * self._predicting(
-            column, self._inner(self._v, row, column), self._inner(self._u, row, column)
-        )
+        if not self.sums_weight:
+            return self.dot(row)
+        return row.factor * self._predicting(inner(self.v, row), inner(self.u, row))
 
-    def add(self, row: Row, factor: float, column: int = 0) -> None:
+    def get(self, key: int) -> float:
+        """The weight that predicts."""
+        return self._predicting(self.v.get(key, 0.0), self.u.get(key, 0.0))
+
+    def _predicting(self, v: float, u: float) -> float:
+        return (self.sums_scale * v - u) / self.sums_weight if self.sums_weight else self.scale * v
+
+    def add(self, x: Iterable[tuple[int, float]], factor: float) -> None:
         """w ← w + factor · x"""
-        its = self._columns[column]
-        step = factor * row.factor / its.scale
-        for key, x in zip(row.keys, row.values, strict=True):
-            if x != 0.0:
-                record = self._v.setdefault(key, self._nothing)
-                old, new = record[column], record[column] + step * x
-                record[column] = new
-                its.squares += (new - old) * (new + old)
-                if self.average:
-                    self._u.setdefault(key, self._nothing)[column] += its.sums_scale * (step * x)
+        step = factor / self.scale
+        for key, value in x:
+            before = self.v.get(key, 0.0)
+            after = self.v[key] = before + step * value
+            self.squares += (after - before) * (after + before)
+            if self.sums_scale:
+                self.u[key] = self.u.get(key, 0.0) + self.sums_scale * (step * value)
 
-    def scale(self, factor: float, column: int = 0) -> None:
+    def rescale(self, factor: float) -> None:
         """w ← factor · w"""
-        its = self._columns[column]
-        its.scale *= factor
-        if abs(its.scale) < (FOLD_AVERAGED_BELOW if self.average else FOLD_BELOW):
-            self._fold(column)
+        self.scale *= factor
+        if abs(self.scale) < (FOLD_AVERAGED_BELOW if self.average else FOLD_BELOW):
+            self._fold()
 
-    def accumulate(self, weight: float, column: int = 0) -> None:
+    def accumulate(self, weight: float) -> None:
         """Take w into the average."""
-        its = self._columns[column]
-        its.sums_scale += weight * its.scale
-        its.sums_weight += weight
+        self.sums_scale += weight * self.scale
+        self.sums_weight += weight
 
     def negate(self) -> None:
         """w ← −w, and so all that the average was taken of."""
-        for its in self._columns:
-            its.scale, its.sums_scale = -its.scale, -its.sums_scale
-        self._u = {key: [-u for u in record] for key, record in self._u.items()}
+        self.scale, self.sums_scale = -self.scale, -self.sums_scale
+        self.u = {key: -u for key, u in self.u.items()}
 
-    def add_column(self) -> None:
-        self._columns.append(Column())
-        for record in (*self._v.values(), *self._u.values()):
-            record.append(0.0)
+    def _fold(self) -> None:
+        """Write w down anew, with a = 1 and b = 0; of a w that is 0 nothing is left."""
+        if self.sums_weight:
+            self.u = {key: self.u.get(key, 0.0) - self.sums_scale * v for key, v in self.v.items()}
+        self.v = {key: self.scale * v for key, v in self.v.items()} if self.scale or self.sums_weight else {}
+        self.scale, self.sums_scale = 1.0, 0.0
+        self.squares = math.fsum(v * v for v in self.v.values())  # whatever their order
 
-    def clear_column(self, column: int) -> None:
-        self._columns[column] = Column()
-        for record in (*self._v.values(), *self._u.values()):
-            record[column] = 0.0
 
-    @property
-    def _nothing(self) -> list[float]:
-        return [0.0] * self.n_columns
-
-    def _inner(self, numbers: dict[int, list[float]], row: Row, column: int) -> float:
-        pairs = zip(row.keys, row.values, strict=True)
-        return sum(numbers[key][column] * x for key, x in pairs if key in numbers)
-
-    def _predicting(self, column: int, v: float, u: float) -> float:
-        its = self._columns[column]
-        return (its.sums_scale * v - u) / its.sums_weight if its.sums_weight else its.scale * v
-
-    def _fold(self, column: int) -> None:
-        its = self._columns[column]
-        if its.scale == 0.0 and not its.sums_weight and self.n_columns == 1:
-            self._v.clear()
-            self._u.clear()
-        for key, record in self._v.items():
-            if self.average:
-                self._u[key][column] -= its.sums_scale * record[column]
-            record[column] *= its.scale
-        its.scale, its.sums_scale = 1.0, 0.0
-        its.squares = math.fsum(record[column] * record[column] for record in self._v.values())  # whatever their order
-
-    def get_state(self) -> State:
-        shape = len(self._v), self.n_columns
-        state = {
-            "keys": np.fromiter(self._v, np.int64, len(self._v)),
-            "values": np.array(list(self._v.values()), np.float64).reshape(shape),
-            "scale": np.array([its.scale for its in self._columns], np.float64),
-            "squares": np.array([its.squares for its in self._columns], np.float64),
-        }
-        if self.average:
-            state["sums"] = np.array([self._u[key] for key in self._v], np.float64).reshape(shape)
-            state["sums_scale"] = np.array([its.sums_scale for its in self._columns], np.float64)
-            state["sums_weight"] = np.array([its.sums_weight for its in self._columns], np.float64)
-        return state
-
-    def set_state(self, state: State) -> None:
-        keys = state["keys"].tolist()
-        self._v = dict(zip(keys, state["values"].tolist(), strict=True))
-        names = ("scale", "squares", "sums_scale", "sums_weight") if self.average else ("scale", "squares")
-        self._columns = [Column(*numbers) for numbers in zip(*(state[name].tolist() for name in names), strict=True)]
-        self._u = dict(zip(keys, state["sums"].tolist(), strict=True)) if self.average else {}
+def inner(weights: Mapping[int, float], row: Row) -> float:
+    pairs = zip(row.keys, row.values, strict=True)
+    return sum(weights[key] * x for key, x in pairs if key in weights)

@@ -1,0 +1,129 @@
+"""The rules of both engines, each with some options: what is said of all of them is tried on each."""
+
+import math
+import zlib
+
+import numpy as np
+import pytest
+from engines import pure_engine
+
+from stream_pegasos.engine.kernel import KernelLearner
+
+SIGNS = np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])  # of three classes in two pairs
+
+
+def pegasos(reduction="two", l2=0.1, batch_size=4, project=True, scaling=0.5, **others):
+    def make(engine_in_test):
+        learner = engine_in_test.PegasosLearner(l2, batch_size, 0.5, project, scaling, reduction=reduction, **others)
+        if reduction == "pairs":
+            learner.signs = SIGNS
+            learner.add_column()
+            learner.add_column()
+        return learner
+
+    return make
+
+
+def adaptive(*options):
+    return lambda engine_in_test: engine_in_test.AdaptiveLearner(*options)
+
+
+ORDER = np.array([3, 1, 4, 0, 2])  # of classes as they come
+SETS = (np.array([0, 0, 1, 3, 5]), np.array([0, 1, 2, 0, 3]))  # several labels an example
+
+
+def columns(reduction, *options):
+    def make(engine_in_test):
+        learner = engine_in_test.AdaptiveColumnsLearner(*options, reduction=reduction)
+        learner.order, learner.sets = ORDER, SETS
+        return learner
+
+    return make
+
+
+def kernel(kind, budget=0, merge=False, l2=0.1):
+    return lambda _: KernelLearner(l2, 1.0, kind, 0.7, 1.0, 2, budget, merge)
+
+
+def first_weight(name):
+    """The same in each process."""
+    return zlib.crc32(repr(name).encode()) / 2.0**32 - 0.5
+
+
+AVERAGES = {"average_from": 1, "average_by_t": True, "only_violations": True}
+# A rule with options, by name; all that is below is tried on each.
+LEARNERS = {
+    "two": pegasos(),
+    "two, an example a step": pegasos(batch_size=1, scaling=0.0),
+    "two, average": pegasos(**AVERAGES),
+    "two, first weights": pegasos(initializer=first_weight, average_from=3),
+    "two, first weights outside of the ball": pegasos(l2=10.0, initializer=first_weight, project=False),
+    "two, small l2": pegasos(l2=1e-30, project=False),
+    "two, large l2": pegasos(l2=1e30),
+    **{reduction: pegasos(reduction) for reduction in ("ovr", "crammer_singer", "pairs")},
+    **{f"{reduction}, average": pegasos(reduction, **AVERAGES) for reduction in ("ovr", "crammer_singer", "pairs")},
+    "ovr, small l2": pegasos("ovr", l2=1e-30, project=False),
+    "crammer_singer, large l2": pegasos("crammer_singer", l2=1e30),
+    "adaptive": adaptive(0.5, False, 5.0, 0.5, 30.0, 0.1),
+    "adaptive, hinge": adaptive(0.5, True, math.inf, 0.5, 30.0, 0.0),
+    "adaptive, no naive Bayes": adaptive(0.5, False, 5.0, 0.0, 0.0, 0.1),
+    "adaptive, extreme": adaptive(1e30, False, 5.0, 1e-30, 1.0, 1e30),
+    **{
+        f"{reduction} columns": columns(reduction, 0.5, False, 5.0, 0.5, 30.0, 0.1)
+        for reduction in ("ovr", "multilabel", "ordinal")
+    },
+    "ovr columns, hinge": columns("ovr", 0.5, True, math.inf, 0.0, 30.0, 0.0),
+    "multilabel columns, extreme": columns("multilabel", 1e30, False, 5.0, 1e-30, 1.0, 1e30),
+    "ordinal columns, extreme": columns("ordinal", 1e30, False, 5.0, 1e-30, 1.0, 1e30),
+}
+WITH_WEIGHTS = [*LEARNERS]
+LEARNERS |= {
+    **{kind: kernel(kind) for kind in ("linear", "polynomial", "cosine")},
+    "rbf, merging": kernel("rbf", 5, True),
+    "rbf, small l2": kernel("rbf", 3, l2=1e-30),
+}
+OF_TWO_CLASSES = [which for which in LEARNERS if not LEARNERS[which](pure_engine).several]
+for_each_learner = pytest.mark.parametrize("which", LEARNERS)
+
+
+def random_example(generator, largest):
+    size = 10.0 ** generator.integers(-300, largest)
+    return {name: size * generator.normal() for name in ("a", 5, -5, 2**70) if generator.random() < 0.7}
+
+
+def targets_of(learner):
+    """What an example may be to a learner: a sign, or the number of a class."""
+    if not learner.several:
+        return [-1.0, 1.0]
+    most = len(SETS[0]) - 1 if "multilabel" in learner.arguments else min(5, learner.n_columns + 1)
+    return [float(number) for number in range(3 if "pairs" in learner.arguments else most)]
+
+
+def history(which, *engines, n=60, extreme=False):
+    """The learners and vocabularies of these engines, after each of some steps."""
+    generator = np.random.default_rng(0)
+    made = [(LEARNERS[which](engine_in_test), engine_in_test.Vocabulary()) for engine_in_test in engines]
+    largest = 1 if not extreme else 30 if which in ("polynomial", "linear", "cosine") or "rbf" in which else 45
+    yield made
+    for i in range(n):
+        if extreme:
+            x, weights = random_example(generator, largest), [0.0, 1.0, 1e30, 1e-300]
+        else:
+            names = [("a", "b", 5, -5)[place] for place in generator.permutation(4)[:3]]
+            x, weights = {name: float(generator.normal()) for name in names}, [1.0, 2.0]
+        y, weight = float(generator.choice(targets_of(made[0][0]))), float(generator.choice(weights))
+        for learner, vocabulary in made:
+            learner.learn(vocabulary, x, y, weight)
+            if extreme and i % 7 == 3:
+                learner.flush()
+            if extreme and i % 20 == 13 and not learner.several:
+                learner.negate()
+            if extreme and i % 20 == 7 and hasattr(learner, "forget"):
+                learner.forget([1.0, 0.5, 1e-6][i % 3])
+        yield made
+
+
+def learned(which, engine_in_test=pure_engine):
+    """A learner after some steps, with examples that wait where it has any, and the names of its features."""
+    *_, [(learner, vocabulary)] = history(which, engine_in_test, n=58)
+    return learner, vocabulary.names
