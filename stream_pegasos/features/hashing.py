@@ -14,7 +14,8 @@ from river import base
 from stream_pegasos.common.checks import check_bool, check_integer, check_one_of
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure import Scanner as PureScanner
-from stream_pegasos.engine.pure.scanner import checked_text, masked_digits, word_ngrams
+from stream_pegasos.engine.pure.scanner import checked_text, masked_digits
+from stream_pegasos.engine.pure.tokens import ngrams_of_tokens
 from stream_pegasos.features.frames import is_frame
 
 __all__ = ["HashedBagOfWords"]
@@ -273,7 +274,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
     def _ngrams(self, text: str) -> list[str]:
         text = self._preprocess(text)
         tokens = self.tokenizer(text) if self.tokenizer is not None else re.findall(str(self.token_pattern), text)
-        return list(word_ngrams(tokens, self._stop_words, self.ngram_range, self.prefix_length, self.boundaries))
+        return list(ngrams_of_tokens(tokens, self._stop_words, self.ngram_range, self.prefix_length, self.boundaries))
 
     def prepare(self, x: Any) -> Any:
         """What the scanner takes: the text, or its n-grams where Python has to find them."""

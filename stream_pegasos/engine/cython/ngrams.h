@@ -317,7 +317,7 @@ SP_INLINE ptrdiff_t sp_write_ascii(sp_scanner *s, const sp_text *text, ptrdiff_t
 
 SP_INLINE int sp_is_of_word(int kind) { return kind == SP_WORD || kind == SP_SYLLABLE || kind == SP_CHARACTER; }
 
-/* Words and marks; and, in any language, runs, as `segments` finds them: a space more is written where one begins or ends. */
+/* Words and marks; and, in any language, runs, as `tokens_of` finds them: a space more is written where one begins or ends. */
 SP_INLINE void sp_scan_unicode_by(sp_scanner *s, const sp_text *text, int any_language) {
 #define CLASS_OF(c) (any_language ? sp_class_of(c) : sp_plain_class_of(c))
     sp_classes *classes = &s->classes;

@@ -12,7 +12,7 @@ import numpy as np
 
 from stream_pegasos.engine.pure.characters import composed
 from stream_pegasos.engine.pure.encoders import Encoder, arguments_of
-from stream_pegasos.engine.pure.segments import BEGIN, END, ngrams_of_segments, segments
+from stream_pegasos.engine.pure.tokens import ngrams_of_tokens, tokens_of
 from stream_pegasos.engine.pure.weights import Row
 
 
@@ -23,7 +23,7 @@ class Scanner(Encoder):
     `analyzer` is "word", "char", "char_wb", or "ngrams" where each text comes as the list of its n-grams;
     `token_pattern` is one of `TOKEN_PATTERNS`. With "word", words longer than `prefix_length`, if that is not 0, count
     also by that many first characters, and with `boundaries` n-grams of two or more reach over the ends of the text.
-    Words of `ANY_LANGUAGE` are described where they are found, in segments.py. `hash_function` is one of
+    Words of `ANY_LANGUAGE` are described where they are found, in tokens.py. `hash_function` is one of
     `HASH_FUNCTIONS`, which is "words" for words of any language.
     """
 
@@ -97,12 +97,10 @@ class Scanner(Encoder):
             text = text.lower()
         if self.mask_digits:
             text = masked_digits(text)
-        if self.analyzer == "word":
-            options = (self.stop_words, self.ngram_range, self.prefix_length, self.boundaries)
-            if self._find_tokens is None:
-                return ngrams_of_segments(segments(text), *options)
-            return word_ngrams(self._find_tokens(text), *options)
-        return CHAR_NGRAMS[self.analyzer](text, self.ngram_range)
+        if self.analyzer != "word":
+            return CHAR_NGRAMS[self.analyzer](text, self.ngram_range)
+        tokens = tokens_of(text) if self._find_tokens is None else self._find_tokens(text)
+        return ngrams_of_tokens(tokens, self.stop_words, self.ngram_range, self.prefix_length, self.boundaries)
 
 
 ANY_LANGUAGE = "any language"
@@ -123,25 +121,6 @@ def checked_text(text: Any) -> str:
         hint = "; with on='NAME' it is taken from a field" if isinstance(text, dict) else ""
         raise TypeError(f"a text must be a str, not {type(text).__name__}{hint}")
     return str.__str__(text)
-
-
-def word_ngrams(
-    tokens: Iterable[str],
-    stop_words: frozenset[str],
-    ngram_range: tuple[int, int],
-    prefix_length: int = 0,
-    boundaries: bool = False,
-) -> Iterator[str]:
-    kept = [token for token in tokens if token not in stop_words]
-    bounded = [BEGIN, *kept, END] if boundaries and kept else kept
-    for n in range(ngram_range[0], ngram_range[1] + 1):
-        source = kept if n == 1 else bounded
-        for i in range(len(source) - n + 1):
-            yield " ".join(source[i : i + n])
-    if prefix_length:
-        for token in kept:
-            if len(token) > prefix_length:
-                yield " " + token[:prefix_length]  # which no token is
 
 
 def masked_digits(text: str) -> str:

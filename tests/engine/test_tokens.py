@@ -22,7 +22,7 @@ from stream_pegasos.engine.pure.characters import (
     composed,
 )
 from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE
-from stream_pegasos.engine.pure.segments import segments
+from stream_pegasos.engine.pure.tokens import is_run, tokens_of
 
 # A run is shown in brackets, its characters apart; all else is a word or a mark.
 TEXTS = {
@@ -58,10 +58,10 @@ TEXTS = {
 @pytest.mark.parametrize(("text", "expected"), TEXTS.values(), ids=TEXTS)
 def test_texts(text, expected):
     features = TextFeatures(ngram_range=(1, 1), prefix_length=0)
-    found = segments(unicodedata.normalize("NFC", text).lower().translate(dict.fromkeys(map(ord, "235٣"), "0")))
-    shown = [f"[{' '.join(s.characters)}]" if s.kind == CHARACTER else s.text for s in found]
+    found = tokens_of(unicodedata.normalize("NFC", text).lower().translate(dict.fromkeys(map(ord, "235٣"), "0")))
+    shown = [f"[{' '.join(token.characters)}]" if is_run(token) else token for token in found]
     assert " ".join(shown) == unicodedata.normalize("NFC", expected)
-    words = [s.text for s in found if s.kind != CHARACTER]
+    words = [token for token in found if not is_run(token)]
     assert [token for token in features.tokens(text) if token in words][: len(words)] == words
 
 
@@ -100,7 +100,7 @@ def oracle(text):
 @given(letters)
 def test_words_are_unicodes(text):
     text = " ".join(part for part in text.split(" ") if part and class_of(part[0]) not in (EXTEND, STACKER))
-    assert [segment.text for segment in segments(text)] == oracle(text)
+    assert tokens_of(text) == oracle(text)
 
 
 def test_classes_are_unicodes():

@@ -1,0 +1,164 @@
+"""Texts of any language as words, marks and runs of characters, and the n-grams of tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TypeGuard
+
+from stream_pegasos.engine.pure.characters import (
+    BREAK,
+    CHARACTER,
+    EXTEND,
+    IGNORED,
+    JOINER,
+    MARK,
+    REGIONAL,
+    SPACE,
+    STACKER,
+    SYLLABLE,
+    WORD,
+    class_of,
+)
+
+# What stands before the first and after the last token of a text.
+BEGIN, END = "<s>", "</s>"
+# A run counts by its n-grams up to this length, and up to that one also as a whole.
+LONGEST_OF_RUN, LONGEST_RUN = 3, 16
+
+# What characters are, a letter each, over which tokens are patterns.
+LETTERS = {
+    WORD: "w",
+    SYLLABLE: "h",
+    CHARACTER: "c",
+    MARK: "m",
+    SPACE: " ",
+    EXTEND: "e",
+    STACKER: "k",
+    IGNORED: "i",
+    JOINER: "j",
+    BREAK: "b",
+    REGIONAL: "r",
+}
+SYMBOL = "s"  # a mark beyond ASCII, which a joiner may join to others
+# What may stand behind a mark: what belongs to it, and symbols that are joined to it.
+BEHIND_MARK = "[ekib]*+(?:j[ekijb]*+s[ekib]*+)*+[ekijb]*+"
+TOKEN = re.compile(
+    "w[wekijb]*+"
+    "|h[hekijb]*+"
+    "|(?:c(?:k[ij]*+c|[ekij])*+)++"  # a run, which the space of no width ends
+    f"|[msek]{BEHIND_MARK}"
+    f"|r[ijb]*+(?:[rek]{BEHIND_MARK})?+"  # two are a flag
+)
+CHARACTER_OF_TOKEN = re.compile("[hc](?:k[ij]*+c|[ekijb])*+")
+NOT_THERE = re.compile("[ijb]")
+
+
+class Kinds(dict[int, str]):
+    """The letter of each character, by its code point, as it is first met."""
+
+    def __missing__(self, c: int) -> str:
+        kind = class_of(chr(c))
+        self[c] = SYMBOL if kind == MARK and c > 0x7F else LETTERS[kind]
+        return self[c]
+
+
+KINDS = Kinds()
+
+
+class Run(str):
+    """A run, or a word of Hangul: its characters count, too, each with what belongs to it."""
+
+    characters: list[str]
+    is_word: bool
+
+
+def tokens_of(text: str) -> list[str]:
+    """The words, marks and runs of a text.
+
+    Words are those of Unicode Standard Annex #29, without its rules for apostrophes, points and commas between letters
+    and digits. A run is what that standard finds no words in: letters of scripts that set no spaces. Words of Hangul
+    end where other letters or digits begin. A mark is any other character, a sequence of emoji being one.
+    """
+    kinds = text.translate(KINDS)
+
+    def there(begin: int, end: int) -> str:
+        if not NOT_THERE.search(kinds, begin, end):
+            return text[begin:end]
+        return "".join(text[i] for i in range(begin, end) if kinds[i] not in "ijb")
+
+    found = []
+    for match in TOKEN.finditer(kinds):
+        token = there(*match.span())
+        if match[0][0] in "hc":
+            token = Run(token)
+            token.characters = [
+                there(*character.span()) for character in CHARACTER_OF_TOKEN.finditer(kinds, *match.span())
+            ]
+            token.is_word = match[0][0] == "h"
+        found.append(token)
+    return found
+
+
+def ngrams_of_tokens(
+    tokens: Iterable[str],
+    stop_words: frozenset[str],
+    ngram_range: tuple[int, int],
+    prefix_length: int = 0,
+    boundaries: bool = False,
+) -> Iterator[str]:
+    """The words and marks; their n-grams, where a short run is a word, and which a longer one ends; the beginnings of
+    words; the n-grams of runs.
+    """
+    kept = [token for token in tokens if token not in stop_words]
+    if not kept:
+        return
+    if ngram_range[0] == 1:
+        yield from (token for token in kept if not is_run(token))
+    lines: list[list[str]] = [[]]
+    for token in [BEGIN, *kept, END] if boundaries else kept:
+        if is_run(token) and not is_short(token):
+            lines.append([])
+        else:
+            lines[-1].append(token)
+    for n in range(max(ngram_range[0], 2), ngram_range[1] + 1):
+        for line in lines:
+            for i in range(len(line) - n + 1):
+                yield " ".join(line[i : i + n])
+    if boundaries and ngram_range[1] > 1:
+        if is_run(kept[0]):
+            yield f"{BEGIN} {kept[0].characters[0]}"
+        if is_run(kept[-1]):
+            yield f"{kept[-1].characters[-1]} {END}"
+    for token in kept:
+        if isinstance(token, Run):
+            yield from ngrams_of_run(token, prefix_length)
+        if 0 < prefix_length < len(token) and not is_run(token):
+            yield " " + token[:prefix_length]  # which no token is
+
+
+def ngrams_of_run(run: Run, prefix_length: int) -> Iterator[str]:
+    """Its characters, and the n-grams of these between two spaces. Of what is no word, a short run as a whole, and the
+    beginning and the end of one that is longer than these.
+    """
+    characters, n = run.characters, len(run.characters)
+    yield from characters
+    padded = [" ", *characters, " "]
+    for size in range(2, LONGEST_OF_RUN + 1):
+        for i in range(len(padded) - size + 1):
+            yield "".join(padded[i : i + size])
+    if run.is_word:
+        return
+    if n > 1 and is_short(run):
+        yield f" {run} "
+    if 0 < prefix_length < n:
+        yield " " + "".join(characters[:prefix_length])
+        yield "".join(characters[-prefix_length:]) + " "
+
+
+def is_run(token: str) -> TypeGuard[Run]:
+    return isinstance(token, Run) and not token.is_word
+
+
+def is_short(run: Run) -> bool:
+    return len(run.characters) <= LONGEST_RUN
