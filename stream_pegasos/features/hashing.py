@@ -273,7 +273,10 @@ class HashedBagOfWords(base.MiniBatchTransformer):
 
     def _ngrams(self, text: str) -> list[str]:
         text = self._preprocess(text)
-        tokens = self.tokenizer(text) if self.tokenizer is not None else re.findall(str(self.token_pattern), text)
+        if self.tokenizer is not None:
+            tokens = [checked_text(token) for token in self.tokenizer(text)]
+        else:
+            tokens = re.findall(str(self.token_pattern), text)
         return list(ngrams_of_tokens(tokens, self._stop_words, self.ngram_range, self.prefix_length, self.boundaries))
 
     def prepare(self, x: Any) -> Any:
