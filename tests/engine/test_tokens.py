@@ -39,7 +39,7 @@ TEXTS = {
     "Amharic": ("ሰላም፡ለዓለም", "ሰላም ፡ ለዓለም"),
     "Georgian": ("გამარჯობა მსოფლიო", "გამარჯობა მსოფლიო"),
     "Tibetan": ("བོད་སྐད", "བོད ་ སྐད"),
-    "Korean": ("LG전자를 샀어요", "lg 전자를 샀어요"),
+    "Korean": ("LG전자를 샀어요TV", "lg 전자를 샀어요 tv"),
     "Korean, letters apart": ("\u1112\u1161\u11ab\u1100\u1173\u11af", "한글"),
     "Chinese": ("味道很好,送了3个iPhone手机", "[味 道 很 好] , [送 了] 0 [个] iphone [手 机]"),
     "Japanese": ("カレーが美味しい。", "[カ レ ー が 美 味 し い] 。"),
@@ -48,7 +48,7 @@ TEXTS = {
     "Lao": ("ສະບາຍດີ", "[ສ ະ ບ າ ຍ ດີ]"),
     "Khmer": ("ខ្មែរ\u200bល្អ", "[ខ្មែ រ] [ល្អ]"),
     "Burmese": ("မန္တလေး", "[မ န္တ လေး]"),
-    "emoji": ("👍🏽👩\u200d👩\u200d👧❤\ufe0f🇩🇪🇫🇷🇯 ok", "👍🏽 👩👩👧 ❤ 🇩🇪 🇫🇷 🇯 ok"),
+    "emoji": ("👍🏽👩\u200d👩\u200d👧❤\ufe0f🇩🇪🇫🇷🇯 ☺\u200d! ok", "👍🏽 👩👩👧 ❤ 🇩🇪 🇫🇷 🇯 ☺ ! ok"),
     "what nobody sees": ("vi\u00adag\u200bra \u202eFREE\u202c\ufeff", "viagra free"),
     "tags, names, addresses": ("#win @bob a@b.co", "# win @ bob a @ b . co"),
     "marks of nothing": ("\u0301 a", "\u0301 a"),
@@ -120,17 +120,14 @@ def test_classes_are_unicodes():
             assert kind == MARK, (c, hex(ord(c)))
 
 
-@both_engines
-@settings(max_examples=50, deadline=None)
 @given(st.text(st.sampled_from("手机很好吃かな"), min_size=1, max_size=20))
-def test_ngrams_of_a_run(engine_in_test, run):
+def test_ngrams_of_a_run(run):
     """All parts of up to three between two spaces, the first and the last four characters, and a short run itself."""
     padded = f" {run} "
-    expected = {padded[i : i + n] for n in (1, 2, 3) for i in range(len(padded) - n + 1)} - {" "}
-    expected |= {padded[:5], padded[-5:]} if len(run) > 4 else set()
-    expected |= {padded} if 1 < len(run) <= 16 else set()
-    scanner = engine_in_test.Scanner(*TextFeatures(boundaries=False).scanner.arguments)
-    assert set(scanner.transform_one(run)) == {scanner.index(ngram)[0] for ngram in expected}
+    expected = [padded[i : i + n] for n in (1, 2, 3) for i in range(len(padded) - n + 1) if padded[i : i + n] != " "]
+    expected += [padded[:5], padded[-5:]] if len(run) > 4 else []
+    expected += [padded] if 1 < len(run) <= 16 else []
+    assert sorted(TextFeatures(boundaries=False).tokens(run)) == sorted(expected)
 
 
 def test_a_short_run_is_a_word_to_its_neighbours():

@@ -46,7 +46,7 @@ BEHIND_MARK = "[ekib]*+(?:j[ekijb]*+s[ekib]*+)*+[ekijb]*+"
 TOKEN = re.compile(
     "w[wekijb]*+"
     "|h[hekijb]*+"
-    "|(?:c(?:k[ij]*+c|[ekij])*+)++"  # a run, which the space of no width ends
+    "|c[cekij]*+"  # a run, which the space of no width ends
     f"|[msek]{BEHIND_MARK}"
     f"|r[ijb]*+(?:[rek]{BEHIND_MARK})?+"  # two are a flag
 )
