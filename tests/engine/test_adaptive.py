@@ -1,43 +1,12 @@
-"""The learner behind `AdaptiveClassifier`, in both engines."""
+"""The adaptive rule, in both engines: what is true of it alone."""
 
 import math
-import pickle
 
 import numpy as np
 import pytest
-from engines import both_engines, same_state
-from pairwise import pairwise
-from scipy import sparse
+from engines import both_engines, compiled_engine, needs_compiled
 
-from stream_pegasos import AdaptiveClassifier, engine, load
 from stream_pegasos.engine.pure.mistakes import N_MISTAKES
-from stream_pegasos.engine.pure.weights import FIRST_NAME
-
-KEYS = [0, 1, 7, -3, FIRST_NAME, FIRST_NAME + 1]
-NAMES = ["a", ("b", 1)]  # of the last two keys
-FEATURES = [*KEYS[:4], *NAMES]
-
-
-CHOICES = {
-    "hinge": (True, False),
-    "margin": (0.5, 5.0, math.inf),
-    "smoothing": (0.0, 0.5),
-    "half_life": (0.0, 1.0, 30.0),
-    "scaling": (0.0, 0.1, 1.0),
-}
-OPTIONS = [tuple(chosen.values()) for chosen in pairwise(**CHOICES)]
-
-
-def random_rows(generator, n, d):
-    """Rows with a feature in two or so, of sizes that differ, and one row of zeros alone."""
-    X = generator.normal(size=(n, d)) * 10.0 ** generator.integers(-2, 3, (n, d)) * (generator.random((n, d)) < 0.5)
-    X[n // 2] = 0.0
-    y = np.where(X[:, 0] + X[:, 1] + generator.normal(size=n) > 0.0, 1.0, -1.0)
-    return X, y, generator.choice([1.0, 1.0, 0.0, 0.3, 20.0, 1e30], n, p=[0.4, 0.3, 0.1, 0.1, 0.09, 0.01])
-
-
-def as_features(x, names=FEATURES):
-    return {name: float(value) for name, value in zip(names, x, strict=True) if value}
 
 
 @both_engines
@@ -96,74 +65,10 @@ def test_names_that_were_never_learned_count_as_such_columns_do(engine_in_test):
     assert named.predict_learn_many(vocabulary, [x], np.array([1.0]))[0][0, 1] == expected
 
 
-def assert_agree(one, other):
-    """That the learners are in the same state, to rounding, whatever the order of their features."""
-    states = [one.get_state(), other.get_state()]
-    orders = [np.argsort(state["keys"]) for state in states]
-    of_features = {field.name for field in one.declaration.fields if "features" in field.shape}
-    for name in states[0]:
-        pair = [s[name][o] if name in of_features else s[name] for s, o in zip(states, orders, strict=True)]
-        exact = name in ("keys", "n_iterations")
-        assert np.array_equal(*pair) if exact else pair[0] == pytest.approx(pair[1], rel=1e-7, abs=1e-9), name
-
-
-@both_engines
-@pytest.mark.parametrize("half_life", [0.0, 1.0, 30.0])
-def test_many_at_once_is_one_by_one(engine_in_test, half_life):
-    generator = np.random.default_rng(3)
-    X, y, c = random_rows(generator, 600, len(KEYS))
-    X = [as_features(x) for x in X]
-    one, many = (engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, half_life, 0.1) for _ in range(2))
-    vocabulary = engine_in_test.Vocabulary(NAMES)
-    expected = []
-    for x, sign, weight in zip(X, y, c, strict=True):
-        margin = one.margins(vocabulary, x)[1]
-        expected.append((margin, one.calibrated_for([-margin, margin])[0]))
-        one.learn(vocabulary, x, float(sign > 0.0), weight)
-    margins, probabilities = many.predict_learn_many(vocabulary, X, 1.0 * (y > 0.0), c)
-    assert list(zip(margins[:, 1].tolist(), probabilities[:, 0].tolist(), strict=True)) == expected
-    assert same_state(one, many)
-    predicted, _ = many.predict_learn_many(vocabulary, X)
-    assert predicted[:, 1].tolist() == [one.margins(vocabulary, x)[1] for x in X]
-    assert same_state(one, many)
-    for nothing in (None, np.empty(0)):
-        assert [len(out) for out in many.predict_learn_many(vocabulary, [], nothing)] == [0, 0]
-
-
-@both_engines
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_contributions_and_the_intercept_make_the_margin(engine_in_test, options):
-    generator = np.random.default_rng(4)
-    X, y, _ = random_rows(generator, 100, len(KEYS))
-    learner, vocabulary = engine_in_test.AdaptiveLearner(0.5, *options), engine_in_test.Vocabulary(NAMES)
-    learner.predict_learn_many(vocabulary, [as_features(x) for x in X], 1.0 * (y > 0.0))
-    for x in X:
-        features = {**as_features(x), 1000: 1.0}  # the last one unknown
-        contributions = learner.contributions(vocabulary, features)
-        assert set(contributions) <= set(KEYS)
-        total = math.fsum(contributions.values()) + learner.intercept[0]
-        assert total == pytest.approx(learner.margins(vocabulary, features)[1], rel=1e-9, abs=1e-12)
-    assert learner.contributions(vocabulary, {}) == {}
-    assert [learner.margins(vocabulary, {})[1]] == learner.intercept.tolist()
-
-
-@both_engines
-def test_exchanging_the_classes_is_learning_the_other_way_round(engine_in_test):
-    X, y, c = random_rows(np.random.default_rng(5), 100, len(KEYS))
-    one, other = (engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, 30.0, 0.1) for _ in range(2))
-    vocabulary = engine_in_test.Vocabulary(NAMES)
-    X = [as_features(x) for x in X]
-    one.predict_learn_many(vocabulary, X[:50], 1.0 * (-y[:50] > 0.0), c[:50])
-    one.negate()
-    one.predict_learn_many(vocabulary, X[50:], 1.0 * (y[50:] > 0.0), c[50:])
-    other.predict_learn_many(vocabulary, X, 1.0 * (y > 0.0), c)
-    assert_agree(one, other)
-
-
 @both_engines
 @pytest.mark.parametrize("smoothing", [0.0, 0.5])
 def test_margins_stay_when_the_evidence_is_written_down_anew(engine_in_test, smoothing):
-    """With a half-life of one example that is due every 16 of them."""
+    """With a half-life of one example that is due every 16 of them, of which each weighs nothing and has no feature."""
     generator = np.random.default_rng(6)
     learner = engine_in_test.AdaptiveLearner(0.5, False, math.inf, smoothing, 1.0, 0.1)
     vocabulary = engine_in_test.Vocabulary()
@@ -171,86 +76,30 @@ def test_margins_stay_when_the_evidence_is_written_down_anew(engine_in_test, smo
     for i, x in enumerate(X):
         learner.learn(vocabulary, x, float(i % 3 > 0), 1.0)
     n_renewed = 0
-    for _ in range(480):
-        before, evidence = [learner.margins(vocabulary, x)[1] for x in X], learner.get_state()["evidence"]
-        learner.learn(vocabulary, {}, 1.0, 0.0)  # weighs nothing and has no feature
+    for i in range(480):
+        before, evidence = [learner.margin(vocabulary, x) for x in X], learner.get_state()["evidence"]
+        learner.learn(vocabulary, {}, 1.0, 0.0)
         n_renewed += learner.get_state()["evidence"] < evidence
-        # The prior, which this example has learned, is all that may have changed.
-        after = [learner.margins(vocabulary, x)[1] for x in X]
-        if learner.get_state()["evidence"] < evidence and not smoothing:
-            assert after == before
-        settled = abs(learner.get_state()["intercept_log_ratio"]) < 1e-12
-        if settled:
-            assert after == pytest.approx(before, rel=1e-9)
+        if i > 60 or not smoothing:  # until then it is the ratio of all examples that goes
+            assert [learner.margin(vocabulary, x) for x in X] == pytest.approx(before, rel=1e-9)
     assert n_renewed == 30
 
 
 @both_engines
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_examples_right_by_the_margin_leave_no_feature(engine_in_test, options):
-    learner, vocabulary = engine_in_test.AdaptiveLearner(10.0, *options), engine_in_test.Vocabulary()
-    n_skipped = 0
+@pytest.mark.parametrize("largest_margin", [0.5, 5.0, math.inf])
+def test_examples_right_by_the_margin_leave_no_feature(engine_in_test, largest_margin):
+    """Nor anything else but what is counted of all examples."""
+    learner = engine_in_test.AdaptiveLearner(10.0, False, largest_margin, 0.5, 0.0, 0.1)
+    vocabulary, n_skipped = engine_in_test.Vocabulary(), 0
     for i in range(60):
         x, y = {0: 1.0, 1: 1.0 if i % 2 else -1.0, 100 + i: 0.01}, 1.0 if i % 2 else -1.0
-        margin, before = y * learner.margins(vocabulary, x)[1], learner.get_state()
-        learner.learn(vocabulary, x, float(y > 0.0), 1.0)
-        after = learner.get_state()
-        assert (100 + i in after["keys"]) == (margin < options[1])
-        if margin >= options[1]:
-            n_skipped += 1
-            of_each = {"evidence", "n_iterations", "slope", "calibration_squares", *learner.mistakes()}
-            anew = after["evidence"] < before["evidence"]
-            for name in before.keys() - of_each:
-                is_evidence = name.endswith(("squares", "positives", "negatives"))
-                assert np.array_equal(before[name], after[name] * (2.0**16 if anew and is_evidence else 1.0))
-        assert after["n_iterations"] == i + 1
-    assert (n_skipped > 0) == (options[1] < math.inf)
-
-
-@both_engines
-def test_explicit_zeros_are_neither_stored_nor_counted(engine_in_test):
-    with_zeros, without = (engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, 30.0, 0.1) for _ in range(2))
-    vocabulary, rows = engine_in_test.Vocabulary(), engine_in_test.Rows(1 << 20)
-    X, y, c = random_rows(np.random.default_rng(7), 50, 8)
-    X[:, 6] = 0.0
-    full, thin = sparse.csr_array(np.ones_like(X)), sparse.csr_array(X)
-    full.data = X.ravel().copy()
-    full.data[full.data == 0.0] = np.resize([0.0, -0.0], (X == 0.0).sum())
-    for learner, matrix in ((with_zeros, full), (without, thin)):
-        learner.predict_learn_many(
-            rows, (matrix.indptr.astype(np.int64), matrix.indices, matrix.data), 1.0 * (y > 0.0), c
-        )
-    assert_agree(with_zeros, without)
-    for x in X:
-        with_zeros.learn(vocabulary, dict(enumerate(x.tolist())) | {"zero": 0.0}, 1.0, 1.0)
-        without.learn(vocabulary, as_features(x, range(8)), 1.0, 1.0)
-    assert_agree(with_zeros, without)
-    assert 6 not in with_zeros.items()[0] and vocabulary.names == []
-
-
-# --- extremes ---------------------------------------------------------------------------------------------------------
-
-
-@both_engines
-@pytest.mark.parametrize("chosen", pairwise(**CHOICES, rate=(1e-30, 0.5, 1e30)), ids=str)
-def test_nothing_is_ever_infinite(engine_in_test, chosen):
-    *options, rate = chosen.values()
-    generator = np.random.default_rng(8)
-    for scaling in {options[4], options[4] and 1e30, options[4] and 1e-30}:
-        learner, vocabulary = engine_in_test.AdaptiveLearner(rate, *options[:4], scaling), engine_in_test.Vocabulary()
-        sizes = [1e45, 1e20, 1.0, 1e-160, 1e-162, 1e-300, 5e-324]
-        for i in range(300):
-            x = {int(k): float(generator.choice([-1.0, 1.0]) * generator.choice(sizes)) for k in generator.choice(9, 4)}
-            weight = float(generator.choice([0.0, 5e-324, 1e-200, 1e-30, 1.0, 1e30, 1e60]))
-            y = 1.0 if generator.random() < 0.5 else -1.0
-            margin = learner.margins(vocabulary, x)[1]
-            assert math.isfinite(margin)
-            assert 0.0 < learner.calibrated_for([-margin, margin])[0] < 1.0
-            learner.learn(vocabulary, x, float(y > 0.0), weight)
-            if i % 100 == 50:
-                learner.forget(1e-3)
-            assert all(np.isfinite(value).all() for value in learner.get_state().values())
-        assert np.isfinite(learner.items()[1]).all()
+        is_right, before = y * learner.margin(vocabulary, x) >= largest_margin, learner.get_state()
+        learner.learn(vocabulary, x, y, 1.0)
+        after, n_skipped = learner.get_state(), n_skipped + is_right
+        assert (100 + i in after["keys"]) == (not is_right) and after["n_iterations"] == i + 1
+        for name in before.keys() - {"n_iterations", "slope", "calibration_squares", *learner.mistakes()}:
+            assert not is_right or np.array_equal(before[name], after[name])
+    assert (n_skipped > 0) == (largest_margin < math.inf)
 
 
 @both_engines
@@ -261,76 +110,6 @@ def test_one_of_the_largest_examples_does_not_silence_those_after_it(engine_in_t
     for _ in range(1000):
         learner.learn(vocabulary, {0: 1.0}, 0.0, 1.0)
     assert learner.margins(vocabulary, {0: 1.0})[1] < -1.0
-
-
-@both_engines
-def test_a_state_taken_out_does_not_follow_the_learner(engine_in_test):
-    learner, vocabulary = engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, 30.0, 0.1), engine_in_test.Vocabulary()
-    learner.learn(vocabulary, {0: 1.0, "a": 1.0}, 1.0, 1.0)
-    state = learner.get_state()
-    kept = {name: np.copy(value) for name, value in state.items()}
-    other = engine_in_test.AdaptiveLearner(*learner.arguments)
-    other.learn(vocabulary, {5: 1.0}, 0.0, 1.0)  # to be forgotten
-    other.set_state(state)
-    assert same_state(other, learner)
-    for made in (learner, other):
-        made.learn(vocabulary, {0: -1.0, 1: 1.0}, 0.0, 2.0)
-    assert same_state(other, learner)
-    assert all(np.array_equal(state[name], kept[name]) for name in state)
-
-
-@both_engines
-def test_a_table_of_many_features_keeps_them_all(engine_in_test):
-    generator = np.random.default_rng(9)
-    learner, vocabulary = engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.0, 0.0, 0.0), engine_in_test.Vocabulary()
-    keys = generator.permutation(1 << 20)[:20_000].reshape(200, 100)
-    for row in keys:
-        learner.learn(vocabulary, dict.fromkeys(row.tolist(), 1.0), 1.0, 1.0)
-    # AdaGrad's first step on a feature is the learning rate, whatever the gradient.
-    assert len(learner) == 20_000
-    assert np.abs(learner.weights_of(keys.ravel()) - 0.5).max() < 1e-6
-
-
-# --- threads ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.heavy
-@pytest.mark.skipif(
-    engine.NAME == "pure", reason="the pure engine is one step of Python after another, and locks nothing"
-)
-def test_threads_share_a_model(tmp_path, run_threads):
-    generator = np.random.default_rng(0)
-    X = sparse.random(2_000, 200_000, density=2e-4, format="csr", rng=generator)
-    y = generator.random(2_000) < 0.5
-    y[:2] = [True, False]
-    model = AdaptiveClassifier()
-    model.learn_many(X[:2], y[:2])
-
-    def learn_bulks():
-        for _ in range(10):
-            model.learn_many(X, y)
-
-    def learn_singly():
-        for i in range(3_000):
-            model.learn_one({i: 1.0, "name": 0.5, f"name {i}": -1.0}, i % 2 == 0)
-
-    def save():
-        model.save(tmp_path / "model")
-        assert load(tmp_path / "model").n_iterations <= model.n_iterations
-
-    def look():
-        assert np.isfinite(model.decision_function_many(X[:50])).all()
-        assert all(map(math.isfinite, model.weights.values())) and math.isfinite(model.intercept)
-
-    learners = [learn_bulks, learn_bulks, learn_singly]
-    readers = [
-        lambda: model.predict_one({5: 1.0, "name": 1.0}),
-        look,
-        save,
-        lambda: pickle.loads(pickle.dumps(model)).predict_one({5: 1.0}),
-    ]
-    run_threads(learners, readers)
-    assert model.n_iterations == 2 + 2 * 10 * 2_000 + 3_000
 
 
 @both_engines
@@ -366,3 +145,149 @@ def test_mistakes_are_counted_by_their_size(engine_in_test):
     assert after["n_newest_positives"] == 16_384.0
     assert after["false_negatives"].sum() == pytest.approx(full["false_negatives"].sum() / 2.0, abs=0.51)
     assert np.array_equal(after["false_positives"], full["false_positives"])
+
+
+@needs_compiled
+def test_counts_that_no_longer_grow_are_halved():
+    """After sixteen million examples one more does not show in single precision; the ratio goes on being learned."""
+    learner, vocabulary = (
+        compiled_engine.AdaptiveLearner(0.5, False, math.inf, 0.5, 0.0, 0.1),
+        compiled_engine.Vocabulary(),
+    )
+    for y in (-1.0, 1.0):
+        learner.learn(vocabulary, dict.fromkeys(range(6), 1.0), y, 1.0)
+    many = 2.0**24
+    state = learner.get_state()
+    state |= {
+        "n_positives": many,
+        "n_negatives": many,
+        "positives": np.full(6, many),
+        "negatives": np.full(6, many / 4),
+    }
+    for n_iterations, expected in [(2**24 - 1, (many, many / 4)), (2**24, (many / 2 + 1, many / 8))]:
+        learner.set_state({**state, "n_iterations": n_iterations})
+        learner.learn(vocabulary, dict.fromkeys(range(6), 1.0), 1.0, 1.0)
+        after = learner.get_state()
+        assert (set(after["positives"]), set(after["negatives"])) == ({expected[0]}, {expected[1]})
+        assert after["log_ratios"] == pytest.approx(np.full(6, math.log(4.0)), abs=1e-6)
+
+
+@both_engines
+@pytest.mark.parametrize("half_life", [0.0, 10_000.0])
+def test_counts_that_rounding_has_added_up_are_those_of_a_possible_state(engine_in_test, half_life):
+    """A feature that all messages have may be counted a little more often than there were messages."""
+    n = 30_000 if engine_in_test is compiled_engine else 3_000
+    generator = np.random.default_rng(12)
+    learner = engine_in_test.AdaptiveLearner(0.5, False, math.inf, 0.5, half_life, 0.1)
+    arrays = np.arange(0, 2 * n + 1, 2), np.tile([1, 2], n), np.ones(2 * n)
+    y, c = np.where(generator.random(n) < 0.3, 1.0, -1.0), generator.random(n) + 0.1
+    learner.predict_learn_many(engine_in_test.Rows(10), arrays, y, c)
+    state = learner.get_state()
+    learner.declaration.check(state)
+    assert state["positives"] == pytest.approx(np.full(2, state["n_positives"]), rel=1e-4)
+
+
+# --- several columns --------------------------------------------------------------------------------------------------
+
+
+def columns_of(engine, reduction, order, hinge=False, limit=5.0, smoothing=0.5, half_life=0.0):
+    learner = engine.AdaptiveColumnsLearner(0.5, hinge, limit, smoothing, half_life, 0.1, reduction=reduction)
+    learner.order = order
+    return learner
+
+
+@both_engines
+def test_two_examples_of_two_columns_by_hand(engine_in_test):
+    """Of class 0 and of class 1, which then begins; slopes of probabilities and offsets are still as at first."""
+    learner, vocabulary = columns_of(engine_in_test, "ovr", np.zeros(0, np.int64)), engine_in_test.Vocabulary()
+    rate = 0.5 * math.sqrt(2.0)
+    learner.learn(vocabulary, {0: 3.0, 1: 4.0}, 0.0, 1.0)
+    first = [rate * 0.5 * z / math.sqrt((0.5 * z) ** 2 + 0.001) for z in (0.6, 0.8)]
+    assert learner.weights_of(np.arange(2))[:, 0] == pytest.approx([0.3 * w for w in first])
+    # The softmax of one class is 1, so that neither slope nor offset moves. The first step of an intercept is the rate.
+    assert learner.intercept == pytest.approx([0.1 * rate])
+    assert learner.calibrated == (1.0, 0.0, 1.0)
+    learner.learn(vocabulary, {0: 1.0}, 1.0, 2.0)
+    margin = first[0] + 0.1 * rate  # of class 0; that of class 1 is log(2 - 1) = 0
+    slopes = 1.0 / (1.0 + math.exp(-margin)), -0.5
+    squares = 0.3**2 + (2.0 * slopes[0]) ** 2, (2.0 * slopes[1]) ** 2
+    weights = [
+        before - rate * 2.0 * slope / math.sqrt(square + 0.001)
+        for before, slope, square in zip((first[0], 0.0), slopes, squares, strict=True)
+    ]
+    # Class 1 had the feature in 2 of 2 examples, the others in 1 of 1.
+    odds = (2.0 + 0.5) / (1.0 + 0.5) * (1.0 + 0.5) / (2.0 + 0.5)
+    assert odds == 1.0
+    assert learner.weights_of(np.zeros(1, np.int64))[0] == pytest.approx([0.3 * w for w in weights])
+    # Feature 1 had none of class 1: its ratio is that of when it was learned.
+    assert learner.weights_of(np.ones(1, np.int64))[0] == pytest.approx([0.3 * first[1], 0.0])
+    learner.learn(vocabulary, {2: 1.0}, 0.0, 1.0)
+    learner.learn(vocabulary, {1: 1.0}, 1.0, 1.0)
+    # Class 1: in 1 of its 3, and in 1 of the 2 others. Class 0: in 1 of its 2, and in 1 of 3 others, which is more.
+    ratio = math.log((1.0 + 0.5) / (1.0 + 0.5) * (3.0 + 0.5) / (2.0 + 0.5))
+    assert learner.get_state()["log_ratios"][learner.get_state()["keys"] == 1] == pytest.approx([ratio])
+
+
+@both_engines
+def test_several_labels_move_offsets_and_slope_by_their_errors(engine_in_test):
+    """p = 1/(1 + exp(−s·m − o)) for each class by itself."""
+    learner, vocabulary = columns_of(engine_in_test, "multilabel", np.zeros(0, np.int64)), engine_in_test.Vocabulary()
+    learner.sets = np.array([0, 2]), np.array([0, 2], np.int64)
+    learner.learn(vocabulary, {0: 1.0}, 0.0, 1.0)
+    # Three classes begin at once with the margin −log 2, and so with a probability of ⅓.
+    errors = np.array([-2.0, 1.0, -2.0]) / 3.0
+    state = learner.get_state()
+    assert state["offsets"] == pytest.approx(-0.1 * errors / np.sqrt(20.0 + errors**2))
+    gradient = float((errors * -math.log(2.0)).sum())
+    assert state["calibration_squares"] == pytest.approx(gradient**2)
+    assert state["slope"] == pytest.approx(0.5)  # a first step of half its size, towards smaller margins
+
+
+@both_engines
+def test_ordered_classes_share_their_weights(engine_in_test):
+    """Proportional odds: the probability of a class above k is 1/(1 + exp(−s·(w·z + b_k) − o_k))."""
+    learner = columns_of(engine_in_test, "ordinal", np.array([0, 1, 2]), limit=math.inf)
+    vocabulary = engine_in_test.Vocabulary()
+    generator = np.random.default_rng(3)
+    for i in range(60):
+        number = i % 3
+        learner.learn(vocabulary, {number: 1.0, 3: float(generator.normal())}, float(number), 1.0)
+    state, x = learner.get_state(), {0: 1.0, 3: 0.5}
+    assert learner.items()[1].shape == (4, 1)
+    total = math.fsum(learner.contributions(vocabulary, x).values())
+    log_odds = state["slope"] * (total + state["intercepts"]) + state["offsets"]
+    above = np.concatenate([[1.0], 1.0 / (1.0 + np.exp(-log_odds)), [0.0]])
+    assert np.exp(learner.margin(vocabulary, x)) == pytest.approx(above[:-1] - above[1:])
+    assert np.argmax(learner.margin(vocabulary, {0: 1.0})) == 0 and np.argmax(learner.margin(vocabulary, {2: 1.0})) == 2
+    # Feature 0 is of class 0 alone, and was learned last when there were 19 of each: the very first taught nothing, as
+    # there was one class.
+    ratios = math.log(0.5 / 19.5 / (38.5 / 19.5)), math.log(0.5 / 19.5 / (19.5 / 38.5))
+    assert state["log_ratios"][state["keys"] == 0] == pytest.approx([(abs(ratios[0]) + abs(ratios[1])) / 2.0])
+
+
+@both_engines
+def test_only_columns_that_were_taught_are_kept(engine_in_test):
+    """Of many classes with words of their own a feature keeps few."""
+    learner, vocabulary = columns_of(engine_in_test, "ovr", np.zeros(0, np.int64)), engine_in_test.Vocabulary()
+    for i in range(900):
+        learner.learn(vocabulary, {i % 300: 1.0, 5_000 + i % 7: 1.0}, float(i % 300), 1.0)
+    state = learner.get_state()
+    of_own_word = dict(zip(state["keys"].tolist(), state["n_taught"].tolist(), strict=True))
+    assert learner.n_columns == 300 and max(of_own_word[i] for i in range(200, 300)) < 20
+
+
+@both_engines
+def test_a_line_between_ordered_classes_begins_as_its_neighbour(engine_in_test):
+    learner, vocabulary = columns_of(engine_in_test, "ordinal", np.array([0, 2, 1, 3])), engine_in_test.Vocabulary()
+    for i in range(40):
+        learner.learn(vocabulary, {"high" if i % 2 else "low": 1.0}, float(i % 2), 1.0)
+    (between,) = learner.intercept
+    before = learner.margin(vocabulary, {"low": 1.0})
+    other = columns_of(engine_in_test, "ordinal", np.array([0, 2, 1, 3]))
+    other.set_state(learner.get_state())
+    other.order = np.array([0, 2, 1, 3])
+    assert other.margin(vocabulary, {"low": 1.0}).tolist() == before.tolist()
+    learner.learn(vocabulary, {}, 2.0, 0.0)  # which weighs nothing, but brings the class
+    assert len(learner.intercept) == 2
+    assert learner.intercept == pytest.approx([between, between], abs=2.0)
+    assert learner.get_state()["order"].tolist() == [0, 2, 1]
