@@ -122,11 +122,7 @@ def test_only_bad_lines_move_the_position(mail):
     assert batch.examples == [] and batch.position["offset"] == 2
 
 
-def test_labels(mail):
-    mail.write_text('{"id": 1, "label": "spam"}\n{"id": 2}\n{"label": 1}\n')
-    [batch], bad, _ = rest(mail, labels=True)
-    assert [(example.x, example.y, example.id) for example in batch.examples] == [("", "spam", 1)]
-    assert bad == [("line 2", "no field 'label'"), ("line 3", "no field 'id'")]
+def test_labels_in_another_format(mail):
     with pytest.raises(StreamError, match="labels come as jsonl"):
         open_source(mail, format="vw", labels=True)
 

@@ -1,0 +1,124 @@
+"""What every source promises that is read while it grows: a file, a topic of Kafka, a stream of Redis."""
+
+import itertools
+import json
+from collections import Counter
+
+import pytest
+from reading import rest, texts
+
+from stream_pegasos.streams import StreamError, open_source
+
+numbers = itertools.count()
+
+
+class File:
+    def __init__(self, request):
+        self.address = request.getfixturevalue("tmp_path") / "mail.jsonl"
+        self.address.touch()
+
+    def add(self, **fields):
+        with self.address.open("a") as file:
+            file.write(json.dumps(fields) + "\n")
+
+
+class Topic:
+    """Of Kafka, with texts in two partitions in turn."""
+
+    def __init__(self, request):
+        kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
+        admin = pytest.importorskip("confluent_kafka.admin")
+        server, self.name = f"127.0.0.1:{request.getfixturevalue('kafka_server').port}", f"live{next(numbers)}"
+        self.address, self.n = f"kafka://{server}/{self.name}", 0
+        self._producer = kafka.Producer({"bootstrap.servers": server, "log_level": 0})
+        client = admin.AdminClient({"bootstrap.servers": server, "log_level": 0})
+        client.create_topics([admin.NewTopic(self.name, 2, 1)])[self.name].result(10)
+
+    def add(self, **fields):
+        self._producer.produce(self.name, json.dumps(fields), partition=self.n % 2 if "text" in fields else 0)
+        assert self._producer.flush(10) == 0
+        self.n += 1
+
+
+class Stream:
+    """Of Redis."""
+
+    def __init__(self, request):
+        self._client = request.getfixturevalue("redis_client")
+        self.address = f"redis://127.0.0.1:{request.getfixturevalue('redis_server').port}/mail"
+
+    def add(self, **fields):
+        self._client.xadd("mail", fields)
+
+
+@pytest.fixture(params=[File, Topic, Stream])
+def live(request):
+    return request.param(request)
+
+
+@pytest.fixture(params=[Topic, Stream])
+def live_with_groups(request):
+    return request.param(request)
+
+
+def test_resuming_at_every_position(live):
+    for i in range(1100):
+        live.add(text=str(i))
+    batches, bad, events = rest(live.address)
+    found = texts(batches)
+    assert bad == events == [] and max(len(batch.examples) for batch in batches) <= 512
+    for turn in (0, 1):  # each partition in its order
+        assert [text for text in found if int(text) % 2 == turn] == [str(i) for i in range(turn, 1100, 2)]
+    for k, batch in enumerate(batches):
+        position = json.loads(json.dumps(batch.position))
+        assert Counter(texts(batches[: k + 1]) + texts(rest(live.address, position)[0])) == Counter(found)
+
+
+def test_following(live, follow):
+    live.add(text="a")
+    following = follow(live.address)
+    following.wait_for("a")
+    live.add(text="b")
+    following.wait_for("a", "b")
+    live.add(text="c")
+    following.wait_for("a", "b", "c")
+    assert following.events == following.bad == []
+    assert following.stop() < 2.0  # and not only once something comes
+
+
+def test_labels(live):
+    for fields in ({"id": "m7", "label": "spam"}, {"label": "spam"}, {"id": "m8"}, {"id": "m9", "label": "ham"}):
+        live.add(**fields)
+    batches, bad, _ = rest(live.address, labels=True)
+    found = [(example.x, example.y, example.id) for batch in batches for example in batch.examples]
+    assert found == [("", "spam", "m7"), ("", "ham", "m9")]
+    assert [reason for _, reason in bad] == ["no field 'id'", "no field 'label'"]
+
+
+def test_what_cannot_be_read_is_reported_and_passed_over(live):
+    """Or stands in its place; or ends the stream, where nobody takes reports."""
+    for fields in ({"id": "7"}, {"text": "good"}):
+        live.add(**fields)
+    batches, [(where, reason)], _ = rest(live.address)
+    assert texts(batches) == ["good"] and reason.startswith("no field 'text'")
+    batches, bad, _ = rest(live.address, unreadable=True)
+    found = {(each.x, each.id if each.fault else None, each.fault) for batch in batches for each in batch.examples}
+    assert found == {("", "7", reason), ("good", None, None)} and bad == [(where, reason)]
+    with pytest.raises(StreamError, match=f"{where}: no field 'text'"):
+        list(open_source(live.address, follow=False).batches())
+
+
+def test_groups(live_with_groups):
+    """The place of a group is that of the last message that was done; a checkpoint knows better than the group."""
+    live, address = live_with_groups, live_with_groups.address + "?group=readers"
+    for i in range(1100):
+        live.add(text=str(i))
+    source = open_source(address, follow=False)
+    batches = list(source.batches())
+    assert Counter(texts(rest(address)[0])) == Counter(texts(batches))  # nothing was done yet
+    source.done(batches[1].position)
+    left = Counter(texts(batches[2:]))
+    assert left and Counter(texts(rest(address)[0])) == left
+    source.done(batches[-1].position)
+    assert rest(address)[0] == []
+    assert Counter(texts(rest(address, batches[-2].position)[0])) == Counter(texts(batches[-1:]))
