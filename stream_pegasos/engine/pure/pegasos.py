@@ -30,6 +30,8 @@ REDUCTIONS = ("two", "ovr", "crammer_singer", "pairs")
 OF_CLASSES = ("ovr", "crammer_singer")
 # What columns have alike that make one vector.
 JOINED = ("n_iterations", "n_buffered")
+# What each column has one of.
+OF_COLUMN = ("scale", "squares", "sums_scale", "sums_weight", "n_iterations", "n_buffered", "n_violations")
 OF_BUFFER = ("buffer_keys", "buffer_columns", "buffer_values")
 
 
@@ -290,9 +292,8 @@ class PegasosLearner(Learner):
             "initial_scale": self._initial_scale,
             **self.calibration.get_state(self.reduction in OF_CLASSES),
         }
-        for field in self.declaration.fields:
-            if field.shape == (COLUMNS,):
-                state[field.name] = np.array([getattr(column, field.name) for column in columns], field.of_type)
+        for name in OF_COLUMN:
+            state[name] = np.array([getattr(column, name) for column in columns], type(getattr(Column, name)))
         return {field.name: state[field.name] for field in self.declaration.fields}
 
     def set_state(self, state: State) -> None:
@@ -302,9 +303,8 @@ class PegasosLearner(Learner):
         for i, column in enumerate(self._columns):
             column.v = dict(zip(keys, state["values"][:, i].tolist(), strict=True))
             column.u = dict(zip(keys, state["sums"][:, i].tolist(), strict=True)) if column.average else {}
-            for field in self.declaration.fields:
-                if field.shape == (COLUMNS,):
-                    setattr(column, field.name, state[field.name][i].item())
+            for name in {*OF_COLUMN} & state.keys():
+                setattr(column, name, state[name][i].item())
         for key, i, x in zip(*(state[name].tolist() for name in OF_BUFFER), strict=True):
             self._columns[i].buffer.append((key, x))
         self.calibration.set_state(state)
@@ -321,17 +321,13 @@ def from_two_classes(state: State) -> State:
     """The state of an "ovr" learner that knows what one of "two" in this state knows: the negative class in column 0,
     the positive one in column 1. Their margins are −m and m, so that the slope is half of what it was.
     """
-    both = np.array([-1.0, 1.0])
-    n_buffered = len(state["buffer_keys"])
-    made = Calibration().get_state(several=True) | state
-    for name in ("values", "sums"):
-        if name in state:
-            made[name] = state[name] * both
-    for name in ("scale", "squares", "sums_scale", "sums_weight", "n_iterations", "n_buffered", "n_violations"):
-        if name in state:
-            made[name] = np.repeat(state[name], 2)
+    both, made = np.array([-1.0, 1.0]), Calibration().get_state(several=True) | state
+    for name in {"values", "sums"} & state.keys():
+        made[name] = state[name] * both
+    for name in {*OF_COLUMN} & state.keys():
+        made[name] = np.repeat(state[name], 2)
     made["buffer_keys"] = np.tile(state["buffer_keys"], 2)
-    made["buffer_columns"] = np.repeat(np.arange(2), n_buffered)
-    made["buffer_values"] = np.concatenate([-state["buffer_values"], state["buffer_values"]])
+    made["buffer_columns"] = np.repeat(np.arange(2), len(state["buffer_keys"]))
+    made["buffer_values"] = np.outer(both, state["buffer_values"]).ravel()
     made["slope"] = max(state["slope"] / 2.0, SMALLEST_SLOPE)
     return made

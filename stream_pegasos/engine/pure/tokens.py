@@ -6,41 +6,16 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TypeGuard
 
-from stream_pegasos.engine.pure.characters import (
-    BREAK,
-    CHARACTER,
-    EXTEND,
-    IGNORED,
-    JOINER,
-    MARK,
-    REGIONAL,
-    SPACE,
-    STACKER,
-    SYLLABLE,
-    WORD,
-    class_of,
-)
+from stream_pegasos.engine.pure.characters import MARK, class_of
 
 # What stands before the first and after the last token of a text.
 BEGIN, END = "<s>", "</s>"
 # A run counts by its n-grams up to this length, and up to that one also as a whole.
 LONGEST_OF_RUN, LONGEST_RUN = 3, 16
 
-# What characters are, a letter each, over which tokens are patterns.
-LETTERS = {
-    WORD: "w",
-    SYLLABLE: "h",
-    CHARACTER: "c",
-    MARK: "m",
-    SPACE: " ",
-    EXTEND: "e",
-    STACKER: "k",
-    IGNORED: "i",
-    JOINER: "j",
-    BREAK: "b",
-    REGIONAL: "r",
-}
-SYMBOL = "s"  # a mark beyond ASCII, which a joiner may join to others
+# The classes of characters, in their order, a letter each; and what a joiner may join, a mark beyond ASCII. A token is
+# a pattern over these.
+LETTERS, SYMBOL = "mwhc ekijbr", "s"
 # What may stand behind a mark: what belongs to it, and symbols that are joined to it.
 BEHIND_MARK = "[ekib]*+(?:j[ekijb]*+s[ekib]*+)*+[ekijb]*+"
 TOKEN = re.compile(
@@ -92,9 +67,7 @@ def tokens_of(text: str) -> list[str]:
         token = there(*match.span())
         if match[0][0] in "hc":
             token = Run(token)
-            token.characters = [
-                there(*character.span()) for character in CHARACTER_OF_TOKEN.finditer(kinds, *match.span())
-            ]
+            token.characters = [there(*each.span()) for each in CHARACTER_OF_TOKEN.finditer(kinds, *match.span())]
             token.is_word = match[0][0] == "h"
         found.append(token)
     return found
