@@ -92,9 +92,9 @@ def random_example(generator, largest):
 
 
 def targets_of(learner):
-    """What an example may be to a learner: a sign, or the number of a class."""
+    """What an example may be to a learner: the number of a class, or of a set."""
     if not learner.several:
-        return [-1.0, 1.0]
+        return [0.0, 1.0]
     most = len(SETS[0]) - 1 if "multilabel" in learner.arguments else min(5, learner.n_columns + 1)
     return [float(number) for number in range(3 if "pairs" in learner.arguments else most)]
 

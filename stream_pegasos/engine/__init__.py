@@ -63,7 +63,7 @@ if TYPE_CHECKING:
         Rows,
         Scanner,
         Vocabulary,
-        signs_of,
+        targets_of,
     )
 else:
     if NAME != "pure":

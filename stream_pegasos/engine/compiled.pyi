@@ -10,4 +10,4 @@ from stream_pegasos.engine.pure import PegasosLearner as PegasosLearner
 from stream_pegasos.engine.pure import Rows as Rows
 from stream_pegasos.engine.pure import Scanner as Scanner
 from stream_pegasos.engine.pure import Vocabulary as Vocabulary
-from stream_pegasos.engine.pure import signs_of as signs_of
+from stream_pegasos.engine.pure import targets_of as targets_of

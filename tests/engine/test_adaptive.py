@@ -77,11 +77,11 @@ def test_margins_stay_when_the_evidence_is_written_down_anew(engine_in_test, smo
         learner.learn(vocabulary, x, float(i % 3 > 0), 1.0)
     n_renewed = 0
     for i in range(480):
-        before, evidence = [learner.margin(vocabulary, x) for x in X], learner.get_state()["evidence"]
+        before, evidence = [learner.margins(vocabulary, x)[1] for x in X], learner.get_state()["evidence"]
         learner.learn(vocabulary, {}, 1.0, 0.0)
         n_renewed += learner.get_state()["evidence"] < evidence
         if i > 60 or not smoothing:  # until then it is the ratio of all examples that goes
-            assert [learner.margin(vocabulary, x) for x in X] == pytest.approx(before, rel=1e-9)
+            assert [learner.margins(vocabulary, x)[1] for x in X] == pytest.approx(before, rel=1e-9)
     assert n_renewed == 30
 
 
@@ -93,8 +93,8 @@ def test_examples_right_by_the_margin_leave_no_feature(engine_in_test, largest_m
     vocabulary, n_skipped = engine_in_test.Vocabulary(), 0
     for i in range(60):
         x, y = {0: 1.0, 1: 1.0 if i % 2 else -1.0, 100 + i: 0.01}, 1.0 if i % 2 else -1.0
-        is_right, before = y * learner.margin(vocabulary, x) >= largest_margin, learner.get_state()
-        learner.learn(vocabulary, x, y, 1.0)
+        is_right, before = y * learner.margins(vocabulary, x)[1] >= largest_margin, learner.get_state()
+        learner.learn(vocabulary, x, float(y > 0.0), 1.0)
         after, n_skipped = learner.get_state(), n_skipped + is_right
         assert (100 + i in after["keys"]) == (not is_right) and after["n_iterations"] == i + 1
         for name in before.keys() - {"n_iterations", "slope", "calibration_squares", *learner.mistakes()}:
@@ -154,7 +154,7 @@ def test_counts_that_no_longer_grow_are_halved():
         compiled_engine.AdaptiveLearner(0.5, False, math.inf, 0.5, 0.0, 0.1),
         compiled_engine.Vocabulary(),
     )
-    for y in (-1.0, 1.0):
+    for y in (0.0, 1.0):
         learner.learn(vocabulary, dict.fromkeys(range(6), 1.0), y, 1.0)
     many = 2.0**24
     state = learner.get_state()
@@ -180,7 +180,7 @@ def test_counts_that_rounding_has_added_up_are_those_of_a_possible_state(engine_
     generator = np.random.default_rng(12)
     learner = engine_in_test.AdaptiveLearner(0.5, False, math.inf, 0.5, half_life, 0.1)
     arrays = np.arange(0, 2 * n + 1, 2), np.tile([1, 2], n), np.ones(2 * n)
-    y, c = np.where(generator.random(n) < 0.3, 1.0, -1.0), generator.random(n) + 0.1
+    y, c = np.where(generator.random(n) < 0.3, 1.0, 0.0), generator.random(n) + 0.1
     learner.predict_learn_many(engine_in_test.Rows(10), arrays, y, c)
     state = learner.get_state()
     learner.declaration.check(state)
@@ -257,8 +257,10 @@ def test_ordered_classes_share_their_weights(engine_in_test):
     total = math.fsum(learner.contributions(vocabulary, x).values())
     log_odds = state["slope"] * (total + state["intercepts"]) + state["offsets"]
     above = np.concatenate([[1.0], 1.0 / (1.0 + np.exp(-log_odds)), [0.0]])
-    assert np.exp(learner.margin(vocabulary, x)) == pytest.approx(above[:-1] - above[1:])
-    assert np.argmax(learner.margin(vocabulary, {0: 1.0})) == 0 and np.argmax(learner.margin(vocabulary, {2: 1.0})) == 2
+    assert np.exp(learner.margins(vocabulary, x)) == pytest.approx(above[:-1] - above[1:])
+    assert (
+        np.argmax(learner.margins(vocabulary, {0: 1.0})) == 0 and np.argmax(learner.margins(vocabulary, {2: 1.0})) == 2
+    )
     # Feature 0 is of class 0 alone, and was learned last when there were 19 of each: the very first taught nothing, as
     # there was one class.
     ratios = math.log(0.5 / 19.5 / (38.5 / 19.5)), math.log(0.5 / 19.5 / (19.5 / 38.5))
@@ -282,11 +284,11 @@ def test_a_line_between_ordered_classes_begins_as_its_neighbour(engine_in_test):
     for i in range(40):
         learner.learn(vocabulary, {"high" if i % 2 else "low": 1.0}, float(i % 2), 1.0)
     (between,) = learner.intercept
-    before = learner.margin(vocabulary, {"low": 1.0})
+    before = learner.margins(vocabulary, {"low": 1.0})
     other = columns_of(engine_in_test, "ordinal", np.array([0, 2, 1, 3]))
     other.set_state(learner.get_state())
     other.order = np.array([0, 2, 1, 3])
-    assert other.margin(vocabulary, {"low": 1.0}).tolist() == before.tolist()
+    assert other.margins(vocabulary, {"low": 1.0}).tolist() == before.tolist()
     learner.learn(vocabulary, {}, 2.0, 0.0)  # which weighs nothing, but brings the class
     assert len(learner.intercept) == 2
     assert learner.intercept == pytest.approx([between, between], abs=2.0)

@@ -39,7 +39,7 @@ def test_copies_are_equal_and_independent(duplicate):
     for made in (learner, other):
         made.learn(duplicate(vocabulary), {"new": 1.0, "a": 3.0}, 1.0, 1.0)
     assert same_state(other, learner)
-    other.learn(names, {"newer": 1.0}, -1.0, 1.0)
+    other.learn(names, {"newer": 1.0}, 0.0, 1.0)
     assert "newer" in names.names and "newer" not in vocabulary.names
     assert learner.n_iterations == before["n_iterations"].max() + 1
     options = {

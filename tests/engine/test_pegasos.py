@@ -63,7 +63,7 @@ def test_the_first_step_leaves_nothing_of_first_weights(engine_in_test):
     learner = engine_in_test.PegasosLearner(1.0, 2, 0.0, False, 0.0, initializer=lambda name: 5.0)
     vocabulary = engine_in_test.Vocabulary()
     for x, y in [({0: 1.0}, -1.0), ({1: 100.0}, 1.0)]:
-        learner.learn(vocabulary, x, y, 1.0)
+        learner.learn(vocabulary, x, float(y > 0.0), 1.0)
     assert pairs(learner) == {0: -0.5} and len(learner) == 1
 
 
@@ -72,7 +72,7 @@ def test_examples_that_weigh_nothing_still_count_as_steps(engine_in_test):
     vocabulary = engine_in_test.Vocabulary()
     learner.learn(vocabulary, {"a": 1.0}, 1.0, 0.0)
     assert (learner.n_iterations, len(learner)) == (1, 0)
-    learner.learn(vocabulary, {}, -1.0, 1.0)
+    learner.learn(vocabulary, {}, 0.0, 1.0)
     assert pairs(learner) == {} and learner.intercept == pytest.approx([-1 / math.sqrt(0.1)])
 
 

@@ -17,22 +17,22 @@ ASYMMETRIC = ("two, first weights", "two, first weights outside of the ball", "t
 
 @for_each_learner
 def test_many_at_once_are_one_by_one(which, engine_in_test):
-    """The margins before each, −inf for columns that are yet to come, and the probability, or what calibrates it."""
+    """The margins before each, −inf for classes that are yet to come, and what calibrates them."""
     one, many = (LEARNERS[which](engine_in_test) for _ in range(2))
     vocabulary, X, weights = engine_in_test.Vocabulary(), random_stream(60, 4), np.resize([1.0, 0.0, 2.5], 60)
-    y = np.array([min(i // 7, i % 3) if one.several else (-1.0) ** (i % 3) for i in range(60)], float)
+    y = np.array([min(i // 7, i % 3) if one.several else i % 3 != 1 for i in range(60)], float)
     expected = []
     for x, target, weight in zip(X, y, weights, strict=True):
-        margin = one.margin(vocabulary, x)
-        expected.append((margin, one.calibrated if one.several else one.probability(margin)))
+        margins = one.margins(vocabulary, x)
+        expected.append((margins, one.calibrated_for(margins)))
         one.learn(vocabulary, x, target, weight)
     margins, calibrated = many.predict_learn_many(vocabulary, X, y, weights)
     assert same_state(one, many)
-    for (margin, its), row, of_row in zip(expected, margins, calibrated, strict=True):
-        to_come = [-math.inf] * (np.size(row) - np.size(margin))
-        assert np.array_equal([*np.ravel(margin), *to_come], np.ravel(row)) and np.array_equal(its, of_row)
+    for (its, its_calibrated), row, of_row in zip(expected, margins, calibrated, strict=True):
+        to_come = [-math.inf] * (len(row) - len(its))
+        assert np.array_equal([*its, *to_come], row) and np.array_equal(its_calibrated, of_row)
     for x, row in zip(X, many.predict_learn_many(vocabulary, X)[0], strict=True):
-        assert np.array_equal(one.margin(vocabulary, x), row)
+        assert np.array_equal(one.margins(vocabulary, x), row)
     for empty in (None, np.empty(0)):
         assert [len(out) for out in many.predict_learn_many(vocabulary, [], empty)] == [0, 0]
     assert same_state(one, many)
@@ -45,12 +45,12 @@ def test_looking_changes_nothing(which, engine_in_test):
     before, names, y = learner.get_state(), vocabulary.names, targets_of(learner)[0]
     kept = {name: np.copy(value) for name, value in before.items()}
     x, bad = {"new": 1.0, "a": 2.0}, {"new": 1.0, "bad": math.nan}
-    learner.margin(vocabulary, x)
+    learner.margins(vocabulary, x)
     learner.predict_learn_many(vocabulary, [x, {"newer": 1.0}])
     if which in WITH_WEIGHTS:
         learner.contributions(vocabulary, x)
     for call in (
-        lambda: learner.margin(vocabulary, bad),
+        lambda: learner.margins(vocabulary, bad),
         lambda: learner.learn(vocabulary, bad, y, 1.0),
         lambda: learner.predict_learn_many(vocabulary, [x, bad], np.array([y, y])),
         lambda: learner.predict_learn_many(vocabulary, [x, bad]),
@@ -68,13 +68,13 @@ def test_exchanging_the_classes_is_learning_the_other_way_round(which, engine_in
     one, other = (LEARNERS[which](engine_in_test) for _ in range(2))
     vocabulary, X = engine_in_test.Vocabulary(), random_stream(50, 2)
     for i, x in enumerate(X):
-        y = (-1.0) ** (i % 3)
-        one.learn(vocabulary, x, -y if i < 23 else y, 1.0)
+        y = float(i % 3 != 1)
+        one.learn(vocabulary, x, 1.0 - y if i < 23 else y, 1.0)
         other.learn(vocabulary, x, y, 1.0)
         if i == 22:
             one.negate()
     for x in X:
-        assert one.margin(vocabulary, x) == pytest.approx(other.margin(vocabulary, x), rel=1e-6, abs=1e-9)
+        assert one.margins(vocabulary, x) == pytest.approx(other.margins(vocabulary, x), rel=1e-6, abs=1e-9)
     assert one.calibrated == pytest.approx(other.calibrated, rel=1e-6)
     assert one.get_state().get("n_buffered") == other.get_state().get("n_buffered")
 
@@ -87,7 +87,7 @@ def test_weights_make_the_margin(which, engine_in_test):
     assert INTERCEPT not in keys and np.array_equal(learner.weights_of(keys), values)
     assert not learner.weights_of(np.array([10**6, FIRST_NAME + 99])).any()
     x = {"a": 1.0, 5: -0.5, 1000: 1.0, "never met": 2.0}
-    margins = np.atleast_1d(learner.margin(vocabulary, x))
+    margins = learner.margins(vocabulary, x)[0 if learner.several else 1 :]
     for column, margin in enumerate(margins) if "ordinal" not in which else ():
         contributions = learner.contributions(vocabulary, x, column)
         assert set(contributions) <= {*keys, 1000} and FIRST_NAME in contributions
@@ -108,7 +108,7 @@ LIMITED = {
 def test_it_ends_with_an_example_that_brings_too_many_features(engine_in_test, rule, limit):
     whole, part, before = (LIMITED[rule](engine_in_test, most) for most in (0, limit, limit))
     vocabulary, X = engine_in_test.Vocabulary(), [{i: 1.0, 40 - i % 2: -1.0} for i in range(30)]
-    y = np.array([0.0, 1.0] * 15 if rule == "ovr" else [1.0, -1.0] * 15)
+    y = np.array([0.0, 1.0] * 15)
     margins, calibrated = part.predict_learn_many(vocabulary, X, y)
     n = len(margins)
     assert len(calibrated) == n and (len(part) > limit or n == len(X))
@@ -125,7 +125,7 @@ def test_probabilities_agree_with_decisions(engine_in_test, slope):
     learner.set_state({**learner.get_state(), "slope": slope})
     sizes = [0.0, 5e-324, *(10.0**exponent for exponent in range(-320, 309, 2)), 34.0 / slope, 1.7e308]
     for margin in (sign * size for size in sizes for sign in (1.0, -1.0)):
-        p = learner.probability(margin)
+        (p,) = learner.calibrated_for([-margin, margin])
         assert 0.0 < p < 1.0 and 0.0 < 1.0 - p < 1.0 and p + (1.0 - p) == 1.0
         assert (p > 0.5) == (margin > 0.0)
 
@@ -141,7 +141,7 @@ def test_a_kernel_that_fails_leaves_everything_as_it_was(engine_in_test):
     learner.learn(vocabulary, {"a": 1.0}, 1.0, 1.0)
     before, fails = learner.get_state(), True
     for call in (
-        lambda: learner.margin(vocabulary, {"new": 1.0}),
+        lambda: learner.margins(vocabulary, {"new": 1.0}),
         lambda: learner.learn(vocabulary, {"new": 1.0}, 1.0, 1.0),
         lambda: learner.predict_learn_many(vocabulary, [{"new": 1.0}], np.ones(1)),
     ) * 2:  # also after it failed
@@ -152,8 +152,8 @@ def test_a_kernel_that_fails_leaves_everything_as_it_was(engine_in_test):
 
 def test_labels_as_targets(engine_in_test):
     targets = {"ham": -1.0, "spam": 1.0, 1: 2.0}
-    assert engine_in_test.signs_of(["ham", "spam", "spam", 1, True], targets).tolist() == [-1.0, 1.0, 1.0, 2.0, 2.0]
-    assert engine_in_test.signs_of([], targets).dtype == np.float64
-    assert engine_in_test.signs_of(["ham", "eggs"], targets) is None
+    assert engine_in_test.targets_of(["ham", "spam", "spam", 1, True], targets).tolist() == [-1.0, 1.0, 1.0, 2.0, 2.0]
+    assert engine_in_test.targets_of([], targets).dtype == np.float64
+    assert engine_in_test.targets_of(["ham", "eggs"], targets) is None
     with pytest.raises(TypeError):
-        engine_in_test.signs_of([["ham"]], targets)
+        engine_in_test.targets_of([["ham"]], targets)

@@ -202,7 +202,7 @@ def test_a_state_put_aside_is_that_of_then():
     expected = learner.get_state()
     with learner.forked_copy() as copied:
         state = learner.get_state()
-    learner.predict_learn_many(rows, row, np.array([-1.0]))
+    learner.predict_learn_many(rows, row, np.array([0.0]))
     copied.wait()
     assert same_state(expected, state) and not same_state(expected, learner)
 

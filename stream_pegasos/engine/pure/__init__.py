@@ -29,5 +29,5 @@ __all__ = [
     "Rows",
     "Scanner",
     "Vocabulary",
-    "signs_of",
+    "targets_of",
 ]
