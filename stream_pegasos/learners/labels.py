@@ -143,6 +143,11 @@ class SignedLabels(Labels):
             said = (False, True) if self.pos_label is None else (None, None)
         self.choices = (*said, None)
 
+    def labels_many(self, margins: Floats, decided: NDArray[Any] | None = None) -> NDArray[Any]:
+        numbers = (margins[:, 1] > 0.0).astype(np.intp) if decided is None else decided
+        found: NDArray[Any] = label_array(self.choices[:2])[numbers]
+        return found
+
     def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: int) -> dict[Any, Any]:
         first, second, _ = self.choices
         if first != second:

@@ -30,8 +30,11 @@ def of_classes(margins: Floats, calibrated: Floats) -> Floats:
     """
     if not margins.shape[-1]:
         return margins
-    if margins.ndim > 1 and (calibrated.shape[1] == 1 or np.isnan(calibrated[:, 1]).any()):
-        return with_shared(margins, calibrated)
+    if margins.ndim > 1:
+        if calibrated.shape[1] == 1:
+            return np.concatenate((1.0 - calibrated, calibrated), axis=1)
+        if np.isnan(calibrated[:, 1]).any():
+            return with_shared(margins, calibrated)
     # Before any class was there every margin is −inf, and no label has a probability.
     largest = margins.max(axis=-1, keepdims=True)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -49,11 +52,10 @@ def of_example(margins: Sequence[float] | Floats, calibrated: Sequence[float]) -
 
 
 def with_shared(margins: Floats, calibrated: Floats) -> Floats:
-    """The probabilities where two classes share one margin, in all rows or in some."""
+    """The probabilities where two classes share one margin in some rows."""
     probabilities = np.where(np.arange(margins.shape[1]) > 0, calibrated[:, :1], 1.0 - calibrated[:, :1])
-    if calibrated.shape[1] > 1:
-        others = ~np.isnan(calibrated[:, 1])
-        probabilities[others] = of_classes(margins[others], calibrated[others])
+    others = ~np.isnan(calibrated[:, 1])
+    probabilities[others] = of_classes(margins[others], calibrated[others])
     return np.where(np.isfinite(margins), probabilities, 0.0)
 
 
