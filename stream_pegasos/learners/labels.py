@@ -117,6 +117,7 @@ class SignedLabels(Labels):
     grows: bool = True  # whether there may be a third label
     met: bool = False  # whether any label has been met
     only_named: bool = False  # whether the positive one is that of `pos_label`, which has not been met
+    n_exchanges: int = field(default=0, compare=False)  # how often the two have got each other's number
 
     def __post_init__(self) -> None:
         if self.pos_label is not None and self.positive is None:
@@ -221,6 +222,7 @@ class SignedLabels(Labels):
                 # A 1 met first was taken to be the positive label, which holds only beside 0 and −1; "true" likewise.
                 if self.pos_label is None and not are_clear((positive, label)):
                     negative, positive = positive, label
+                    self.n_exchanges += 1
             elif negative is None and (label == 1 or label in [true for _, true in TRUTHS]):
                 positive = label
             elif negative is None:
@@ -358,8 +360,9 @@ def n_of_two(known: Labels, y: list[Any]) -> int:
 
 
 def are_exchanged(before: Labels, after: Labels) -> bool:
-    """Whether labels that were known have other numbers now."""
-    return any(after.targets[label] != number for label, number in before.targets.items())
+    """Whether two have got each other's number, and what may be known of them has to go with it."""
+    both = isinstance(before, SignedLabels) and isinstance(after, SignedLabels)
+    return both and (after.n_exchanges - before.n_exchanges) % 2 == 1  # type: ignore[attr-defined]
 
 
 def largest(numbers: Floats) -> NDArray[np.intp]:

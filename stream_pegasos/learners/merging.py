@@ -329,7 +329,11 @@ def merged_decisions(known: Sequence[Known]) -> dict[str, Any]:
     """The limits of false positives."""
     if not any("decisions" in each.rest for each in known):
         return {}
-    of_labels = [{repr(label): (label, limit) for label, limit in each.rest.get("decisions", [])} for each in known]
+    decisions = [each.rest.get("decisions", []) for each in known]
+    # One that had met nothing does not know which label its decision is for.
+    named = next((label for each in decisions for label, _ in each if label is not None), None)
+    pairs = [[(named if label is None else label, limit) for label, limit in each] for each in decisions]
+    of_labels = [{repr(label): (label, limit) for label, limit in each} for each in pairs]
     every = {of: label for each in of_labels for of, (label, _) in each.items()}
     merged = []
     for of, label in every.items():

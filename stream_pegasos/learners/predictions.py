@@ -118,12 +118,16 @@ class RawScores(NamedTuple):
         return RawScores(self.margins[1:], self.calibrated[1:], None if self.decided is None else self.decided[1:])
 
     def with_numbers(self, known: tuple[Label | None, ...], targets: Mapping[Any, float]) -> RawScores:
-        """The same of known classes, with the numbers that these have now; without a class that has none."""
-        numbers = np.array([int(targets.get(label, -1)) for label in known])
-        kept = numbers >= 0
-        margins = np.full((len(self.margins), numbers.max() + 1), -np.inf)
-        margins[:, numbers[kept]] = self.margins[:, kept]
-        return RawScores(margins, self.calibrated, None if self.decided is None else numbers[self.decided])
+        """The same of two known classes, with the numbers that they have now. Where the second has none, as it was
+        only named, the first is all that was known.
+        """
+        if known[1] not in targets:
+            none = None if self.decided is None else np.zeros_like(self.decided)
+            return RawScores(self.margins[:, :1], 0.0 * self.calibrated, none)
+        number = int(targets[known[1]])
+        margins = np.full((len(self.margins), number + 1), -np.inf)
+        margins[:, [0, number]] = self.margins
+        return RawScores(margins, self.calibrated, None if self.decided is None else self.decided * number)
 
 
 class PartlyLearnedError(RuntimeError):

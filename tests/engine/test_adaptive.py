@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from engines import both_engines, compiled_engine, needs_compiled
+from engines import both_engines, compiled_engine, needs_compiled, same_state
 
 from stream_pegasos.engine.pure.mistakes import N_MISTAKES
 
@@ -293,3 +293,18 @@ def test_a_line_between_ordered_classes_begins_as_its_neighbour(engine_in_test):
     assert len(learner.intercept) == 2
     assert learner.intercept == pytest.approx([between, between], abs=2.0)
     assert learner.get_state()["order"].tolist() == [0, 2, 1]
+
+
+@both_engines
+def test_a_class_that_is_gone_leaves_nothing(engine_in_test):
+    """A learner with the state of fewer classes is one that never knew of more; four take all the room of a feature."""
+    order = np.arange(5)
+    learner, vocabulary = columns_of(engine_in_test, "ovr", order), engine_in_test.Vocabulary()
+    for i in range(200):
+        learner.learn(vocabulary, {i % 7: 1.0, i % 11: 2.0}, float(i % 5), 1.0)
+    fewer, fresh = learner.declaration.without_column(learner.get_state(), 0), columns_of(engine_in_test, "ovr", order)
+    for each in (learner, fresh):
+        each.set_state(fewer)
+        for i in range(100):
+            each.learn(vocabulary, {i % 7: 1.0, i % 11: 2.0}, float(i % 4), 1.0)
+    assert same_state(learner, fresh)

@@ -117,3 +117,13 @@ def test_predictions_come_before_first_weights():
     assert many.predict_learn_many(X, y).scores.tolist() == margins
     assert many.predict_proba_one(X[1]) == one.predict_proba_one(X[1])
     assert many.weights == one.weights
+
+
+def test_labels_that_change_places_in_a_call_take_first_weights_along():
+    """A 1 is the positive label until a 2 comes."""
+    X, y = [{"a": 1.0}, {"b": 1.0}, {"c": 1.0, "a": 1.0}, {"d": 1.0}], [1, 2, 1, 2]
+    one, many = (PegasosClassifier(initializer=optim.initializers.Normal(seed=3)) for _ in range(2))
+    for x, label in zip(X, y, strict=True):
+        one.learn_one(x, label)
+    many.learn_many(X, y)
+    assert many.weights == one.weights and many.classes == one.classes == (1, 2)

@@ -250,6 +250,16 @@ def test_a_label_that_was_only_named_is_never_predicted(tmp_path):
     assert named.classes == ("ham", "spam")
 
 
+@pytest.mark.parametrize("options", [{}, {"threshold": 0.2}])
+def test_what_was_said_before_a_third_label_came_has_no_share_of_one_that_was_only_named(options):
+    model = AdaptiveClassifier(pos_label="never", **options)
+    model.learn_many([{"a": 1.0}] * 2, ["ham"] * 2)
+    said = model.predict_learn_many([{"b": 1.0}, {"c": 1.0}, {"a": 1.0}], ["eggs", "ham", "eggs"])
+    assert said.classes == ("ham", "eggs") and said.labels[0] == "ham"
+    assert said.probabilities[0].tolist() == [1.0, 0.0]
+    assert said.probabilities.sum(axis=1) == pytest.approx(np.ones(3))
+
+
 def test_a_label_that_was_only_named_cannot_be_forgotten():
     model = AdaptiveClassifier(pos_label="spam")
     model.learn_many([{"a": 1.0}] * 3, ["ham"] * 3)

@@ -495,3 +495,14 @@ def test_whatever_parts_have_learned_the_merged_model_is_one(
     assert np.isfinite([*flat(merged).values()]).all()
     learn(again, 5, seed)
     assert model_of(snapshot_of(merged)).n_iterations == merged.n_iterations
+
+
+def test_a_decision_of_a_base_that_met_nothing_is_for_the_label_of_its_parts():
+    for options in ({"threshold": 0.1}, {"max_false_positive_rate": 0.1}):
+        base = AdaptiveClassifier(**options)
+        parts = [copy.deepcopy(base) for _ in range(2)]
+        parts[0].learn_many([{"a": 1.0}] * 2, [0, 1])
+        parts[1].learn_many([{"a": 1.0}] * 3, [0, 1, 2])
+        merged = merge(base, parts)
+        assert merged.classes == (0, 1, 2)
+        assert [label for label, _ in merged.to_state()[2]["decisions"]] == [1]

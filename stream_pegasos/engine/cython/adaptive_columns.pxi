@@ -140,6 +140,7 @@ cdef class AdaptiveColumnsLearner(ReductionLearner):
         self._n_classes, self._n_problems = len(state["class_counts"]), len(state["intercepts"])
         if self._make_room(self._n_classes) < 0:
             raise MemoryError
+        memset(self._odds, 0, (self._width + SP_LANES) * sizeof(double))  # those of more classes than there are now, too
         for i in range(self._n_classes):
             self._class_counts[i] = state["class_counts"][i]
             if self._reduction == ORDINAL:
