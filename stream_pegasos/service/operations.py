@@ -101,8 +101,10 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     )
     async def predict(sent: Message | list[Message]) -> Response:
         batch = batch_of(sent, service)
-        with refusing():
+        try:  # what is asked for most goes without `refusing`, which takes a hundredth of its time
             service.check_size(len(batch.texts))
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from None
         return answer_with(await service.predict(batch.texts, batch.ids), batch)
 
     @operation(

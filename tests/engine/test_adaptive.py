@@ -297,12 +297,15 @@ def test_a_line_between_ordered_classes_begins_as_its_neighbour(engine_in_test):
 
 @both_engines
 def test_a_class_that_is_gone_leaves_nothing(engine_in_test):
-    """A learner with the state of fewer classes is one that never knew of more; four take all the room of a feature."""
+    """A learner with the state of fewer classes is one that never knew of more. Four take all the room of a feature, so
+    that what stands behind its counts are large weights of the next one.
+    """
     order = np.arange(5)
     learner, vocabulary = columns_of(engine_in_test, "ovr", order), engine_in_test.Vocabulary()
     for i in range(200):
         learner.learn(vocabulary, {i % 7: 1.0, i % 11: 2.0}, float(i % 5), 1.0)
     fewer, fresh = learner.declaration.without_column(learner.get_state(), 0), columns_of(engine_in_test, "ovr", order)
+    fewer["values"] = 1e6 + np.abs(fewer["values"])
     for each in (learner, fresh):
         each.set_state(fewer)
         for i in range(100):
