@@ -442,10 +442,10 @@ class Classifier(OneByOne, Stateful, base.MiniBatchClassifier):  # type: ignore[
 
     def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
         """Learn, and say what was found of each example before."""
-        y = label_list(y)
+        y = y if isinstance(y, (list, np.ndarray)) else label_list(y)
         labels, targets = targets_many(self._labels, y)
         if self.has_one_margin and not isinstance(labels, SignedLabels):
-            return self._learn_across(encoder, rows, y, w)
+            return self._learn_across(encoder, rows, label_list(y), w)
         check_lengths("labels", len(targets), n_rows(rows))
         weights, counts = self._class_weights.weights_many(targets, labels.of_target, w)
         n_before = self.n_learned

@@ -79,8 +79,7 @@ class Labels:
     ) -> tuple[tuple[Label | None, ...], Floats]:
         """The labels, and the probabilities of each example."""
         if margins.shape[1] == 1:
-            only = probabilities_of_only(self.of_target(0), n_learned)
-            return tuple(only), np.full((len(margins), 2), list(only.values()))
+            return same_for_all(probabilities_of_only(self.of_target(0), n_learned), len(margins))
         return self.known[: margins.shape[1]], of_classes(margins, calibrated)
 
     def get_state(self) -> Any:
@@ -162,8 +161,7 @@ class SignedLabels(Labels):
     ) -> tuple[tuple[Label | None, ...], Floats]:
         if self.choices[0] != self.choices[1]:
             return self.choices[:2], of_classes(margins, calibrated)
-        only = self.probabilities(margins, (), n_learned)
-        return tuple(only), np.full((len(margins), 2), list(only.values()))
+        return same_for_all(self.probabilities(margins, (), n_learned), len(margins))
 
     def get_state(self) -> Any:
         negative, positive = map(pack, self.known)
@@ -327,6 +325,11 @@ def probabilities_of_only(label: Label, n_learned: int) -> dict[Any, float]:
     """Where one label has been met, in all of n examples."""
     probability = only_class(n_learned)
     return {label: probability, None: 1.0 - probability}
+
+
+def same_for_all(probabilities: Mapping[Any, float], n: int) -> tuple[tuple[Label | None, ...], Floats]:
+    """The labels, and their probabilities for each of n examples of which the same is said."""
+    return tuple(probabilities), np.full((n, len(probabilities)), list(probabilities.values()))
 
 
 def targets_many(known: Labels, y: Any) -> tuple[Labels, Floats]:

@@ -33,6 +33,7 @@ from stream_pegasos.learners.labels import (
     label_array,
     label_list,
     probabilities_of_only,
+    same_for_all,
 )
 from stream_pegasos.learners.pegasos import PegasosClassifier
 from stream_pegasos.learners.predictions import Decided, Predictions, RawScores
@@ -413,12 +414,10 @@ class OrdinalPairsClassifier(OrderedClassifier):
         return dict(zip(self.classes, shares(self._counts(pattern_of(margins))), strict=True))
 
     def predictions_of(self, found: RawScores) -> Predictions:
-        classes: tuple[Any, ...] = self.classes
-        probabilities = found.calibrated
-        if len(classes) == 1:
-            only = probabilities_of_only(classes[0], self.n_learned)
-            classes, probabilities = tuple(only), np.full((len(found.margins), 2), list(only.values()))
-        return Predictions(found.margins, lambda: found.decided, lambda: (classes, probabilities))  # type: ignore[arg-type,return-value]
+        said: tuple[tuple[Label | None, ...], Floats] = self.classes, found.calibrated
+        if len(self.classes) == 1:
+            said = same_for_all(probabilities_of_only(self.classes[0], self.n_learned), len(found.margins))
+        return Predictions(found.margins, lambda: found.decided, lambda: said)  # type: ignore[arg-type,return-value]
 
     def _counts(self, pattern: Pattern) -> Counts:
         counts = self._patterns.get(pattern)

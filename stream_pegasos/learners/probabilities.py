@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -46,7 +45,7 @@ def of_classes(margins: Floats, calibrated: Floats) -> Floats:
 
 def of_example(margins: Sequence[float] | Floats, calibrated: Sequence[float]) -> list[float]:
     """The same of one example."""
-    if len(calibrated) == 1 or math.isnan(calibrated[1]):
+    if len(calibrated) == 1:
         return [1.0 - calibrated[0], calibrated[0]]
     return of_classes(np.array(margins), np.array(calibrated)).tolist()  # type: ignore[no-any-return]
 

@@ -17,11 +17,7 @@ from stream_pegasos.learners.class_weights import ClassWeights
 from stream_pegasos.learners.files import Arrays
 from stream_pegasos.learners.forgetting import forget_column
 from stream_pegasos.learners.freezing import Freezable
-from stream_pegasos.learners.labels import (
-    Label,
-    Labels,
-    SignedLabels,
-)
+from stream_pegasos.learners.labels import Label, Labels, SignedLabels
 
 __all__ = ["Stateful"]
 
