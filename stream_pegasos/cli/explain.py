@@ -1,5 +1,6 @@
 """The command `explain`."""
 
+import math
 from collections.abc import Iterable, Iterator
 from heapq import nlargest, nsmallest
 from pathlib import Path
@@ -184,12 +185,15 @@ def _names(features: Any, examples: "Iterable[Example]") -> Names:
     from collections import Counter
 
     counts: Counter[str] = Counter()
+    found: dict[str, tuple[int, float]] = {}
     for example in examples:
-        counts.update(features.tokens(example.x))
+        contents = features.contents(features.prepare(example.x))
+        found |= contents
+        counts.update({name: abs(value) for name, (_, value) in contents.items()})
     names: Names = {}
-    for token, _ in counts.most_common():
-        index, sign = features.index(token)
-        names.setdefault(index, (token, 1.0 if features.binary else sign))  # presence has no sign
+    for name, _ in counts.most_common():
+        column, value = found[name]
+        names.setdefault(column, (name, math.copysign(1.0, value)))
     return names
 
 

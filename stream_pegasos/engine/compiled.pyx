@@ -96,7 +96,7 @@ cdef extern from "cython/ngrams.h" nogil:
         const uint8_t* bytes
         uint32_t n
     ctypedef struct sp_bag:
-        uint32_t n_features, index_mask
+        uint32_t n_features, index_mask, field
         bint alternate_sign, binary
         uint64_t secret
         uint32_t* indices
@@ -110,6 +110,7 @@ cdef extern from "cython/ngrams.h" nogil:
         sp_word* stop_words
         uint32_t stop_mask
         sp_bag bag
+        sp_scanner* next
         uint8_t* buffer
         uint8_t* joined
         uint32_t* offsets

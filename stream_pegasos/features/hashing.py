@@ -6,16 +6,13 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
-
-import numpy as np
-from river import base
+from typing import Any, ClassVar, Literal, Self
 
 from stream_pegasos.common.checks import check_bool, check_integer, check_one_of
 from stream_pegasos.engine import Scanner
-from stream_pegasos.engine.pure import Scanner as PureScanner
 from stream_pegasos.engine.pure.scanner import checked_text, masked_digits
 from stream_pegasos.engine.pure.tokens import ngrams_of_tokens
+from stream_pegasos.features.base import Features
 from stream_pegasos.features.frames import is_frame
 
 __all__ = ["HashedBagOfWords"]
@@ -38,7 +35,7 @@ AT_ONCE = 256  # characters that are decomposed
 
 
 @dataclass(eq=False, repr=False)
-class HashedBagOfWords(base.MiniBatchTransformer):
+class HashedBagOfWords(Features):
     r"""Counts of words or n-grams, hashed into a fixed number of columns.
 
     The options, the columns and the values are those of scikit-learn's `HashingVectorizer`; `mask_digits`,
@@ -214,26 +211,6 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         """
         return self.scanner.transform_one(x if self._as_it_is else self.prepare(x))
 
-    def transform_many(self, X: Any) -> Any:
-        """The texts as the rows of a SciPy CSR matrix.
-
-        Parameters
-        ----------
-        X
-            Texts, in any iterable or as a series; with `on`, dicts or a data frame, too.
-        """
-        from scipy import sparse
-
-        indptr, indices, data = self.scanner.transform_many(self.prepare_many(X))
-        if indptr[-1] <= np.iinfo(np.int32).max:
-            indptr = indptr.astype(np.int32)
-        matrix = sparse.csr_matrix((data, indices, indptr), (len(indptr) - 1, self.n_features))
-        matrix.sort_indices()
-        return matrix
-
-    def learn_many(self, X: Any) -> None:
-        """Nothing: there is nothing to learn."""
-
     def tokens(self, x: Any) -> list[str]:
         """The n-grams of a text, each as often as it occurs.
 
@@ -242,7 +219,7 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         x
             A text; with `on`, a dict that has one, too.
         """
-        return list(PureScanner(*self.scanner.arguments).ngrams(self.prepare(x)))
+        return list(self.specification.ngrams(self.prepare(x)))
 
     def index(self, token: str) -> tuple[int, float]:
         """The column of an n-gram, and the sign that it has there.
@@ -253,16 +230,6 @@ class HashedBagOfWords(base.MiniBatchTransformer):
             One of those that `tokens` gives.
         """
         return self.scanner.index(token)
-
-    def _text(self, x: Any) -> str:
-        if self.on is not None:
-            if not isinstance(x, (dict, str)):
-                raise TypeError(f"with on={self.on!r} an example must be a dict or a text, not {type(x).__name__}")
-            if isinstance(x, dict):
-                if self.on not in x:
-                    raise ValueError(f"the example has no field {self.on!r}")
-                x = x[self.on]
-        return checked_text(x)
 
     def _preprocess(self, text: str) -> str:
         if self.preprocessor is not None:
@@ -283,25 +250,30 @@ class HashedBagOfWords(base.MiniBatchTransformer):
         """What the scanner takes: the text, or its n-grams where Python has to find them."""
         if self._as_it_is:
             return x
-        text = self._text(x)
+        if self.on is not None:
+            if not isinstance(x, (dict, str)):
+                raise TypeError(f"with on={self.on!r} an example must be a dict or a text, not {type(x).__name__}")
+            if isinstance(x, dict):
+                if self.on not in x:
+                    raise ValueError(f"the example has no field {self.on!r}")
+                x = x[self.on]
+        return self._prepared(checked_text(x))
+
+    def prepare_value(self, value: Any) -> Any:
+        return self._prepared("" if value is None else checked_text(value))
+
+    def _prepared(self, text: str) -> Any:
         if self._ready_made:
             return self._ngrams(text)
         return self._preprocess(text) if self._in_python else text
 
     def prepare_many(self, X: Any) -> list[Any]:
-        """The same of several."""
-        if isinstance(X, (str, bytes, dict)):
-            raise TypeError(f"X must be a sequence of texts, not a single {type(X).__name__}")
-        if is_frame(X):
-            if self.on is None:
-                raise TypeError("X is a data frame: on='NAME' says which of its columns holds the text")
-            X = list(X[self.on])
-        if self._as_it_is:
-            return X if isinstance(X, list) else list(X)
-        return [self.prepare(x) for x in X]
+        if not self._as_it_is or isinstance(X, (str, bytes, dict)) or is_frame(X):
+            return super().prepare_many(X)
+        return X if isinstance(X, list) else list(X)
 
-    def _more_tags(self) -> set[str]:
-        return {base.tags.TEXT_INPUT} if self.on is None else set()
+    def without_norm(self) -> Self:
+        return self.clone({"norm": None})
 
 
 def strip_accents(text: str, how: str | Callable[[str], str] | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -35,20 +36,19 @@ class FeatureNames:
     def __len__(self) -> int:
         return len(self._names)
 
-    def learned(self, model: Any, texts: Iterable[str]) -> None:
-        """Name the features of some of the messages that a text model has learned."""
-        for text in texts:
+    def learned(self, model: Any, rows: Iterable[Any]) -> None:
+        """Name the features of some of the messages that a text model has learned, as its features prepare them."""
+        for row in rows:
             if self._n < FIRST or self._n % ONE_IN == 0:
-                self.add(model, text)
+                self.add(model, row)
             self._n += 1
 
-    def add(self, model: Any, text: str) -> None:
-        """Name the features of a message."""
-        features = model.features
-        for ngram in dict.fromkeys(features.tokens(text[:LONGEST_NAMED])):
+    def add(self, model: Any, row: Any) -> None:
+        """Name the features of such a message."""
+        begin = tuple(field[:LONGEST_NAMED] for field in row) if isinstance(row, tuple) else row[:LONGEST_NAMED]
+        for ngram, (column, value) in model.features.contents(begin).items():
             if len(ngram) <= LONGEST_NAME:
-                column, sign = features.index(ngram)
-                self._names[column] = ngram, sign
+                self._names[column] = ngram, math.copysign(1.0, value)
         most = max(1, min(MOST_NAMES, MOST_WEIGHTS // max(1, len(model.classes))))
         if len(self._names) > most + most // 4:
             columns = self._columns()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn, Self
 
@@ -13,6 +12,7 @@ from river import base
 from stream_pegasos.common.packing import pack_parameters, unpack_parameters
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.frozen import refuse
+from stream_pegasos.features.base import Features, FeatureUnion
 from stream_pegasos.features.hashing import HashedBagOfWords
 from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
@@ -25,7 +25,7 @@ from stream_pegasos.learners.labels import Label
 __all__ = ["FrozenTextClassifier", "TextClassifier"]
 
 # By the names in files.
-FEATURES: dict[str, Callable[..., HashedBagOfWords]] = {
+FEATURES: dict[str, Callable[..., Features]] = {
     "HashedBagOfWords": HashedBagOfWords,
     "TextFeatures": TextFeatures,
 }
@@ -44,7 +44,8 @@ class TextClassifier(Classifier):
     Parameters
     ----------
     features
-        The `TextFeatures`, with their defaults if `None`, or `HashedBagOfWords` that turn texts into features.
+        The `TextFeatures`, with their defaults if `None`, or `HashedBagOfWords` that turn texts into features; or the
+        sum of such as each read a field of a message.
     classifier
         The classifier that learns from them: an `AdaptiveClassifier`, with its defaults if `None`, or the package's
         `PegasosClassifier`, `OrdinalClassifier`, `MultiLabelClassifier` or `KernelPegasosClassifier`.
@@ -106,12 +107,12 @@ class TextClassifier(Classifier):
 
     def __init__(
         self,
-        features: HashedBagOfWords | None = None,
+        features: Features | None = None,
         classifier: Classifier | None = None,
     ) -> None:
-        self.features = TextFeatures() if features is None else features
+        self.features: Features = TextFeatures() if features is None else features
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
-        if not isinstance(self.features, HashedBagOfWords):
+        if not isinstance(self.features, Features):
             raise TypeError(f"{features!r} is a {type(features).__name__}, not a TextFeatures or HashedBagOfWords")
         if not isinstance(self.classifier, Classifier) or isinstance(self.classifier, TextClassifier):
             raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
@@ -258,9 +259,8 @@ class TextClassifier(Classifier):
         with self.lock:
             contributions, intercept = self.classifier.contributions(*self.encode_one(x), label)
         columns: dict[int, dict[str, float]] = {}
-        for ngram, count in Counter(self.features.tokens(x)).items():
-            column, sign = self.features.index(ngram)
-            columns.setdefault(column, {})[ngram] = 1.0 if self.features.binary else sign * count
+        for ngram, (column, value) in self.features.contents(self.features.prepare(x)).items():
+            columns.setdefault(column, {})[ngram] = value
         explanation = {"(intercept)": intercept}
         for column, contribution in contributions.items():
             if contribution == 0.0:
@@ -316,7 +316,7 @@ class TextClassifier(Classifier):
             return frozen
 
     def _more_tags(self) -> set[str]:
-        return {base.tags.TEXT_INPUT} if self.features.on is None else set()
+        return set() if self.features.fields else {base.tags.TEXT_INPUT}
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, names, classifier = self.classifier.to_state()
@@ -342,13 +342,17 @@ class TextClassifier(Classifier):
         return model
 
 
-def packed_features(features: HashedBagOfWords) -> dict[str, Any]:
+def packed_features(features: Features) -> dict[str, Any]:
     """What a file says of the features."""
+    if isinstance(features, FeatureUnion):
+        return {"parts": [packed_features(part) for part in features.parts]}
     return {"features": pack_parameters(features), "features_kind": type(features).__name__}
 
 
-def unpacked_features(values: Any) -> HashedBagOfWords:
+def unpacked_features(values: Any) -> Features:
     """What `packed_features` packed."""
+    if "parts" in values:
+        return FeatureUnion([unpacked_features(part) for part in values["parts"]])
     return FEATURES[values["features_kind"]](**unpack_parameters(values["features"]))
 
 
@@ -394,7 +398,7 @@ class FrozenTextClassifier(TextClassifier):
 
     mapped = FEATURE_ARRAYS
 
-    def __init__(self, features: HashedBagOfWords | None = None, classifier: Classifier | None = None) -> None:
+    def __init__(self, features: Features | None = None, classifier: Classifier | None = None) -> None:
         super().__init__(features, classifier)
         if not self.classifier.is_frozen:
             raise TypeError("make a frozen model by TextClassifier.freeze")

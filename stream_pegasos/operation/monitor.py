@@ -141,7 +141,7 @@ class Monitor:
                 self._show(pairs, newest, self.score.n)
                 # All, as they are few: what a killed worker repeats must give the same names, however long it took.
                 for text in dict.fromkeys(text for text, _ in pairs) if self._keeps_names else ():
-                    self._names.add(self.model, text)
+                    self._names.add(self.model, self.model.features.prepare(text))
             self.model = model
             self._count(sum(each.n for each in outcomes))
 
@@ -353,7 +353,7 @@ class Monitor:
         for text in dict.fromkeys(examples[row][0] for row in _by_surprise(block)):
             if monotonic() >= end:
                 break
-            self._names.add(self.model, text)
+            self._names.add(self.model, self.model.features.prepare(text))
         self._named_at = monotonic()
         self._seconds_for_names = min(saved, MOST_FOR_NAMES) - (self._named_at - start)
 

@@ -11,7 +11,7 @@ from pyspark import Broadcast
 from scipy import sparse
 
 from stream_pegasos.engine import Rows
-from stream_pegasos.features.hashing import HashedBagOfWords
+from stream_pegasos.features.base import Features
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.learners.text import TextClassifier
@@ -36,10 +36,10 @@ class FeatureModel:
         self._classifier = model.classifier
         # The adaptive rule has a norm of its own, and any other would only round.
         is_adaptive = isinstance(getattr(model.classifier, "classifier", model.classifier), AdaptiveClassifier)
-        self.features: HashedBagOfWords = model.features.clone({"norm": None} if is_adaptive else {})
+        self.features = model.features.without_norm() if is_adaptive else model.features
         self.lock, self.capabilities = model.lock, model.capabilities
         self.check_labels = model.check_labels
-        self._encoder = Rows(model.features.n_features)
+        self._encoder = Rows(model.features.specification.n_features)
 
     @property
     def classes(self) -> Any:
@@ -62,9 +62,7 @@ class FeatureModel:
             self._classifier.learn_rows(self._encoder, X, y, w)
 
 
-def featured(
-    batches: Iterable[pa.RecordBatch], features: Broadcast[HashedBagOfWords], text: str
-) -> Iterator[pa.RecordBatch]:
+def featured(batches: Iterable[pa.RecordBatch], features: Broadcast[Features], text: str) -> Iterator[pa.RecordBatch]:
     """Add the features of each text: numbers of columns and values, in the order in which a scanner finds them."""
     bag: Any = features.value
     for batch in batches:

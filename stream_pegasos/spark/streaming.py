@@ -179,7 +179,7 @@ class InOrder:
         finally:
             sent.destroy()
         part = Part()
-        X = partial(rows_of, table, model.features.n_features)
+        X = partial(rows_of, table, model.features.specification.n_features)
         answers = part.answer(learner, X, *self._messages.read(table), self._messages)
         table = without_columns(table)
         for name, values in answers.items():

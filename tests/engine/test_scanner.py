@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import pickle
 import random
 
 import numpy as np
@@ -57,6 +58,29 @@ def test_scanners_agree(options, some):
     for indptr, indices, data, expected in by_row(pure.transform_many(some), compiled.transform_many(some)):
         assert dict(zip(indices, data, strict=True)) == expected
         assert len(indices) == indptr
+
+
+ready_made = scanner_options.map(lambda options: {**options, "analyzer": "ngrams"})
+field_names = st.sampled_from(["subject", "Σ", "", "\ud800"])
+
+
+@needs_compiled
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(field_names, st.one_of(scanner_options, ready_made)), min_size=2, max_size=3), st.data())
+def test_scanners_of_several_fields_agree(fields, data):
+    """One at a time, many at once, and many in threads."""
+    (_, first), *others = fields
+    of_others = tuple((name, pure_engine.Scanner(**options).arguments) for name, options in others)
+    pure, compiled = (each.Scanner(**first, fields=of_others) for each in (pure_engine, compiled_engine))
+    of_field = [st.lists(texts, max_size=3) if it["analyzer"] == "ngrams" else texts for _, it in fields]
+    messages = data.draw(st.lists(st.tuples(*of_field), min_size=1, max_size=3))
+    for message in messages:
+        assert compiled.transform_one(message) == pure.transform_one(message)
+    for _, indices, values, expected in by_row(pure.transform_many(messages), compiled.transform_many(messages)):
+        assert dict(zip(indices, values, strict=True)) == expected
+    assert pickle.loads(pickle.dumps(compiled)).arguments == pure.arguments
+    with pytest.raises(ValueError, match="no messages of"):
+        compiled.transform_many([messages[0], messages[0][1:]])
 
 
 def by_row(expected, given):

@@ -262,14 +262,14 @@ def test_finding_names_takes_a_small_share_of_the_time(monkeypatch):
     monkeypatch.setattr(monitor_module, "monotonic", lambda: clock[0])
     monkeypatch.setattr(monitor_module, "MOST_FOR_NAMES", 0.0)
     model, looked = TextClassifier(), []
-    tokens = model.features.tokens
+    contents = model.features.contents
 
     def slow(text):
         clock[0] += 1.0
         looked.append(clock[0])
-        return tokens(text)
+        return contents(text)
 
-    monkeypatch.setattr(model.features, "tokens", slow, raising=False)
+    monkeypatch.setattr(model.features, "contents", slow, raising=False)
     monitor = Monitor(model)
     while clock[0] < 500.0:
         clock[0] += 0.5

@@ -7,6 +7,7 @@
 
 typedef struct {
     uint32_t n_features, index_mask; /* the mask is 0 where the number of columns is no power of two */
+    uint32_t field;                  /* what tells the n-grams of a field from those of others */
     int alternate_sign, binary;
     uint32_t *indices; /* in the order in which they came */
     int32_t *counts;
@@ -72,7 +73,7 @@ SP_INLINE void sp_add_by(sp_bag *bag, const uint32_t *hashes, ptrdiff_t n, int b
     const sp_bag b = *bag;
     uint32_t n_distinct = (uint32_t)b.n;
     for (ptrdiff_t i = 0; i < n; i++) {
-        const uint32_t index = sp_index_of(&b, hashes[i]), slot = sp_slot_of(&b, index, binary);
+        const uint32_t hash = hashes[i] ^ b.field, index = sp_index_of(&b, hash), slot = sp_slot_of(&b, index, binary);
         if (binary) {
             uint32_t *entry = (uint32_t *)b.table + slot;
             b.indices[n_distinct] = index;
@@ -83,7 +84,7 @@ SP_INLINE void sp_add_by(sp_bag *bag, const uint32_t *hashes, ptrdiff_t n, int b
             const uint32_t position = (uint32_t)entry | (n_distinct & (0 - (uint32_t)(entry == 0)));
             b.table[slot] = (uint64_t)(index + 1) << 32 | position;
             b.indices[position] = index;
-            b.counts[position] += 1 - 2 * (int32_t)(b.alternate_sign & hashes[i] >> 31);
+            b.counts[position] += 1 - 2 * (int32_t)(b.alternate_sign & hash >> 31);
             n_distinct += entry == 0;
         }
     }

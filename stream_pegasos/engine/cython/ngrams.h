@@ -31,12 +31,13 @@ typedef struct {
     uint32_t n;
 } sp_word;
 
-typedef struct {
+typedef struct sp_scanner {
     int of, kind_of_token, two_characters, any_language, by_words, boundaries; /* no boundaries where n is 1 at most */
     ptrdiff_t min_n, max_n, prefix_length;
     sp_word *stop_words; /* a table; NULL if there are none */
     uint32_t stop_mask;
     sp_bag bag;
+    struct sp_scanner *next; /* of the next field of a message, which counts into the bag of the first; NULL if none is */
     /* The text as folded UTF-8, and where its tokens lie in it. */
     uint8_t *buffer;
     ptrdiff_t buffer_capacity;
@@ -440,7 +441,7 @@ static void sp_scan_characters(sp_scanner *s, const sp_text *text) {
 /* --- all of it ----------------------------------------------------------------------------------------------------- */
 
 /* Count the n-grams of a text, after which stands another one, or one of no characters; −1 if there is no memory. */
-static int sp_scan(sp_scanner *s, const sp_text *text) {
+static int sp_scan_text(sp_scanner *s, const sp_text *text) {
     /* Characters may be written with a space before each. */
     const int of_characters = s->of != SP_TOKENS;
     const ptrdiff_t room = text->length * (text->kind ? text->kind + 2 : of_characters ? 2 : 1);
@@ -461,6 +462,22 @@ static int sp_scan(sp_scanner *s, const sp_text *text) {
     sp_count(s);
     if (s->failed) sp_empty_bag(&s->bag);
     return -s->failed;
+}
+
+/* The same of a message, whose fields are texts one behind the other. */
+static int sp_scan(sp_scanner *s, const sp_text *texts) {
+    int failed = sp_scan_text(s, texts);
+    for (sp_scanner *next = s->next; next && !failed; next = next->next) {
+        const sp_bag own = next->bag;
+        const uint32_t field = s->bag.field;
+        next->bag = s->bag;
+        next->bag.field = own.field;
+        failed = sp_scan_text(next, ++texts);
+        s->bag = next->bag;
+        s->bag.field = field;
+        next->bag = own;
+    }
+    return failed;
 }
 
 #endif

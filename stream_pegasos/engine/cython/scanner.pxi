@@ -52,10 +52,14 @@ cdef class Composed:
 
 @cython.final
 cdef class Scanner(Encoder):
-    """Turns texts into examples: the distinct columns of their n-grams, and how often each is met."""
+    """Turns texts, or messages of as many as there are scanners, into examples: the distinct columns of their n-grams, and
+    how often each is met.
+    """
 
     cdef readonly tuple arguments
     cdef sp_scanner _scanner
+    cdef list _further  # the scanners of the other fields of a message
+    cdef bint _is_any_ready_made
     cdef list _stop_words  # keeps alive what their table points into
     cdef bint _l1, _l2
     cdef int _fold
@@ -64,7 +68,7 @@ cdef class Scanner(Encoder):
     cdef object _held  # keeps alive what _texts points into
     cdef sp_text* _texts
     cdef Py_ssize_t _texts_capacity
-    cdef Py_ssize_t _n_texts
+    cdef Py_ssize_t _n_texts, _n_fields  # the texts of all messages, and those of each
     cdef Block* _block  # in use
     cdef PrefetchedBlocks _ahead
     cdef Py_ssize_t _n_threads
@@ -77,12 +81,12 @@ cdef class Scanner(Encoder):
 
     def __init__(
         self, analyzer, token_pattern, lowercase, stop_words, ngram_range, n_features, alternate_sign, binary, norm,
-        mask_digits=False, prefix_length=0, boundaries=False, hash_function="murmur3",
+        mask_digits=False, prefix_length=0, boundaries=False, hash_function="murmur3", fields=(),
     ):
         cdef sp_scanner* s = &self._scanner
         texts = (analyzer, token_pattern, lowercase, stop_words, ngram_range)
         columns = (n_features, alternate_sign, binary, norm)
-        self.arguments = (*texts, *columns, mask_digits, prefix_length, boundaries, hash_function)
+        self.arguments = (*texts, *columns, mask_digits, prefix_length, boundaries, hash_function, fields)
         pattern = scanner.TOKEN_PATTERNS.index(token_pattern)
         s.of = {"word": SP_TOKENS, "char": SP_CHARACTERS, "char_wb": SP_CHARACTERS_IN_WORDS, "ngrams": SP_READY_MADE}[analyzer]
         s.two_characters, s.any_language = pattern == 0, s.of == SP_TOKENS and token_pattern == scanner.ANY_LANGUAGE
@@ -99,6 +103,18 @@ cdef class Scanner(Encoder):
         self._fold = 0 if s.of == SP_READY_MADE else SP_LOWER * bool(lowercase) + SP_MASK_DIGITS * bool(mask_digits)
         self._l1, self._l2 = norm == "l1", norm == "l2"
         self._n_threads, self._others, self._ahead = 1, [], PrefetchedBlocks()
+        self._further, self._n_fields, self._is_any_ready_made = [], 1 + len(fields), s.of == SP_READY_MADE
+        for name, arguments in fields:
+            self._add_field(name.encode("utf-8", "surrogatepass") + b"\0" * SP_PADDING, Scanner(*arguments))
+
+    cdef _add_field(self, bytes name, Scanner field):
+        field._scanner.bag.field = sp_murmur3(<const uint8_t*> PyBytes_AS_STRING(name), len(name) - SP_PADDING)
+        self._field(len(self._further))._scanner.next = &field._scanner
+        self._further.append(field)
+        self._is_any_ready_made |= field._is_any_ready_made
+
+    cdef Scanner _field(self, Py_ssize_t i):
+        return <Scanner> self._further[i - 1] if i else self
 
     cdef int _set_stop_words(self, words) except -1:
         cdef sp_scanner* s = &self._scanner
@@ -177,7 +193,7 @@ cdef class Scanner(Encoder):
         out_indptr, out_indices, out_data = indptr, indices, data
         for i in range(n):
             with nogil:
-                if self._encode(&self._texts[i]) < 0:
+                if self._encode(&self._texts[i * self._n_fields]) < 0:
                     with gil:
                         raise MemoryError
             size = self._example.n
@@ -193,18 +209,27 @@ cdef class Scanner(Encoder):
             out_indptr[i + 1] = total
         return indptr, indices[:total].copy(), data[:total].copy()
 
-    def index(self, str ngram):
+    def index(self, str ngram, Py_ssize_t field=0):
+        cdef sp_scanner* s = &self._field(field)._scanner
         cdef bytes encoded = ngram.encode("utf-8", "surrogatepass")
         cdef uint32_t n = len(encoded), h
         encoded += b"\0" * SP_PADDING
-        h = (sp_hash_words if self._scanner.by_words else sp_murmur3)(<const uint8_t*> PyBytes_AS_STRING(encoded), n)
+        h = (sp_hash_words if s.by_words else sp_murmur3)(<const uint8_t*> PyBytes_AS_STRING(encoded), n) ^ s.bag.field
         return sp_index_of(&self._scanner.bag, h), -1.0 if self._scanner.bag.alternate_sign and <int32_t> h < 0 else 1.0
 
+    cdef bint _needs_python(self, x):
+        return self._scanner.any_language and isinstance(x, str) and needs_python(x)
+
     cdef int _load(self, x, bint learning) except -1:
+        cdef Py_ssize_t i
         if x is self._last and x is not None:
             self._example.n = self._n_last
             return 1
-        if self._scanner.any_language and isinstance(x, str) and needs_python(x):
+        if self._n_fields > 1:
+            for i in range(self._n_fields):
+                if self._field(i)._needs_python(x[i]):
+                    return 0
+        elif self._needs_python(x):
             return 0
         self._load_many((x,), learning)
         if self._encode(self._texts) < 0:
@@ -214,7 +239,15 @@ cdef class Scanner(Encoder):
         return 1
 
     cdef _plain(self, x):
-        cdef Composed plain = Composed()
+        if self._n_fields > 1:
+            return tuple([self._field(i)._plain_text(text) for i, text in enumerate(x)])
+        return self._plain_text(x)
+
+    cdef _plain_text(self, x):
+        cdef Composed plain
+        if not self._needs_python(x):
+            return x
+        plain = Composed()
         plain.text = composed(x)
         return plain
 
@@ -222,49 +255,54 @@ cdef class Scanner(Encoder):
         return current.copy(&self._example)  # the same text may come again
 
     cdef Py_ssize_t _load_many(self, X, bint learning, bint tentative=False) except -1:
-        cdef Py_ssize_t i, n
+        cdef Py_ssize_t i, n, k = self._n_fields
         cdef sp_text* text
+        cdef Scanner field = self
         self._release()
-        if self._scanner.of == SP_READY_MADE:
-            self._held = [self._separated(ngrams) for ngrams in X]
-            texts = self._held
-        else:
-            texts = tuple(X)
-            self._held = [texts]
+        texts = tuple(X) if k == 1 else tuple(itertools.chain.from_iterable(X))
+        if self._is_any_ready_made:
+            texts = tuple([self._field(i % k)._readable(x) for i, x in enumerate(texts)])
+        self._held = [texts]
         n = len(texts)
+        if n % k:
+            raise ValueError(f"{n} texts are no messages of {k} fields")
         if sp_reserve(&self._texts, &self._texts_capacity, n + 1, sizeof(sp_text)) < 0:
             raise MemoryError
         self._texts[n].data, self._n_texts, self._block = NULL, n, NULL
-        self._ahead._begin(n)
+        self._ahead._begin(n // k)
         for i in range(n):
             x = texts[i]
+            if k > 1:
+                field = self._field(i % k)
             if not isinstance(x, str) and type(x) is not Composed:
                 scanner.checked_text(x)  # which raises
             text = &self._texts[i]
-            text.fold = self._fold
+            text.fold = field._fold
             if type(x) is Composed:
                 x = (<Composed> x).text
-            elif self._scanner.any_language and isinstance(x, str) and needs_python(x):
+            elif field._needs_python(x):
                 x = composed(x)
                 self._held.append(x)
             if type(x) is not str:  # of whose methods none is to run
                 x = PyUnicode_FromObject(x)
                 self._held.append(x)
-            if not PyUnicode_IS_ASCII(x) and self._fold & SP_LOWER and ("\u03a3" in x or "\u0130" in x):
+            if not PyUnicode_IS_ASCII(x) and field._fold & SP_LOWER and ("\u03a3" in x or "\u0130" in x):
                 x = x.lower()  # which looks around Σ, and makes two characters of İ
                 self._held.append(x)
-                text.fold = self._fold & ~SP_LOWER
+                text.fold = field._fold & ~SP_LOWER
             text.data = PyUnicode_DATA(x)
             text.length = PyUnicode_GET_LENGTH(x)
             text.kind = 0 if PyUnicode_IS_ASCII(x) else PyUnicode_KIND(x)
             if text.length * (text.kind + 2) > MAX_BYTES:
-                raise ValueError(f"text {i} has {text.length:,} characters, which may be more than 2 GiB; split it")
-        return n
+                raise ValueError(f"text {i // k} has {text.length:,} characters, which may be more than 2 GiB; split it")
+        return n // k
 
     cdef int _release(self) except -1:
         cdef Scanner other
         cdef sp_scanner* s = &self._scanner
         for other in self._others:
+            other._release()
+        for other in self._further:
             other._release()
         self._ahead._release()
         Encoder._release(self)
@@ -278,9 +316,9 @@ cdef class Scanner(Encoder):
             raise MemoryError
         return 0
 
-    cdef str _separated(self, ngrams):
-        """N-grams that come ready-made, each behind its length, as one string."""
-        return "".join([f"{len(ngram):x} {ngram}" for ngram in ngrams])
+    cdef object _readable(self, x):
+        """A text, or n-grams that come ready-made, each behind its length, as one string."""
+        return x if self._scanner.of != SP_READY_MADE else "".join([f"{len(ngram):x} {ngram}" for ngram in x])
 
     # Several threads: this scanner leads, each of the others serves a helper.
 
@@ -311,7 +349,7 @@ cdef class Scanner(Encoder):
     cdef int _start_helpers(self) except -1:
         cdef list others = self._helpers()
         if others:
-            self._ahead._begin(self._n_texts, len(others))
+            self._ahead._begin(self._n_texts // self._n_fields, len(others))
             self._ahead._start(self, others, [None] * len(others))
         return 0
 
@@ -331,11 +369,11 @@ cdef class Scanner(Encoder):
         return &self._block.rows[i + 1 - self._block.first]
 
     cdef Py_ssize_t _end_of_block(self, Py_ssize_t first) noexcept nogil:
-        cdef Py_ssize_t i = first, size = 0
-        while i < self._n_texts and size < BLOCK_SIZE:
+        cdef Py_ssize_t i = first * self._n_fields, size = 0
+        while i < self._n_texts and (size < BLOCK_SIZE or i % self._n_fields):
             size += self._texts[i].length * (self._texts[i].kind + 1) + SIZE_OF_EXAMPLE
             i += 1
-        return i
+        return i // self._n_fields
 
     cdef int _fill(self, Encoder leader, Block* block) noexcept nogil:
         cdef const sp_text* texts = (<Scanner> leader)._texts
@@ -345,7 +383,7 @@ cdef class Scanner(Encoder):
             return -1
         for i in range(block.first, block.end):
             e = &block.rows[i - block.first]
-            if sp_scan(&self._scanner, &texts[i]) < 0 or make_room_in(block, self._scanner.bag.n) < 0:
+            if sp_scan(&self._scanner, &texts[i * self._n_fields]) < 0 or make_room_in(block, self._scanner.bag.n) < 0:
                 return -1
             e.hashes, e.values = block.hashes + block.n, block.values + block.n
             self._make_example(e)

@@ -25,6 +25,10 @@ class Scanner(Encoder):
     also by that many first characters, and with `boundaries` n-grams of two or more reach over the ends of the text.
     Words of `ANY_LANGUAGE` are described where they are found, in tokens.py. `hash_function` is one of
     `HASH_FUNCTIONS`, which is "words" for words of any language.
+
+    A message may have several fields: then each comes as the tuple of their texts. This scanner takes the first;
+    `fields` has the name of each other one and the arguments of its scanner. The name tells its n-grams from those of
+    the others.
     """
 
     analyzer: str
@@ -40,6 +44,7 @@ class Scanner(Encoder):
     prefix_length: int = 0
     boundaries: bool = False
     hash_function: str = "murmur3"
+    fields: tuple[tuple[str, tuple[Any, ...]], ...] = ()
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -47,6 +52,9 @@ class Scanner(Encoder):
 
     def __post_init__(self) -> None:
         self._find_tokens = None if self.token_pattern == ANY_LANGUAGE else re.compile(self.token_pattern).findall
+        names = [murmur3_32(name.encode("utf-8", "surrogatepass")) for name, _ in self.fields]
+        self._scanners = [self, *(Scanner(*arguments) for _, arguments in self.fields)]
+        self._hashes_of_fields = [0, *names]
 
     def transform_one(self, text: Any) -> dict[int, float]:
         counts = self._counts(text)
@@ -60,9 +68,10 @@ class Scanner(Encoder):
         data = np.fromiter((v for x in dicts for v in x.values()), np.float64, indptr[-1])
         return indptr, indices, data
 
-    def index(self, ngram: str) -> tuple[int, float]:
-        """The column of an n-gram and its sign there."""
-        h = HASH_FUNCTIONS[self.hash_function](ngram.encode("utf-8", "surrogatepass"))
+    def index(self, ngram: str, field: int = 0) -> tuple[int, float]:
+        """The column of an n-gram of a field, by its number, and its sign there."""
+        hash_function = HASH_FUNCTIONS[self._scanners[field].hash_function]
+        h = hash_function(ngram.encode("utf-8", "surrogatepass")) ^ self._hashes_of_fields[field]
         signed = h - (1 << 32) if h >> 31 else h
         sign = -1.0 if self.alternate_sign and signed < 0 else 1.0
         return abs(signed) % self.n_features, sign
@@ -71,11 +80,12 @@ class Scanner(Encoder):
         counts = self._counts(x)
         return Row(list(counts), list(counts.values()), 1.0 / self._length(counts.values()))
 
-    def _counts(self, text: Any) -> dict[int, float]:
+    def _counts(self, message: Any) -> dict[int, float]:
         counts: dict[int, float] = {}
-        for ngram in self.ngrams(text):
-            index, sign = self.index(ngram)
-            counts[index] = counts.get(index, 0.0) + sign
+        for field, text in enumerate(message if self.fields else [message]):
+            for ngram in self._scanners[field].ngrams(text):
+                index, sign = self.index(ngram, field)
+                counts[index] = counts.get(index, 0.0) + sign
         return dict.fromkeys(counts, 1.0) if self.binary else counts
 
     def _length(self, counts: Iterable[float]) -> float:

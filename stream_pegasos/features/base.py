@@ -1,0 +1,192 @@
+"""What all kinds of features share, and their sum."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from river import base
+
+from stream_pegasos.engine import Scanner
+from stream_pegasos.engine.pure import Scanner as PureScanner
+from stream_pegasos.features.frames import is_frame
+
+__all__ = ["FeatureUnion", "Features"]
+
+
+class Features(base.MiniBatchTransformer):
+    """What turns messages into columns with values, by a scanner of the engine.
+
+    A kind of features says which fields of a message it reads, what its scanner takes of them, and what is found there.
+    """
+
+    scanner: Scanner
+    on: str | None = None
+
+    @property
+    def each(self) -> Sequence[Features]:
+        """The features of each field."""
+        return (self,)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the fields that are read; none where a message is a text."""
+        return tuple(part.on for part in self.each if part.on is not None)
+
+    @property
+    def specification(self) -> PureScanner:
+        """The scanner, as the specification has it."""
+        return PureScanner(*self.scanner.arguments)
+
+    def prepare(self, x: Any) -> Any:
+        """What the scanner takes of a message."""
+        raise NotImplementedError
+
+    def prepare_value(self, value: Any) -> Any:
+        """What the scanner takes of the field; `None` stands for nothing."""
+        raise NotImplementedError
+
+    def name_of(self, token: str) -> str:
+        """What one of the tokens is called beside those of other fields."""
+        return f"{self.on}: {token}"
+
+    def without_norm(self) -> Features:
+        """The same features, whose values are divided by nothing."""
+        return self
+
+    def prepare_many(self, X: Any) -> list[Any]:
+        """What the scanner takes of several messages."""
+        if isinstance(X, (str, bytes, dict)):
+            raise TypeError(f"X must be a sequence of texts, not a single {type(X).__name__}")
+        if is_frame(X):
+            if not self.fields:
+                raise TypeError("X is a data frame: on='NAME' says which of its columns holds the text")
+            names = [name for name in self.fields if name in X.columns]
+            if not names:
+                raise ValueError(
+                    f"the frame has none of the columns {self.fields}; it has {', '.join(map(str, X.columns))}"
+                )
+            X = [dict(zip(names, row, strict=True)) for row in zip(*(X[name] for name in names), strict=True)]
+        return [self.prepare(x) for x in X]
+
+    def transform_one(self, x: Any) -> dict[int, float]:  # type: ignore[override]
+        """The columns of what is found in a message, with their values.
+
+        Parameters
+        ----------
+        x
+            A text; with `on`, a dict that has the field.
+        """
+        return self.scanner.transform_one(self.prepare(x))
+
+    def transform_many(self, X: Any) -> Any:
+        """The messages as the rows of a SciPy CSR matrix.
+
+        Parameters
+        ----------
+        X
+            Texts, in any iterable or as a series; with `on`, dicts or a data frame, too.
+        """
+        from scipy import sparse
+
+        indptr, indices, data = self.scanner.transform_many(self.prepare_many(X))
+        if indptr[-1] <= np.iinfo(np.int32).max:
+            indptr = indptr.astype(np.int32)
+        matrix = sparse.csr_matrix((data, indices, indptr), (len(indptr) - 1, self.specification.n_features))
+        matrix.sort_indices()
+        return matrix
+
+    def learn_many(self, X: Any) -> None:
+        """Nothing: there is nothing to learn."""
+
+    def contents(self, prepared: Any) -> dict[str, tuple[int, float]]:
+        """What is found in a message that `prepare` gave: the column of each token, by its name, and what it adds there
+        before values are divided by their norm.
+        """
+        is_presence = self.specification.binary
+        are_several = len(self.each) > 1
+        found = {}
+        for field, (part, text) in enumerate(zip(self.each, prepared if are_several else [prepared], strict=True)):
+            for token, count in Counter(part.specification.ngrams(text)).items():
+                column, sign = self.scanner.index(token, field)
+                name = part.name_of(token) if are_several else token
+                found[name] = column, 1.0 if is_presence else sign * count
+        return found
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, Features) and self.fields and other.fields:
+            return FeatureUnion([*self.each, *other.each])
+        return super().__add__(other)
+
+    def _more_tags(self) -> set[str]:
+        return set() if self.fields else {base.tags.TEXT_INPUT}
+
+
+class FeatureUnion(Features):
+    """Features of several fields of a message, as the sum of features makes it.
+
+    What is found in one field is told from the same in another. A field that a message lacks, or that is `None`, has no
+    features.
+
+    Parameters
+    ----------
+    parts
+        The features, each of which reads a field by its `on`. Columns and their values are as the first one has them.
+
+    Raises
+    ------
+    ValueError
+        If there are less than two parts, a part reads no field, or one that another part reads; or if parts differ in
+        `n_features`, `alternate_sign`, `binary` or `norm`.
+    TypeError
+        If a part is something else than features.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import TextClassifier, TextFeatures
+
+    >>> model = TextClassifier(features=TextFeatures(on="subject") + TextFeatures(on="body"))
+    >>> model.learn_one({"subject": "free", "body": "see the prize"}, "spam")
+    >>> model.learn_one({"subject": "lunch?", "body": "are you free at noon"}, "ham")
+    >>> list(model.explain_one({"subject": "free"}))
+    ['subject: free']
+
+    """
+
+    def __init__(self, parts: Sequence[Features]) -> None:
+        self.parts = parts
+        if len(parts) < 2:
+            raise ValueError("a FeatureUnion has two parts or more")
+        for part in parts:
+            if not isinstance(part, Features):
+                raise TypeError(f"{part!r} is a {type(part).__name__}, not features of this package")
+            if part.on is None:
+                raise ValueError(f"{type(part).__name__} reads no field: say on='NAME'")
+        first, *others = [part.specification for part in parts]
+        for part, scanner in zip(parts[1:], others, strict=True):
+            for name in ("n_features", "alternate_sign", "binary", "norm"):
+                ours, its = getattr(first, name), getattr(scanner, name)
+                if ours != its:
+                    raise ValueError(f"{name} is {ours!r} of {parts[0].on!r}, but {its!r} of {part.on!r}")
+        names = [str(part.on) for part in parts]
+        if len({*names}) < len(names):
+            raise ValueError(f"two parts read the same field; the fields are {', '.join(names)}")
+        fields = tuple((name, part.scanner.arguments) for name, part in zip(names[1:], parts[1:], strict=True))
+        self.scanner = Scanner(*dataclasses.replace(first, fields=fields).arguments)
+
+    @property
+    def each(self) -> Sequence[Features]:
+        return self.parts
+
+    def prepare(self, x: Any) -> tuple[Any, ...]:
+        if not isinstance(x, Mapping):
+            names = ", ".join(map(str, self.fields))
+            raise TypeError(f"a message must be a dict with the fields {names}, not {type(x).__name__}")
+        return tuple([part.prepare_value(x.get(part.on)) for part in self.parts])
+
+    def without_norm(self) -> FeatureUnion:
+        return FeatureUnion([part.without_norm() for part in self.parts])

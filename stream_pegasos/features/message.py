@@ -1,0 +1,40 @@
+"""What is learned from: a text, or named fields. Only features look into it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Fields", "Message", "message_of", "shown_message", "size_of"]
+
+OF_A_NUMBER = 100  # characters that a value counts for which is no text
+
+
+class Fields(dict[str, Any]):
+    """A message of several fields, as a stream brings it. Unlike another dict it can be a key."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(item for item in self.items() if isinstance(item[1], str)))
+
+
+Message = str | Fields
+
+
+def message_of(value: Any) -> Any:
+    """A message that comes back from JSON."""
+    return Fields(value) if isinstance(value, dict) else value
+
+
+def size_of(message: Any) -> int:
+    """How large a message is, in characters; each value that is no text, as that of a feature, counts as 100."""
+    if isinstance(message, str):
+        return len(message)
+    if isinstance(message, dict):
+        return sum(map(size_of, message.values()))
+    return sum(map(size_of, message)) if isinstance(message, list) else OF_A_NUMBER
+
+
+def shown_message(message: Message) -> str:
+    """A message as a person reads it: of several fields each behind its name."""
+    if isinstance(message, str):
+        return message
+    return "\n".join(f"{name}: {value}" for name, value in message.items() if value is not None)

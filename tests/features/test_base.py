@@ -1,0 +1,84 @@
+"""Features of several fields, added up."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, TextClassifier, TextFeatures, load
+from stream_pegasos.engine.pure.scanner import murmur3_32, words_32
+from stream_pegasos.features.base import FeatureUnion
+
+SUBJECT_AND_BODY = TextFeatures(on="subject") + TextFeatures(on="body")
+MESSAGES = [
+    {"subject": "free stuff", "body": "see the prize", "sender": "a@b.c"},
+    {"subject": "lunch?", "body": "are you free at noon"},
+    {"body": "中文 free"},
+    {"subject": None, "body": "ΣΑΣ"},
+    {},
+]
+LABELS = ["spam", "ham", "spam", "ham", "ham"]
+
+
+def test_columns_of_the_first_field_are_its_own_and_those_of_others_go_by_their_names():
+    found = SUBJECT_AND_BODY.transform_one(MESSAGES[0])
+    value = 1.0 / np.sqrt(len(found))
+    subject = TextFeatures().tokens("free stuff")
+    columns = {abs(np.int32(np.uint32(words_32(token.encode())))) % 2**30 for token in subject}
+    for token in TextFeatures().tokens("see the prize"):
+        columns.add(abs(np.int32(np.uint32(words_32(token.encode()) ^ murmur3_32(b"body")))) % 2**30)
+    assert found == dict.fromkeys(columns, pytest.approx(value))
+    alone = TextFeatures().transform_one("free stuff")
+    assert alone.keys() == SUBJECT_AND_BODY.transform_one({"subject": "free stuff"}).keys() < found.keys()
+
+
+def test_one_and_many_and_frames_and_threads():
+    many = SUBJECT_AND_BODY.transform_many(MESSAGES)
+    for row, message in zip(many, MESSAGES, strict=True):
+        assert dict(zip(row.indices.tolist(), row.data, strict=True)) == SUBJECT_AND_BODY.transform_one(message)
+    frame = pd.DataFrame([{"subject": x.get("subject"), "body": x.get("body", "")} for x in MESSAGES])
+    frame["subject"] = [x.get("subject") for x in MESSAGES]
+    assert (SUBJECT_AND_BODY.transform_many(frame.replace({np.nan: None})) != many).nnz == 0
+    models = [TextClassifier(features=SUBJECT_AND_BODY) for _ in range(3)]
+    X, y = MESSAGES * 400, LABELS * 400
+    for x, label in zip(X, y, strict=True):
+        models[0].learn_one(x, label)
+    models[1].learn_many(X, y)
+    models[2].learn_many(X, y, threads=3)
+    assert models[0].weights == models[1].weights == models[2].weights
+
+
+@pytest.mark.parametrize("classifier", [AdaptiveClassifier(), PegasosClassifier(fit_intercept=True)], ids=str)
+def test_a_model_of_fields(classifier, tmp_path):
+    model = TextClassifier(SUBJECT_AND_BODY, classifier)
+    model.keep_names()
+    model.learn_many(MESSAGES * 3, LABELS * 3)
+    explanation = model.explain_one(MESSAGES[0])
+    margin = model.decision_function_one(MESSAGES[0])
+    assert sum(explanation.values()) == pytest.approx(margin) and "subject: free" in explanation
+    assert {name.partition(": ")[0] for name in explanation} <= {"subject", "body", "(intercept)"}
+    model.save(tmp_path / "fields.safetensors")
+    loaded = load(tmp_path / "fields.safetensors")
+    assert loaded.predict_proba_one(MESSAGES[1]) == model.predict_proba_one(MESSAGES[1])
+    assert loaded.names.weights(loaded, 0) == model.names.weights(model, 0)
+    assert loaded.features.fields == loaded.clone().features.fields == ("subject", "body")
+    with pytest.raises(TypeError, match="a dict with the fields subject, body, not str"):
+        loaded.learn_one("free", "spam")
+    with pytest.raises(TypeError, match="a text must be a str, not int"):
+        loaded.learn_one({"subject": 7}, "spam")
+    assert loaded.weights == model.weights
+
+
+def test_what_cannot_be_added_up():
+    for fault, parts in (
+        ("two parts or more", [TextFeatures(on="a")]),
+        ("reads no field", [TextFeatures(on="a"), TextFeatures()]),
+        ("two parts read the same field", [TextFeatures(on="a"), TextFeatures(on="a", prefix_length=0)]),
+        ("n_features is 1073741824 of 'a', but 1048576 of 'b'", [TextFeatures(on="a"), HashedBagOfWords(on="b")]),
+    ):
+        with pytest.raises(ValueError, match=fault):
+            FeatureUnion(parts)
+    with pytest.raises(TypeError, match="not features of this package"):
+        FeatureUnion([TextFeatures(on="a"), "b"])
+    with pytest.raises(ValueError, match="none of the columns"):
+        SUBJECT_AND_BODY.transform_many(pd.DataFrame({"text": ["a"]}))
+    assert type(TextFeatures() + TextFeatures(on="b")).__module__.startswith("river")
