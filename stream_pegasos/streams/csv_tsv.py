@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from stream_pegasos.features.message import Fields
 from stream_pegasos.streams.example import Example, StreamError, one_line, unreadable
 from stream_pegasos.streams.layout import Layout
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, lines_of, pass_over
@@ -90,11 +91,13 @@ def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Examp
         see = f"--delimiter {other[0]!r}" if other else "--columns, --delimiter"
         raise StreamError(f"the header {fault} field {field!r}; its fields: {names} (see {see})")
 
-    text_column = column(layout.text_field)
+    there = [name for name in layout.fields if name in header] or [*layout.message_fields[:1]]
+    columns = {name: column(name) for name in there}
+    text_column = columns[there[0]]
     label_column = None if unlabelled and layout.label_field not in header else column(layout.label_field)
     id_column = None if layout.id_field == "id" and "id" not in header else column(layout.id_field)
     under = "under a header of" if layout.columns is None else "where there are columns for"
-    needed = text_column if unlabelled else max(text_column, label_column or 0)
+    needed = max([*columns.values(), 0 if unlabelled else label_column or 0])
     for line, record in rows:
         if isinstance(record, ValueError):
             yield unreadable(record, line)
@@ -103,9 +106,10 @@ def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Examp
         if len(record) > len(header):
             yield unreadable(ValueError(f"{len(record)} fields {under} {len(header)}"), line, id)
         elif len(record) <= needed:
-            missing = layout.text_field if len(record) <= text_column else layout.label_field
+            missing = next((name for name, at in columns.items() if len(record) <= at), layout.label_field)
             yield unreadable(ValueError(f"no field {missing!r}"), line, id)
         else:
             has_label = label_column is not None and label_column < len(record)
             y = layout.labels.of_text(record[label_column]) if has_label else None  # type: ignore[index]
-            yield Example(record[text_column], y, 1.0, line, id)
+            x = Fields({name: record[at] for name, at in columns.items()}) if layout.fields else record[text_column]
+            yield Example(x, y, 1.0, line, id)

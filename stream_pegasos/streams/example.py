@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from stream_pegasos.features.message import Message
 from stream_pegasos.learners.labels import Label
 
 _is_integer = re.compile(r"0|[+-]?[1-9][0-9]{0,17}").fullmatch
@@ -21,7 +22,7 @@ class Example(NamedTuple):
     Parameters
     ----------
     x
-        The text; a dict of features for the formats vw and svmlight.
+        The text, or `Fields`; a dict of features for the formats vw and svmlight.
     y
         The label, or a tuple of several labels; `None` if the example has none.
     w
@@ -35,7 +36,7 @@ class Example(NamedTuple):
 
     """
 
-    x: str | dict[str, float] | dict[int, float]
+    x: Message | dict[str, float] | dict[int, float]
     y: Truth | None
     w: float = 1.0
     line: int = 0

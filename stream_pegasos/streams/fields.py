@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from stream_pegasos.features.message import Fields
 from stream_pegasos.learners.labels import Label
 from stream_pegasos.streams.example import Parsed, RecordError, Truth, label_of, one_line, together
 from stream_pegasos.streams.layout import Layout
@@ -15,13 +16,13 @@ MOST_NAMES, LONGEST_NAME = 20, 50
 
 
 def parsed_fields(record: Any, layout: Layout) -> Parsed:
-    """Text, label, weight and id; a `RecordError` where text or label is none."""
+    """Message, label, weight and id; a `RecordError` where message or label is none."""
     id = _id(record, layout.id_field)
     try:
-        text = record.get(layout.text_field)
-        if type(text) is not str:
-            text = _nested_text(record, layout.text_field)
-        return text, _label(record, layout), 1.0, id
+        message = _fields(record, layout.fields) if layout.fields else record.get(layout.text_field)
+        if not layout.fields and type(message) is not str:
+            message = _nested_text(record, layout.text_field)
+        return message, _label(record, layout), 1.0, id
     except ValueError as error:
         raise RecordError(str(error), id) from None
 
@@ -53,6 +54,15 @@ def value_of(record: dict[str, Any], field: str) -> Any:
     return value_of(inner, rest) if type(inner) is dict else _ABSENT
 
 
+def _fields(record: dict[str, Any], names: tuple[str, ...]) -> Fields:
+    """The message that some fields make, of those that are there."""
+    values = {name: value_of(record, name) for name in names}
+    message = Fields({name: value for name, value in values.items() if value is not _ABSENT})
+    if not message:
+        raise ValueError(_no_field(record, *names))
+    return message
+
+
 def _nested_text(record: dict[str, Any], field: str) -> str:
     text = value_of(record, field)
     if type(text) is str:
@@ -60,9 +70,10 @@ def _nested_text(record: dict[str, Any], field: str) -> str:
     raise ValueError(_no_field(record, field) if text is _ABSENT else f"field {field!r} is {_kind(text)}, not a string")
 
 
-def _no_field(record: dict[str, Any], field: str) -> str:
+def _no_field(record: dict[str, Any], *fields: str) -> str:
+    missing = f"no field {' or '.join(map(repr, fields))}"
     names = [one_line(name[:LONGEST_NAME]) for name in [*record][:MOST_NAMES]] + ["…"] * (len(record) > MOST_NAMES)
-    return f"no field {field!r}; its fields: {', '.join(names)}" if names else f"no field {field!r}"
+    return f"{missing}; its fields: {', '.join(names)}" if names else missing
 
 
 def _label(record: dict[str, Any], layout: Layout) -> Truth | None:

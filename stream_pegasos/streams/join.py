@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 from stream_pegasos.common.checks import LARGEST_COUNT, LARGEST_WEIGHT, check_integer, check_number
+from stream_pegasos.features.message import message_of, size_of
 from stream_pegasos.learners.labels import Label
 from stream_pegasos.streams.example import Example, Truth
 
 _LARGEST_TEXT = 1 << 26  # characters that all messages, and all labels, may have together
-_FEATURE_SIZE = 100  # what a feature of a dict counts for, in characters
 
 _Value = TypeVar("_Value")
 
@@ -72,8 +72,7 @@ class LabelJoin:
         y = self._labels.pop(key)
         if y is not None:
             return example._replace(y=y)
-        size = len(example.x) if isinstance(example.x, str) else _FEATURE_SIZE * len(example.x)
-        self._messages.put(key, example, size)
+        self._messages.put(key, example, size_of(example.x))
         return None
 
     def add_label(self, id: Any, y: Truth) -> Example | None:
@@ -149,7 +148,7 @@ def _message(x: Any, y: Any, w: Any, line: Any, id: Any) -> Example:
         raise TypeError("a message is no unlabelled text with an id")
     check_number("w", w, 0.0, LARGEST_WEIGHT)
     check_integer("line", line, 0, LARGEST_COUNT)
-    return Example(x, None, w, line, id)
+    return Example(message_of(x), None, w, line, id)
 
 
 def _size(y: Truth) -> int:

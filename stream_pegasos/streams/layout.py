@@ -20,3 +20,9 @@ class Layout(NamedTuple):
     delimiter: str | None = None
     columns: tuple[str, ...] | None = None
     labelled: bool = False  # whether a record without a label is bad
+    fields: tuple[str, ...] = ()  # that a message is made of; it is the text of the text field if there are none
+
+    @property
+    def message_fields(self) -> tuple[str, ...]:
+        """The fields that a message needs one of."""
+        return self.fields or (self.text_field,)

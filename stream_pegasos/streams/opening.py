@@ -34,6 +34,7 @@ def open_source(
     written: LabelFormat = ONE_LABEL,
     delimiter: str | None = None,
     columns: Sequence[str] | None = None,
+    fields: Sequence[str] = (),
     encoding: str = "utf-8",
     encoding_errors: str = "windows-1252",
     unreadable: bool = False,
@@ -63,7 +64,7 @@ def open_source(
     format
         As in `read`; jsonl by default for Kafka and standard input. Entries of Redis have fields
         instead.
-    text_field, label_field, id_field, delimiter, columns, encoding, encoding_errors, on_windows_1252
+    text_field, label_field, id_field, delimiter, columns, fields, encoding, encoding_errors, on_windows_1252
         As in `read`.
     follow
         Whether to wait for more at the end of what is there.
@@ -117,7 +118,7 @@ def open_source(
         format = "jsonl" if server else format_of(address)
     elif server is not None and server.scheme != "kafka":
         raise StreamError(f"format {format!r} does not fit a Redis stream, whose entries have fields")
-    layout = checked_layout(format, text_field, label_field, id_field, written, encoded, delimiter, columns)
+    layout = checked_layout(format, text_field, label_field, id_field, written, encoded, delimiter, columns, fields)
     if address == "-":
         if labels:
             raise StreamError("labels cannot come from standard input: give a file, a Kafka topic or a Redis stream")

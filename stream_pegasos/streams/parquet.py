@@ -77,7 +77,7 @@ def _reading(name: str) -> Iterator[None]:
 
 def _columns(schema: Any, layout: Layout, unlabelled: bool) -> list[str]:
     """Those to be read; a StreamError where one is missing, or stands there twice."""
-    columns = [layout.text_field]
+    columns = [name for name in layout.fields if _has(schema, name)] or [*layout.message_fields[:1]]
     if not unlabelled or _has(schema, layout.label_field):
         columns.append(layout.label_field)
     if layout.id_field != "id" or _has(schema, "id"):

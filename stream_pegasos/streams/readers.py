@@ -42,6 +42,7 @@ PARQUET = b"PAR1\x15"  # what Parquet begins with, the first byte of a page or o
 
 OnBadLine = Callable[[int, str], None]
 FORMATS = (*dict.fromkeys(EXTENSIONS.values()), "text")
+WITHOUT_FIELDS = ("labelled-text", "fasttext", "vw", "svmlight", "text")
 
 
 def read(
@@ -54,6 +55,7 @@ def read(
     labels: LabelFormat = ONE_LABEL,
     delimiter: str | None = None,
     columns: Sequence[str] | None = None,
+    fields: Sequence[str] = (),
     encoding: str = "utf-8",
     encoding_errors: str = "windows-1252",
     unlabelled: bool = False,
@@ -105,6 +107,9 @@ def read(
         The character between the fields of csv and tsv, if it is neither comma nor tab.
     columns
         The names of the columns of csv and tsv without a header.
+    fields
+        The fields that a message is made of, named as `text_field` is and read in its place: `x` is then a dict of
+        those that the record has.
     encoding
         The encoding of the text, by the name of one of Python's codecs; UTF-8 may have a byte order mark.
     encoding_errors
@@ -153,7 +158,7 @@ def read(
     if format is None:
         format = format_of(_path(source))
     encoded = Encoding(encoding, encoding_errors, on_windows_1252)
-    layout = checked_layout(format, text_field, label_field, id_field, labels, encoded, delimiter, columns)
+    layout = checked_layout(format, text_field, label_field, id_field, labels, encoded, delimiter, columns, fields)
     if format == "text" and not unlabelled:
         raise StreamError("lines of text have no labels")
     return read_layout(source, layout._replace(labelled=not unlabelled), unlabelled, unreadable, on_bad_line)
@@ -168,20 +173,26 @@ def checked_layout(
     encoding: Encoding,
     delimiter: str | None = None,
     columns: Sequence[str] | None = None,
+    fields: Sequence[str] = (),
 ) -> Layout:
     """How records are written; a StreamError where that is unknown, or does not go together."""
     if format not in FORMATS:
         raise StreamError(f"unknown format {format!r}: choose one of {', '.join(FORMATS)}")
-    if text_field == label_field:
-        raise StreamError(f"text and label are the same field, {text_field!r}")
+    messages = tuple(fields) or (text_field,)
+    if label_field in messages:
+        raise StreamError(f"text and label are the same field, {label_field!r}")
+    if fields and format in WITHOUT_FIELDS:
+        raise StreamError(f"a message of {format} has no fields, but {', '.join(fields)} are asked for")
     if format not in ("csv", "tsv") and not (delimiter is None and columns is None):
         raise StreamError(f"a delimiter and columns are for csv and tsv, not for {format}")
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n\0'):
         raise StreamError(f"the delimiter is {delimiter!r}, not one character that may stand between fields")
     names = None if columns is None else tuple(columns)
-    if names is not None and text_field not in names:
-        raise StreamError(f"the list of columns has no field {text_field!r}: {', '.join(map(one_line, names))}")
-    return Layout(format, text_field, label_field, id_field, labels, encoding, delimiter, names)
+    if names is not None and not {*messages} & {*names}:
+        missing = " or ".join(map(repr, messages))
+        raise StreamError(f"the list of columns has no field {missing}: {', '.join(map(one_line, names))}")
+    written = (format, text_field, label_field, id_field, labels, encoding, delimiter, names)
+    return Layout(*written, fields=tuple(fields))
 
 
 def read_layout(

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from stream_pegasos.common.extras import missing
+from stream_pegasos.features.message import Fields
 from stream_pegasos.streams.example import Example, RecordError, StreamError, unreadable
 from stream_pegasos.streams.layout import Layout
 from stream_pegasos.streams.sources import (
@@ -57,7 +58,7 @@ class RedisSource:
         server, self._id = _checked(position)
         self._stream, self._group = address.path, address.options.get("group")
         self._layout, self._follow, self._reporter = layout, follow, reporter
-        self._text_field = None if labels else layout.text_field
+        self._are_labels = labels
         self._count = 1  # entries a read, adapted to their size
         self._is_ready = self._is_behind = self._closed = False
         self._next_report = 0.0
@@ -175,14 +176,16 @@ class RedisSource:
         label_field = self._layout.label_field
         try:
             label = self._layout.labels.of_text(self._field(fields, label_field) or "")
-            text = "" if self._text_field is None else self._field(fields, self._text_field)
+            names = () if self._are_labels else self._layout.message_fields
+            values = {name: self._field(fields, name) for name in names}
         except ValueError as error:
             raise RecordError(str(error), entry if id is None else id) from None
-        if self._text_field is not None:
+        if not self._are_labels:
             id = entry if id is None else id
-            if text is None:
-                raise RecordError(f"no field {self._text_field!r}", id)
-            return Example(text, label, id=id)
+            message = Fields({name: value for name, value in values.items() if value is not None})
+            if not message:
+                raise RecordError(f"no field {' or '.join(map(repr, values))}", id)
+            return Example(message if self._layout.fields else message[self._layout.text_field], label, id=id)
         for name, value in ((self._layout.id_field, id), (label_field, label)):
             if value is None:
                 raise ValueError(f"no field {name!r}")

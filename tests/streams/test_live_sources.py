@@ -95,6 +95,16 @@ def test_labels(live):
     assert [reason for _, reason in bad] == ["no field 'id'", "no field 'label'"]
 
 
+def test_messages_of_fields(live):
+    live.add(subject="a", sender="x", label="ham")
+    live.add(sender="y", text="b")
+    live.add(queue="z")
+    batches, bad, _ = rest(live.address, fields=["subject", "sender"])
+    found = {(*example.x.items(), example.y) for batch in batches for example in batch.examples}
+    assert found == {(("subject", "a"), ("sender", "x"), "ham"), (("sender", "y"), None)}
+    assert [reason.partition(";")[0] for _, reason in bad] == ["no field 'subject' or 'sender'"]
+
+
 def test_what_cannot_be_read_is_reported_and_passed_over(live):
     """Or stands in its place; or ends the stream, where nobody takes reports."""
     for fields in ({"id": "7"}, {"text": "good"}):

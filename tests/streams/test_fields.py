@@ -1,0 +1,55 @@
+"""Messages of named fields, in every format that has fields."""
+
+import io
+import json
+
+import pyarrow
+import pytest
+from pyarrow import parquet
+from reading import examples
+
+from stream_pegasos.streams import LabelJoin, StreamError
+
+RECORDS = [
+    {"subject": "a", "sender": "x", "label": "ham"},
+    {"subject": "b", "sender": "", "label": "spam"},
+]
+FILE = io.BytesIO()
+parquet.write_table(pyarrow.Table.from_pylist(RECORDS), FILE)
+LINES = b"".join(json.dumps(record).encode() + b"\n" for record in RECORDS)
+DATA = {
+    "jsonl": LINES,
+    "csv": b"subject,label,sender\na,ham,x\nb,spam,\n",
+    "tsv": b"subject\tlabel\tsender\na\tham\tx\nb\tspam\t\n",
+    "parquet": FILE.getvalue(),
+}
+
+
+@pytest.mark.parametrize("format", DATA)
+def test_messages_are_of_the_fields_that_are_there(format):
+    found, bad = examples(DATA[format], format, fields=["sender", "subject", "body"])
+    messages = [{name: record[name] for name in ("sender", "subject")} for record in RECORDS]
+    assert [each.x for each in found] == messages and [each.y for each in found] == ["ham", "spam"] and bad == []
+    join = LabelJoin()
+    join.add_message(found[0]._replace(y=None, id=7))
+    join.set_state(json.loads(json.dumps(join.get_state())))
+    assert hash(join.add_label(7, "spam").x) == hash(found[0].x)
+
+
+def test_records_without_any_of_the_fields():
+    _, bad = examples(LINES, "jsonl", fields=["body", "queue"])
+    assert bad[0] == (1, "no field 'body' or 'queue'; its fields: subject, sender, label")
+    for format, fault in (("csv", "the header has no field 'body'"), ("parquet", "there is no column 'body'")):
+        with pytest.raises(StreamError, match=fault):
+            examples(DATA[format], format, fields=["body", "queue"])
+    with pytest.raises(StreamError, match="a message of labelled-text has no fields, but subject are asked for"):
+        examples(b"", "labelled-text", fields=["subject"])
+    with pytest.raises(StreamError, match="text and label are the same field, 'label'"):
+        examples(b"", "csv", fields=["subject", "label"])
+
+
+def test_nested_fields_and_values_of_any_type():
+    line = b'{"mail": {"to": ["a", "b"]}, "size": 7, "label": 1}'
+    [example], _ = examples(line, "jsonl", fields=["mail.to", "size"])
+    assert example.x == {"mail.to": ["a", "b"], "size": 7}
+    assert len({example.x, example.x}) == 1
