@@ -33,6 +33,7 @@ class Input:
     n_windows_1252 = 0  # lines read as Windows-1252, since they are not UTF-8
     separator: str | None = None  # what stands between several labels
     several = False  # whether a message may have several labels
+    fields: tuple[str, ...] = ()  # that a message is made of; none where it is a text
     labels_met: "Collection[Label]" = ("ham", "spam")  # and taken
     _n_told = 0  # of bad records
     _fault = ""  # of the newest one
@@ -131,6 +132,7 @@ class _ChosenInput(Input):
             "text_field": self._options.text_field,
             "label_field": self._options.label_field,
             "id_field": self._options.id_field,
+            "fields": self.fields,
             "encoding": self._options.encoding,
             "encoding_errors": self._options.encoding_errors,
             "on_windows_1252": self._count_windows_1252,

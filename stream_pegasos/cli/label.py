@@ -107,7 +107,7 @@ def label(
     learner = model_for(source, load, model)
     token = token_of(hosting.token_file)
     hosts = hosts_of(hosting.host, hosting.allowed_host, token)
-    with closing(source), closing(LabelFile(output, takes_several(learner))) as labels:
+    with closing(source), closing(LabelFile(output, takes_several(learner), source.fields)) as labels:
         messages: Iterator[Any] = Arriving(_messages(source.in_thread())) if source.is_pipe() else _messages(source)
         teaching = Teaching(window, hosting.take_back_seconds, first, messages, labels)
         service = Service(learner, token=token, teaching=teaching, labels=labels_for(learner, source.allowed))
@@ -126,9 +126,9 @@ def label(
     exit_with_code(source, interrupt)
 
 
-def _messages(examples: "Iterable[Example]") -> Iterator[tuple[str, Any]]:
+def _messages(examples: "Iterable[Example]") -> Iterator[tuple[Any, Any]]:
     for example in examples:
-        yield str(example.x), {"line": example.line} | ({} if example.id is None else {"id": example.id})
+        yield example.x, {"line": example.line} | ({} if example.id is None else {"id": example.id})
 
 
 def _first_fill(teaching: "Teaching", messages: Iterator[Any]) -> None:
@@ -166,6 +166,6 @@ def _learn_again(labels: LabelFile, source: FileInput, service: "Service", teach
             refuse(example, fault)
     for block in predict_learn(service.model, examples, refuse):
         service.monitor.learned([*block.examples], block)
-    teaching.remember(text for text, _ in given)
+    teaching.remember(x for x, _ in given)
     if given:
         note(f"going on with {len(given):,} label{'s' * (len(given) != 1)}")

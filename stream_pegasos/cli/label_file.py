@@ -1,7 +1,7 @@
 """The labels that people give, in a file that can be learned from."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,8 @@ class LabelFile:
         The file; what stands there stays, but for a last line of JSON that was begun and never ended, as by a kill.
     several
         Whether a message may have several labels.
+    fields
+        The fields that a message is made of; none where it is a text.
 
     Raises
     ------
@@ -38,8 +40,8 @@ class LabelFile:
         process writes there.
     """
 
-    def __init__(self, path: Path, several: bool) -> None:
-        self.path, self.several = path, several
+    def __init__(self, path: Path, several: bool, fields: Sequence[str] = ()) -> None:
+        self.path, self.several, self.fields = path, several, fields
         self.n = 0  # labels that stand there
         _check_ending(path)
         with writing(path):
@@ -78,13 +80,13 @@ class LabelFile:
             size += self.write_at(self._file, b"\n", size)
         return size
 
-    def before(self) -> list[tuple[str, Any]]:
-        """The texts and labels that stand there."""
+    def before(self) -> list[tuple[Any, Any]]:
+        """The messages and labels that stand there."""
 
         def tell(line: int, reason: str) -> None:
             note(f"{self.path}: line {line} skipped: {reason}")
 
-        given = [(str(example.x), example.y) for example in self._read(tell)]
+        given = [(example.x, example.y) for example in self._read(tell)]
         self.n = len(given)
         return given
 
@@ -92,12 +94,14 @@ class LabelFile:
         from stream_pegasos.streams import LabelFormat, StreamError, read
 
         try:
-            yield from read(self.path, format="jsonl", labels=LabelFormat(several=self.several), on_bad_line=tell)
+            labels = LabelFormat(several=self.several)
+            yield from read(self.path, format="jsonl", labels=labels, fields=self.fields, on_bad_line=tell)
         except StreamError as error:
             raise StreamError(f"{self.path}: {error}") from None
 
     def given(self, message: "Waiting", label: Any) -> None:
-        record = {**(message.origin or {}), "text": message.text, "label": label}
+        content = {"text": message.x} if isinstance(message.x, str) else message.x
+        record = {**(message.origin or {}), **content, "label": label}
         line = to_json(record).encode("utf-8", "backslashreplace") + b"\n"
         self._write({**self._lines, message.number: line})
 

@@ -93,7 +93,7 @@ def model_for_first_message(learner: Any, options: ModelOptions, source: Input, 
 
 
 def new_model(options: ModelOptions, source: Input | None) -> Any:
-    from stream_pegasos import TextClassifier
+    from stream_pegasos import TextClassifier, TextFeatures
     from stream_pegasos.features.text import fitting_options
 
     features, classifier = options.given()
@@ -111,9 +111,17 @@ def new_model(options: ModelOptions, source: Input | None) -> Any:
                     "--token-pattern, --binary, --norm, --mask-digits, --prefix-length and --boundaries do not apply"
                 )
             return _new_classifier(**classifier)
-        return TextClassifier(TextClassifier().features.clone(fitting_options(features)), _new_classifier(**classifier))
+        model = TextClassifier(TextFeatures(**fitting_options(features)), _new_classifier(**classifier))
+        _read_fields(source, model)
+        return model
     except (ValueError, TypeError) as error:
         raise click.BadParameter(str(error)) from None
+
+
+def _read_fields(source: Input | None, model: Any) -> None:
+    """Have a stream make its messages of the fields that a model reads."""
+    if source is not None and takes_text(model) and not model.features.takes_text:
+        source.fields = model.features.fields
 
 
 def _new_classifier(
@@ -223,6 +231,7 @@ def _check_model(model: Any, path: Path, source: Input | None) -> None:
         raise Failure(f"{path} is a model of one label a message, but --label-separator gives several")
     if source:
         source.several = takes_several(model)
+        _read_fields(source, model)
     if source and takes_text(model) == (source.format in DICT_FORMATS):
         kind = "texts" if takes_text(model) else "features, as in the formats vw and svmlight"
         raise Failure(f"{path} is a model of {kind}, but {source.name} has format {source.format}")

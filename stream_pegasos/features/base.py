@@ -37,6 +37,11 @@ class Features(base.MiniBatchTransformer):
         return tuple(part.on for part in self.each if part.on is not None)
 
     @property
+    def takes_text(self) -> bool:
+        """Whether a message may be a text."""
+        return False
+
+    @property
     def specification(self) -> PureScanner:
         """The scanner, as the specification has it."""
         return PureScanner(*self.scanner.arguments)

@@ -246,6 +246,10 @@ class HashedBagOfWords(Features):
             tokens = re.findall(str(self.token_pattern), text)
         return list(ngrams_of_tokens(tokens, self._stop_words, self.ngram_range, self.prefix_length, self.boundaries))
 
+    @property
+    def takes_text(self) -> bool:
+        return True
+
     def prepare(self, x: Any) -> Any:
         """What the scanner takes: the text, or its n-grams where Python has to find them."""
         if self._as_it_is:

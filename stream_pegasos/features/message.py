@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Fields", "Message", "message_of", "shown_message", "size_of"]
+__all__ = ["Fields", "Message", "is_blank", "message_of", "shown_message", "size_of"]
 
 OF_A_NUMBER = 100  # characters that a value counts for which is no text
 
@@ -13,7 +13,8 @@ class Fields(dict[str, Any]):
     """A message of several fields, as a stream brings it. Unlike another dict it can be a key."""
 
     def __hash__(self) -> int:  # type: ignore[override]
-        return hash(frozenset(item for item in self.items() if isinstance(item[1], str)))
+        plain = ((name, value) for name, value in self.items() if isinstance(value, (str, int, float)))
+        return hash(frozenset(plain))
 
 
 Message = str | Fields
@@ -31,6 +32,12 @@ def size_of(message: Any) -> int:
     if isinstance(message, dict):
         return sum(map(size_of, message.values()))
     return sum(map(size_of, message)) if isinstance(message, list) else OF_A_NUMBER
+
+
+def is_blank(message: Message) -> bool:
+    """Whether there is nothing in it that is not white space."""
+    values = [message] if isinstance(message, str) else [*message.values()]
+    return all(value is None or (isinstance(value, str) and not value.strip()) for value in values)
 
 
 def shown_message(message: Message) -> str:

@@ -14,11 +14,12 @@ from uuid import uuid4
 
 import orjson
 
+from stream_pegasos.features.message import Message, message_of
 from stream_pegasos.operation.teaching import Waiting
 
 __all__ = ["Entry", "Journal"]
 
-Entry = tuple[str, Any, float, Any]  # a message that is learned: its text, label or tuple of labels, weight and id
+Entry = tuple[Message, Any, float, Any]  # a message that is learned, its label or tuple of labels, weight and id
 
 
 class Journal:
@@ -158,7 +159,7 @@ class Journal:
             self._write({"dropped": n})
 
     def given(self, message: Waiting, label: Any) -> None:
-        entry = (message.text, label, 1.0, message.origin)
+        entry = (message.x, label, 1.0, message.origin)
         self._write({"labels": [(message.number, entry)]})
         self.waiting[message.number] = entry
 
@@ -316,5 +317,5 @@ def _reason(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def _entry(text: str, label: Any, weight: float, id: Any) -> Entry:
-    return text, tuple(label) if isinstance(label, list) else label, weight, id
+def _entry(x: Any, label: Any, weight: float, id: Any) -> Entry:
+    return message_of(x), tuple(label) if isinstance(label, list) else label, weight, id

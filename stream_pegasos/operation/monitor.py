@@ -15,6 +15,7 @@ from stream_pegasos.evaluation.label_scores import labels_that_hold
 from stream_pegasos.evaluation.prequential import Labelled, PredictedBlock, Prediction
 from stream_pegasos.evaluation.scores import kind_of, new_score, score_of_state
 from stream_pegasos.evaluation.tallies import LABELS, ORDERED, SEVERAL, TWO
+from stream_pegasos.features.message import Message, shown_message
 from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.operation.answers import label_named, most_probable, shown
 
@@ -158,11 +159,11 @@ class Monitor:
             self._n_drifts = self.model.n_drifts
             self._drifts = [*self._drifts, self.score.n][-MOST_DRIFTS:]
 
-    def predicted(self, texts: list[str], block: PredictedBlock) -> None:
+    def predicted(self, X: list[Message], block: PredictedBlock) -> None:
         """Take in messages that were only predicted."""
-        self.n_predictions += len(texts)
-        self._show([(text, None) for text in texts[-NEWEST:]], block, None)
-        self._count(len(texts))
+        self.n_predictions += len(X)
+        self._show([(x, None) for x in X[-NEWEST:]], block, None)
+        self._count(len(X))
 
     @property
     def kind(self) -> str:
@@ -311,12 +312,13 @@ class Monitor:
         figures = (getattr(self.score, name, math.nan) for name in (*names, *(f"window_{name}" for name in names)))
         return CurvePoint(self.score.n, *figures)
 
-    def _show(self, messages: list[tuple[str, Any]], block: PredictedBlock, number: int | None) -> None:
+    def _show(self, messages: list[tuple[Message, Any]], block: PredictedBlock, number: int | None) -> None:
         """Remember the last messages of a block, of which the last has that number."""
         n = len(messages)
         seconds = [{}] * n if self.kind in (TWO, LABELS) else _seconds(block, n)
         withheld = block.predictions.withheld[len(block) - n :]
-        for i, ((text, label), said) in enumerate(zip(messages, block.each()[len(block) - n :], strict=True)):
+        for i, ((x, label), said) in enumerate(zip(messages, block.each()[len(block) - n :], strict=True)):
+            text = shown_message(x)
             self._newest.append(
                 {
                     "number": None if number is None else number - n + 1 + i,

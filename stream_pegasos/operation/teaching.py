@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import check_integer, check_number
+from stream_pegasos.features.message import Message, is_blank, size_of
 from stream_pegasos.learners.predictions import Predictions
 
 __all__ = ["FIRST", "LONGEST_TAUGHT", "Given", "Keeper", "Teaching", "Waiting", "uncertainty"]
 
 FIRST = ("uncertain", "newest", "oldest")  # which messages are asked for first
 LONGEST_TAUGHT = 20_000  # characters of a message that a person is asked to read
-MOST_DONE = 100_000  # texts that are remembered, by their hash, as not to be asked for again
+MOST_DONE = 100_000  # messages that are remembered, by their hash, as not to be asked for again
 MOST_SCORED = 1_000  # messages that are scored anew at a time
 MOST_HELD = 5  # labels that can be taken back; with more the model would ask without having learned
 
@@ -36,8 +37,8 @@ class Waiting:
     ----------
     number
         Its number among all messages that waited.
-    text
-        The message.
+    x
+        The message: a text, or `Fields`.
     uncertainty
         How unsure the model was of it, from 0 to 1; -1, below all others, until it is scored.
     scored_at
@@ -47,7 +48,7 @@ class Waiting:
     """
 
     number: int
-    text: str
+    x: Message
     uncertainty: float = -1.0
     scored_at: int = -1
     origin: Any = None
@@ -78,7 +79,7 @@ class Keeper(Protocol):
 class Teaching:
     """Messages that wait for people to label them, in bounded memory, and the labels that can still be taken back.
 
-    A text waits only once, however often it comes. The newest five labels can be taken back, each for some seconds:
+    A message waits only once, however often it comes. The newest five labels can be taken back, each for some seconds:
     they wait outside the model, so the model never sees those taken back. Then they are learned, and stay, as no
     learner can unlearn.
 
@@ -98,7 +99,7 @@ class Teaching:
         Which messages are asked for first: the most `"uncertain"`, the `"newest"` or the `"oldest"`. Among equally
         uncertain ones it is the newest, or with `more` the oldest.
     more
-        Where messages come from, as pairs of a text and its origin, when there is room for them; none is pushed out
+        Where messages come from, as pairs of a message and its origin, when there is room for them; none is pushed out
         then. It gives `None` where it has no message for now. Without it messages come by `add`.
     keeper
         What keeps labels as they are given.
@@ -128,12 +129,12 @@ class Teaching:
     >>> teaching = Teaching(size=100, seconds=0)
     >>> teaching.add(["a prize to win", "lunch, or a prize?", "at noon"])
     >>> stale = teaching.stale(model.n_learned)
-    >>> teaching.score(stale, model.predictions([message.text for message in stale]), model.n_learned)
+    >>> teaching.score(stale, model.predictions([message.x for message in stale]), model.n_learned)
     >>> [asked, *_] = teaching.queue(limit=3)
-    >>> asked.text
+    >>> asked.x
     'lunch, or a prize?'
     >>> teaching.give(asked.number, "spam")
-    >>> [(given.message.text, given.label) for given in teaching.due()]
+    >>> [(given.message.x, given.label) for given in teaching.due()]
     [('lunch, or a prize?', 'spam')]
 
     """
@@ -143,7 +144,7 @@ class Teaching:
         size: int = 1_000,
         seconds: float = 10.0,
         first: str = "uncertain",
-        more: Iterator[tuple[str, Any] | None] | None = None,
+        more: Iterator[tuple[Message, Any] | None] | None = None,
         keeper: Keeper | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
@@ -157,12 +158,14 @@ class Teaching:
         self._more, self._clock = more, clock
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Waiting] = {}  # by number, the oldest first
-        self._number_of: dict[str, int] = {}
+        self._number_of: dict[Message, int] = {}
         self._n_characters = 0
-        self._new: deque[tuple[str, Any]] = deque()  # that came and that nobody has asked for yet, each with its origin
+        self._new: deque[tuple[Message, Any]] = deque()  # that nobody has asked for yet, each with its origin
         self._n_new = 0  # of their characters
         self._given: dict[int, Given] = {}  # by number, in the order of giving
-        self._done: OrderedDict[int, None] = OrderedDict()  # hashes of texts; unlike a dict it finds the oldest at once
+        self._done: OrderedDict[int, None] = (
+            OrderedDict()
+        )  # hashes of messages; unlike a dict it finds the oldest at once
 
     def __len__(self) -> int:
         self._settle()
@@ -173,37 +176,37 @@ class Teaching:
         """Whether messages come from `more`."""
         return self._more is not None
 
-    def add(self, texts: Sequence[str], origins: Sequence[Any] = ()) -> None:
+    def add(self, X: Sequence[Message], origins: Sequence[Any] = ()) -> None:
         """Take in messages that came without a label, unless messages come from `more`; one that waits already becomes
         the newest.
 
         Parameters
         ----------
-        texts
+        X
             The messages.
         origins
             Where each of them comes from, such as its id; without any, none is known.
         """
         if self.reads or not self.size:
             return
-        self._new.extend(zip(texts, origins or itertools.repeat(None, len(texts)), strict=True))
-        self._n_new += sum(map(len, texts))
+        self._new.extend(zip(X, origins or itertools.repeat(None, len(X)), strict=True))
+        self._n_new += sum(map(size_of, X))
         most = self.size * _CHARACTERS_A_MESSAGE
         while len(self._new) > self.size or self._n_new > most:
-            self._n_new -= len(self._new.popleft()[0])
+            self._n_new -= size_of(self._new.popleft()[0])
 
     def fill(self) -> None:
         """Take in more messages, as far as there are any by now and there is room."""
         if self._more is None:
             return
         while self._has_room() and (message := next(self._more, None)) is not None:
-            text, origin = message
-            self.n_blank += not text.strip()
-            self.n_too_long += bool(text.strip()) and len(text) > LONGEST_TAUGHT
-            if text not in self._number_of:
-                self._wait(text, origin)
+            x, origin = message
+            self.n_blank += is_blank(x)
+            self.n_too_long += not is_blank(x) and size_of(x) > LONGEST_TAUGHT
+            if x not in self._number_of:
+                self._wait(x, origin)
 
-    def drop(self, texts: Sequence[str], origins: Sequence[Any] = ()) -> None:
+    def drop(self, X: Sequence[Message], origins: Sequence[Any] = ()) -> None:
         """Never ask for these, as others have told their labels; a label that could still be taken back goes.
 
         Where what keeps the labels fails, that label stays.
@@ -211,43 +214,43 @@ class Teaching:
         if not self.size:
             return
         self._settle()
-        for given in self.superseded(texts, origins):
+        for given in self.superseded(X, origins):
             if given is not None and given.message.number in self._given:
                 with suppress(OSError):
                     self._discard(given.message)
-        for text in texts:
-            self._remove(text)
-            self._finish(text)
+        for x in X:
+            self._remove(x)
+            self._finish(x)
         self.fill()
 
-    def superseded(self, texts: Sequence[str], origins: Sequence[Any] = ()) -> list[Given | None]:
-        """The label that could still be taken back of each message whose label others tell, by its text or origin."""
+    def superseded(self, X: Sequence[Message], origins: Sequence[Any] = ()) -> list[Given | None]:
+        """The label that could still be taken back of each message whose label others tell, by itself or its origin."""
         if not self._given:
-            return [None] * len(texts)
-        by_text = {given.message.text: given for given in self._given.values()}
+            return [None] * len(X)
+        by_message = {given.message.x: given for given in self._given.values()}
         by_origin = self._by_origin(given.message for given in self._given.values())
         given_to = {origin: self._given[message.number] for origin, message in by_origin.items()}
-        pairs = zip(texts, origins or itertools.repeat(None, len(texts)), strict=True)
-        return [given_to.get(origin, by_text.get(text)) for text, origin in pairs]
+        pairs = zip(X, origins or itertools.repeat(None, len(X)), strict=True)
+        return [given_to.get(origin, by_message.get(x)) for x, origin in pairs]
 
-    def texts_from(self, origins: Iterable[Any]) -> list[str | None]:
+    def messages_from(self, origins: Iterable[Any]) -> list[Message | None]:
         """The message that came from each origin, the newest one; `None` where none waits for its label, or has one
         that could still be taken back.
         """
         self._settle()
         given = [given.message for given in self._given.values()]
         from_origin = self._by_origin([*self._waiting.values(), *given])
-        return [from_origin[origin].text if origin in from_origin else None for origin in origins]
+        return [from_origin[origin].x if origin in from_origin else None for origin in origins]
 
     def _by_origin(self, messages: Iterable[Waiting]) -> dict[Any, Waiting]:
         """Messages that came by `add`, by where they came from."""
         return {} if self.reads else {message.origin: message for message in messages if message.origin is not None}
 
-    def remember(self, texts: Iterable[str]) -> None:
+    def remember(self, X: Iterable[Message]) -> None:
         """Never ask for these, as people have given their labels before."""
-        for text in texts:
-            self._remove(text)
-            self._finish(text)
+        for x in X:
+            self._remove(x)
+            self._finish(x)
             self.n_given += 1
 
     def stale(self, n_learned: int) -> list[Waiting]:
@@ -300,7 +303,7 @@ class Teaching:
             chosen.append(self._waiting[also])
         return chosen
 
-    def text_of(self, number: int) -> str:
+    def message_of(self, number: int) -> Message:
         """The message of that number.
 
         Raises
@@ -308,7 +311,7 @@ class Teaching:
         LookupError
             If it does not wait for a label.
         """
-        return self._message(number).text
+        return self._message(number).x
 
     def give(self, number: int, label: Any) -> None:
         """Give a message its label; it is learned when it is due.
@@ -323,8 +326,8 @@ class Teaching:
         message = self._message(number)
         if self.keeper is not None:
             self.keeper.given(message, label)
-        self._remove(message.text)
-        self._finish(message.text)
+        self._remove(message.x)
+        self._finish(message.x)
         self._given[number] = Given(message, label, self._clock() + self.seconds)
         self.n_given += 1
         self.fill()
@@ -338,8 +341,8 @@ class Teaching:
             If the message does not wait for a label.
         """
         message = self._message(number)
-        self._remove(message.text)
-        self._finish(message.text)
+        self._remove(message.x)
+        self._finish(message.x)
         self.fill()
 
     def take_back(self, number: int) -> None:
@@ -357,7 +360,7 @@ class Teaching:
         self._settle()
         message = self._given[number].message
         self._discard(message)
-        self._done.pop(hash(message.text), None)
+        self._done.pop(hash(message.x), None)
         self._put(message)
         if not self.reads:
             self._make_room()
@@ -404,28 +407,28 @@ class Teaching:
         """Let those wait that came: only now, as most of them come and go before anybody asks."""
         if not self._new:
             return
-        for text, origin in self._new:
-            self._remove(text)
-            self._wait(text, origin)
+        for x, origin in self._new:
+            self._remove(x)
+            self._wait(x, origin)
         self._new.clear()
         self._n_new = 0
         self._make_room()
 
-    def _wait(self, text: str, origin: Any) -> None:
-        if text.strip() and len(text) <= LONGEST_TAUGHT and hash(text) not in self._done:
-            self._put(Waiting(next(self._numbers), text, origin=origin))
+    def _wait(self, x: Message, origin: Any) -> None:
+        if not is_blank(x) and size_of(x) <= LONGEST_TAUGHT and hash(x) not in self._done:
+            self._put(Waiting(next(self._numbers), x, origin=origin))
 
     def _put(self, message: Waiting) -> None:
-        self._remove(message.text)
+        self._remove(message.x)
         self._waiting[message.number] = message
-        self._number_of[message.text] = message.number
-        self._n_characters += len(message.text)
+        self._number_of[message.x] = message.number
+        self._n_characters += size_of(message.x)
 
-    def _remove(self, text: str) -> None:
-        number = self._number_of.pop(text, None)
+    def _remove(self, x: Message) -> None:
+        number = self._number_of.pop(x, None)
         if number is not None:
             del self._waiting[number]
-            self._n_characters -= len(text)
+            self._n_characters -= size_of(x)
 
     def _has_room(self) -> bool:
         most = self.size * _CHARACTERS_A_MESSAGE - LONGEST_TAUGHT
@@ -433,10 +436,10 @@ class Teaching:
 
     def _make_room(self) -> None:
         while len(self._waiting) > self.size or self._n_characters > self.size * _CHARACTERS_A_MESSAGE:
-            self._remove(next(iter(self._waiting.values())).text)
+            self._remove(next(iter(self._waiting.values())).x)
 
-    def _finish(self, text: str) -> None:
-        self._done[hash(text)] = None
+    def _finish(self, x: Message) -> None:
+        self._done[hash(x)] = None
         while len(self._done) > MOST_DONE:
             self._done.popitem(last=False)
 

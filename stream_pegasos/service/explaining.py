@@ -6,14 +6,15 @@ from typing import Any
 
 from stream_pegasos.evaluation.prequential import predict_block
 from stream_pegasos.evaluation.tallies import LABELS, ORDERED, TWO
+from stream_pegasos.features.message import Message
 from stream_pegasos.operation.answers import answers_of, label_named, shown, shown_answer
 
 MOST_CONTRIBUTIONS = 50
 
 
-def explained(model: Any, kind: str, text: str, label: Any = None) -> dict[str, Any]:
-    """The answer of a model of that kind to a text, and what each word adds to a margin: that of the positive label of
-    two, and with more that of the label that comes first, less that of the second. With `label` it is the margin of
+def explained(model: Any, kind: str, x: Message, label: Any = None) -> dict[str, Any]:
+    """The answer of a model of that kind to a message, and what each word adds to a margin: that of the positive label
+    of two, and with more that of the label that comes first, less that of the second. With `label` it is the margin of
     that one. Labels are as they are shown.
 
     Raises
@@ -23,7 +24,7 @@ def explained(model: Any, kind: str, text: str, label: Any = None) -> dict[str, 
     TypeError
         If it cannot explain what it predicts.
     """
-    block = predict_block(model, [text], [])
+    block = predict_block(model, [x], [])
     (answer,) = answers_of(block, kind)
     named = None if label is None else label_named(model.classes, label)
     if label is not None and named is None:
@@ -33,7 +34,7 @@ def explained(model: Any, kind: str, text: str, label: Any = None) -> dict[str, 
     against = None
     if kind not in (TWO, ORDERED) and named is None:
         named, against = _first_and_second(answer, kind)
-    contributions = _contributions(model, kind, text, named, against)
+    contributions = _contributions(model, kind, x, named, against)
     others = [value for _, value in contributions[MOST_CONTRIBUTIONS:]]
     explanation = {
         "contributions": contributions[:MOST_CONTRIBUTIONS],
@@ -56,15 +57,15 @@ def _first_and_second(answer: dict[str, Any], kind: str) -> tuple[Any, Any]:
     return first, next((label for label in best if label != first), None)
 
 
-def _contributions(model: Any, kind: str, text: str, named: Any, against: Any) -> list[tuple[str, float]]:
+def _contributions(model: Any, kind: str, x: Message, named: Any, against: Any) -> list[tuple[str, float]]:
     """What each word adds, the largest size first."""
     if kind in (TWO, ORDERED):
         sign = -1.0 if kind == TWO and named is not None and named == model.classes[0] else 1.0
-        return [(word, sign * value) for word, value in model.explain_one(text).items()]
+        return [(word, sign * value) for word, value in model.explain_one(x).items()]
     if named is None:
         return []
-    total = model.explain_one(text, label=named)
+    total = model.explain_one(x, label=named)
     if against is not None:
-        less = model.explain_one(text, label=against)
+        less = model.explain_one(x, label=against)
         total = {word: total.get(word, 0.0) - less.get(word, 0.0) for word in {**total, **less}}
     return sorted(((word, value) for word, value in total.items() if value), key=lambda item: (-abs(item[1]), item[0]))

@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import orjson
@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from stream_pegasos.evaluation.tallies import LABELS
+from stream_pegasos.features.message import Fields, size_of
 from stream_pegasos.learners.labels import Label
 from stream_pegasos.service.work import Service
 from stream_pegasos.streams import label_of
@@ -37,7 +38,6 @@ Id = Annotated[str, Meta(max_length=LONGEST_ID)] | Annotated[int, Meta(ge=-LARGE
 
 
 class Message(Struct, kw_only=True):
-    text: str
     id: Id | UnsetType = UNSET
 
 
@@ -45,15 +45,39 @@ class QuestionedMessage(Message, kw_only=True):
     label: Label | UnsetType = UNSET
 
 
-class LabelledMessage(Struct, kw_only=True):
+class LabelledMessage(Message, kw_only=True):
     """A message and its label. With an `id` whose message waits for its label, or has one that can still be taken back,
-    the `text` may be left out.
+    the message itself may be left out.
     """
 
-    text: str | UnsetType = UNSET
-    id: Id | UnsetType = UNSET
     label: Label | list[Label]
     weight: Annotated[float, Meta(ge=0.0, le=1e30)] = 1.0
+
+
+def with_content(kind: type[Message], fields: Sequence[str]) -> Any:
+    """A type of messages with what is learned from: a `text`, or the fields of these names. Its `x` is that, or `None`.
+
+    Raises
+    ------
+    ValueError
+        If a field has the name of something else.
+    """
+    if taken := {*fields} & {*LabelledMessage.__struct_fields__}:
+        raise ValueError(f"a field cannot be called {min(taken)!r} here")
+    if not fields:
+        text = [("text", str)] if kind is not LabelledMessage else [("text", str | UnsetType, UNSET)]
+        x = property(lambda self: None if self.text is UNSET else self.text)
+        return msgspec.defstruct(kind.__name__, text, bases=(kind,), kw_only=True, namespace={"x": x})
+    names = {f"field_{i}": name for i, name in enumerate(fields)}
+
+    def given(self: Any) -> Fields | None:
+        values = ((name, getattr(self, own)) for own, name in names.items())
+        return Fields({name: value for name, value in values if value is not UNSET}) or None
+
+    values = [(own, Any, UNSET) for own in names]
+    return msgspec.defstruct(
+        kind.__name__, values, bases=(kind,), kw_only=True, namespace={"x": property(given)}, rename=names
+    )
 
 
 class TakenBack(Struct, kw_only=True):
@@ -162,20 +186,17 @@ def parameters(given: Mapping[str, str], kind: type[Struct]) -> Any:
         raise HTTPException(422, "bad parameters") from None
 
 
-M = TypeVar("M", Message, QuestionedMessage, LabelledMessage)
-
-
-class Batch(NamedTuple, Generic[M]):
+class Batch(NamedTuple):
     """The messages of a request."""
 
-    messages: list[M]
-    texts: list[str]
+    messages: list[Any]
+    X: list[Any]  # what is learned from
     ids: list[Id | None]
     is_list: bool  # or else one by itself
 
 
-def batch_of(sent: M | list[M], service: Service) -> Batch[M]:
-    """The messages of a request, with texts that are known by their ids.
+def batch_of(sent: Any, service: Service) -> Batch:
+    """The messages of a request, of which some are known by their ids.
 
     Raises
     ------
@@ -187,24 +208,30 @@ def batch_of(sent: M | list[M], service: Service) -> Batch[M]:
     if len(messages) > limits.batch:
         raise HTTPException(413, f"{len(messages):,} messages; a request may have {limits.batch:,}")
     ids = [None if message.id is UNSET else message.id for message in messages]
-    texts = _texts(messages, ids, service, is_list)
-    for i, text in enumerate(texts):
-        if len(text) > limits.text:
-            raise HTTPException(413, f"message {i}: a text of {len(text):,} characters; it may have {limits.text:,}")
-    return Batch(messages, texts, ids, is_list)
+    X = _contents(messages, ids, service, is_list)
+    for i, x in enumerate(X):
+        if size_of(x) > limits.text:
+            raise HTTPException(413, f"message {i}: a text of {size_of(x):,} characters; it may have {limits.text:,}")
+        if service.fields:
+            try:
+                service.model.features.prepare(x)
+            except (TypeError, ValueError) as error:
+                raise HTTPException(422, f"message {i}: {error}") from None
+    return Batch(messages, X, ids, is_list)
 
 
-def _texts(messages: Sequence[Any], ids: list[Id | None], service: Service, is_list: bool) -> list[str]:
-    texts = [message.text for message in messages]
-    bare = [i for i, text in enumerate(texts) if text is UNSET]
-    known = service.teaching.texts_from([ids[i] for i in bare]) if bare else []
-    for i, text in zip(bare, known, strict=True):
-        if text is None:
-            where = f"{i}.text" if is_list else "text"
+def _contents(messages: Sequence[Any], ids: list[Id | None], service: Service, is_list: bool) -> list[Any]:
+    X = [message.x for message in messages]
+    bare = [i for i, x in enumerate(X) if x is None]
+    known = service.teaching.messages_from([ids[i] for i in bare]) if bare else []
+    for i, x in zip(bare, known, strict=True):
+        if x is None:
+            what = ", ".join(service.fields) or "text"
+            where = f"{i}.{what}" if is_list else what
             reason = "there is none, and no id" if ids[i] is None else "nothing is kept of a message with this id"
             raise HTTPException(422, f"{where}: {reason}")
-        texts[i] = text
-    return texts
+        X[i] = x
+    return X
 
 
 def labels_as_read(label: Any, kind: str, i: int, many: bool, known: Sequence[Any] = ()) -> Any:
@@ -253,7 +280,7 @@ def label_of_query(text: str) -> Any:
     return label if isinstance(label, (bool, int, str)) else text
 
 
-def answer_with(answers: list[dict[str, Any]], batch: Batch[Any]) -> Response:
+def answer_with(answers: list[dict[str, Any]], batch: Batch) -> Response:
     """The answers, with the ids of the messages; many large ones are sent as the client takes them."""
     for id, answer in zip(batch.ids, answers, strict=True):
         if id is not None:

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from stream_pegasos.evaluation.prequential import Labelled
+from stream_pegasos.features.message import size_of
 from stream_pegasos.service.messages import (
     LONGEST_EXPLAINED,
     ClassesAsked,
@@ -29,6 +30,7 @@ from stream_pegasos.service.messages import (
     label_as_read,
     label_of_query,
     labels_as_read,
+    with_content,
 )
 from stream_pegasos.service.metrics import Metrics
 from stream_pegasos.service.openapi import Operation, explaining, learning, predicting, teaching
@@ -81,13 +83,17 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     """All that can be asked of a service, that which is asked for most often first."""
     operations: list[Operation] = []
 
+    def one_or_many(kind: type[Message]) -> Any:
+        one = with_content(kind, service.fields)
+        return one | list[one]  # type: ignore[valid-type]
+
     def operation(name: str, summary: str, **described: Any) -> Callable[[Handler], Handler]:
         method, path = name.split()
 
         def add(handler: Handler) -> Handler:
             (sent,) = [kind for name, kind in handler.__annotations__.items() if name != "return"] or [None]
             takes = {"takes" if method == "POST" else "query": sent}
-            operations.append(Operation(method, path, handler, summary, **takes, **described))
+            operations.append(Operation(method, path, handler, summary, **{**takes, **described}))
             return handler
 
         return add
@@ -95,30 +101,32 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     @operation(
         "POST /predict",
         "Predict the label of a message, or of many",
+        takes=one_or_many(Message),
         answers=Prediction | list[Prediction],
         examples=predicting,
         refusals=OF_BODIES,
     )
-    async def predict(sent: Message | list[Message]) -> Response:
+    async def predict(sent: Any) -> Response:
         batch = batch_of(sent, service)
         try:  # what is asked for most goes without `refusing`, which takes a hundredth of its time
-            service.check_size(len(batch.texts))
+            service.check_size(len(batch.X))
         except ValueError as error:
             raise HTTPException(422, str(error)) from None
-        return answer_with(await service.predict(batch.texts, batch.ids), batch)
+        return answer_with(await service.predict(batch.X, batch.ids), batch)
 
     @operation(
         "POST /learn",
         "Predict a message, or many, then learn them; the same id with another label is a correction",
+        takes=one_or_many(LabelledMessage),
         answers=Learned | list[Learned],
         examples=learning,
         refusals=OF_BODIES,
     )
-    async def learn(sent: LabelledMessage | list[LabelledMessage]) -> Response:
+    async def learn(sent: Any) -> Response:
         batch = batch_of(sent, service)
         examples: list[Labelled] = [
-            (text, labels_as_read(message.label, service.kind, i, batch.is_list), message.weight)
-            for i, (text, message) in enumerate(zip(batch.texts, batch.messages, strict=True))
+            (x, labels_as_read(message.label, service.kind, i, batch.is_list), message.weight)
+            for i, (x, message) in enumerate(zip(batch.X, batch.messages, strict=True))
         ]
         with refusing(kept="what is learned cannot be kept"):
             answers = await service.learn(examples, batch.ids)
@@ -126,18 +134,19 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
 
     @operation(
         "POST /explain",
-        "Why a text is predicted as it is",
+        "Why a message is predicted as it is",
+        takes=with_content(QuestionedMessage, service.fields),
         answers=Explanation,
         examples=explaining,
         refusals=OF_BODIES,
     )
-    async def explain(message: QuestionedMessage) -> Response:
-        batch_of(message, service)
-        if len(message.text) > LONGEST_EXPLAINED:
+    async def explain(message: Any) -> Response:
+        (x,) = batch_of(message, service).X
+        if size_of(x) > LONGEST_EXPLAINED:
             raise HTTPException(413, f"only texts of up to {LONGEST_EXPLAINED:,} characters are explained")
         label = None if message.label is UNSET else label_as_read(message.label, known=service.model.classes)
         with refusing(unknown=422):
-            return as_json(service.explain(message.text, label))
+            return as_json(service.explain(x, label))
 
     @operation(
         "GET /asked", "The messages that the model would most like to know the labels of", refusals=OF_PARAMETERS

@@ -14,6 +14,7 @@ from typing import Any
 from stream_pegasos import __version__
 from stream_pegasos.evaluation.prequential import Labelled, predict_block, predict_learn
 from stream_pegasos.evaluation.tallies import LABELS, ORDERED
+from stream_pegasos.features.message import Message, shown_message, size_of
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.labels import AllowedLabels, Label, truth_of
 from stream_pegasos.operation.answers import answers_of, label_named, shown, shown_answer
@@ -123,7 +124,7 @@ class Service:
         """Learn what was learned after the checkpoint, and the labels that were given and not learned."""
         before = self.model.n_learned
         for entries in journal.entries((progress or {}).get("journal")):
-            for part in _slices(entries, lambda entry: len(entry[0])):
+            for part in _slices(entries, lambda entry: size_of(entry[0])):
                 self._learn_entries(part)
         for number, entry in [*journal.waiting.items()]:
             journal.learn([entry], [number])
@@ -139,6 +140,12 @@ class Service:
     @property
     def model(self) -> Any:
         return self.monitor.model
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that a message is made of; none where it is a text."""
+        features = self.model.features
+        return () if features.takes_text else features.fields
 
     def snapshot(self) -> Snapshot:
         with self._lock:
@@ -183,24 +190,24 @@ class Service:
         """The kind of model: "two classes", "several classes", "ordered" or "several labels"."""
         return self.monitor.kind
 
-    async def predict(self, texts: list[str], ids: Sequence[Id | None] | None = None) -> list[dict[str, Any]]:
-        """The answer to each text, as `answers_of` has them. People are asked for those that were not learned before,
-        by their ids.
+    async def predict(self, X: list[Message], ids: Sequence[Id | None] | None = None) -> list[dict[str, Any]]:
+        """The answer to each message, as `answers_of` has them. People are asked for those that were not learned
+        before, by their ids.
         """
         answers: list[dict[str, Any]] = []
-        messages = [*zip(texts, [None] * len(texts) if ids is None else ids, strict=True)]
-        for part in _slices(messages, lambda message: len(message[0])):
-            answers += await self._predictions.answers(part, sum(A_MESSAGE + len(text) for text, _ in part))
+        messages = [*zip(X, [None] * len(X) if ids is None else ids, strict=True)]
+        for part in _slices(messages, lambda message: size_of(message[0])):
+            answers += await self._predictions.answers(part, sum(A_MESSAGE + size_of(x) for x, _ in part))
         return answers
 
-    def _predict(self, messages: list[tuple[str, Id | None]]) -> list[dict[str, Any]]:
-        texts, ids = [text for text, _ in messages], [id for _, id in messages]
+    def _predict(self, messages: list[tuple[Message, Id | None]]) -> list[dict[str, Any]]:
+        X, ids = [x for x, _ in messages], [id for _, id in messages]
         with self._lock:
-            block = predict_block(self.model, texts, [])
-            self.monitor.predicted(texts, block)
+            block = predict_block(self.model, X, [])
+            self.monitor.predicted(X, block)
             answers = answers_of(block, self.kind)
         new = [*itertools.compress(messages, self._learned.are_new(ids))]
-        self.teaching.add([text for text, _ in new], [id for _, id in new])
+        self.teaching.add([x for x, _ in new], [id for _, id in new])
         return answers
 
     async def learn(self, examples: list[Labelled], ids: Sequence[Id | None] | None = None) -> list[dict[str, Any]]:
@@ -233,29 +240,29 @@ class Service:
         self, examples: list[Labelled], ids: Sequence[Id | None], given: int | None = None
     ) -> list[dict[str, Any]]:
         """Learn messages as a whole; `given` is the number of the label that waited until now."""
-        texts, labels = [example[0] for example in examples], [example[1] for example in examples]
+        X, labels = [example[0] for example in examples], [example[1] for example in examples]
         self._check_allowed(labels)
         self.model.check_labels(labels)
         self.check_size(len(examples), self._check_room(labels))
         outcomes = self._learned.compared(ids, labels)
-        superseded = self.teaching.superseded(texts, ids)
+        superseded = self.teaching.superseded(X, ids)
         answers: list[dict[str, Any]] = []
         before = self.model.n_learned
         with self._lock:
             numbers = [each.message.number for each in superseded if each is not None]
             self._write(examples, ids, outcomes, numbers if given is None else [given])
         try:
-            for part in _slices(examples, lambda example: len(example[0])):
+            for part in _slices(examples, lambda example: size_of(example[0])):
                 begin, end = len(answers), len(answers) + len(part)
                 with self._lock:
                     for is_known, group in itertools.groupby(outcomes[begin:end], lambda outcome: outcome == KNOWN):
                         these = slice(len(answers), len(answers) + len(list(group)))
                         if is_known:
-                            block = predict_block(self.model, texts[these], [])
+                            block = predict_block(self.model, X[these], [])
                             answers += answers_of(block, self.kind)
                         else:
                             answers += self._learn(examples[these], ids[these])
-                    self.teaching.drop(texts[begin:end], ids[begin:end])
+                    self.teaching.drop(X[begin:end], ids[begin:end])
                 if end < len(examples):
                     await _give_way()
         except BaseException as error:
@@ -315,15 +322,15 @@ class Service:
         self.teaching.fill()
         stale = self.teaching.stale(self.model.n_learned) if first == "uncertain" else []
         n_columns = len(self.model.classes)
-        for part in _slices(stale, lambda message: len(message.text) + n_columns):
+        for part in _slices(stale, lambda message: size_of(message.x) + n_columns):
             with self._lock:
                 n_learned = self.model.n_learned
-                block = predict_block(self.model, [message.text for message in part], [])
+                block = predict_block(self.model, [message.x for message in part], [])
                 self.teaching.score(part, block.predictions, n_learned)
             await asyncio.sleep(0)
         messages = self.teaching.queue(limit, first, also)
         with self._lock:
-            block = predict_block(self.model, [message.text for message in messages], [])
+            block = predict_block(self.model, [message.x for message in messages], [])
             answers = answers_of(block, self.kind) if messages else []
             classes = [label for label in self.model.classes if label is not None] if self.model.n_learned else []
         given = self.teaching.given()
@@ -345,13 +352,13 @@ class Service:
             "are_fixed": allowed is not None,
             "labels": [shown(label) for label in (labels if allowed else labels[:MOST_OFFERED])],
             "messages": [
-                {"number": message.number, "text": message.text, **shown_answer(answer)}
+                {"number": message.number, "text": shown_message(message.x), **shown_answer(answer)}
                 for message, answer in zip(messages, answers, strict=True)
             ],
             "given": [
                 {
                     "number": each.message.number,
-                    "text": each.message.text[:LONGEST_GIVEN],
+                    "text": shown_message(each.message.x)[:LONGEST_GIVEN],
                     "label": shown(each.label),
                     "seconds": seconds,
                 }
@@ -387,7 +394,7 @@ class Service:
                 self.teaching.skip(number)
             return
         async with self._learning:
-            self.teaching.text_of(number)
+            self.teaching.message_of(number)
             allowed = self._allowed()
             known = self.model.classes if allowed is None else allowed.written
             if isinstance(label, tuple):
@@ -424,7 +431,7 @@ class Service:
             for given in self.teaching.due(at_once):
                 id = None if self.teaching.reads else given.message.origin
                 try:
-                    await self._learn_all([(given.message.text, given.label)], [id], given.message.number)
+                    await self._learn_all([(given.message.x, given.label)], [id], given.message.number)
                 except OSError:  # of the journal
                     self.teaching.hold(given)
                 except (ValueError, TypeError, RuntimeError) as error:
@@ -494,10 +501,10 @@ class Service:
         with self._lock:
             return self._learned.ids()
 
-    def explain(self, text: str, label: Any = None) -> dict[str, Any]:
-        """The answer to a text, and why: see `explained`."""
+    def explain(self, x: Message, label: Any = None) -> dict[str, Any]:
+        """The answer to a message, and why: see `explained`."""
         with self._lock:
-            return explained(self.model, self.kind, text, label)
+            return explained(self.model, self.kind, x, label)
 
     def classes(self, search: str, limit: int) -> dict[str, Any]:
         with self._lock:

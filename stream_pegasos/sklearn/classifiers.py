@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stream_pegasos.common.checks import check_bool, check_integer, check_lengths
 from stream_pegasos.common.packing import parameters_of
-from stream_pegasos.features.hashing import HashedBagOfWords
+from stream_pegasos.features.base import Features
+from stream_pegasos.features.frames import list_of_examples
 from stream_pegasos.features.text import TextFeatures, fitting_options
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.class_weights import ClassWeight
@@ -322,7 +323,8 @@ class OnlineTextClassifier(ClassifierFace):
     Parameters
     ----------
     features
-        The `TextFeatures`, with their defaults if `None`, or `HashedBagOfWords` that turn texts into features.
+        The `TextFeatures`, with their defaults if `None`, or `HashedBagOfWords` that turn texts into features; or the
+        sum of such as each read a column of a data frame, or a field of dicts.
     classifier
         The classifier that learns from them: an `AdaptiveClassifier`, with its defaults if `None`, or the package's
         `PegasosClassifier`, `OrdinalClassifier` (which has no `decision_function`) or `KernelPegasosClassifier`.
@@ -370,7 +372,7 @@ class OnlineTextClassifier(ClassifierFace):
 
     def __init__(
         self,
-        features: HashedBagOfWords | None = None,
+        features: Features | None = None,
         classifier: Classifier | None = None,
         *,
         class_weight: ClassWeight = None,
@@ -389,7 +391,8 @@ class OnlineTextClassifier(ClassifierFace):
         return tags
 
     def _examples(self, X: Any, is_new: bool) -> Any:
-        return texts_of(X)
+        features = self.part("features")
+        return list_of_examples(X) if isinstance(features, Features) and not features.takes_text else texts_of(X)
 
     def _new_model(self) -> Classifier:
         return TextClassifier(self.part("features"), new_classifier(self))

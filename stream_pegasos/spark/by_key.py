@@ -14,12 +14,10 @@ from stream_pegasos.learners.branches import Branch, CommonModel
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.spark.columns import (
     ANSWERS,
-    TEXTS,
-    check_column,
     check_labels,
+    check_messages,
     check_new,
     check_order,
-    check_text_model,
     check_there,
     column,
     fields_of_answers,
@@ -60,7 +58,7 @@ def learn_by_key(
     key
         The column that says which model a message belongs to, of any type that Spark can group by.
     text
-        The column of texts.
+        The column of texts; of structs with the fields, where the features of the model read several.
     label
         The column of labels: strings, booleans or integers, null where there is none.
     order
@@ -115,8 +113,7 @@ def learn_by_key(
 
     """
     model = TextClassifier() if model is None else model
-    check_text_model(model)
-    check_column(stream, "texts", text, TEXTS)
+    check_messages(stream, text, model)
     of_label = check_labels(stream, label, model)
     check_there(stream, "keys", key)
     columns = check_order(stream, order)

@@ -20,6 +20,7 @@ __all__ = [
     "arrow_of_answers",
     "check_column",
     "check_labels",
+    "check_messages",
     "check_new",
     "check_order",
     "check_text_model",
@@ -34,9 +35,10 @@ __all__ = [
 LONGEST = 1 << 63  # of integers in a column
 ANSWERS = ("prediction", "probabilities", "error")
 TEXTS = (t.StringType,)
+FIELDS = (t.StructType,)
 LABELS = (t.StringType, t.BooleanType, t.ByteType, t.ShortType, t.IntegerType, t.LongType)
 NUMBERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType, t.FloatType, t.DoubleType, t.DecimalType)
-KINDS = {TEXTS: "strings", LABELS: "strings, booleans or integers", NUMBERS: "numbers"}
+KINDS = {TEXTS: "strings", FIELDS: "structs", LABELS: "strings, booleans or integers", NUMBERS: "numbers"}
 
 
 def check_column(frame: DataFrame, what: str, name: str, types: tuple[Any, ...], several: bool = False) -> t.DataType:
@@ -197,6 +199,23 @@ def arrow_of_answers(
     values = pa.array(np.ascontiguousarray(probabilities[:, known], float).ravel())
     made = pa.array(labels, pa.list_(kind) if several else kind)
     return made, pa.MapArray.from_arrays(offsets, keys, values)
+
+
+def check_messages(frame: DataFrame, name: str, model: Any) -> None:
+    """See to it that a column has what a model reads: texts or, where it reads several fields, structs with these.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no such column, it is of another type, or the model is no text model.
+    """
+    check_text_model(model)
+    if model.features.takes_text:
+        check_column(frame, "texts", name, TEXTS)
+        return
+    names, fields = check_column(frame, "messages", name, FIELDS).names, model.features.fields  # type: ignore[attr-defined]
+    if not {*names} & {*fields}:
+        raise ValueError(f"column {name!r} has none of the fields {', '.join(fields)}; it has {', '.join(names)}")
 
 
 def check_text_model(model: Any) -> None:

@@ -63,10 +63,12 @@ class FeatureModel:
 
 
 def featured(batches: Iterable[pa.RecordBatch], features: Broadcast[Features], text: str) -> Iterator[pa.RecordBatch]:
-    """Add the features of each text: numbers of columns and values, in the order in which a scanner finds them."""
-    bag: Any = features.value
+    """Add the features of each message: numbers of columns and values, in the order in which a scanner finds them."""
+    those: Any = features.value
+    nothing: Any = "" if those.takes_text else {}
     for batch in batches:
-        indptr, indices, values = bag.scanner.transform_many(batch[text].fill_null("").to_pylist())
+        X = [nothing if x is None else x for x in batch[text].to_pylist()]
+        indptr, indices, values = those.scanner.transform_many(those.prepare_many(X))
         offsets = pa.array(indptr, pa.int32())
         for name, array, kind in ((INDICES, indices, pa.int32()), (VALUES, values, pa.float64())):
             batch = batch.append_column(name, pa.ListArray.from_arrays(offsets, pa.array(array, kind)))

@@ -74,7 +74,7 @@ def learn(
     model
         The `TextClassifier` to go on from, a new one if `None`; it stays as it is.
     text
-        The column of texts.
+        The column of texts; of structs with the fields, where the features of the model read several.
     label
         The column of labels: strings, booleans or integers; arrays of these if a message may have several.
     weight

@@ -19,6 +19,7 @@ from pyspark.sql import types as t
 from stream_pegasos.common.checks import LARGEST_WEIGHT
 from stream_pegasos.evaluation.prequential import REFUSALS, PredictedBlock, predict_block
 from stream_pegasos.features.frames import some_rows
+from stream_pegasos.features.message import message_of
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.labels import PositiveLabelError
 from stream_pegasos.learners.merging import Known, changes, check_mergeable, merged_snapshots, model_of, snapshot_of
@@ -27,11 +28,10 @@ from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.spark.columns import (
     ANSWERS,
     NUMBERS,
-    TEXTS,
     arrow_of_answers,
     check_column,
     check_labels,
-    check_text_model,
+    check_messages,
     fields_of_answers,
 )
 from stream_pegasos.spark.sharing import packed, unpacked
@@ -185,8 +185,7 @@ class Messages:
         ValueError, TypeError
             If a column is not there or of another type, or the model is no text model.
         """
-        check_text_model(model)
-        check_column(frame, "texts", text, TEXTS)
+        check_messages(frame, text, model)
         if weight is not None:
             check_column(frame, "weights", weight, NUMBERS)
         return cls(text, label, weight, check_labels(frame, label, model), "several labels" in model.capabilities)
@@ -220,8 +219,8 @@ class Messages:
         return arrow_of_answers([], [], np.zeros((0, 0)), self.of_label, self.several)
 
     def read(self, batch: pa.RecordBatch | pa.Table) -> tuple[list[Any], list[Any], list[Any]]:
-        """The texts, labels and weights."""
-        texts, labels = batch[self.text].to_pylist(), batch[self.label].to_pylist()
+        """The messages, labels and weights."""
+        texts, labels = [*map(message_of, batch[self.text].to_pylist())], batch[self.label].to_pylist()
         if self.weight is None:
             return texts, labels, [1.0] * len(texts)
         return texts, labels, [None if w is None else float(w) for w in batch[self.weight].to_pylist()]

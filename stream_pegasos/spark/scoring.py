@@ -14,11 +14,9 @@ from pyspark.sql import types as t
 from stream_pegasos.learners.loading import load
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.spark.columns import (
-    TEXTS,
     arrow_of_answers,
-    check_column,
+    check_messages,
     check_new,
-    check_text_model,
     column,
     label_type,
 )
@@ -48,7 +46,8 @@ def score(
         file that all workers can read: a frozen model is mapped from it, so that the processes of a machine share its
         memory.
     text
-        The column of texts. Where it is null, so are the answers.
+        The column of texts; of structs with the fields, where the features of the model read several. Where it is null,
+        so are the answers.
     prediction
         The name of the new column of labels: strings, or booleans or integers if all labels of the model are; arrays of
         these if a text may have several.
@@ -82,13 +81,12 @@ def score(
     <BLANKLINE>
 
     """
-    check_column(frame, "texts", text, TEXTS)
     check_new(frame, [prediction, probabilities, ANSWER])
     if prediction == probabilities:
         raise ValueError(f"prediction and probabilities cannot both be {prediction!r}")
     path = os.fspath(model) if isinstance(model, (str, os.PathLike)) else None
     loaded: Any = model if path is None else load(path)
-    check_text_model(loaded)
+    check_messages(frame, text, loaded)
     texts_of = [str(label) for label in loaded.classes if label is not None]
     if len(set(texts_of)) < len(texts_of):
         raise ValueError("the model has labels that differ only in type, such as 1 and '1'; a column cannot hold both")

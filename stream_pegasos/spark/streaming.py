@@ -83,7 +83,7 @@ def learn_stream(
     model
         The `TextClassifier` to begin with, a new one if `None`; it stays as it is.
     text
-        The column of texts.
+        The column of texts; of structs with the fields, where the features of the model read several.
     label
         The column of labels: strings, booleans or integers; arrays of these if a message may have several. A message
         whose label is null is only predicted.

@@ -13,7 +13,7 @@ from commands import command as program
 from commands import environment, figures, reference_of, stream
 from pyarrow import parquet
 
-from stream_pegasos import AdaptiveClassifier, TextClassifier, load
+from stream_pegasos import AdaptiveClassifier, TextClassifier, TextFeatures, load
 
 
 @pytest.mark.parametrize(
@@ -144,3 +144,23 @@ def test_truncated_gzip(main, fails, here, strict):
     assert code == strict and load("m").n_iterations == int(out.split()[1]) > 400
     (here / "t.jsonl.gz").write_bytes(data[:30])  # nothing of it can be read
     assert fails("evaluate t.jsonl.gz") == "stream-pegasos: error: t.jsonl.gz: the gzip data is truncated\n"
+
+
+def test_a_model_of_fields_reads_them_from_every_stream(ok, fails, here):
+    """Whatever `--text-field` says: the model knows what it reads."""
+    records = [{"subject": text[:5], "body": text[5:], "label": label} for text, label in stream]
+    (here / "mail.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    model = TextClassifier(features=TextFeatures(on="subject") + TextFeatures(on="body"))
+    model.save(here / "new.safetensors")
+    ok("train mail.jsonl --load new.safetensors --save old.safetensors")
+    model.learn_many(records, [record["label"] for record in records])
+    assert load(here / "old.safetensors").weights == model.weights
+    answers = ok("predict old.safetensors mail.jsonl").splitlines()
+    assert [answer.split("\t")[0] for answer in answers] == model.predict_many(records).tolist()
+    unlabelled = json.dumps({"body": records[0]["body"]}).encode()
+    (answer,) = ok("run --load old.safetensors", input=unlabelled).splitlines()
+    assert answer.split("\t")[0] == load(here / "old.safetensors").predict_one({"body": records[0]["body"]})
+    (here / "other.csv").write_text("queue,label\na,ham\n")
+    assert "the header has no field 'subject'" in fails("train other.csv --load new.safetensors --save x.safetensors")
+    (here / "plain.txt").write_text("ham\thello\n")
+    assert "a message of labelled-text has no fields" in fails("train plain.txt --load new.safetensors --save x")

@@ -111,7 +111,7 @@ def test_labels_that_wait_come_back(tmp_path):
     journal.taken_back(messages[0])
     journal.taken_back(messages[0])
     position = journal.turn()
-    journal.learn([(messages[1].text, "c", 1.0, None)], [2])
+    journal.learn([(messages[1].x, "c", 1.0, None)], [2])
     for where in (None, position):
         entries, other = again(tmp_path, where)
         assert entries == [("text 2", "c", 1.0, None)]

@@ -33,14 +33,14 @@ class Kept:
 
     def given(self, message, label):
         self.check()
-        self.labels.append((message.text, label))
+        self.labels.append((message.x, label))
 
     def taken_back(self, message):
         self.check()
-        self.labels = [pair for pair in self.labels if pair[0] != message.text]
+        self.labels = [pair for pair in self.labels if pair[0] != message.x]
 
     def learned(self, message):
-        self.fixed.append(message.text)
+        self.fixed.append(message.x)
 
 
 class Machine(RuleBasedStateMachine):
@@ -64,8 +64,8 @@ class Machine(RuleBasedStateMachine):
 
     def choose(self, data):
         message = data.draw(st.sampled_from(self.teaching.queue(10)))
-        self.waiting.remove(message.text)
-        self.over.add(message.text)
+        self.waiting.remove(message.x)
+        self.over.add(message.x)
         return message
 
     @precondition(lambda self: self.waiting)
@@ -73,7 +73,7 @@ class Machine(RuleBasedStateMachine):
     def give(self, data, label):
         message = self.choose(data)
         self.teaching.give(message.number, label)
-        self.given.append((message.number, message.text, label, self.clock.now + 10.0))
+        self.given.append((message.number, message.x, label, self.clock.now + 10.0))
 
     @precondition(lambda self: self.waiting)
     @rule(data=st.data())
@@ -105,17 +105,17 @@ class Machine(RuleBasedStateMachine):
         self.clock.now += seconds
         late = len(self.given) - module.MOST_HELD
         due = [one for i, one in enumerate(self.given) if i < late or one[3] <= self.clock.now]
-        assert [(each.message.text, each.label) for each in self.teaching.due()] == [one[1:3] for one in due]
+        assert [(each.message.x, each.label) for each in self.teaching.due()] == [one[1:3] for one in due]
         self.given = [one for one in self.given if one not in due]
         self.learned += [one[1:3] for one in due]
 
     @invariant()
     def same(self):
-        assert {message.text for message in self.teaching.queue(10)} == set(self.waiting)
+        assert {message.x for message in self.teaching.queue(10)} == set(self.waiting)
         assert len(self.teaching) == len(self.waiting)
         numbers = [message.number for message in self.teaching.queue(10)]
         assert numbers == sorted(numbers)
-        assert [each.message.text for each, _ in self.teaching.given()] == [one[1] for one in self.given[::-1]]
+        assert [each.message.x for each, _ in self.teaching.given()] == [one[1] for one in self.given[::-1]]
         assert self.teaching.n_given == len(self.given) + len(self.learned)
         assert self.kept.labels == [*self.learned, *(one[1:3] for one in self.given)]
         assert self.kept.fixed == [text for text, _ in self.learned]
@@ -158,10 +158,10 @@ def test_the_most_uncertain_are_asked_for_first_and_then_the_newest_or_those_tha
         teaching.fill()
         stale = teaching.stale(1)
         rows = {"a": [0.9, 0.1], "b": [0.6, 0.4], "c": [0.3, 0.7], "d": [0.4, 0.6]}
-        teaching.score(stale, predictions([rows[message.text] for message in stale], ("x", "y")), 1)
-        assert [message.text for message in teaching.queue(10)] == [*equal, "c", "a"]
-        assert [message.text for message in teaching.queue(2, "newest")] == ["d", "c"]
-        assert [message.text for message in teaching.queue(2, "oldest")] == ["a", "b"]
+        teaching.score(stale, predictions([rows[message.x] for message in stale], ("x", "y")), 1)
+        assert [message.x for message in teaching.queue(10)] == [*equal, "c", "a"]
+        assert [message.x for message in teaching.queue(2, "newest")] == ["d", "c"]
+        assert [message.x for message in teaching.queue(2, "oldest")] == ["a", "b"]
         assert teaching.stale(1) == [] and len(teaching.stale(2)) == 4
 
 
@@ -183,12 +183,12 @@ def test_memory_is_bounded_by_characters_too():
     teaching.add(["a" * 20_001])
     assert len(teaching) == 0
     teaching.add([letter * 4_000 for letter in "abcd"])
-    assert [message.text[0] for message in teaching.queue(10, "oldest")] == ["c", "d"]
+    assert [message.x[0] for message in teaching.queue(10, "oldest")] == ["c", "d"]
 
     for _ in range(3):  # also before anybody looks
         teaching.add([" " * 9_000, "e" * 900])
     assert sum(len(text) for text, _ in teaching._new) <= 10_000
-    assert [message.text[0] for message in teaching.queue(10, "oldest")] == ["c", "d", "e"]
+    assert [message.x[0] for message in teaching.queue(10, "oldest")] == ["c", "d", "e"]
 
     texts = iter([(letter * 15_000, i) for i, letter in enumerate("abcdef")])
     teaching = Teaching(size=50, more=texts)
@@ -202,7 +202,7 @@ def test_texts_that_were_labelled_are_not_asked_for():
     teaching = Teaching(more=iter([(text, None) for text in ("a", "b", "a", "c")]))
     teaching.remember(["b"])
     teaching.fill()
-    assert [message.text for message in teaching.queue(10)] == ["a", "c"] and teaching.n_blank == 0
+    assert [message.x for message in teaching.queue(10)] == ["a", "c"] and teaching.n_blank == 0
     teaching = Teaching(
         more=iter([(text, None) for text in ("", "a" * 20_000, "a" * 20_001, " \n", "b", " " * 30_000)])
     )
@@ -211,9 +211,9 @@ def test_texts_that_were_labelled_are_not_asked_for():
     teaching = Teaching()
     teaching.add(["a", "b"])
     teaching.drop(["b", "c"])
-    assert [message.text for message in teaching.queue(10)] == ["a"]
+    assert [message.x for message in teaching.queue(10)] == ["a"]
     teaching.add(["b", "d"])
-    assert [message.text for message in teaching.queue(10)] == ["d", "a"]
+    assert [message.x for message in teaching.queue(10)] == ["d", "a"]
 
 
 def test_what_others_tell_wins_over_a_label_that_could_be_taken_back():
@@ -228,7 +228,7 @@ def test_what_others_tell_wins_over_a_label_that_could_be_taken_back():
     kept.fails = False
     teaching.drop(["b", "c"])
     assert teaching.n_given == 1 and len(teaching) == 0 and kept.labels == [("a", "x")]
-    assert [given.message.text for given in teaching.due(at_once=True)] == ["a"]
+    assert [given.message.x for given in teaching.due(at_once=True)] == ["a"]
 
 
 def test_bad_input_is_refused():
@@ -238,6 +238,6 @@ def test_bad_input_is_refused():
     teaching = Teaching()
     with pytest.raises(ValueError, match="best"):
         teaching.queue(1, "best")
-    for refuse in (teaching.take_back, teaching.skip, teaching.text_of, lambda number: teaching.give(number, "x")):
+    for refuse in (teaching.take_back, teaching.skip, teaching.message_of, lambda number: teaching.give(number, "x")):
         with pytest.raises(LookupError, match="message 7"):
             refuse(7)

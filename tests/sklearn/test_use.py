@@ -372,3 +372,13 @@ def test_without_scikit_learn_the_error_says_what_to_install():
     )
     assert said.startswith("stream_pegasos.sklearn needs sklearn: ") and "'scikit-learn>=1.6'" in said
     assert "pip install 'stream-pegasos[sklearn]'" in said
+
+
+def test_columns_of_a_frame_are_fields():
+    frame = pd.DataFrame({"subject": [text[:9] for text in TEXTS], "body": [text[9:] for text in TEXTS], "n": 7})
+    features = TextFeatures(on="subject") + TextFeatures(on="body")
+    model = clone(OnlineTextClassifier(features)).partial_fit(frame, LABELS)
+    alone = TextClassifier(features)
+    alone.learn_many(frame.to_dict("records"), LABELS)
+    assert model.predict(frame[["body", "subject"]]).tolist() == alone.predict_many(frame.to_dict("records")).tolist()
+    assert model.model_.weights == alone.weights

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier, TextClassifier
+from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier, TextClassifier, TextFeatures
 from stream_pegasos.streams import synthetic
 
 pytestmark = pytest.mark.spark
@@ -42,6 +42,27 @@ def test_answers_are_those_of_the_model(spark, tmp_path, name):
         assert "probabilities" not in said[0]
         labels = of.predict_many(texts[:-1]).tolist()
         assert [tuple(row.prediction) if several else row.prediction for row in said[:-1]] == labels
+
+
+def test_messages_of_fields_come_as_structs(spark):
+    from pyspark.sql import functions as f
+
+    from stream_pegasos.spark import learn, score
+
+    model = TextClassifier(features=TextFeatures(on="subject") + TextFeatures(on="body"))
+    messages = [{"subject": text[:9], "body": text[9:] or None} for text in TEXTS]
+    rows = [(i, *message.values(), label) for i, (message, label) in enumerate(zip(messages, LABELS, strict=True))]
+    frame = spark.createDataFrame(rows, "i long, subject string, body string, label string")
+    frame = frame.withColumn("mail", f.struct("subject", "body"))
+    learned = learn(frame, model.clone(), text="mail", order="i", parts=1)
+    model.learn_many(messages, LABELS)
+    assert learned.model.weights == model.weights
+    found = score(frame, model, text="mail").orderBy("i").collect()
+    assert [row.prediction for row in found] == model.predict_many(messages).tolist()
+    with pytest.raises(TypeError, match="the messages must be structs"):
+        score(frame, model, text="body")
+    with pytest.raises(ValueError, match="none of the fields subject, body; it has i"):
+        score(frame.withColumn("mail", f.struct("i")), model, text="mail")
 
 
 def test_a_stream_is_scored_too(spark, tmp_path):

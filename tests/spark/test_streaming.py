@@ -12,6 +12,7 @@ from stream_pegasos import (
     OrdinalClassifier,
     PegasosClassifier,
     TextClassifier,
+    TextFeatures,
 )
 from stream_pegasos.learners.loading import load, load_with_progress
 from stream_pegasos.streams import synthetic
@@ -68,6 +69,21 @@ def test_in_order_the_model_is_that_of_one_machine(spark, tmp_path, classifier, 
     )
     model = TextClassifier(classifier=classifier.clone())
     model.learn_many([text for _, text, _ in rows], [y for _, _, y in rows])
+    assert state_of(learning.model) == state_of(model)
+
+
+def test_workers_prepare_the_fields_of_a_message(spark, tmp_path):
+    """What Python has to do to a text before the engine takes it is done there, too."""
+    features = [TextFeatures(on=name, strip_accents="unicode") for name in ("subject", "body")]
+    model = TextClassifier(features=features[0] + features[1])
+    schema = "id long, mail struct<subject: string, body: string>, label string"
+    messages = [{"subject": f"É{text[:5]}", "body": text[5:]} for _, text, _ in MESSAGES[:200]]
+    folder, path = tmp_path / "in", tmp_path / "in" / "0.json"
+    folder.mkdir()
+    records = [{"id": i, "mail": x, "label": y} for x, (i, _, y) in zip(messages, MESSAGES, strict=False)]
+    path.write_text("\n".join(map(json.dumps, records)))
+    learning = run(files(spark, folder, schema), tmp_path / "out", model, text="mail")
+    model.learn_many(messages, [record["label"] for record in records])
     assert state_of(learning.model) == state_of(model)
 
 

@@ -1,0 +1,60 @@
+"""Messages of several fields over HTTP: predicted, learned, explained, asked for, and learned again after a kill."""
+
+import pytest
+from serving import learn, ok, predict, refused, send, serving
+
+from stream_pegasos import TextClassifier, TextFeatures
+from stream_pegasos.operation.checkpoints import Checkpoints
+from stream_pegasos.operation.teaching import Teaching
+from stream_pegasos.service import Service
+
+SPAM = {"subject": "free", "body": "win a prize \ud800"}
+HAM = {"subject": "lunch?", "body": "are you free at noon"}
+
+
+def model():
+    return TextClassifier(features=TextFeatures(on="subject") + TextFeatures(on="body"))
+
+
+def test_fields_come_by_their_names():
+    alone, service = model(), Service(model(), teaching=Teaching(seconds=0))
+    alone.learn_many([SPAM, HAM] * 5, ["spam", "ham"] * 5)
+    with serving(service) as client:
+        learn(client, [{**SPAM, "label": "spam", "size": 7}, {**HAM, "label": "ham"}] * 5)
+        question = {"subject": "free prize", "id": 7}
+        answer = predict(client, question)
+        assert answer["margin"] == alone.decision_function_one({"subject": "free prize"}) and answer["id"] == 7
+        explanation = dict(ok(send(client, "/explain", question))["contributions"])
+        assert explanation == alone.explain_one({"subject": "free prize"})
+        (asked,) = ok(client.get("/asked"))["messages"]
+        assert asked["text"] == "subject: free prize"
+        assert learn(client, {"id": 7, "label": "spam"})["learned"]
+        alone.learn_one({"subject": "free prize"}, "spam")
+        assert service.model.weights == alone.weights
+        newest = ok(client.get("/monitor"))["newest"][0]
+        assert newest["text"] == "subject: free prize"
+        schemas = ok(client.get("/openapi.json"))["components"]["schemas"]
+        assert {"subject", "body", "id"} == schemas["Message"]["properties"].keys()
+
+
+def test_what_is_refused():
+    with serving(Service(model())) as client:
+        refused(send(client, "/predict", {"text": "free"}), 422, "subject, body: there is none, and no id")
+        refused(send(client, "/predict", [SPAM, {"subject": 7}]), 422, "message 1: a text must be a str, not int")
+        refused(send(client, "/learn", [{**SPAM, "label": "x"}, {"body": [], "label": "x"}]), 422, "message 1")
+        refused(send(client, "/predict", {**SPAM, "body": "x" * 1_000_001}), 413, "message 0")
+    with (
+        pytest.raises(ValueError, match="a field cannot be called 'label' here"),
+        serving(Service(TextClassifier(features=TextFeatures(on="label") + TextFeatures(on="body")))),
+    ):
+        pass
+
+
+def test_what_came_after_the_checkpoint_is_learned_again(tmp_path):
+    path = tmp_path / "mail.safetensors"
+    killed = Service(model(), Checkpoints(path))
+    with serving(killed) as client:
+        learn(client, [{**SPAM, "label": "spam"}, {**HAM, "label": "ham"}])
+        assert killed.model.n_learned == 2
+        resumed = Service(model(), Checkpoints(path))
+        assert resumed.n_learned_again == 2 and resumed.model.weights == killed.model.weights
