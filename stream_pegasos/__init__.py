@@ -39,6 +39,7 @@ else:
         "KernelPegasosClassifier": "learners.kernel",
         "MultiLabelClassifier": "learners.multilabel",
         "OrdinalClassifier": "learners.ordinal",
+        "OrdinalPairsClassifier": "learners.ordinal",
         "PegasosClassifier": "learners.pegasos",
         "TextClassifier": "learners.text",
         "TextFeatures": "features.text",

@@ -93,10 +93,12 @@ def model_for_first_message(learner: Any, options: ModelOptions, source: Input, 
 
 
 def new_model(options: ModelOptions, source: Input | None) -> Any:
-    from stream_pegasos import TextClassifier, TextFeatures
-    from stream_pegasos.features.text import fitting_options
+    from stream_pegasos import TextClassifier
 
-    features, classifier = options.given()
+    try:
+        features, classifier = options.given()
+    except (ValueError, TypeError) as error:
+        raise click.BadParameter(str(error)) from None
     if source is not None:
         source.several |= bool(options.multi_label)
         if source.several:
@@ -105,13 +107,13 @@ def new_model(options: ModelOptions, source: Input | None) -> Any:
         raise click.BadParameter("it is for one label a message, not for several", param_hint="--ordered")
     try:
         if source is not None and source.format in DICT_FORMATS:
-            if features:
+            if features is not None:
                 raise click.BadParameter(
                     f"format {source.format} carries features, not text: --ngrams, --n-features, --analyzer, "
                     "--token-pattern, --binary, --norm, --mask-digits, --prefix-length and --boundaries do not apply"
                 )
             return _new_classifier(**classifier)
-        model = TextClassifier(TextFeatures(**fitting_options(features)), _new_classifier(**classifier))
+        model = TextClassifier(features, _new_classifier(**classifier))
         _read_fields(source, model)
         return model
     except (ValueError, TypeError) as error:

@@ -4,11 +4,14 @@ import functools
 import os
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from stream_pegasos.cli.command import PATH, argument, number, option, shared
+
+if TYPE_CHECKING:
+    from stream_pegasos.features.base import Features
 
 stream_option, stream_field = functools.partial(option, group="Stream"), functools.partial(shared, group="Stream")
 model_option, model_field = functools.partial(option, group="Model"), functools.partial(shared, group="Model")
@@ -145,9 +148,11 @@ class ModelOptions:
         decision = DecisionOptions(**{name: getattr(self, name) for name in names})
         return replace(self, **dict.fromkeys(names)), decision
 
-    def given(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The parameters given for the features and for the classifier; its name and what labels are among them."""
-        from stream_pegasos.features.text import TextFeatures
+    def given(self) -> "tuple[Features | None, dict[str, Any]]":
+        """The features, if any option of theirs is given, and the parameters given for the classifier; its name and
+        what labels are among them.
+        """
+        from stream_pegasos.features.text import TextFeatures, fitting_options
 
         given = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
         if given.get("classifier") not in (None, "adaptive", "pegasos"):
@@ -165,7 +170,8 @@ class ModelOptions:
         if "drift_detector" in given:
             given["drift_detector"] = _drift_detector(given["drift_detector"])
         names = {f.name for f in fields(TextFeatures)}
-        return {name: given.pop(name) for name in [*given] if name in names}, given
+        of_features = {name: given.pop(name) for name in [*given] if name in names}
+        return TextFeatures(**fitting_options(of_features)) if of_features else None, given
 
 
 def _drift_detector(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import itertools
 from collections import deque
@@ -148,6 +149,11 @@ def _drift_detector(name: str, parameters: dict[str, Any]) -> Any:
 RIVER_OBJECTS = {"initializer": _initializer, "drift_detector": _drift_detector}
 SIZES_OF_DETECTORS = {"clock", "max_buckets", "sliding_window_size", "stat_size", "window_size"}
 LARGEST_SIZE = 100_000
+
+
+def look_up(name: str) -> None:
+    """See to it that the module is imported of which a public name is, as a file has it."""
+    getattr(importlib.import_module("stream_pegasos"), name, None)
 
 
 def is_unicode(text: str) -> bool:

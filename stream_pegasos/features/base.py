@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from river import base
@@ -23,8 +23,13 @@ class Features(base.MiniBatchTransformer):
     A kind of features says which fields of a message it reads, what its scanner takes of them, and what is found there.
     """
 
+    kinds: ClassVar[dict[str, type[Features]]] = {}  # by name
     scanner: Scanner
     on: str | None = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        Features.kinds[cls.__name__] = cls
 
     @property
     def each(self) -> Sequence[Features]:

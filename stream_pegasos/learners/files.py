@@ -6,7 +6,6 @@ The header of such a file may not be large, so all that can grow is an array: th
 from __future__ import annotations
 
 import contextlib
-import importlib
 import math
 import mmap
 import os
@@ -22,21 +21,10 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from stream_pegasos.common.packing import NAME_OFFSETS, NAMES, pack, pack_names, unpack, unpack_names
+from stream_pegasos.common.packing import NAME_OFFSETS, NAMES, look_up, pack, pack_names, unpack, unpack_names
 
 FORMAT = "stream_pegasos"
 FORMAT_VERSION = 1
-# The modules of what a file may be of: only that of its own is imported.
-PLACES = {
-    "AdaptiveClassifier": "adaptive",
-    "FrozenTextClassifier": "text",
-    "KernelPegasosClassifier": "kernel",
-    "MultiLabelClassifier": "multilabel",
-    "OrdinalClassifier": "ordinal",
-    "OrdinalPairsClassifier": "ordinal",
-    "PegasosClassifier": "pegasos",
-    "TextClassifier": "text",
-}
 # Arrays of JSON as UTF-8.
 STATE, PROGRESS = "state", "progress"
 SAFETENSORS_DTYPES = {"<u4": "U32", "<i8": "I64", "<f8": "F64", "|u1": "U8"}  # in the order of a file
@@ -60,8 +48,7 @@ class Saveable:
     @staticmethod
     def kind_of(name: str) -> type[Saveable]:
         """The class that a file names."""
-        if name in PLACES:
-            importlib.import_module(f"stream_pegasos.learners.{PLACES[name]}")
+        look_up(name)
         return Saveable.kinds[name]
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn, Self
 
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.packing import pack_parameters, unpack_parameters
+from stream_pegasos.common.packing import look_up, pack_parameters, unpack_parameters
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.frozen import refuse
 from stream_pegasos.features.base import Features, FeatureUnion
-from stream_pegasos.features.hashing import HashedBagOfWords
 from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.classifier import Classifier
@@ -23,12 +22,6 @@ from stream_pegasos.learners.freezing import FEATURE_ARRAYS
 from stream_pegasos.learners.labels import Label
 
 __all__ = ["FrozenTextClassifier", "TextClassifier"]
-
-# By the names in files.
-FEATURES: dict[str, Callable[..., Features]] = {
-    "HashedBagOfWords": HashedBagOfWords,
-    "TextFeatures": TextFeatures,
-}
 
 
 class TextClassifier(Classifier):
@@ -353,7 +346,8 @@ def unpacked_features(values: Any) -> Features:
     """What `packed_features` packed."""
     if "parts" in values:
         return FeatureUnion([unpacked_features(part) for part in values["parts"]])
-    return FEATURES[values["features_kind"]](**unpack_parameters(values["features"]))
+    look_up(values["features_kind"])
+    return Features.kinds[values["features_kind"]](**unpack_parameters(values["features"]))
 
 
 class FrozenTextClassifier(TextClassifier):
