@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from stream_pegasos.features.message import size_of
 from stream_pegasos.learners.labels import Label
 from stream_pegasos.streams.example import Example, RecordError, StreamError, Truth
 from stream_pegasos.streams.layout import Layout
@@ -234,7 +235,7 @@ def batched(records: Iterable[Example | None], position: Callable[[], Any]) -> I
         n_records += 1
         if example is not None:
             examples.append(example)
-            size += len(example.x)
+            size += size_of(example.x)
         if len(examples) == LARGEST_BATCH or size > _LARGEST_TEXT:
             yield Batch(examples, position())
             examples, size, n_records = [], 0, 0
