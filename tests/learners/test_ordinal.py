@@ -5,8 +5,6 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pairwise import pairwise
 from river import compose, datasets, drift, evaluate, metrics, preprocessing
 from scipy import sparse
@@ -28,7 +26,7 @@ NAMES = ["a", "b", 3, ("c", 1), 1 << 60]
 # --- the algorithm ----------------------------------------------------------------------------------------------------
 
 
-class DenseOrdinal:
+class Pairs:
     """A binary machine for each pair of neighbours, and labels decided by what went with each pattern of signs."""
 
     def __init__(self, make):
@@ -40,13 +38,7 @@ class DenseOrdinal:
         return sorted(self.frequencies)
 
     def margins(self, x):
-        return {pair: self.machines[pair].margin(x) for pair in itertools.pairwise(self.labels)}
-
-    def is_close_call(self, x):
-        def rounding_decides(machine):  # also over the sign
-            return abs(machine.margin(x)) <= 1e-9 * machine.largest * np.abs(x).sum() and machine.largest > 0.0
-
-        return any(machine.is_close_call(x) or rounding_decides(machine) for machine in self.machines.values())
+        return {pair: self.machines[pair].decision_function_one(x) for pair in itertools.pairwise(self.labels)}
 
     def counts(self, x):
         found = self.patterns.get(tuple(margin > 0.0 for margin in self.margins(x).values()), Counter())
@@ -76,116 +68,46 @@ class DenseOrdinal:
         self.patterns.setdefault(pattern, Counter())[y] += w
         for (lower, higher), machine in self.machines.items():
             if y in (lower, higher):
-                machine.learn(x, 1.0 if y == higher else -1.0, w)
-
-    def flush(self):
-        for machine in self.machines.values():
-            machine.flush()
+                machine.learn_one(x, y == higher, w)
 
 
 CHOICES = {
     "batch_size": (1, 3),
     "t0": (0.0, 0.5, 10.0),
     "project": (True, False),
-    "intercept": (None, 0.3),
+    "fit_intercept": (False, True),
+    "labels": ((0, 1, 2, 3), (2, 0, 3, 1), (-5, 100, 7, 8), (3, 2, 1, 0)),
 }
-ORDERS = ((0, 1, 2, 3), (2, 0, 3, 1), (-5, 100, 7, 8), (3, 2, 1, 0))
 
 
-def options_of(intercept, **options):
-    return {**options, "fit_intercept": intercept is not None, "intercept_scaling": intercept or 1.0}
-
-
-def against_dense(dense_pegasos, l2, options, examples):
-    """Compare one by one, and in one call, with the dense transcription; returns how many examples were learned."""
-    model = OrdinalClassifier(PegasosClassifier(l2=l2, **options))
-    scaling = options["intercept_scaling"] if options["fit_intercept"] else 0.0
-    arguments = (len(NAMES) + 1, l2, options["batch_size"], options["t0"], options["project"])
-    dense = DenseOrdinal(lambda: dense_pegasos(*arguments))
-    used, predictions = [], []
-    for x, y, w, flush in examples:
-        vector = np.array([*(x.get(name, 0.0) for name in NAMES), scaling])
-        if dense.is_close_call(vector):
-            continue
-        largest = max((machine.largest for machine in dense.machines.values()), default=0.0)
-        error = 1e-10 * largest * np.abs(vector).sum() + 1e-300
-        margins = dense.margins(vector)
-        assert model.decision_function_one(x) == pytest.approx(margins, rel=1e-9, abs=error)
-        assert list(model.decision_function_one(x)) == list(margins) == list(itertools.pairwise(model.classes))
-        assert model.decision_function_many([x])[0] == pytest.approx(list(margins.values()), rel=1e-9, abs=error)
-        predictions.append(dense.predict(vector))
-        assert model.predict_one(x) == predictions[-1]
-        assert model.predict_many([x]).tolist() == [predictions[-1]]
-        probabilities = dense.probabilities(vector)
-        assert model.predict_proba_one(x) == pytest.approx(probabilities)
-        assert model.predict_proba_many([x])[0] == pytest.approx(list(probabilities.values()))
-        model.learn_one(x, y, w)
-        dense.learn(vector, y, w)
-        used.append((x, y, w))
-        if flush:
-            model.flush()
-            dense.flush()
-        assert model.classes == tuple(dense.labels)
-        assert model.n_iterations == max((machine.t for machine in dense.machines.values()), default=0)
-        for pair, machine in dense.machines.items():
-            error = 1e-10 * machine.largest + 1e-300
-            assert model.intercept[pair] == pytest.approx(machine.w[-1] * scaling, rel=1e-9, abs=error)
-            named = [model.weights[pair].get(name, 0.0) for name in NAMES]
-            assert named == pytest.approx(machine.w[:-1].tolist(), rel=1e-9, abs=error)
-    if used and not any(flush for *_, flush in examples):
-        many = OrdinalClassifier(PegasosClassifier(l2=l2, **options))
-        assert many.predict_learn_many(*zip(*used, strict=True)).labels.tolist() == predictions
-        assert many.weights == model.weights and many.predict_proba_one({}) == model.predict_proba_one({})
-    return len(used)
-
-
-@pytest.mark.parametrize("chosen", pairwise(**CHOICES, labels=ORDERS), ids=str)
-def test_any_two_options_together_are_the_dense_algorithm(dense_pegasos, chosen):
+@pytest.mark.parametrize("chosen", pairwise(**CHOICES), ids=str)
+def test_each_two_neighbours_have_a_machine_and_patterns_of_signs_decide(chosen):
     """Labels come in any order and late, so machines begin anew in the middle."""
     generator = np.random.default_rng(0)
-    chosen = dict(chosen)
-    labels = chosen.pop("labels")
-    for flushing in (0.0, 0.15):
-        examples = []
-        for i in range(60):
-            number = int(generator.integers(min(len(labels), 1 + i // 10)))
-            x = {name: float(generator.normal()) for name in NAMES if generator.random() < 0.5}
-            x["a"] = sorted(labels).index(labels[number]) - 1.5 + 0.5 * float(generator.normal())
-            w = float(generator.choice([1.0, 1.0, 0.0, 4.0]))
-            examples.append((x, labels[number], w, generator.random() < flushing))
-        assert against_dense(dense_pegasos, 0.05, options_of(**chosen), examples) > 30
-
-
-values = st.one_of(st.integers(-3, 3), st.floats(-100, 100, allow_subnormal=False))
-examples_of_any_kind = st.tuples(
-    st.dictionaries(st.sampled_from(NAMES), values, max_size=4),
-    st.integers(-2, 3),
-    st.sampled_from([1.0, 1.0, 0.0, 0.25, 30.0]),
-    st.just(False),
-)
-
-
-@given(
-    l2=st.sampled_from([1e-4, 0.01, 1.0, 50.0]),
-    chosen=st.fixed_dictionaries({name: st.sampled_from(values) for name, values in CHOICES.items()}),
-    examples=st.lists(examples_of_any_kind, max_size=25),
-)
-def test_any_stream_is_learned_as_the_dense_algorithm_does(dense_pegasos, l2, chosen, examples):
-    against_dense(dense_pegasos, l2, options_of(**chosen), examples)
-
-
-def test_each_machine_is_a_binary_classifier_of_its_own():
-    model = OrdinalClassifier(PegasosClassifier(l2=0.01, batch_size=3))
-    parts = {(0, 1): PegasosClassifier(l2=0.01, batch_size=3), (1, 2): PegasosClassifier(l2=0.01, batch_size=3)}
-    start = [({"c": 1.0}, y) for y in (0, 1, 2)]
-    for i, (x, y) in enumerate([*start, *stars(200, n_labels=3)]):
-        model.learn_one(x, y)
-        for pair, part in parts.items():
-            # The machine for 0 and 1 is there once both have come, and meets no example before.
-            if y in pair and i >= max(pair):
-                part.learn_one(x, y == pair[1])
-    for pair, part in parts.items():
-        assert model.weights[pair] == pytest.approx({k: v for k, v in part.weights.items() if v}, rel=1e-9)
+    labels, options = chosen["labels"], {name: value for name, value in chosen.items() if name != "labels"}
+    model = OrdinalClassifier(PegasosClassifier(l2=0.05, **options))
+    pairs, used = Pairs(lambda: PegasosClassifier(l2=0.05, pos_label=True, **options)), []
+    for i in range(150):
+        number = int(generator.integers(min(len(labels), 1 + i // 10)))
+        x = {name: float(generator.normal()) for name in NAMES if generator.random() < 0.5}
+        x["a"] = sorted(labels).index(labels[number]) - 1.5 + 0.5 * float(generator.normal())
+        margins = pairs.margins(x)
+        assert model.decision_function_one(x) == pytest.approx(margins, rel=1e-9, abs=1e-9)
+        if any(0.0 < abs(margin) < 1e-9 for margin in margins.values()):
+            continue  # rounding decides
+        used.append((x, labels[number], float(generator.choice([1.0, 1.0, 0.0, 4.0])), pairs.predict(x)))
+        assert model.predict_one(x) == used[-1][-1]
+        assert model.predict_proba_one(x) == pytest.approx(pairs.probabilities(x))
+        model.learn_one(*used[-1][:3])
+        pairs.learn(*used[-1][:3])
+        assert model.classes == tuple(pairs.labels)
+    for pair, machine in pairs.machines.items():
+        assert model.intercept[pair] == pytest.approx(machine.intercept)
+        assert model.weights[pair] == pytest.approx({name: w for name, w in machine.weights.items() if w})
+    X, y, w, predicted = zip(*used, strict=True)
+    many = OrdinalClassifier(PegasosClassifier(l2=0.05, **options))
+    assert many.predict_learn_many(X, y, w).labels.tolist() == list(predicted)
+    assert many.weights == model.weights and len(used) > 100
 
 
 def stars(n, n_labels=5, seed=0):

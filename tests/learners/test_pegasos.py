@@ -442,6 +442,7 @@ IMPOSSIBLE = [
     *({"class_weight": {"a": bad}} for bad in (-1.0, math.nan, math.inf, None, "1", 1e31)),
     *({"class_weight": {bad: 1.0}} for bad in (None, 0.5, b"a", (1,))),
     *({"pos_label": bad} for bad in (0.5, math.nan, b"a", (1,), [])),
+    {"multi_class": "ovo"},
 ]
 
 
