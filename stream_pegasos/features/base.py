@@ -162,8 +162,10 @@ class FeatureUnion(Features):
     >>> model = TextClassifier(features=TextFeatures(on="subject") + TextFeatures(on="body"))
     >>> model.learn_one({"subject": "free", "body": "see the prize"}, "spam")
     >>> model.learn_one({"subject": "lunch?", "body": "are you free at noon"}, "ham")
-    >>> list(model.explain_one({"subject": "free"}))
-    ['subject: free']
+    >>> model.predict_one({"subject": "free lunch"})
+    'spam'
+    >>> sorted(model.explain_one({"subject": "free"}))[-1]
+    'subject: free </s>'
 
     """
 
