@@ -34,7 +34,7 @@ SETS = (np.array([0, 0, 1, 3, 5]), np.array([0, 1, 2, 0, 3]))  # several labels 
 
 def columns(reduction, *options):
     def make(engine_in_test):
-        learner = engine_in_test.AdaptiveColumnsLearner(*options, reduction=reduction)
+        learner = engine_in_test.AdaptiveLearner(*options, reduction=reduction)
         learner.order, learner.sets = ORDER, SETS
         return learner
 

@@ -1,5 +1,4 @@
 # The compiled engine has the names and signatures of its specification.
-from stream_pegasos.engine.pure import AdaptiveColumnsLearner as AdaptiveColumnsLearner
 from stream_pegasos.engine.pure import AdaptiveLearner as AdaptiveLearner
 from stream_pegasos.engine.pure import Encoder as Encoder
 from stream_pegasos.engine.pure import FrozenLearner as FrozenLearner

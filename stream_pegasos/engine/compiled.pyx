@@ -18,7 +18,7 @@ import numpy as np
 
 from stream_pegasos.common.locks import heed_forks
 from stream_pegasos.engine import frozen
-from stream_pegasos.engine.pure import OneByOne as PureOneByOne, Row as PureRow, adaptive, adaptive_columns, characters, driver, encoders, mistakes, pegasos, scanner, weights
+from stream_pegasos.engine.pure import OneByOne as PureOneByOne, Row as PureRow, adaptive_state, characters, driver, encoders, mistakes, pegasos, scanner, weights
 from stream_pegasos.engine.pure.encoders import check_value, plain_name
 
 cdef extern from "Python.h":
@@ -138,20 +138,20 @@ cdef double FOLD_BELOW = weights.FOLD_BELOW
 cdef double FOLD_AVERAGED_BELOW = weights.FOLD_AVERAGED_BELOW
 cdef double CALIBRATION_RATE = driver.CALIBRATION_RATE
 cdef double CALIBRATION_MEMORY = driver.CALIBRATION_MEMORY
-cdef double LEAST_SCALE = adaptive.LEAST_SCALE
-cdef double RESCALED_AT = adaptive.RESCALED_AT
+cdef double LEAST_SCALE = adaptive_state.LEAST_SCALE
+cdef double RESCALED_AT = adaptive_state.RESCALED_AT
 cdef Py_ssize_t MOST_COUNTED = 1 << 24  # examples, one by one, in single precision
-cdef double LARGEST_EXAMPLE = adaptive.LARGEST_EXAMPLE
-cdef double LARGEST_LOG_RATIO = adaptive.LARGEST_LOG_RATIO
-cdef double SHARE_OF_REST = adaptive_columns.SHARE_OF_REST
-cdef double FIRST_SQUARES = adaptive_columns.FIRST_SQUARES
-cdef double LEAST_SLOPE = adaptive_columns.LEAST_SLOPE
-cdef double MOST_SLOPE = adaptive_columns.MOST_SLOPE
-cdef double OFFSET_RATE = adaptive_columns.OFFSET_RATE
-cdef double OFFSET_SQUARES = adaptive_columns.OFFSET_SQUARES
-cdef double ORDINAL_OFFSET_RATE = adaptive_columns.ORDINAL_OFFSET_RATE
-cdef double ORDINAL_OFFSET_SQUARES = adaptive_columns.ORDINAL_OFFSET_SQUARES
-cdef double ORDINAL_INTERCEPT_RATE = adaptive_columns.ORDINAL_INTERCEPT_RATE
+cdef double LARGEST_EXAMPLE = adaptive_state.LARGEST_EXAMPLE
+cdef double LARGEST_LOG_RATIO = adaptive_state.LARGEST_LOG_RATIO
+cdef double SHARE_OF_REST = adaptive_state.SHARE_OF_REST
+cdef double FIRST_SQUARES = adaptive_state.FIRST_SQUARES
+cdef double LEAST_SLOPE = adaptive_state.LEAST_SLOPE
+cdef double MOST_SLOPE = adaptive_state.MOST_SLOPE
+cdef double OFFSET_RATE = adaptive_state.OFFSET_RATE
+cdef double OFFSET_SQUARES = adaptive_state.OFFSET_SQUARES
+cdef double ORDINAL_OFFSET_RATE = adaptive_state.ORDINAL_OFFSET_RATE
+cdef double ORDINAL_OFFSET_SQUARES = adaptive_state.ORDINAL_OFFSET_SQUARES
+cdef double ORDINAL_INTERCEPT_RATE = adaptive_state.ORDINAL_INTERCEPT_RATE
 cdef double CONFIDENCE_RATE = driver.CONFIDENCE_RATE
 cdef double LEAST_CONFIDENCE_SLOPE = driver.LEAST_CONFIDENCE_SLOPE
 cdef double LARGEST_LOG_ODDS = driver.LARGEST_LOG_ODDS
@@ -242,8 +242,8 @@ include "cython/driver.pxi"
 include "cython/forked_copy.pxi"
 include "cython/one_by_one.pxi"
 include "cython/pegasos.pxi"
-include "cython/adaptive.pxi"
-include "cython/taught.pxi"
 include "cython/reductions.pxi"
-include "cython/adaptive_columns.pxi"
+include "cython/column.pxi"
+include "cython/taught.pxi"
+include "cython/adaptive.pxi"
 include "cython/frozen.pxi"

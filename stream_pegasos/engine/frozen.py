@@ -20,13 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.state import COLUMNS, LARGEST_SUM, WORD, Declaration, Field, State, count
-from stream_pegasos.engine.pure.adaptive import LARGEST_LOG_RATIO, LEAST_SCALE
-from stream_pegasos.engine.pure.adaptive_columns import ORDERED
+from stream_pegasos.engine.pure.adaptive_state import LARGEST_LOG_RATIO, LEAST_SCALE, OF_ONE_WEIGHT, ORDERED
 from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, Learner
 from stream_pegasos.engine.pure.weights import MULTIPLIER
 
-# Where a feature has one weight.
-OF_ONE_WEIGHT = ("two", "ordinal")
 # Keys are below 2³², and so are their hashes; the largest is that of a gap.
 BITS = 32
 HIGHER = np.uint32(16)  # the place of the higher half of a word
@@ -117,11 +114,6 @@ def nothing_of(reduction: str) -> State:
     }
 
 
-def reduction_of(learner: Learner) -> str:
-    """That of the frozen learner."""
-    return str(learner.arguments[-1]) if learner.several else "two"
-
-
 def frozen_rest(learner: Learner, state: State) -> State:
     """What is not of features, in the state of the learner."""
     smoothing = learner.arguments[3]
@@ -130,7 +122,7 @@ def frozen_rest(learner: Learner, state: State) -> State:
     return {
         "unknown_scale": float(half(unknown_scale)),
         "intercepts": learner.intercept,
-        **({"order": state["order"]} if reduction_of(learner) == "ordinal" else {}),
+        **({"order": state["order"]} if learner.arguments[-1] == "ordinal" else {}),
         "n_iterations": learner.n_iterations,
         **dict(zip(("slope", "confidence_intercept", "confidence_slope"), learner.calibrated, strict=True)),
     }
@@ -154,7 +146,7 @@ def frozen_features(learner: Learner, state: State) -> State:
     scales = LEAST_SCALE + ratios if learner.arguments[3] else np.ones(len(keys))
     largest = float(np.abs(weights).max(initial=0.0))
     unit = math.ldexp(1.0, math.frexp(largest)[1] - LARGEST_EXPONENT) if largest else 1.0
-    if reduction_of(learner) not in OF_ONE_WEIGHT:
+    if learner.arguments[-1] not in OF_ONE_WEIGHT:
         if len(state["class_counts"]) > MOST_COLUMNS:
             n = len(state["class_counts"])
             raise ValueError(f"there are {n:,} classes; a frozen model has at most {MOST_COLUMNS:,}")

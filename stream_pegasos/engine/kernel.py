@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import LARGEST_COUNT
 from stream_pegasos.common.state import Declaration, Field, State, count, keys
-from stream_pegasos.engine.pure.adaptive import LARGEST_COEFFICIENT
+from stream_pegasos.engine.pure.adaptive_state import LARGEST_COEFFICIENT
 from stream_pegasos.engine.pure.driver import CALIBRATION, Learner, ScoredExample
 from stream_pegasos.engine.pure.encoders import Encoder
 from stream_pegasos.engine.pure.weights import VALUE_LIMIT, Row

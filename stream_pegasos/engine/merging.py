@@ -15,24 +15,22 @@ from numpy.typing import NDArray
 from stream_pegasos.common.state import State
 from stream_pegasos.engine import NAME
 from stream_pegasos.engine.merged_steps import Floats, Messages, Places, Steps
-from stream_pegasos.engine.pure.adaptive import (
+from stream_pegasos.engine.pure.adaptive_state import (
+    FIRST_SQUARES,
     LARGEST_LOG_RATIO,
     LEAST_SCALE,
-    OF_FEATURE,
-    OF_INTERCEPT,
-    RESCALED_AT,
-)
-from stream_pegasos.engine.pure.adaptive_columns import (
-    FIRST_SQUARES,
     LEAST_SLOPE,
     MOST_SLOPE,
     OF_COLUMN,
+    OF_FEATURE,
+    OF_INTERCEPT,
     OF_PROBLEM,
     OFFSET_RATE,
     OFFSET_SQUARES,
     ORDINAL_INTERCEPT_RATE,
     ORDINAL_OFFSET_RATE,
     ORDINAL_OFFSET_SQUARES,
+    RESCALED_AT,
 )
 from stream_pegasos.engine.pure.driver import CALIBRATION_MEMORY, CONFIDENCE
 from stream_pegasos.engine.pure.mistakes import COUNTS, MOST_NEWEST
@@ -130,7 +128,7 @@ def merged_adaptive(
     parts: Sequence[State],
     rule: Rule,
 ) -> State:
-    """The state of an `AdaptiveLearner`."""
+    """The state of an `AdaptiveLearner` of two classes."""
     clock = Clock(base, parts, rule.half_life)
     keys, place, places = union(base["keys"], [part["keys"] for part in parts])
     n = len(keys)
@@ -187,8 +185,8 @@ def merged_columns(
     n_classes: int,
     order: Places,
 ) -> State:
-    """The state of an `AdaptiveColumnsLearner`. Of the base and of each part it is said which `numbers` its classes
-    have among all `n_classes`, and of ordered ones in which `order` these are.
+    """The state of an `AdaptiveLearner` of several classes. Of the base and of each part it is said which `numbers` its
+    classes have among all `n_classes`, and of ordered ones in which `order` these are.
     """
     is_ordinal = reduction == "ordinal"
     clock = Clock(base, parts, rule.half_life)

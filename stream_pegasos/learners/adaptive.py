@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from river import base
 from stream_pegasos.common.checks import check_bool, check_max_features, check_number, check_one_of
 from stream_pegasos.common.packing import unpack
 from stream_pegasos.engine import Encoder, in_use
-from stream_pegasos.engine.pure import AdaptiveColumnsLearner, AdaptiveLearner
+from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.features.frames import some_rows
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
@@ -45,7 +45,7 @@ class WatchedClassifier(Classifier):
     An estimator says which label is predicted of what was found, and takes note of it.
     """
 
-    _learner: AdaptiveLearner | AdaptiveColumnsLearner
+    _learner: AdaptiveLearner
     _drift: DriftWatch
     _linear = False
 
@@ -357,15 +357,13 @@ class AdaptiveClassifier(WatchedClassifier):
         if one is None:
             self._set_up(self.learner_of("ovr"), Labels(), class_weight, watched=True, by_margin=False)
         else:
-            learner = in_use(AdaptiveLearner)(*self.learner_arguments)
             is_limited, by_margin = one.limit is not None, one.is_by_margin
             labels = SignedLabels(pos_label=pos_label, needs_positive=not by_margin, limited=is_limited)
-            self._set_up(learner, labels, class_weight, is_limited or watched, by_margin)
+            self._set_up(self.learner_of("two"), labels, class_weight, is_limited or watched, by_margin)
 
-    @property
-    def learner_arguments(self) -> tuple[float, bool, float, float, float, float, int]:
-        """What a learner of the engine is made with that takes these parameters."""
-        return (
+    def learner_of(self, reduction: str) -> AdaptiveLearner:
+        """A learner of the engine with these parameters."""
+        return in_use(AdaptiveLearner)(
             float(self.learning_rate),
             self.loss == "hinge",
             math.inf if self.margin is None else float(self.margin),
@@ -373,11 +371,8 @@ class AdaptiveClassifier(WatchedClassifier):
             0.0 if self.half_life is None else float(self.half_life),
             float(self.intercept_scaling) if self.fit_intercept else 0.0,
             self.max_features or 0,
+            reduction,
         )
-
-    def learner_of(self, reduction: str) -> AdaptiveColumnsLearner:
-        """A learner with these parameters, of any number of classes."""
-        return in_use(AdaptiveColumnsLearner)(*self.learner_arguments, reduction)
 
     def set_decision(
         self,
@@ -466,7 +461,7 @@ class AdaptiveClassifier(WatchedClassifier):
         """What is known of the margins of the newest negatives, or of those that are negatives once labels are
         exchanged.
         """
-        mistakes = cast(AdaptiveLearner, self._learner).mistakes()
+        mistakes = self._learner.mistakes()
         if is_exchanged:
             return Tail.of_mistakes(mistakes["n_newest_positives"], mistakes["false_negatives"])
         return Tail.of_mistakes(mistakes["n_newest_negatives"], mistakes["false_positives"])

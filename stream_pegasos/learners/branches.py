@@ -10,10 +10,7 @@ import orjson
 from numpy.typing import NDArray
 
 from stream_pegasos.common.state import FEATURES, TAUGHT, Declaration, State
-from stream_pegasos.engine.pure import AdaptiveLearner
-from stream_pegasos.engine.pure.adaptive import EVIDENCE, RESCALED_AT
-from stream_pegasos.engine.pure.adaptive_columns import EVIDENCE as EVIDENCE_OF_COLUMNS
-from stream_pegasos.engine.pure.adaptive_columns import declared, from_two_classes
+from stream_pegasos.engine.pure.adaptive_state import EVIDENCE_OF_FEATURE, RESCALED_AT, declared, from_two_classes
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.compact import Packer
 from stream_pegasos.learners.files import checksum
@@ -21,7 +18,7 @@ from stream_pegasos.learners.text import TextClassifier, packed_features
 
 __all__ = ["Branch", "CommonModel"]
 
-TWO_CLASSES, SEVERAL_CLASSES = AdaptiveLearner.declaration, declared("ovr")
+TWO_CLASSES, SEVERAL_CLASSES = declared("two"), declared("ovr")
 
 
 class CommonModel:
@@ -100,7 +97,7 @@ class CommonModel:
         declaration = declaration_of(self._arrays)
         state = declaration.taken(self._arrays, places, self._starts)
         for _ in range(self._n_weakened(values["learner"])):
-            for name in EVIDENCE if declaration is TWO_CLASSES else EVIDENCE_OF_COLUMNS:
+            for name in {*EVIDENCE_OF_FEATURE} & state.keys():
                 state[name] = state[name] / RESCALED_AT
         if declaration is TWO_CLASSES:
             if self.is_exchanged(values["labels"]) if grown is None else grown["exchanged"]:

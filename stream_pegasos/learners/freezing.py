@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from stream_pegasos.engine import Learner, in_use
-from stream_pegasos.engine.frozen import FROZEN, frozen_features, frozen_rest, reduction_of
-from stream_pegasos.engine.pure import AdaptiveColumnsLearner, AdaptiveLearner, FrozenLearner
+from stream_pegasos.engine.frozen import FROZEN, frozen_features, frozen_rest
+from stream_pegasos.engine.pure import AdaptiveLearner, FrozenLearner
 from stream_pegasos.learners.files import Arrays, Saveable, Snapshot
 
 __all__ = ["FEATURE_ARRAYS", "Freezable"]
@@ -46,7 +46,7 @@ class Freezable(Saveable):
         ValueError
             If there are too many classes.
         """
-        if not isinstance(self._learner, (in_use(AdaptiveLearner), in_use(AdaptiveColumnsLearner))):
+        if not isinstance(self._learner, in_use(AdaptiveLearner)):
             raise TypeError(
                 f"{type(self).__name__} cannot be frozen; AdaptiveClassifier can, and OrdinalClassifier and "
                 "MultiLabelClassifier made with one"
@@ -69,7 +69,7 @@ class Freezable(Saveable):
         """
         made = cls.from_state(arrays, names, values)
         made._frozen = arrays, values, known
-        learner = in_use(FrozenLearner)(reduction_of(made._learner))
+        learner = in_use(FrozenLearner)(made._learner.arguments[-1])
         state = {**known, **frozen_rest(made._learner, made._learner.get_state())}
         learner.declaration.check(state)
         learner.set_state(state)

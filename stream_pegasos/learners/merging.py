@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.packing import pack, unpack, unpack_parameters
 from stream_pegasos.common.state import Declaration, State
+from stream_pegasos.engine.growing import from_two_classes
 from stream_pegasos.engine.merging import (
     Rule,
     is_changed,
@@ -21,10 +22,7 @@ from stream_pegasos.engine.merging import (
     merged_pegasos,
     negated,
 )
-from stream_pegasos.engine.pure import AdaptiveLearner
-from stream_pegasos.engine.pure.adaptive_columns import declared
-from stream_pegasos.engine.pure.adaptive_columns import from_two_classes as adaptive_from_two_classes
-from stream_pegasos.engine.pure.pegasos import from_two_classes as pegasos_from_two_classes
+from stream_pegasos.engine.pure.adaptive_state import declared
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.decisions import Tail
@@ -160,7 +158,7 @@ class Known:
 
     @property
     def declaration(self) -> Declaration:
-        return AdaptiveLearner.declaration if self.is_of_two else declared(REDUCTIONS[self.kind])
+        return declared("two" if self.is_of_two else REDUCTIONS[self.kind])
 
     def become_several(self, among: Sequence[Label]) -> None:
         """Go on from two classes to any number; of labels that are not known two stand `among` all."""
@@ -170,7 +168,6 @@ class Known:
             negative = next(label for label in among if label != positive)
         if positive is None:
             positive = next(label for label in among if label != negative)
-        from_two_classes = pegasos_from_two_classes if self.kind == "PegasosClassifier" else adaptive_from_two_classes
         self.labels, self.state = [pack(negative), pack(positive)], from_two_classes(self.state)
         if "decisions" in self.rest:
             self.rest = {**self.rest, "decisions": [[pack(decided), limit] for _, limit in self.rest["decisions"]]}

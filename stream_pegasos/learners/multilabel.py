@@ -13,7 +13,7 @@ from river import base
 from stream_pegasos.common.checks import LARGEST_WEIGHT, check_lengths, check_number
 from stream_pegasos.common.packing import pack, pack_parameters, parameters_of, unpack
 from stream_pegasos.engine import Encoder
-from stream_pegasos.engine.pure import AdaptiveColumnsLearner
+from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_rows
 from stream_pegasos.learners.adaptive import AdaptiveClassifier, WatchedClassifier
 from stream_pegasos.learners.decisions import (
@@ -125,7 +125,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     """
 
     capabilities = frozenset(["weights", "explain", "several classes", "several labels"])
-    _learner: AdaptiveColumnsLearner
+    _learner: AdaptiveLearner
     _labels: LabelSets
 
     def __init__(self, classifier: AdaptiveClassifier | None = None) -> None:

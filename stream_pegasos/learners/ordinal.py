@@ -20,7 +20,7 @@ from stream_pegasos.common.checks import (
 )
 from stream_pegasos.common.packing import pack, pack_parameters, parameters_of, unpack
 from stream_pegasos.engine import Encoder, in_use
-from stream_pegasos.engine.pure import AdaptiveColumnsLearner, PegasosLearner
+from stream_pegasos.engine.pure import AdaptiveLearner, PegasosLearner
 from stream_pegasos.features.frames import n_rows, some_rows
 from stream_pegasos.learners.adaptive import AdaptiveClassifier, WatchedClassifier
 from stream_pegasos.learners.classifier import Classifier
@@ -196,7 +196,7 @@ class OrdinalClassifier(OrderedClassifier, WatchedClassifier):  # type: ignore[m
 
     capabilities = frozenset(["weights", "explain", "several classes", "ordered"])
     kind = AdaptiveClassifier
-    _learner: AdaptiveColumnsLearner
+    _learner: AdaptiveLearner
     _labels: OrderedLabels
 
     def __new__(cls, classifier: AdaptiveClassifier | PegasosClassifier | None = None) -> Any:

@@ -191,7 +191,7 @@ def test_counts_that_rounding_has_added_up_are_those_of_a_possible_state(engine_
 
 
 def columns_of(engine, reduction, order, hinge=False, limit=5.0, smoothing=0.5, half_life=0.0):
-    learner = engine.AdaptiveColumnsLearner(0.5, hinge, limit, smoothing, half_life, 0.1, reduction=reduction)
+    learner = engine.AdaptiveLearner(0.5, hinge, limit, smoothing, half_life, 0.1, reduction=reduction)
     learner.order = order
     return learner
 

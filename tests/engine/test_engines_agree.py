@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rules import LEARNERS, WITH_WEIGHTS
 
-from stream_pegasos.engine.pure.adaptive_columns import OF_COLUMN, SHARE_OF_REST
+from stream_pegasos.engine.pure.adaptive_state import OF_COLUMN, SHARE_OF_REST
 from stream_pegasos.engine.pure.weights import INTERCEPT
 
 ROUNDED, SUMMED, CLOSE = 4e-7, 1e-9, 1e-7
@@ -177,7 +177,7 @@ def test_any_number_of_classes_of_the_adaptive_rule(reduction, options, stream, 
         return step if isinstance(step, str) else (step[0], float(numbers.setdefault(step[1], len(numbers))), *step[2:])
 
     def make(engine):
-        learner = engine.AdaptiveColumnsLearner(0.5, *options, reduction=reduction)
+        learner = engine.AdaptiveLearner(0.5, *options, reduction=reduction)
         learner.order, learner.sets = np.array([3, 1, 4, 0, 2]), sets
         return learner
 
@@ -271,11 +271,8 @@ def test_a_whole_stream(reduction, half_life):
     generator = np.random.default_rng(2)
     arguments, learners = (0.5, False, 5.0, 0.5, half_life, 0.1), []
     for engine in (pure_engine, compiled_engine):
-        if reduction == "two":
-            learners.append(engine.AdaptiveLearner(*arguments))
-        else:
-            learners.append(engine.AdaptiveColumnsLearner(*arguments, reduction=reduction))
-            learners[-1].order = np.arange(60)
+        learners.append(engine.AdaptiveLearner(*arguments, reduction=reduction))
+        learners[-1].order = np.arange(60)
     vocabularies = [pure_engine.Vocabulary(), compiled_engine.Vocabulary()]
     for i in range(300):
         last = i // 20 if i < 200 or reduction != "multilabel" else 59

@@ -23,9 +23,7 @@ ARGUMENTS = (0.5, False, 5.0, 0.5, 30.0, 0.1, 0)
 def learned(kind, reduction, n_classes, seed):
     """A learner, and rows as a matrix has them."""
     generator = np.random.default_rng(seed)
-    learner = (
-        kind.AdaptiveLearner(*ARGUMENTS) if reduction == "two" else kind.AdaptiveColumnsLearner(*ARGUMENTS, reduction)
-    )
+    learner = kind.AdaptiveLearner(*ARGUMENTS, reduction=reduction)
     if reduction == "ordinal":
         learner.order = np.arange(n_classes)
     n = 60

@@ -9,7 +9,7 @@ from engines import both_engines, compiled_engine, needs_compiled, pure_engine, 
 from rules import LEARNERS, for_each_learner, history, learned, targets_of
 
 from stream_pegasos.common.state import BUFFERED, COLUMNS, FEATURES, TAUGHT
-from stream_pegasos.engine.pure.adaptive_columns import OF_PROBLEM
+from stream_pegasos.engine.pure.adaptive_state import OF_PROBLEM
 from stream_pegasos.engine.pure.encoders import check_names
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, FIRST_NAME, INTERCEPT
 

@@ -1,101 +1,53 @@
-cdef extern from "cython/steps.h" nogil:
-    ctypedef struct sp_feature:
-        uint64_t hash
-        float weight, log_ratio
-    ctypedef struct sp_evidence:
-        float squares, positives, negatives
-        uint32_t age
-    ctypedef struct sp_step:
-        double gradient, rate, evidence, smoothing, positive, negative
-        uint32_t age
-        bint halving
-    float sp_single(double)
-    double sp_log_of_ratio(double, double)
-    void sp_weaken(sp_evidence*, uint32_t, double)
-    void sp_weigh(const sp_feature**, const double*, double*, size_t, bint, double, double, double*, double*)
-    void sp_learn(sp_feature**, sp_evidence**, const double*, size_t, const sp_step*)
-    void sp_choose_steps()
-
-sp_choose_steps()
-
-
-cdef struct Intercept:
-    double weight, log_ratio, squares, positives, negatives
-
-
-cdef enum:
-    AT_A_TIME = 64  # features
-    WORDS_OF_FEATURE = 2  # its hash is the first; those of its evidence are as many
-    N_MISTAKES = 128
-    SMALLEST = -8
-    MOST_NEWEST = 1 << 15
-
-
-cdef inline void weaken(Intercept* intercept, double factor) noexcept nogil:
-    intercept.squares /= factor
-    intercept.positives /= factor
-    intercept.negatives /= factor
-
-
-cdef sp_feature UNKNOWN  # of which nothing is known
-
-
 @cython.final
-cdef class AdaptiveLearner(Learner):
-    """A feature is an entry of the table: its hash and what predicts; what is needed to learn stands with the others."""
+cdef class AdaptiveLearner(ColumnLearner):
+    """With several columns, records stand apart from the entries of their hashes, and the columns taught apart from the records."""
 
-    cdef Table _table
-    cdef Intercept _intercept
-    cdef double _evidence, _growth, _learning_rate, _largest_margin, _smoothing, _intercept_scaling
-    cdef uint32_t _age  # how often the evidence has begun anew
-    cdef bint _hinge
-    cdef readonly Py_ssize_t n_iterations
-    cdef double _margin
-    # Of the newest negative and positive examples: how many, and the sizes of margins on the wrong side; see mistakes.py.
-    cdef double _n_newest[2]
-    cdef double _sizes[2][N_MISTAKES]
-    # Of the current example: its features in the table, their scaled values, and what these are divided by.
-    cdef sp_feature** _found
-    cdef double* _values
-    cdef double _inverse_norm
-    cdef sp_evidence** _known  # of these features
-    cdef sp_feature* _new  # features that are not in the table yet
-    cdef sp_evidence* _known_of_new
-    cdef Py_ssize_t _found_capacity, _values_capacity, _known_capacity, _new_capacity, _known_of_new_capacity
+    cdef Columns _columns
+    # Of the current example: the positions of its features, and what stands above and below in the largest of their count
+    # ratios.
+    cdef Py_ssize_t* _positions
+    cdef double* _above
+    cdef double* _below
+    cdef Py_ssize_t _positions_capacity, _above_capacity, _below_capacity
 
     def __init__(
         self, double learning_rate, bint hinge, double largest_margin, double smoothing, double half_life,
-        double intercept_scaling, Py_ssize_t max_features=0,
+        double intercept_scaling, Py_ssize_t max_features=0, str reduction="two",
     ):
         self.arguments = (
-            learning_rate, bool(hinge), largest_margin, smoothing, half_life, intercept_scaling, max_features
+            learning_rate, bool(hinge), largest_margin, smoothing, half_life, intercept_scaling, max_features, reduction
         )
-        self.declaration = adaptive.DECLARATION
+        self.declaration = adaptive_state.declared(reduction)
         self._learning_rate, self._hinge, self._largest_margin = learning_rate, hinge, largest_margin
         self._smoothing = smoothing
         self._growth = 2.0 ** (1.0 / half_life) if half_life else 1.0
-        self._intercept_scaling, self._max_features = intercept_scaling, max_features
-        self._evidence, self._meets_unknown, self._margins = 1.0, True, &self._margin
-        self._table.has_others = True
-        if make_for(&self._table, 0, WORDS_OF_FEATURE) < 0:
+        self._reduction = adaptive_state.REDUCTIONS.index(reduction)
+        self._problem_scaling = 1.0 if self._reduction == ORDINAL else intercept_scaling
+        self._max_features = max_features
+        self._evidence, self._meets_unknown, self.several = 1.0, True, self._reduction != TWO
+        self._order = np.zeros(0, np.int64)
+        self._set_starts, self._set_numbers = np.zeros(1, np.int64), np.zeros(0, np.int64)
+        make_no_columns(&self._columns)
+        if self.several:
+            self._table.n_numbers = NUMBERS_OF_FEATURE
+        else:
+            self._table.has_others = True
+        if make_for(&self._table, 0, WORDS_OF_FEATURE) < 0 or self._make_room(4) < 0:
             raise MemoryError
+        if self.several and make_room_apart(&self._table, FEWEST_HOMES) < 0:
+            raise MemoryError
+        if not self.several:
+            self._n_problems, self._n_classes, self._met_order[1] = 1, 2, 1
 
     def __dealloc__(self):
-        free(self._found)
-        free(self._values)
-        free(self._known)
-        free(self._new)
-        free(self._known_of_new)
+        free(self._positions)
+        free(self._above)
+        free(self._below)
         if not self._is_twin:
-            free_table(&self._table)
+            free(self._columns.numbers)
 
     def __sizeof__(self):
-        return object.__sizeof__(self) + size_of(&self._table)
-
-    @property
-    def intercept(self):
-        wait_for(self._guard, self._guard)
-        return np.array([self._intercept_scaling * self._intercept.weight])
+        return object.__sizeof__(self) + size_of(&self._table) + self._columns.room * SP_PIECE * sizeof(float)
 
     def items(self):
         wait_for(self._guard, self._guard)
@@ -103,319 +55,391 @@ cdef class AdaptiveLearner(Learner):
         return keys, self.weights_of(keys)
 
     def weights_of(self, const int64_t[::1] keys):
-        cdef Py_ssize_t i
-        cdef const sp_feature* feature
-        weights = np.zeros((keys.shape[0], 1))
-        cdef double[:, ::1] out = weights
+        cdef Py_ssize_t i, j, p, column
+        cdef const sp_columns* feature
         wait_for(self._guard, self._guard)
+        weights = np.zeros((keys.shape[0], self._n_summed()))
+        cdef double[:, ::1] out = weights
         for i in range(keys.shape[0]):
-            feature = self._feature_at(seek(&self._table, hash_key(keys[i])))
-            if feature.hash == hash_key(keys[i]):
-                out[i, 0] = feature.weight
-                if self._smoothing != 0.0:
-                    out[i, 0] *= LEAST_SCALE + fabs(feature.log_ratio - self._intercept.log_ratio)
+            p = seek(&self._table, hash_key(keys[i]))
+            if self._table.words[p].hash != hash_key(keys[i]):
+                continue
+            if not self.several:
+                out[i, 0] = self._feature_at(p).weight * self._scale(self._feature_at(p).log_ratio)
+            else:
+                feature = <const sp_columns*> record_at(&self._table, p)
+                for j in range(feature.n):
+                    column = column_at(&self._columns, feature, j)
+                    if column < out.shape[1]:
+                        out[i, column] = sp_weights(self._columns.numbers, feature)[j] * self._scale(feature.log_ratio)
         return weights
 
     def contributions(self, Encoder encoder not None, x, Py_ssize_t column=0):
         cdef Row* e = &self._current_example.example
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, j
+        cdef const sp_columns* feature
         self.predict(encoder, x)
-        return {
-            <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER): self._found[i].weight * (self._inverse_norm * self._values[i])
-            for i in range(e.n)
-            if self._found[i] != &UNKNOWN
-        }
-
-    def mistakes(self):
-        wait_for(self._guard, self._guard)
-        sizes = [np.array([self._sizes[sign][i] for i in range(N_MISTAKES)]) for sign in range(2)]
-        return dict(zip(mistakes.COUNTS, (self._n_newest[0], self._n_newest[1], *sizes)))
-
-    def negate(self):
-        cdef Py_ssize_t i
-        cdef sp_feature* feature
-        cdef sp_evidence* known
-        wait_for(self._guard, self._guard)
-        self._n_newest[0], self._n_newest[1] = self._n_newest[1], self._n_newest[0]
-        for i in range(N_MISTAKES):
-            self._sizes[0][i], self._sizes[1][i] = self._sizes[1][i], self._sizes[0][i]
-        self._intercept.weight, self._intercept.log_ratio = 0.0 - self._intercept.weight, 0.0 - self._intercept.log_ratio
-        self._intercept.positives, self._intercept.negatives = self._intercept.negatives, self._intercept.positives
-        for i in range(n_in_use(&self._table)):
-            feature, known = self._feature_at(place(&self._table, NULL, i)), self._known_at(place(&self._table, NULL, i))
-            feature.weight, feature.log_ratio = 0.0 - feature.weight, 0.0 - feature.log_ratio  # no −0
-            known.positives, known.negatives = known.negatives, known.positives
+        found = {}
+        for i in range(e.n):
+            key = <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER)
+            if not self.several:
+                if self._found[i] != &UNKNOWN:
+                    found[key] = self._found[i].weight * (self._inverse_norm * self._values[i])
+                continue
+            feature = &self._features()[self._positions[i]]
+            j = place_of(&self._columns, feature, column)
+            if j < feature.n and is_taught(&self._columns, feature, j):
+                weight = sp_weights(self._columns.numbers, feature)[j]
+                found[key] = weight * self._values[i]
+        return found
 
     def forget(self, double share):
-        cdef Py_ssize_t i
-        cdef sp_feature* feature
-        cdef sp_evidence* known
-        cdef double evidence
+        cdef Py_ssize_t i, j
+        cdef sp_columns* feature
+        cdef float* weights
+        cdef double above, below, evidence
         wait_for(self._guard, self._guard)
         evidence = self._evidence / share
         self._evidence = 1.0
-        weaken(&self._intercept, evidence)
-        self._intercept.log_ratio = self._log_ratio(self._intercept.positives, self._intercept.negatives)
-        self._intercept.weight *= sqrt(share)
-        for i in range(n_in_use(&self._table)):
-            feature, known = self._feature_at(place(&self._table, NULL, i)), self._known_at(place(&self._table, NULL, i))
-            if feature.hash != EMPTY:
-                sp_weaken(known, self._age, evidence)
-                feature.log_ratio = sp_single(self._log_ratio(known.positives, known.negatives))
-                feature.weight = sp_single(feature.weight * sqrt(share))
+        self._weaken(evidence)
+        for i in range(self._n_problems):
+            self._problems[i].intercept *= sqrt(share)
+        if not self.several:
+            self._forget_column(share, evidence)
+            return
+        self._count_odds()
+        for i in range(1, self._table.n + 1):
+            feature = &self._features()[i]
+            sp_weaken_columns(self._columns.numbers, feature, self._age, evidence)
+            weights = sp_weights(self._columns.numbers, feature)
+            for j in range(feature.n):
+                weights[j] = sp_single(weights[j] * sqrt(share))
+            self._find_ratio(feature, &above, &below)
+            self._take_logs(&above, &below, 1)
+            feature.log_ratio = sp_single(min(above, LARGEST_LOG_RATIO))
 
     def get_state(self):
+        cdef Py_ssize_t i, j
         wait_for(self._guard, self._guard)
-        keys, numbers = self._numbers()
-        state = {"keys": keys, **dict(zip(adaptive.OF_FEATURE, numbers)), **self._calibration(), **self.mistakes()}
-        intercept = [(<double*> &self._intercept)[i] for i in range(len(adaptive.OF_INTERCEPT))]
-        state.update(zip(adaptive.OF_INTERCEPT, intercept), evidence=self._evidence, n_iterations=self.n_iterations)
+        if not self.several:
+            return {**self._state_of_column(), "evidence": self._evidence, "n_iterations": self.n_iterations}
+        for i in range(1, self._table.n + 1):
+            sp_weaken_columns(self._columns.numbers, &self._features()[i], self._age, 1.0)
+        keys = records_of(&self._table, 0)[0]
+        found, counts, columns, known = taught_of(&self._columns, self._features(), self._in_order(keys))
+        problems = [[(<double*> &self._problems[i])[j] for i in range(self._n_problems)] for j in range(4)]
+        state = {
+            "keys": keys, "log_ratios": found[0], "counts": found[1], "n_taught": counts, "taught_columns": columns,
+            **dict(zip(adaptive_state.OF_COLUMN, known)),
+            **{name: np.array(values, np.float64) for name, values in zip(adaptive_state.OF_PROBLEM, problems)},
+            "class_counts": np.array([self._class_counts[i] for i in range(self._n_classes)], np.float64),
+            "n_examples": self._n_examples, "evidence": self._evidence, "n_iterations": self.n_iterations,
+            **self._calibration(), **self._confidence(),
+        }
+        if self._reduction == ORDINAL:
+            state["order"] = np.array([self._met_order[i] for i in range(self._n_classes)], np.int64)
         return state
 
-    cdef tuple _numbers(self):
-        """Keys, in the order of their hashes, and what is known of each, with a row a number."""
-        cdef Py_ssize_t n = self._table.n
-        cdef int64_t[::1] k
-        cdef double[:, ::1] out
-        cdef uint8_t[::1] is_done
-        cdef Place* places
-        cdef ForkedCopy copied = self._forked_copy if n >= WORTH_A_PROCESS else None
-        if copied is None:
-            keys, numbers = np.empty(n, np.int64), np.empty((len(adaptive.OF_FEATURE), n))
-        else:
-            keys, numbers = copied._arrays(n, len(adaptive.OF_FEATURE))
-            is_done = copied._memory
-        k, out = keys, numbers
-        places = places_in_order(&self._table)
-        if copied is not None:
-            copied._process = sp_fork()
-        if n and (copied is None or copied._process <= 0):
-            self._write_numbers(places, &k[0], &out[0, 0])
-            if copied is not None:
-                is_done[0] = 1
-                if copied._process == 0:  # the other process
-                    sp_leave()
-        free(places)
-        return keys, numbers
-
-    cdef void _write_numbers(self, const Place* places, int64_t* keys, double* out) noexcept nogil:
-        cdef Py_ssize_t i, p, n = self._table.n
-        cdef const sp_feature* feature
-        cdef sp_evidence known
-        for i in range(n_places(&self._table, places)):
-            p = place(&self._table, places, i)
-            feature = self._feature_at(p)
-            if feature.hash != EMPTY:
-                known = self._known_at(p)[0]
-                sp_weaken(&known, self._age, 1.0)
-                keys[0] = <int64_t> (feature.hash * INVERSE_MULTIPLIER)
-                out[0], out[n], out[2 * n], out[3 * n] = feature.weight, feature.log_ratio, known.squares, known.positives
-                out[4 * n] = known.negatives
-                keys, out = keys + 1, out + 1
-
     def set_state(self, state):
-        cdef Py_ssize_t i, p
-        cdef const int64_t[::1] keys
-        cdef const double[::1] weights, log_ratios, squares, positives, negatives
-        cdef sp_feature* feature
-        cdef sp_evidence* known
+        cdef Py_ssize_t i, j
         wait_for(self._guard, self._guard)
-        order = np.argsort(state["keys"].view(np.uint64) * np.uint64(MULTIPLIER), kind="stable")  # quick where in order
-        keys = state["keys"][order]
-        weights, log_ratios, squares, positives, negatives = [state[name][order] for name in adaptive.OF_FEATURE]
-        if make_for(&self._table, keys.shape[0], WORDS_OF_FEATURE) < 0:
-            raise MemoryError
-        for i in range(keys.shape[0]):
-            p = place_for(&self._table, hash_key(keys[i]))
-            if p < 0:
-                raise MemoryError
-            feature, known = self._feature_at(p), self._known_at(p)
-            feature.weight, feature.log_ratio = sp_single(weights[i]), sp_single(log_ratios[i])
-            known.squares, known.age = sp_single(squares[i]), self._age
-            known.positives, known.negatives = sp_single(positives[i]), sp_single(negatives[i])
-        for i in range(len(adaptive.OF_INTERCEPT)):
-            (<double*> &self._intercept)[i] = state[adaptive.OF_INTERCEPT[i]]
-        self._evidence, self.n_iterations = state["evidence"], state["n_iterations"]
+        self._age, self._evidence, self.n_iterations = 0, state["evidence"], state["n_iterations"]
         self._set_calibration(state)
-        self._n_newest[0], self._n_newest[1] = state[mistakes.COUNTS[0]], state[mistakes.COUNTS[1]]
-        for i in range(N_MISTAKES):
-            self._sizes[0][i], self._sizes[1][i] = state[mistakes.COUNTS[2]][i], state[mistakes.COUNTS[3]][i]
+        if not self.several:
+            self._set_column(state)
+            return
+        fill(&self._table, state["keys"], np.empty((0, len(state["keys"]))))
+        fill_taught(
+            &self._columns, self._features(), self._in_order(state["keys"]),
+            np.array([state["log_ratios"], state["counts"]]), np.ascontiguousarray(state["n_taught"]),
+            np.ascontiguousarray(state["taught_columns"]),
+            np.array([state[name] for name in adaptive_state.OF_COLUMN]), len(state["class_counts"]),
+        )
+        self._n_classes, self._n_problems = len(state["class_counts"]), len(state["intercepts"])
+        if self._make_room(self._n_classes) < 0:
+            raise MemoryError
+        memset(self._odds, 0, (self._width + SP_LANES) * sizeof(double))  # those of more classes than there are now, too
+        for i in range(self._n_classes):
+            self._class_counts[i] = state["class_counts"][i]
+            if self._reduction == ORDINAL:
+                self._met_order[i] = state["order"][i]
+        for i in range(self._n_problems):
+            for j, name in enumerate(adaptive_state.OF_PROBLEM):
+                (<double*> &self._problems[i])[j] = state[name][i]
+        if self._reduction == ORDINAL and self._order.shape[0] < self._n_classes:  # or it knows of classes to come
+            self._order = np.array(state["order"], np.int64)
+        self._n_examples = state["n_examples"]
 
-    cdef inline sp_feature* _feature_at(self, Py_ssize_t p) noexcept nogil:
-        return <sp_feature*> &self._table.words[p]
-
-    cdef inline sp_evidence* _known_at(self, Py_ssize_t p) noexcept nogil:
-        return <sp_evidence*> &self._table.others[p]
-
-    cdef inline double _log_ratio(self, double positives, double negatives) noexcept nogil:
-        cdef double smoothing = self._smoothing * self._evidence
-        return sp_log_of_ratio(positives + smoothing, negatives + smoothing) if smoothing != 0.0 else 0.0
+    cdef _in_order(self, const int64_t[::1] keys):
+        """Where the records of features that are known stand."""
+        cdef Py_ssize_t i
+        positions = np.empty(keys.shape[0], np.int64)
+        cdef int64_t[::1] out = positions
+        for i in range(keys.shape[0]):
+            out[i] = self._table.words[seek(&self._table, hash_key(keys[i])) + 1].hash
+        return positions
 
     cdef Learner _twin(self):
         cdef AdaptiveLearner twin = AdaptiveLearner.__new__(AdaptiveLearner)
-        twin._table, twin._intercept, twin._margins = self._table, self._intercept, &twin._margin
-        twin._smoothing, twin._intercept_scaling = self._smoothing, self._intercept_scaling
+        if twin._make_room(self._width) < 0:
+            raise MemoryError
+        memcpy(twin._problems, self._problems, self._n_problems * sizeof(BinaryProblem))
+        memcpy(twin._met_order, self._met_order, self._n_classes * sizeof(Py_ssize_t))
+        twin._table, twin._columns, twin._reduction = self._table, self._columns, self._reduction
+        twin._n_classes, twin._n_problems = self._n_classes, self._n_problems
+        twin._smoothing, twin._problem_scaling, twin._prior = self._smoothing, self._problem_scaling, self._prior
         return twin._as_twin(self)
+
+    cdef inline sp_columns* _features(self) noexcept nogil:
+        return <sp_columns*> self._table.records
 
     cdef Py_ssize_t _n_features(self) noexcept nogil:
         return self._table.n
 
+    cdef inline double _scale(self, double log_ratio) noexcept nogil:
+        return LEAST_SCALE + fabs(log_ratio - self._prior) if self._smoothing != 0.0 else 1.0
+
+    # Scoring
+
     cdef int _meet(self, Row* e) noexcept nogil:
-        """`_found` tells from then on where the features are, `_values` what their scaled values are."""
-        cdef Py_ssize_t begin, n
-        cdef double squares[4]
-        cdef double margins[4]
-        cdef double total
-        if sp_reserve(&self._found, &self._found_capacity, e.n, sizeof(sp_feature*)) < 0:
-            return NO_MEMORY
+        """`_positions` tells from then on where the features are, `_values` what the weights have met."""
+        cdef Py_ssize_t begin = 0, i
+        cdef double squares = 0.0
         if sp_reserve(&self._values, &self._values_capacity, e.n, sizeof(double)) < 0:
             return NO_MEMORY
-        for n in range(4):
-            squares[n] = margins[n] = 0.0
-        # A few features at a time: while the processor fetches the entries of some, it works on those before.
-        self._fetch_entries(e, 0)
-        begin = 0
+        if not self.several:
+            return self._meet_column(e)
+        if sp_reserve(&self._positions, &self._positions_capacity, e.n, sizeof(Py_ssize_t)) < 0:
+            return NO_MEMORY
+        # A few features at a time, as with one column.
+        fetch_entries(&self._table, e, 0, self._positions)
         while begin < e.n:
-            self._fetch_entries(e, begin + AT_A_TIME)
-            self._find_entries(e, begin)
-            sp_weigh(
-                <const sp_feature**> self._found + begin, e.values + begin, self._values + begin,
-                min(<Py_ssize_t> AT_A_TIME, e.n - begin), self._smoothing != 0.0, LEAST_SCALE, self._intercept.log_ratio,
-                squares, margins,
-            )
+            fetch_entries(&self._table, e, begin + AT_A_TIME, self._positions)
+            find_records(&self._table, e, begin, self._positions, NUMBERS_OF_FEATURE)
+            if begin:
+                squares += self._scale_values(e, begin - AT_A_TIME)
             begin += AT_A_TIME
-        total = (squares[0] + squares[1]) + (squares[2] + squares[3])
-        self._inverse_norm = 1.0 / sqrt(total) if total > 0.0 else 0.0
-        self._margin = self._inverse_norm * ((margins[0] + margins[1]) + (margins[2] + margins[3]))
-        self._margin += self._intercept_scaling * self._intercept.weight
+        if begin:
+            squares += self._scale_values(e, begin - AT_A_TIME)
+        squares = 1.0 / sqrt(squares) if squares > 0.0 else 0.0
+        for i in range(e.n):
+            self._values[i] *= squares
+        self._add_up(e)
+        self._predict()
         return 0
 
-    cdef void _announce(self, const Row* e) noexcept nogil:
-        """Have the processor fetch the first entries of the example after the one that is met next."""
-        cdef Table table = self._table
-        cdef Py_ssize_t i
-        for i in range(min(e.n, <Py_ssize_t> AT_A_TIME)):
-            SP_PREFETCH(&table.words[home(&table, e.hashes[i])])
-
-    cdef inline void _fetch_entries(self, const Row* e, Py_ssize_t begin) noexcept nogil:
-        """Find where some features are at home, and have the processor fetch the entries there."""
-        cdef Table table = self._table  # a copy, or it would be read anew after each write
-        cdef sp_feature** found = self._found
+    cdef inline double _scale_values(self, const Row* e, Py_ssize_t begin) noexcept nogil:
+        """Scale the values, and give the sum of their squares; have the columns fetched."""
+        cdef const sp_columns* feature
+        cdef double value, squares = 0.0
         cdef Py_ssize_t i
         for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
-            found[i] = <sp_feature*> &table.words[home(&table, e.hashes[i])]
-            SP_PREFETCH(found[i])
+            feature = &self._features()[self._positions[i]]
+            value = e.values[i] * (LEAST_SCALE + feature.log_ratio if self._smoothing != 0.0 else 1.0)
+            squares += value * value
+            self._values[i] = value
+            SP_PREFETCH(self._columns.numbers + SP_PIECE * feature.begin)
+        return squares
 
-    cdef inline void _find_entries(self, const Row* e, Py_ssize_t begin) noexcept nogil:
-        """Find some features from their homes on."""
-        cdef sp_feature** found = self._found
-        cdef const Word* words = self._table.words
-        cdef Py_ssize_t p
-        cdef size_t is_known
-        cdef bint scattered = self._table.scattered
-        cdef Py_ssize_t i
-        for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
-            if scattered:
-                p = seek(&self._table, e.hashes[i])
-            else:
-                p = entry_from(WORDS_OF_FEATURE, words, <const Word*> found[i] - words, e.hashes[i])
-            # A mask, since whether it is known is hard to predict, too.
-            is_known = 0 - <size_t> (words[p].hash == e.hashes[i])
-            found[i] = <sp_feature*> (<size_t> &words[p] & is_known | <size_t> &UNKNOWN & ~is_known)
+    cdef void _add_up(self, const Row* e) noexcept nogil:
+        """The margins of the problems before they predict."""
+        cdef Py_ssize_t i, n = self._n_summed()
+        cdef double* sums = self._raw
+        cdef double base = self._base()
+        memset(sums, 0, max(n, self._n_problems) * sizeof(double))
+        sp_add_up(sums, n, self._columns.numbers, self._features(), self._positions, self._values, e.n)
+        for i in range(self._n_problems if self._reduction == ORDINAL else 0):
+            sums[self._n_problems - 1 - i] = sums[0]
+        for i in range(self._n_problems):
+            sums[i] += base + self._problem_scaling * self._problems[i].intercept
 
-    cdef void _count_mistake(self, double y) noexcept nogil:
-        """Take note of the size of a margin on the wrong side."""
-        cdef double* sizes = self._sizes[y > 0.0]
-        cdef int exponent = 0
-        cdef double place = 16.0 * frexp(fabs(self._margin), &exponent) - 8.0
-        cdef Py_ssize_t first
-        place += 8.0 * (exponent - SMALLEST)
-        if place < 0.0:
-            sizes[0] += ldexp(fabs(self._margin), 1 - SMALLEST)
-            return
-        first = min(<Py_ssize_t> place, <Py_ssize_t> (N_MISTAKES - 2))
-        place = min(place - first, 1.0)
-        sizes[first] += 1.0 - place
-        sizes[first + 1] += place
-
-    cdef void _halve_newest(self, bint sign) noexcept nogil:
-        cdef Py_ssize_t i
-        self._n_newest[sign] /= 2.0
-        for i in range(N_MISTAKES):
-            self._sizes[sign][i] /= 2.0
+    # Learning
 
     cdef int _learn(self, Encoder encoder, Row* e, double probability, double y, double weight) except RAISED nogil:
-        self._calibrate(probability, y)
+        cdef const int64_t* classes
+        cdef Py_ssize_t i, n = 1
+        cdef int64_t one = <int64_t> y if self.several else y > 0.0
+        cdef bint near
+        cdef double rate
         weight = min(weight, LARGEST_EXAMPLE)
-        if y * self._margin < 0.0:
-            self._count_mistake(y)
-        self._n_newest[y > 0.0] += 1.0
-        if self._n_newest[y > 0.0] >= MOST_NEWEST:
-            self._halve_newest(y > 0.0)
-        if y * self._margin < self._largest_margin:
-            encoder._keep(e)
-            if self._take_step(e, y, weight) < 0:
-                return NO_MEMORY
-        self.n_iterations += 1
-        self._evidence *= self._growth
-        if self._evidence >= RESCALED_AT:
-            self._evidence /= RESCALED_AT
-            self._age += 1
-            weaken(&self._intercept, RESCALED_AT)
-        return 0
-
-    cdef int _take_step(self, Row* e, double y, double weight) noexcept nogil:
-        cdef sp_feature** found = self._found
-        cdef sp_evidence** known
-        cdef Word* words
-        cdef Word* others
-        cdef Py_ssize_t i, p, n_new = 0
-        cdef sp_step step
-        cdef double gradient
-        if self._hinge:
-            gradient = -y * weight if y * self._margin < 1.0 else 0.0
+        if self._reduction == MULTILABEL:
+            if not 0 <= one < self._set_starts.shape[0] - 1:
+                return NO_CLASS
+            n = self._set_starts[one + 1] - self._set_starts[one]
+            classes = &self._set_numbers[0] + self._set_starts[one] if n else NULL
         else:
-            gradient = -y * weight * (1.0 / (1.0 + exp(min(y * self._margin, 700.0))))
-        step.rate, step.evidence, step.age = self._learning_rate * sqrt(self._evidence), self._evidence, self._age
-        step.positive = weight * self._evidence if y > 0.0 else 0.0
-        step.negative = 0.0 if y > 0.0 else weight * self._evidence
-        step.smoothing = self._smoothing * self._evidence
-        step.halving = weight >= 1.0 and self.n_iterations >= MOST_COUNTED
-        self._learn_intercept(gradient * self._intercept_scaling, &step)
-        step.gradient = gradient * self._inverse_norm
-        if (
-            sp_reserve(&self._known, &self._known_capacity, e.n, sizeof(sp_evidence*)) < 0
-            or sp_reserve(&self._new, &self._new_capacity, e.n + 1, sizeof(sp_feature)) < 0
-            or sp_reserve(&self._known_of_new, &self._known_of_new_capacity, e.n + 1, sizeof(sp_evidence)) < 0
-        ):
-            return NO_MEMORY
-        known, words, others = self._known, self._table.words, self._table.others
-        for i in range(e.n):
-            if found[i] != &UNKNOWN and e.values[i] != 0.0:
-                known[i] = <sp_evidence*> (others + (<Word*> found[i] - words))
-                SP_PREFETCH(known[i])
-            else:  # what is not to be learned goes where nobody looks
-                p = n_new if e.values[i] != 0.0 else e.n
-                found[i], known[i] = &self._new[p], &self._known_of_new[p]
-                memset(found[i], 0, sizeof(sp_feature))
-                memset(known[i], 0, sizeof(sp_evidence))
-                found[i].hash, known[i].age = e.hashes[i], self._age
-                n_new += e.values[i] != 0.0
-                SP_PREFETCH(others + home(&self._table, e.hashes[i]))  # where it will stand
-        sp_learn(found, known, self._values, e.n, &step)
-        for i in range(n_new):  # last, since an insertion moves other entries
-            p = place_for(&self._table, self._new[i].hash)
-            if p < 0:
+            classes = &one
+        for i in range(n):
+            if classes[i] < 0 or self._reduction != MULTILABEL and classes[i] > self._n_classes:
+                return NO_CLASS
+            if self._reduction == ORDINAL and classes[i] >= self._order.shape[0]:
+                return NO_CLASS
+            while self._n_classes <= classes[i]:
+                if self._add_class() < 0:
+                    return NO_MEMORY
+        if self.several:
+            self._predict()
+        self._find_signs(classes, n)
+        near = self._find_gradients(weight)
+        rate = self._learning_rate * sqrt(2.0 * min(max(self._slope, LEAST_SLOPE), MOST_SLOPE))
+        if self.several:
+            self._calibrate_problems(one)
+        else:
+            self._calibrate(probability, y)
+            self._count_mistake(one)
+        if near:
+            encoder._keep(e)
+            if not self.several and self._take_step_of_column(e, one, weight) < 0:
                 return NO_MEMORY
-            self._feature_at(p)[0], self._known_at(p)[0] = self._new[i], self._known_of_new[i]
+            if self.several and self._take_step(e, classes, n, weight, rate) < 0:
+                return NO_MEMORY
+        self._end_example()
         return 0
 
-    cdef void _learn_intercept(self, double gradient, const sp_step* step) noexcept nogil:
-        cdef Intercept* its = &self._intercept
-        cdef double square = gradient * gradient
-        if square > 0.0:
-            its.squares += step.evidence * square
-            its.weight -= step.rate * gradient / sqrt(its.squares)
-        its.positives += step.positive
-        its.negatives += step.negative
-        its.log_ratio = self._log_ratio(its.positives, its.negatives)
+    cdef int _take_step(self, Row* e, const int64_t* classes, Py_ssize_t n, double weight, double rate) noexcept nogil:
+        cdef Py_ssize_t i, p
+        cdef double counted = weight * self._evidence, gradient, square, total = 0.0
+        cdef double intercept_rate = ORDINAL_INTERCEPT_RATE * rate if self._reduction == ORDINAL else rate
+        cdef bint halving = weight >= 1.0 and self.n_iterations >= MOST_COUNTED
+        cdef sp_move move = sp_move(rate, self._evidence, 1.0 / self._evidence, FIRST_SQUARES)
+        cdef BinaryProblem* problem
+        if sp_reserve(&self._above, &self._above_capacity, e.n, sizeof(double)) < 0:
+            return NO_MEMORY
+        if sp_reserve(&self._below, &self._below_capacity, e.n, sizeof(double)) < 0:
+            return NO_MEMORY
+        self._n_examples += counted
+        for i in range(n):
+            self._class_counts[classes[i]] += counted
+        for i in range(self._n_problems):
+            problem, gradient = &self._problems[i], self._gradients[i] * self._problem_scaling
+            square = gradient * gradient
+            if square > 0.0:
+                problem.squares += self._evidence * square
+                problem.intercept -= intercept_rate * gradient / sqrt(problem.squares / self._evidence)
+        if self._reduction == ORDINAL:
+            for i in range(self._n_problems):
+                total += self._gradients[i]
+            memset(self._gradients, 0, self._n_classes * sizeof(double))
+            self._gradients[0], self._active[0], self._n_active = total, 0, total != 0.0
+        for i in range(self._n_active):
+            self._slopes[i] = self._gradients[self._active[i]]
+        self._count_odds()
+        for i in range(e.n):
+            self._above[i] = self._below[i] = 1.0
+            if e.values[i] != 0.0:
+                if self._positions[i] == 0:
+                    p = make_record(&self._table, e.hashes[i])  # which it has if it stands in the example twice
+                    if p < 0:
+                        return NO_MEMORY
+                    self._positions[i] = p
+                if self._learn_feature(i, classes, n, counted, halving, &move) < 0:
+                    return NO_MEMORY
+        self._take_logs(self._above, self._below, e.n)
+        for i in range(e.n):
+            if e.values[i] != 0.0:
+                self._features()[self._positions[i]].log_ratio = sp_single(min(self._above[i], LARGEST_LOG_RATIO))
+        return 0
+
+    cdef int _learn_feature(
+        self, Py_ssize_t i, const int64_t* classes, Py_ssize_t n, double counted, bint halving, const sp_move* move
+    ) noexcept nogil:
+        cdef sp_columns* feature = &self._features()[self._positions[i]]
+        cdef float* numbers
+        cdef float* counts
+        cdef Py_ssize_t j, at
+        if feature.age != self._age:
+            sp_weaken_columns(self._columns.numbers, feature, self._age, 1.0)
+        if self._make_columns(feature, classes, n) < 0:
+            return -1
+        numbers = self._columns.numbers
+        if feature.dense:
+            sp_move_columns(
+                sp_weights(numbers, feature), sp_squares(numbers, feature), self._active, self._slopes, self._n_active,
+                self._values[i], move,
+            )
+        else:
+            sp_move_columns(
+                sp_weights(numbers, feature), sp_squares(numbers, feature), self._at, self._own_slopes,
+                self._find_active(feature), self._values[i], move,
+            )
+        counts = sp_counts(numbers, feature)
+        if halving and sp_single(feature.count + counted) == feature.count:
+            feature.count = sp_single(feature.count * 0.5)
+            for j in range(feature.n):
+                counts[j] = sp_single(counts[j] * 0.5)
+        feature.count = sp_single(feature.count + counted)
+        for j in range(n):
+            at = place_of(&self._columns, feature, classes[j])
+            counts[at] = sp_single(counts[at] + counted)
+        self._find_ratio(feature, &self._above[i], &self._below[i])
+        return 0
+
+    cdef inline int _make_columns(self, sp_columns* feature, const int64_t* classes, Py_ssize_t n) noexcept nogil:
+        """Give a feature all columns that are to be taught; -1 if there is no memory."""
+        cdef Py_ssize_t i, n_missing
+        if feature.dense and feature.n >= self._n_classes:
+            return 0
+        n_missing = self._n_active + n
+        if not feature.dense:
+            n_missing -= self._find_active(feature)
+            for i in range(n):
+                n_missing -= self._gradients[classes[i]] != 0.0 or place_of(&self._columns, feature, classes[i]) < feature.n
+            if n_missing == 0:
+                return 0
+        if (feature.dense or feature.n + n_missing > feature.room) and (
+            lay_out(&self._columns, feature, n_missing, self._n_classes) < 0
+        ):
+            return -1
+        if not feature.dense:
+            for i in range(self._n_active):
+                add_column(&self._columns, feature, self._active[i])
+            for i in range(n):
+                add_column(&self._columns, feature, classes[i])
+        return 0
+
+    cdef inline Py_ssize_t _find_active(self, const sp_columns* feature) noexcept nogil:
+        """Which of the columns that a feature has few of have a gradient; how many."""
+        cdef const uint32_t* of = sp_numbers(self._columns.numbers, feature)
+        cdef Py_ssize_t i, n = 0
+        cdef double gradient
+        for i in range(feature.n):
+            gradient = self._gradients[of[i]]
+            self._at[n], self._own_slopes[n] = i, gradient
+            n += gradient != 0.0  # hard to predict, so nothing branches on it
+        return n
+
+    cdef inline void _find_ratio(self, const sp_columns* feature, double* above, double* below) noexcept nogil:
+        """Two numbers whose quotient is the count ratio of a feature; of ordered classes its logarithm, and any number."""
+        cdef double smoothing = self._smoothing * self._evidence
+        cdef const float* counts = sp_counts(self._columns.numbers, feature)
+        cdef const uint32_t* numbers
+        above[0] = below[0] = 0.0 if self._reduction == ORDINAL else 1.0
+        if smoothing == 0.0 or self._n_problems == 0:
+            return
+        if self._reduction == ORDINAL:
+            above[0] = self._ordinal_ratio(feature, smoothing)
+            return
+        if feature.dense and feature.n >= self._n_classes:
+            sp_find_odds(counts, self._odds, self._n_classes, feature.count, smoothing, above, below)
+        elif feature.dense:  # and not learned since a class came
+            sp_find_odds_portable(counts, self._odds, feature.n, feature.count, smoothing, above, below)
+        else:
+            numbers = sp_numbers(self._columns.numbers, feature)
+            sp_find_odds_of_some(counts, numbers, self._odds, feature.n, feature.count, smoothing, above, below)
+
+    cdef inline void _take_logs(self, double* above, const double* below, Py_ssize_t n) noexcept nogil:
+        if self._reduction != ORDINAL:
+            sp_logs_of_ratios(above, below, n)
+
+    cdef double _ordinal_ratio(self, const sp_columns* feature, double smoothing) noexcept nogil:
+        cdef const float* counts = sp_counts(self._columns.numbers, feature)
+        cdef double above = 0.0, total = 0.0
+        cdef Py_ssize_t i
+        memset(self._probabilities, 0, self._n_classes * sizeof(double))
+        for i in range(feature.n):
+            if column_at(&self._columns, feature, i) < self._n_classes:
+                self._probabilities[column_at(&self._columns, feature, i)] = counts[i]
+        for i in range(self._n_problems - 1, -1, -1):
+            above += self._probabilities[self._met_order[i + 1]]
+            total += fabs(log((above + smoothing) / (max(feature.count - above, 0.0) + smoothing) / self._odds[i]))
+        return min(total / self._n_problems, LARGEST_LOG_RATIO)

@@ -131,7 +131,7 @@ cdef class FrozenLearner(Learner):
         self._n_homes = (self._table.shape[0] // 2 - self._longest) // TOGETHER
         self._multiplier = <uint32_t> (<uint64_t> state["multiplier"] * INVERSE_MULTIPLIER)
         self._n, self._unit, self._unknown_scale = state["n_features"], state["unit"], state["unknown_scale"]
-        self._of_one_weight = self.reduction in frozen.OF_ONE_WEIGHT
+        self._of_one_weight = self.reduction in adaptive_state.OF_ONE_WEIGHT
         self._unknown = GAP if not self._of_one_weight else frozen.halves(np.array([self._unknown_scale]))[0] << 16
         self._intercepts = np.array(state["intercepts"], np.float64)
         self._order = np.array(state["order"], np.int64) if self.reduction == "ordinal" else np.zeros(0, np.int64)

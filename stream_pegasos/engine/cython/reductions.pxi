@@ -1,5 +1,5 @@
 cdef enum:  # reductions
-    OF_RULE_OVR = 0
+    OF_RULE_OVR = TWO + 1
     MULTILABEL
     ORDINAL
 
@@ -10,14 +10,17 @@ cdef struct BinaryProblem:
 
 cdef class ReductionLearner(Learner):
     """Classes become problems, each of which tells two things apart: what an example is to each, and what they predict of it. A
-    rule for features is a subclass.
+    rule for features is a subclass. Two classes are one problem, with a single column.
     """
 
     cdef BinaryProblem* _problems
     cdef double* _class_counts
     cdef Py_ssize_t* _met_order
-    cdef double _n_examples, _evidence, _largest_margin, _smoothing, _problem_scaling
+    cdef double _n_examples, _evidence, _growth, _learning_rate, _largest_margin, _smoothing, _problem_scaling
+    cdef double _prior  # of two classes, the log-count ratio of all examples
+    cdef uint32_t _age  # how often the evidence has begun anew
     cdef bint _hinge
+    cdef readonly Py_ssize_t n_iterations
     cdef int _reduction
     cdef Py_ssize_t _n_classes, _n_problems, _width  # and for how many classes there is room
     cdef int64_t[::1] _order, _set_starts, _set_numbers
@@ -98,7 +101,7 @@ cdef class ReductionLearner(Learner):
         return 0
 
     cdef Py_ssize_t _n_columns(self) noexcept nogil:
-        return self._n_classes
+        return self._n_classes if self.several else 1
 
     cdef Py_ssize_t _n_columns_for(self, y) except -1:
         if y is None or not len(y):
@@ -110,12 +113,17 @@ cdef class ReductionLearner(Learner):
     @cython.final
     cdef inline Py_ssize_t _n_summed(self) noexcept nogil:
         """How many columns of weights there are."""
-        return 1 if self._reduction == ORDINAL else self._n_classes
+        return 1 if self._shares_weights() else self._n_classes
+
+    @cython.final
+    cdef inline bint _shares_weights(self) noexcept nogil:
+        """Whether all problems do, which are in column 0."""
+        return self._reduction == ORDINAL or self._reduction == TWO
 
     @cython.final
     cdef inline double _base(self) noexcept nogil:
         """What the margins begin with."""
-        return 0.0 if self._reduction == ORDINAL else -log(<double> max(self._n_classes - 1, 1))
+        return 0.0 if self._shares_weights() else -log(<double> max(self._n_classes - 1, 1))
 
     @cython.final
     cdef inline double _intercept(self, Py_ssize_t problem) noexcept nogil:
@@ -175,7 +183,7 @@ cdef class ReductionLearner(Learner):
         cdef Py_ssize_t i, rank
         for i in range(self._n_problems):
             self._signs[i] = -1.0
-        if self._reduction == ORDINAL:
+        if self._shares_weights():
             rank = 0
             while self._met_order[rank] != classes[0]:
                 self._signs[rank] = 1.0
@@ -193,7 +201,7 @@ cdef class ReductionLearner(Learner):
         self._n_active = 0
         for i in range(self._n_problems):
             sign, margin, limit = self._signs[i], self._signs[i] * self._raw[i], self._largest_margin
-            if sign < 0.0 and self._reduction != ORDINAL:
+            if sign < 0.0 and not self._shares_weights():
                 limit *= SHARE_OF_REST
             self._gradients[i] = 0.0
             if margin < limit:
@@ -243,3 +251,22 @@ cdef class ReductionLearner(Learner):
             for i in range(self._n_classes):
                 n = self._class_counts[i]
                 self._odds[i] = (max(self._n_examples - n, 0.0) + smoothing) / (n + smoothing)
+
+    @cython.final
+    cdef void _end_example(self) noexcept nogil:
+        self.n_iterations += 1
+        self._evidence *= self._growth
+        if self._evidence >= RESCALED_AT:
+            self._evidence /= RESCALED_AT
+            self._age += 1
+            self._weaken(RESCALED_AT)
+
+    @cython.final
+    cdef void _weaken(self, double factor) noexcept nogil:
+        """Write the evidence of all but the features down as what it counts now."""
+        cdef Py_ssize_t i
+        self._n_examples /= factor
+        for i in range(self._n_classes):
+            self._class_counts[i] /= factor
+        for i in range(self._n_problems):
+            self._problems[i].squares /= factor

@@ -8,7 +8,6 @@ precision, the same results.
 
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.engine.pure.adaptive import AdaptiveLearner
-from stream_pegasos.engine.pure.adaptive_columns import AdaptiveColumnsLearner
 from stream_pegasos.engine.pure.driver import Learner, targets_of
 from stream_pegasos.engine.pure.encoders import Encoder, Rows, Vocabulary
 from stream_pegasos.engine.pure.frozen import FrozenLearner
@@ -18,7 +17,6 @@ from stream_pegasos.engine.pure.scanner import Scanner
 from stream_pegasos.engine.pure.weights import Row as Row
 
 __all__ = [
-    "AdaptiveColumnsLearner",
     "AdaptiveLearner",
     "Encoder",
     "FrozenLearner",

@@ -1,78 +1,45 @@
-"""Steps with a size for each feature, on features scaled by naive Bayes."""
+"""Steps with a size for each feature, on features scaled by naive Bayes, for two classes or any number."""
 
 from __future__ import annotations
 
+import bisect
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import LARGEST_COUNT, LARGEST_WEIGHT
-from stream_pegasos.common.state import FEATURES, LARGEST_SUM, Declaration, Field, State, count, keys
-from stream_pegasos.engine.pure.driver import CALIBRATION, Learner, ScoredExample
-from stream_pegasos.engine.pure.encoders import Encoder, are_unique
-from stream_pegasos.engine.pure.mistakes import MISTAKES, Mistakes
-from stream_pegasos.engine.pure.weights import INTERCEPT, Row
-
-Floats = NDArray[np.float64]
-
-# What every feature is scaled by, however little its presence tells of the label: it may tell more beside others.
-LEAST_SCALE = 0.3
-# The newest evidence may weigh this much more than the oldest before all is written down anew, at its weight of now. A
-# power of two, so that this rounds nothing.
-RESCALED_AT = 2.0**16
-# No example counts more than this, so that all that is known of features remains in the range of single precision.
-LARGEST_EXAMPLE = 1e15
-# Squared gradients of a feature that are smaller are none: its weight then stays.
-LEAST_SQUARES = 2.0**-126
-ROUNDED_UP = 2.0  # a count may be, addition by addition, yet by less than this factor
-
-# As many examples as can be counted, each with the largest weight of its own and the largest of its class.
-LARGEST_COEFFICIENT = 2.0 * LARGEST_COUNT * LARGEST_WEIGHT * LARGEST_WEIGHT
-# No step is much larger than the learning rate, of up to 1e30, and none are more than 2⁶³; with smoothing from 1e-30 no
-# count ratio is beyond 2⁶³ · 1e90.
-LARGEST_ADAPTIVE_WEIGHT, LARGEST_LOG_RATIO = 1e60, 300.0
-
-
-def numbers_of(names: tuple[str, ...], *shape: str) -> tuple[Field, ...]:
-    """What is known of a feature, under these names."""
-    weight, log_ratio, squares, positives, negatives = names
-
-    def most(of: str) -> Callable[[State], float]:
-        return lambda state: state[of] * ROUNDED_UP if shape else LARGEST_COEFFICIENT * state["evidence"]
-
-    return (
-        Field(weight, 0.0, LARGEST_ADAPTIVE_WEIGHT, shape, signed=True),
-        Field(log_ratio, 0.0, LARGEST_LOG_RATIO, shape, signed=True),
-        Field(squares, 0.0, LARGEST_SUM, shape),
-        Field(positives, 0.0, most("n_positives"), shape),
-        Field(negatives, 0.0, most("n_negatives"), shape),
-    )
-
-
-OF_FEATURE = ("values", "log_ratios", "gradient_squares", "positives", "negatives")
-OF_INTERCEPT = ("intercept", "intercept_log_ratio", "intercept_squares", "n_positives", "n_negatives")
-DECLARATION = Declaration(
-    (
-        Field("evidence", 1.0, RESCALED_AT),
-        *numbers_of(OF_INTERCEPT),
-        keys("keys", FEATURES),
-        *numbers_of(OF_FEATURE, FEATURES),
-        count("n_iterations"),
-        *CALIBRATION,
-        *MISTAKES,
-    ),
-    (
-        ("a feature has two weights", lambda state: are_unique(state["keys"])),
-        ("the intercept stands among the features", lambda state: not (state["keys"] == INTERCEPT).any()),
-    ),
+from stream_pegasos.common.state import State
+from stream_pegasos.engine.pure.adaptive_state import (
+    FIRST_SQUARES,
+    LARGEST_EXAMPLE,
+    LARGEST_LOG_RATIO,
+    LEAST_SCALE,
+    LEAST_SLOPE,
+    LEAST_SQUARES,
+    MOST_SLOPE,
+    OF_COLUMN,
+    OF_FEATURE,
+    OF_INTERCEPT,
+    OF_ONE_WEIGHT,
+    OF_PROBLEM,
+    OFFSET_RATE,
+    OFFSET_SQUARES,
+    ORDINAL_INTERCEPT_RATE,
+    ORDINAL_OFFSET_RATE,
+    ORDINAL_OFFSET_SQUARES,
+    RESCALED_AT,
+    SHARE_OF_REST,
+    Floats,
+    declared,
+    in_columns,
 )
-
-
-EVIDENCE = OF_FEATURE[2:]
+from stream_pegasos.engine.pure.driver import Learner, ScoredExample, sigmoid
+from stream_pegasos.engine.pure.encoders import Encoder
+from stream_pegasos.engine.pure.mistakes import Mistakes
+from stream_pegasos.engine.pure.weights import Row
 
 
 class ScaledLearner(Learner, is_rule=False):
@@ -114,10 +81,44 @@ class ScaledLearner(Learner, is_rule=False):
         return (values / norm if norm else np.zeros(len(values))), weights
 
 
+@dataclass(slots=True)
+class Feature:
+    """The log-count ratio that a feature is scaled by, the number of examples that had it, and the classes of which it
+    was taught anything, with what is known of each: in three rows the weights, the sums of their squared gradients and
+    the numbers of examples of the class that had the feature.
+    """
+
+    log_ratio: float
+    count: float
+    classes: NDArray[np.int64]
+    known: Floats
+
+
 @dataclass(eq=False, repr=False)
-class EvidenceLearner(ScaledLearner, is_rule=False):
-    """Evidence halves over `half_life` examples, if that is not 0: instead of shrinking the old, each example counts
-    more than the one before.
+class AdaptiveLearner(ScaledLearner):
+    """Steps of AdaGrad on rows whose values are scaled and then divided by their norm, for examples whose y · margin is
+    below `largest_margin`. Evidence halves over `half_life` examples, if that is not 0: instead of shrinking the old,
+    each example counts more than the one before.
+
+    The `reduction` says what y is, and which problems there are. "two": y is −1 or 1, in the only problem. "ovr": y is
+    the number of a class; each class is learned against all others. "multilabel": y is the number of a set among
+    `sets`, and each class in it holds; each class is learned by itself. "ordinal": y is the number of a class, and
+    `order` has all classes, known or to come. Between two neighbours there is a problem that separates those above from
+    those below (proportional odds, McCullagh 1980). All problems share the weights, which are in column 0, and the
+    margins are the logarithms of the classes' probabilities.
+
+    The scale of a feature is `LEAST_SCALE` plus the size of its log-count ratio: how much more often positive than
+    negative examples have it, each count with `smoothing` added, beside how many there are of both; 1 for all if
+    `smoothing` is 0. It is the largest ratio that the feature has for a class or, with ordered classes, the mean size
+    of its ratios over the problems. The ratio of a feature is that of the last time it was learned. The intercept is
+    the weight of a feature with the value `intercept_scaling` that every example has; with two classes its ratio, that
+    of all examples, is taken off the others only when they are met.
+
+    With "ovr" and "multilabel" the margin of each of K classes begins at −log(K − 1), so that each class begins with a
+    probability of 1/K. `learning_rate` is then for a slope of the probabilities of 1/2, as for two classes with the
+    margins m and −m. The larger the slope, the larger the steps: it is large where margins are too small for how often
+    they are right. Each of several problems also has an offset, learned like the slope; it moves the margins that
+    predict.
     """
 
     learning_rate: float
@@ -127,32 +128,167 @@ class EvidenceLearner(ScaledLearner, is_rule=False):
     half_life: float
     intercept_scaling: float
     max_features: int = 0
+    reduction: str = "two"
 
     def __post_init__(self) -> None:
         super().__init__()
+        self.declaration = declared(self.reduction)
+        self.several, self._is_ordinal = self.reduction != "two", self.reduction == "ordinal"
+        self._shares_weights = self.reduction in OF_ONE_WEIGHT
         self._n_iterations = 0
         self._growth = 2.0 ** (1.0 / self.half_life) if self.half_life else 1.0
         self._evidence = 1.0  # what an example counts that is learned now
-        self._features = {}
+        self._features: dict[int, Feature] = {}
+        self._problem_scaling = 1.0 if self._is_ordinal else self.intercept_scaling
+        n = 0 if self.several else 2  # two classes have both columns from the first on
+        self._unknown = Feature(0.0, 0.0, np.arange(n), np.zeros((3, n)))
+        # Of problems intercepts and offsets, with the sums of squared gradients.
+        self._problems = np.zeros((len(OF_PROBLEM), 0 if self.several else 1))
+        self._class_counts = np.zeros(n)
+        self._met_order = [] if self.several else [0, 1]  # the classes met
+        self._n_examples = 0.0  # as evidence
+        self._prior = 0.0  # of two classes, the log-count ratio of all examples
+        self._mistakes = Mistakes()
+        self.order: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.sets: tuple[NDArray[np.int64], NDArray[np.int64]] = (np.zeros(1, np.int64), np.zeros(0, np.int64))
 
     @property
     def n_iterations(self) -> int:
         return self._n_iterations
 
-    def forget(self, share: float) -> None:
-        """Keep that share of all evidence so far and, as weights grow with its root, that of the weights; from then on
-        both move faster.
-        """
-        evidence, self._evidence = self._evidence / share, 1.0
-        self._weaken(evidence)
-        self._shrink(math.sqrt(share))
+    @property
+    def n_columns(self) -> int:
+        return len(self._class_counts) if self.several else 1
 
-    def _end_example(self) -> None:
+    @property
+    def intercept(self) -> Floats:
+        """What is added to the margin of each problem."""
+        return np.array(self._predicting(self._base + self._problem_scaling * self._problems[0]))
+
+    @property
+    def _base(self) -> float:
+        return 0.0 if self._shares_weights else -math.log(max(self.n_columns - 1, 1))
+
+    def mistakes(self) -> State:
+        """Of two classes, how the margins of the newest examples on the wrong side are spread, and among how many
+        examples.
+        """
+        return self._mistakes.get_state()
+
+    def _found(self, keys: Iterable[int]) -> tuple[list[Feature], Floats]:
+        """The features, and what is known of all of their columns: weights, squares, counts."""
+        features = [self._features.get(key, self._unknown) for key in keys]
+        if not self.several:
+            return features, np.array([feature.known for feature in features]).reshape(-1, 3, 2).swapaxes(0, 1)
+        known = np.zeros((3, len(features), max(len(self._class_counts), int(self._shares_weights))))
+        for i, feature in enumerate(features):
+            known[:, i, feature.classes] = feature.known
+        return features, known
+
+    def _scales_and_weights(self, keys: Sequence[int]) -> tuple[Floats, Floats]:
+        features, (weights, _, _) = self._found(keys)
+        ratios = np.array([feature.log_ratio for feature in features], np.float64)
+        scales = LEAST_SCALE + np.abs(ratios - self._prior) if self.smoothing else np.ones(len(ratios))
+        return scales, weights[:, :1] if self._shares_weights else weights
+
+    def _log_ratios(self, totals: Floats, counts: Floats) -> Floats:
+        """Of each feature, given how many examples had it, and how many of each class."""
+        smoothing = self.smoothing * self._evidence
+        if not smoothing or not self._problems.size:
+            return np.zeros(len(totals))
+        if not self.several:  # a difference, as it changes its sign exactly where the classes are exchanged
+            return np.array(np.log(counts[:, 1] + smoothing) - np.log(counts[:, 0] + smoothing))
+        n_above = self._class_counts
+        if self._is_ordinal:  # of those above each problem
+            counts = counts[:, self._met_order[:0:-1]].cumsum(axis=1)
+            n_above = n_above[self._met_order[:0:-1]].cumsum()
+        odds = (counts + smoothing) / (np.maximum(totals[:, np.newaxis] - counts, 0.0) + smoothing)
+        n_odds = (n_above + smoothing) / (np.maximum(self._n_examples - n_above, 0.0) + smoothing)
+        ratios = np.log(odds / n_odds)
+        # Of one class, how much more often at most; of ordered ones, how much more or less often on average.
+        found = np.abs(ratios).mean(axis=1) if self._is_ordinal else np.where(counts > 0.0, ratios, 0.0).max(axis=1)
+        return np.array(found.clip(0.0, LARGEST_LOG_RATIO))
+
+    def _find_prior(self) -> None:
+        if not self.several:
+            (self._prior,) = self._log_ratios(np.zeros(1), self._class_counts[np.newaxis]).tolist()
+
+    def _n_columns_for(self, y: Floats | None) -> int:
+        if y is None or not len(y):
+            return self.n_columns
+        largest = self.sets[1].max(initial=-1) if self.reduction == "multilabel" else y.max()
+        return max(self.n_columns, int(largest) + 1)
+
+    def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
+        """The values that the weights meet, and the margins of the problems before they predict."""
+        values, weights = self._values_and_weights(row)
+        margins = (values[:, np.newaxis] * weights).sum(axis=0) + self._base + self._problem_scaling * self._problems[0]
+        predicting = self._logarithms(margins) if self._is_ordinal else self._predicting(margins).tolist()
+        return ScoredExample(row, predicting, (values, margins))
+
+    def _predicting(self, margins: Floats) -> Floats:
+        offsets: Floats = self._problems[2] / self.calibration.slope
+        return margins + offsets
+
+    def _logarithms(self, margins: Floats) -> list[float]:
+        """Of the probability of each class, of those that are ordered."""
+        slope, offsets = self.calibration.slope, self._problems[2]
+        return logarithms([slope * m + o for m, o in zip(margins, offsets, strict=True)], self._met_order)
+
+    def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
+        """Whether there was a step."""
+        values, margins = met.values
+        classes = self._classes_of(y)
+        for number in range(len(self._class_counts), max(classes, default=-1) + 1):
+            margins = self._add_class(number, margins)
+        holds = self._holds(classes)
+        signs = np.where(holds, 1.0, -1.0)
+        shares = np.where(holds | self._shares_weights, 1.0, SHARE_OF_REST)
+        is_near = signs * margins < shares * self.largest_margin
+        weight = min(weight, LARGEST_EXAMPLE)
+        gradients = np.where(is_near, -signs * self._slopes(signs * margins) * weight, 0.0)
+        rate = self.learning_rate
+        if self.several:
+            rate *= math.sqrt(2.0 * min(max(self.calibration.slope, LEAST_SLOPE), MOST_SLOPE))
+        self._calibrate(margins, holds, classes)
+        if is_near.any():
+            self._take_step(met.row, values, gradients, classes, weight * self._evidence, rate)
         self._n_iterations += 1
         self._evidence *= self._growth
         if self._evidence >= RESCALED_AT:
             self._evidence /= RESCALED_AT
             self._weaken(RESCALED_AT)
+        return bool(is_near.any())
+
+    def _classes_of(self, y: float) -> list[int]:
+        if self.reduction != "multilabel":
+            return [int(y if self.several else y > 0.0)]
+        starts, numbers = self.sets
+        return numbers[starts[int(y)] : starts[int(y) + 1]].tolist()  # type: ignore[no-any-return]
+
+    def _add_class(self, number: int, margins: Floats) -> Floats:
+        """Make room for a class; a problem between ordered ones begins as the one that it stands beside."""
+        before = self._base
+        self._class_counts = np.append(self._class_counts, 0.0)
+        if not self._is_ordinal:
+            self._problems = np.hstack([self._problems, np.zeros((len(OF_PROBLEM), 1))])
+            return np.append(margins + (self._base - before), self._base)
+        ranks = {of: rank for rank, of in enumerate(self.order.tolist())}
+        rank = bisect.bisect([ranks[of] for of in self._met_order], ranks[number])
+        self._met_order.insert(rank, number)
+        if self.n_columns == 1:
+            return margins
+        at = max(rank - 1, 0)
+        beside = min(at, len(margins) - 1)
+        new = self._problems[:, beside] if len(margins) else 0.0
+        self._problems = np.insert(self._problems, at, new, axis=1)
+        return np.insert(margins, at, margins[beside] if len(margins) else 0.0)
+
+    def _holds(self, classes: list[int]) -> NDArray[np.bool_]:
+        """Of each problem whether the example is a positive one."""
+        if self._shares_weights:
+            return np.arange(self._problems.shape[1]) < self._met_order.index(classes[0])
+        return np.isin(np.arange(self.n_columns), classes)
 
     def _slopes(self, agreements: Floats) -> Floats:
         """How steeply the loss falls with y · margin."""
@@ -160,126 +296,168 @@ class EvidenceLearner(ScaledLearner, is_rule=False):
             return (agreements < 1.0).astype(np.float64)
         return 1.0 / (1.0 + np.exp(np.minimum(agreements, 700.0)))
 
-    def _weaken(self, factor: float) -> None:
-        """Write all evidence down as what it counts now."""
-        raise NotImplementedError
+    def _calibrate(self, margins: Floats, holds: NDArray[np.bool_], classes: list[int]) -> None:
+        """One step on the log loss of what the example is: of its class, or of each problem."""
+        if not self.several:
+            (margin,), y = margins.tolist(), 1.0 if holds[0] else -1.0
+            self.calibration.learn(margin, y)
+            self._mistakes.learn(margin, y)
+            return
+        _, _, offsets, squares = self._problems
+        if self.reduction == "ovr":
+            predicting = self._predicting(margins).tolist()
+            probabilities = self.calibration.learn_class(predicting, classes[0], margins.tolist())
+        else:
+            slope = self.calibration.slope
+            probabilities = [sigmoid(slope * m + o) for m, o in zip(margins.tolist(), offsets.tolist(), strict=True)]
+        errors = np.array(probabilities) - holds
+        if self.reduction != "ovr":
+            self.calibration.descend(float((errors * margins).sum()))
+        rate, first_squares = (
+            (ORDINAL_OFFSET_RATE, ORDINAL_OFFSET_SQUARES) if self._is_ordinal else (OFFSET_RATE, OFFSET_SQUARES)
+        )
+        squares += errors * errors
+        offsets -= rate * errors / np.sqrt(squares + first_squares)
 
-    def _shrink(self, factor: float) -> None:
-        """Make all weights smaller, and find the ratios anew."""
-        raise NotImplementedError
-
-
-# What is known of a feature: its weight, the logarithm of its count ratio, and as evidence the sum of its squared
-# gradients and the number of positive and of negative examples that had it.
-WEIGHT, LOG_RATIO, SQUARES, POSITIVES, NEGATIVES = range(5)
-UNKNOWN = np.zeros(5)
-
-
-class AdaptiveLearner(EvidenceLearner):
-    """Steps of AdaGrad on rows whose values are scaled and then divided by their norm, for examples whose y · margin is
-    below `largest_margin`.
-
-    The scale of a feature is `LEAST_SCALE` plus the size of its log-count ratio: how much more often positive than
-    negative examples have it, each count with `smoothing` added, beside how many there are of both; 1 for all if
-    `smoothing` is 0. The ratio of a feature is that of the last time it was learned. The intercept is the weight of a
-    feature with the value `intercept_scaling` that every example has, and its ratio is that of all examples.
-    """
-
-    declaration = DECLARATION
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._mistakes = Mistakes()
-        self._intercept = UNKNOWN.copy()
-
-    @property
-    def intercept(self) -> Floats:
-        return np.array([self.intercept_scaling * self._intercept[WEIGHT]])
-
-    def mistakes(self) -> State:
-        """How the margins of the newest examples on the wrong side are spread, and among how many examples."""
-        return self._mistakes.get_state()
-
-    def negate(self) -> None:
-        self._mistakes.negate()
-        for known in self._all():
-            known[:] = 0.0 - known[WEIGHT], 0.0 - known[LOG_RATIO], known[SQUARES], known[NEGATIVES], known[POSITIVES]
-
-    def _all(self) -> Iterable[Floats]:
-        return (*self._features.values(), self._intercept)
-
-    def _known(self, keys: Sequence[int]) -> Floats:
-        """What is known of each feature, in a row."""
-        return np.array([self._features.get(key, UNKNOWN) for key in keys]).reshape(-1, len(UNKNOWN))
-
-    def _scales_and_weights(self, keys: Sequence[int]) -> tuple[Floats, Floats]:
-        known = self._known(keys)
-        scales = LEAST_SCALE + np.abs(known[:, LOG_RATIO] - self._intercept[LOG_RATIO])
-        return scales if self.smoothing else np.ones(len(known)), known[:, WEIGHT, np.newaxis]
-
-    def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
-        values, weights = self._values_and_weights(row)
-        margin = float((values * weights[:, 0]).sum()) + self.intercept_scaling * float(self._intercept[WEIGHT])
-        return ScoredExample(row, [margin], values)
-
-    def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
-        """Whether there was a step."""
-        (margin,) = met.margins
-        self.calibration.learn(margin, y)
-        self._mistakes.learn(margin, y)
-        is_near = y * margin < self.largest_margin
-        if is_near:
-            self._take_step(met.row, met.values, y, min(weight, LARGEST_EXAMPLE), y * margin)
-        self._end_example()
-        return is_near
-
-    def _take_step(self, row: Row, values: Floats, y: float, weight: float, agreement: float) -> None:
+    def _take_step(
+        self, row: Row, values: Floats, gradients: Floats, classes: list[int], counted: float, rate: float
+    ) -> None:
         """G ← G + g², w ← w − η g / √G"""
+        self._n_examples += counted
+        self._class_counts[classes] += counted
+        self._find_prior()
+        of_intercepts = gradients * self._problem_scaling
+        moved = of_intercepts * of_intercepts > 0.0
+        intercepts, squares = self._problems[:2]
+        squares += self._evidence * (of_intercepts * of_intercepts)
+        sizes = np.sqrt(squares[moved] / self._evidence)
+        intercepts[moved] -= (ORDINAL_INTERCEPT_RATE if self._is_ordinal else 1.0) * rate * of_intercepts[moved] / sizes
+        if self._shares_weights:
+            gradients = np.where(np.arange(len(self._class_counts)) == 0, gradients.sum(), 0.0)
         has = np.array(row.values, np.float64) != 0.0
         keys = [key for key, is_there in zip(row.keys, has.tolist(), strict=True) if is_there]
-        known = np.vstack([self._known(keys), self._intercept])
-        gradients = -y * weight * self._slopes(np.array(agreement)) * np.append(values[has], self.intercept_scaling)
-        squares = known[:, SQUARES] + self._evidence * (gradients * gradients)
-        moved = (gradients != 0.0) & (squares > np.append(np.full(len(keys), LEAST_SQUARES), 0.0))
-        known[moved, SQUARES] = squares[moved]
-        rate = self.learning_rate * math.sqrt(self._evidence)
-        known[moved, WEIGHT] -= rate * gradients[moved] / np.sqrt(squares[moved])
-        known[:, POSITIVES if y > 0.0 else NEGATIVES] += weight * self._evidence
-        known[:, LOG_RATIO] = self._log_ratios(known)
-        *of_features, self._intercept = map(np.copy, known)
-        self._features.update(zip(keys, of_features, strict=True))
+        features, (weights, squares, counts) = self._found(keys)
+        gradients = np.outer(values[has], gradients)
+        first, least = (FIRST_SQUARES, 0.0) if self.several else (0.0, LEAST_SQUARES)
+        new_squares = squares + self._evidence * (gradients * gradients)
+        moved = (gradients != 0.0) & (new_squares > least)
+        squares[moved] = new_squares[moved]
+        weights[moved] -= rate * gradients[moved] / np.sqrt(squares[moved] / self._evidence + first)
+        counts[:, classes] += counted
+        totals = np.array([feature.count for feature in features]) + counted
+        self._keep(keys, self._log_ratios(totals, counts), totals, np.stack([weights, squares, counts], axis=1))
 
-    def _log_ratios(self, known: Floats) -> Any:
-        if not self.smoothing:
-            return 0.0
-        smoothing = self.smoothing * self._evidence
-        # A difference, as it changes its sign exactly where the classes are exchanged.
-        return np.log(known[..., POSITIVES] + smoothing) - np.log(known[..., NEGATIVES] + smoothing)
+    def _keep(self, keys: Iterable[int], log_ratios: Floats, totals: Floats, known: Floats) -> None:
+        """What is known of some features from now on, without the columns of which nothing is."""
+        for key, log_ratio, total, of_feature in zip(keys, log_ratios.tolist(), totals.tolist(), known, strict=True):
+            if self.several:
+                classes = np.flatnonzero(of_feature.any(axis=0))
+                self._features[key] = Feature(log_ratio, total, classes, of_feature[:, classes])
+            else:
+                self._features[key] = Feature(log_ratio, total, self._unknown.classes, of_feature.copy())
+
+    def negate(self) -> None:
+        if self.several:
+            raise NotImplementedError
+        self._mistakes.negate()
+        self._prior, self._problems[0] = 0.0 - self._prior, 0.0 - self._problems[0]
+        self._class_counts = self._class_counts[::-1].copy()
+        features, (weights, squares, counts) = self._found(self._features)
+        ratios, totals = np.array([(feature.log_ratio, feature.count) for feature in features]).reshape(-1, 2).T
+        known = np.stack([0.0 - weights, squares, counts[:, ::-1]], axis=1)
+        self._keep([*self._features], 0.0 - ratios, totals, known)
+
+    def forget(self, share: float) -> None:
+        """Keep that share of all evidence so far and, as weights grow with its root, that of the weights; from then on
+        both move faster.
+        """
+        evidence, self._evidence = self._evidence / share, 1.0
+        self._weaken(evidence)
+        self._find_prior()
+        self._problems[0] *= math.sqrt(share)
+        for key, feature in self._features.items():
+            feature.known[0] *= math.sqrt(share)
+            _, (_, _, counts) = self._found([key])
+            (feature.log_ratio,) = self._log_ratios(np.array([feature.count]), counts).tolist()
 
     def _weaken(self, factor: float) -> None:
-        for known in self._all():
-            known[SQUARES:] /= factor
-
-    def _shrink(self, factor: float) -> None:
-        for known in self._all():
-            known[WEIGHT] *= factor
-            known[LOG_RATIO] = self._log_ratios(known)
+        """Write all evidence down as what it counts now."""
+        self._n_examples /= factor
+        self._class_counts /= factor
+        self._problems[1] /= factor
+        for feature in self._features.values():
+            feature.count /= factor
+            feature.known[1:] /= factor
 
     def get_state(self) -> State:
-        return {
-            "keys": np.fromiter(self._features, np.int64, len(self)),
-            **dict(zip(OF_FEATURE, self._known([*self._features]).T.copy(), strict=True)),
-            **dict(zip(OF_INTERCEPT, self._intercept.tolist(), strict=True)),
+        rest = {
             "evidence": self._evidence,
             "n_iterations": self._n_iterations,
-            **self.calibration.get_state(),
-            **self._mistakes.get_state(),
+            **self.calibration.get_state(self.several),
+        }
+        features = [*self._features.values()]
+        keys = np.fromiter(self._features, np.int64, len(features))
+        log_ratios = np.array([feature.log_ratio for feature in features], np.float64)
+        if not self.several:
+            _, (weights, squares, counts) = self._found(self._features)
+            of_features = weights[:, 0], log_ratios, squares[:, 0], counts[:, 1], counts[:, 0]
+            (weight, square), (negatives, positives) = self._problems[:2, 0].tolist(), self._class_counts.tolist()
+            return {
+                "keys": keys,
+                **dict(zip(OF_FEATURE, map(np.copy, of_features), strict=True)),
+                **dict(zip(OF_INTERCEPT, (weight, self._prior, square, positives, negatives), strict=True)),
+                **rest,
+                **self._mistakes.get_state(),
+            }
+        known = np.hstack([feature.known for feature in (self._unknown, *features)])
+        return {
+            "keys": keys,
+            "log_ratios": log_ratios,
+            "counts": np.array([feature.count for feature in features], np.float64),
+            "n_taught": np.array([len(feature.classes) for feature in features], np.int64),
+            "taught_columns": np.concatenate([feature.classes for feature in (self._unknown, *features)]),
+            **dict(zip(OF_COLUMN, known, strict=True)),
+            **dict(zip(OF_PROBLEM, self._problems.copy(), strict=True)),
+            "class_counts": self._class_counts.copy(),
+            "n_examples": self._n_examples,
+            **rest,
+            **({"order": np.array(self._met_order, np.int64)} if self._is_ordinal else {}),
         }
 
     def set_state(self, state: State) -> None:
-        known = np.array([state[name] for name in OF_FEATURE], np.float64).T
-        self._features = dict(zip(state["keys"].tolist(), known.copy(), strict=True))
-        self._intercept = np.array([state[name] for name in OF_INTERCEPT])
         self._evidence, self._n_iterations = state["evidence"], state["n_iterations"]
         self.calibration.set_state(state)
-        self._mistakes.set_state(state)
+        if not self.several:
+            self._prior = state["intercept_log_ratio"]
+            self._mistakes.set_state(state)
+            state = in_columns(state, np.array([1.0, 0.0]))
+        ends = np.cumsum(state["n_taught"])[:-1]
+        taught = zip(
+            np.split(state["taught_columns"].copy(), ends),
+            np.split(np.array([state[name] for name in OF_COLUMN]), ends, axis=1),
+            strict=True,
+        )
+        of_features = zip(state["log_ratios"].tolist(), state["counts"].tolist(), taught, strict=False)
+        self._features = {
+            key: Feature(ratio, total, classes, known)
+            for key, (ratio, total, (classes, known)) in zip(state["keys"].tolist(), of_features, strict=False)
+        }
+        self._problems = np.array([state[name] for name in OF_PROBLEM])
+        self._class_counts, self._n_examples = state["class_counts"].copy(), state["n_examples"]
+        if self._is_ordinal:
+            self._met_order = state["order"].tolist()
+            if len(self.order) < len(self._met_order):  # or it knows of classes to come
+                self.order = np.array(self._met_order, np.int64)
+
+
+def logarithms(log_odds: list[float], order: Sequence[int]) -> list[float]:
+    """Of the probability of each of some ordered classes, given the log-odds of a higher one than each of them but the
+    last. None can have more above it than the one before.
+    """
+    result = [0.0] * len(order)
+    above = 1.0
+    for number, odds in zip(order, [*log_odds, -math.inf], strict=False):
+        next_above = min(above, sigmoid(odds)) if odds > -math.inf else 0.0
+        result[number] = math.log(max(above - next_above, 1e-300))
+        above = next_above
+    return result

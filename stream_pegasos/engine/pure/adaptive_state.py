@@ -1,0 +1,189 @@
+"""What an adaptive learner knows, and the constants of its rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_pegasos.common.checks import LARGEST_COUNT, LARGEST_WEIGHT
+from stream_pegasos.common.state import COLUMNS, FEATURES, LARGEST_SUM, TAUGHT, Declaration, Field, State, count, keys
+from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, SMALLEST_SLOPE, Calibration
+from stream_pegasos.engine.pure.encoders import are_unique
+from stream_pegasos.engine.pure.mistakes import MISTAKES
+from stream_pegasos.engine.pure.weights import INTERCEPT
+
+Floats = NDArray[np.float64]
+
+# How classes become problems, each of which tells two things apart.
+REDUCTIONS = ("two", "ovr", "multilabel", "ordinal")
+# Those in which all problems share the weights.
+OF_ONE_WEIGHT = ("two", "ordinal")
+
+# What every feature is scaled by, however little its presence tells of the label: it may tell more beside others.
+LEAST_SCALE = 0.3
+# The newest evidence may weigh this much more than the oldest before all is written down anew, at its weight of now. A
+# power of two, so that this rounds nothing.
+RESCALED_AT = 2.0**16
+# No example counts more than this, so that all that is known of features remains in the range of single precision.
+LARGEST_EXAMPLE = 1e15
+# Squared gradients of a feature that are smaller are none: its weight then stays.
+LEAST_SQUARES = 2.0**-126
+ROUNDED_UP = 2.0  # a count may be, addition by addition, yet by less than this factor
+
+# As many examples as can be counted, each with the largest weight of its own and the largest of its class.
+LARGEST_COEFFICIENT = 2.0 * LARGEST_COUNT * LARGEST_WEIGHT * LARGEST_WEIGHT
+# No step is much larger than the learning rate, of up to 1e30, and none are more than 2⁶³; with smoothing from 1e-30 no
+# count ratio is beyond 2⁶³ · 1e90.
+LARGEST_ADAPTIVE_WEIGHT, LARGEST_LOG_RATIO = 1e60, 300.0
+
+# Most classes are not that of an example: they are taught so only up to this share of the largest margin.
+SHARE_OF_REST = 0.6
+# What the squared gradients of a weight begin with, so that the first steps of rare features are not the largest of
+# all.
+FIRST_SQUARES = 0.001
+# The slope of the probabilities makes steps larger or smaller within these limits.
+LEAST_SLOPE, MOST_SLOPE = 0.25, 4.0
+# The size of the steps of an offset, and what its squared gradients begin with; the same where classes are ordered.
+OFFSET_RATE, OFFSET_SQUARES = 0.1, 20.0
+ORDINAL_OFFSET_RATE, ORDINAL_OFFSET_SQUARES = 1.0, 1.0
+# How much larger the steps of an intercept are where classes are ordered.
+ORDINAL_INTERCEPT_RATE = 2.0
+LARGEST_OFFSET = 1e100
+
+OF_PROBLEM = ("intercepts", "intercept_squares", "offsets", "offset_squares")
+OF_COLUMN = ("values", "gradient_squares", "taught_counts")
+# What is known of features that counts less as it gets older.
+EVIDENCE_OF_FEATURE = ("gradient_squares", "positives", "negatives", "counts", "taught_counts")
+
+
+def numbers_of(names: tuple[str, ...], *shape: str) -> tuple[Field, ...]:
+    """What is known of a feature, under these names."""
+    weight, log_ratio, squares, positives, negatives = names
+
+    def most(of: str) -> Callable[[State], float]:
+        return lambda state: state[of] * ROUNDED_UP if shape else LARGEST_COEFFICIENT * state["evidence"]
+
+    return (
+        Field(weight, 0.0, LARGEST_ADAPTIVE_WEIGHT, shape, signed=True),
+        Field(log_ratio, 0.0, LARGEST_LOG_RATIO, shape, signed=True),
+        Field(squares, 0.0, LARGEST_SUM, shape),
+        Field(positives, 0.0, most("n_positives"), shape),
+        Field(negatives, 0.0, most("n_negatives"), shape),
+    )
+
+
+OF_FEATURE = ("values", "log_ratios", "gradient_squares", "positives", "negatives")
+OF_INTERCEPT = ("intercept", "intercept_log_ratio", "intercept_squares", "n_positives", "n_negatives")
+# How much an example counts that is learned now.
+EVIDENCE = Field("evidence", 1.0, RESCALED_AT)
+# What is true of the keys of features.
+OF_KEYS: tuple[tuple[str, Callable[[State], bool]], ...] = (
+    ("a feature has two weights", lambda state: are_unique(state["keys"])),
+    ("the intercept stands among the features", lambda state: not (state["keys"] == INTERCEPT).any()),
+)
+OF_TWO_CLASSES = Declaration(
+    (
+        EVIDENCE,
+        *numbers_of(OF_INTERCEPT),
+        keys("keys", FEATURES),
+        *numbers_of(OF_FEATURE, FEATURES),
+        count("n_iterations"),
+        *CALIBRATION,
+        *MISTAKES,
+    ),
+    OF_KEYS,
+)
+
+
+# What is true where classes are ordered.
+ORDERED: tuple[tuple[str, Callable[[State], bool]], ...] = (
+    ("the classes have no order", lambda state: are_unique(state["order"])),
+    (
+        "there are not as many thresholds as classes",
+        lambda state: len(state["intercepts"]) == max(len(state["order"]) - 1, 0),
+    ),
+)
+
+
+def declared(reduction: str) -> Declaration:
+    """What the state of an `AdaptiveLearner` consists of."""
+    if reduction == "two":
+        return OF_TWO_CLASSES
+    problems = "thresholds" if reduction == "ordinal" else COLUMNS
+
+    def most(state: State) -> float:
+        return LARGEST_COEFFICIENT * float(state["evidence"])
+
+    def last_column(state: State) -> float:
+        return len(state["class_counts"]) - 1
+
+    fields = [
+        EVIDENCE,
+        Field("n_examples", 0.0, most),
+        Field("class_counts", 0.0, most, (COLUMNS,)),
+        Field("intercepts", 0.0, LARGEST_ADAPTIVE_WEIGHT, (problems,), signed=True),
+        Field("intercept_squares", 0.0, LARGEST_SUM, (problems,)),
+        Field("offsets", 0.0, LARGEST_OFFSET, (problems,), signed=True),
+        Field("offset_squares", 0.0, LARGEST_SUM, (problems,)),
+        keys("keys", FEATURES),
+        Field("log_ratios", 0.0, LARGEST_LOG_RATIO, (FEATURES,)),
+        Field("counts", 0.0, most, (FEATURES,)),
+        count("n_taught", FEATURES, high=lambda state: len(state["class_counts"])),
+        count("taught_columns", TAUGHT, high=last_column),
+        Field("values", 0.0, LARGEST_ADAPTIVE_WEIGHT, (TAUGHT,), signed=True),
+        Field("gradient_squares", 0.0, LARGEST_SUM, (TAUGHT,)),
+        Field("taught_counts", 0.0, most, (TAUGHT,)),
+        count("n_iterations"),
+        *CALIBRATION,
+        *CONFIDENCE,
+    ]
+    conditions = [
+        *OF_KEYS,
+        ("columns are of no feature", lambda state: int(state["n_taught"].sum()) == len(state["taught_columns"])),
+        ("a feature has a column twice", lambda state: are_ascending(state["n_taught"], state["taught_columns"])),
+    ]
+    if reduction == "ordinal":
+        fields.append(count("order", COLUMNS, high=last_column))
+        conditions += ORDERED
+    return Declaration(tuple(fields), tuple(conditions))
+
+
+def are_ascending(n_taught: NDArray[np.int64], columns: NDArray[np.int64]) -> bool:
+    """Whether the columns of each feature are in order."""
+    of_feature = np.repeat(np.arange(len(n_taught)), n_taught)
+    return bool(((np.diff(columns) > 0) | (np.diff(of_feature) > 0)).all())
+
+
+def in_columns(state: State, signs: Floats) -> State:
+    """A state of two classes by column, with the weight times these signs: the negative class is in column 0."""
+    n, squares = len(state["keys"]), signs * signs
+    class_counts = np.array([state["n_negatives"], state["n_positives"]])
+    return state | {
+        "counts": state["positives"] + state["negatives"],
+        "n_taught": np.full(n, 2),
+        "taught_columns": np.tile(np.arange(2), n),
+        "values": np.outer(state["values"], signs).ravel(),
+        "gradient_squares": np.outer(state["gradient_squares"], squares).ravel(),
+        "taught_counts": np.array([state["negatives"], state["positives"]]).T.ravel(),
+        "intercepts": (state["intercept"] * signs)[signs != 0.0],
+        "intercept_squares": (state["intercept_squares"] * squares)[signs != 0.0],
+        "offsets": np.zeros(np.count_nonzero(signs)),
+        "offset_squares": np.zeros(np.count_nonzero(signs)),
+        "class_counts": class_counts,
+        "n_examples": float(class_counts.sum()),
+    }
+
+
+def from_two_classes(state: State) -> State:
+    """The state of an "ovr" learner that knows what one of "two" in this state knows: the negative class in column 0,
+    the positive one in column 1. Their margins are −m and m, so that the slope is half of what it was.
+    """
+    ratios = np.abs(state["log_ratios"] - state["intercept_log_ratio"])
+    made = Calibration().get_state(several=True) | in_columns(state, np.array([-1.0, 1.0]))
+    made |= {
+        "log_ratios": np.minimum(ratios, LARGEST_LOG_RATIO),
+        "slope": max(state["slope"] / 2.0, SMALLEST_SLOPE),
+    }
+    return {field.name: made[field.name] for field in declared("ovr").fields}
