@@ -181,14 +181,9 @@ cdef class AdaptiveLearner(ColumnLearner):
 
     cdef Learner _twin(self):
         cdef AdaptiveLearner twin = AdaptiveLearner.__new__(AdaptiveLearner)
-        if twin._make_room(self._width) < 0:
-            raise MemoryError
-        memcpy(twin._problems, self._problems, self._n_problems * sizeof(BinaryProblem))
-        memcpy(twin._met_order, self._met_order, self._n_classes * sizeof(Py_ssize_t))
-        twin._table, twin._columns, twin._reduction = self._table, self._columns, self._reduction
-        twin._n_classes, twin._n_problems = self._n_classes, self._n_problems
-        twin._smoothing, twin._problem_scaling, twin._prior = self._smoothing, self._problem_scaling, self._prior
-        return twin._as_twin(self)
+        twin._table, twin._columns, twin._prior = self._table, self._columns, self._prior
+        twin._smoothing, twin._problem_scaling = self._smoothing, self._problem_scaling
+        return twin._with_problems(self)
 
     cdef inline sp_columns* _features(self) noexcept nogil:
         return <sp_columns*> self._table.records
@@ -260,7 +255,7 @@ cdef class AdaptiveLearner(ColumnLearner):
         cdef Py_ssize_t i, n = 1
         cdef int64_t one = <int64_t> y if self.several else y > 0.0
         cdef bint near
-        cdef double rate
+        cdef double rate = 0.0
         weight = min(weight, LARGEST_EXAMPLE)
         if self._reduction == MULTILABEL:
             if not 0 <= one < self._set_starts.shape[0] - 1:
@@ -281,8 +276,8 @@ cdef class AdaptiveLearner(ColumnLearner):
             self._predict()
         self._find_signs(classes, n)
         near = self._find_gradients(weight)
-        rate = self._learning_rate * sqrt(2.0 * min(max(self._slope, LEAST_SLOPE), MOST_SLOPE))
         if self.several:
+            rate = self._learning_rate * sqrt(2.0 * min(max(self._slope, LEAST_SLOPE), MOST_SLOPE))
             self._calibrate_problems(one)
         else:
             self._calibrate(probability, y)

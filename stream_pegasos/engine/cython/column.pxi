@@ -30,6 +30,15 @@ cdef enum:
 cdef sp_feature UNKNOWN  # of which nothing is known
 
 
+cdef inline void fetch_entries(const Table* given, const Row* e, Py_ssize_t begin, Py_ssize_t* positions) noexcept nogil:
+    """Find where some features are at home, and have the processor fetch the entries there."""
+    cdef Table table = given[0]  # a copy, or it would be read anew after each write
+    cdef Py_ssize_t i
+    for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
+        positions[i] = home(&table, e.hashes[i])
+        SP_PREFETCH(&table.words[positions[i]])
+
+
 cdef class ColumnLearner(ReductionLearner):
     """What an adaptive learner keeps of two classes. A feature is an entry of the table: its hash and what predicts; what is
     needed to learn stands with the others.
@@ -188,25 +197,27 @@ cdef class ColumnLearner(ReductionLearner):
         return sp_log_of_ratio(positives + smoothing, negatives + smoothing) if smoothing != 0.0 else 0.0
 
     @cython.final
-    cdef void _find_prior(self) noexcept nogil:
+    cdef inline void _find_prior(self) noexcept nogil:
         self._prior = self._log_ratio(self._class_counts[1], self._class_counts[0])
 
     @cython.final
     cdef int _meet_column(self, Row* e) noexcept nogil:
         """`_found` tells from then on where the features are, `_values` what their scaled values are."""
         cdef Py_ssize_t begin, n
+        cdef Py_ssize_t* positions
         cdef double squares[4]
         cdef double margins[4]
         cdef double total
         if sp_reserve(&self._found, &self._found_capacity, e.n, sizeof(sp_feature*)) < 0:
             return NO_MEMORY
+        positions = <Py_ssize_t*> self._found  # until they are found
         for n in range(4):
             squares[n] = margins[n] = 0.0
         # A few features at a time: while the processor fetches the entries of some, it works on those before.
-        self._fetch_entries(e, 0)
+        fetch_entries(&self._table, e, 0, positions)
         begin = 0
         while begin < e.n:
-            self._fetch_entries(e, begin + AT_A_TIME)
+            fetch_entries(&self._table, e, begin + AT_A_TIME, positions)
             self._find_entries(e, begin)
             sp_weigh(
                 <const sp_feature**> self._found + begin, e.values + begin, self._values + begin,
@@ -231,16 +242,6 @@ cdef class ColumnLearner(ReductionLearner):
             SP_PREFETCH(&table.words[home(&table, e.hashes[i])])
 
     @cython.final
-    cdef inline void _fetch_entries(self, const Row* e, Py_ssize_t begin) noexcept nogil:
-        """Find where some features are at home, and have the processor fetch the entries there."""
-        cdef Table table = self._table  # a copy, or it would be read anew after each write
-        cdef sp_feature** found = self._found
-        cdef Py_ssize_t i
-        for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
-            found[i] = <sp_feature*> &table.words[home(&table, e.hashes[i])]
-            SP_PREFETCH(found[i])
-
-    @cython.final
     cdef inline void _find_entries(self, const Row* e, Py_ssize_t begin) noexcept nogil:
         """Find some features from their homes on."""
         cdef sp_feature** found = self._found
@@ -253,13 +254,13 @@ cdef class ColumnLearner(ReductionLearner):
             if scattered:
                 p = seek(&self._table, e.hashes[i])
             else:
-                p = entry_from(WORDS_OF_FEATURE, words, <const Word*> found[i] - words, e.hashes[i])
+                p = entry_from(WORDS_OF_FEATURE, words, <Py_ssize_t> found[i], e.hashes[i])
             # A mask, since whether it is known is hard to predict, too.
             is_known = 0 - <size_t> (words[p].hash == e.hashes[i])
             found[i] = <sp_feature*> (<size_t> &words[p] & is_known | <size_t> &UNKNOWN & ~is_known)
 
     @cython.final
-    cdef void _count_mistake(self, bint sign) noexcept nogil:
+    cdef inline void _count_mistake(self, bint sign) noexcept nogil:
         """Take note of the size of a margin on the wrong side, of an example of that sign."""
         cdef double* sizes = self._sizes[sign]
         cdef int exponent = 0
@@ -323,7 +324,7 @@ cdef class ColumnLearner(ReductionLearner):
         return 0
 
     @cython.final
-    cdef void _learn_intercept(self, double gradient, const sp_step* step) noexcept nogil:
+    cdef inline void _learn_intercept(self, double gradient, const sp_step* step) noexcept nogil:
         cdef BinaryProblem* its = &self._problems[0]
         cdef double square = gradient * gradient
         if square > 0.0:

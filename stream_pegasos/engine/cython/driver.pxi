@@ -40,15 +40,6 @@ cdef inline double sigmoid(double log_odds) noexcept nogil:
     return 1.0 / (1.0 + exp(-min(max(log_odds, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS)))
 
 
-cdef inline double log_of_class(double* above, double next_above) noexcept nogil:
-    """The logarithm of the probability of an ordered class: of what is above the one before, less what is above its own
-    threshold, which can be no more.
-    """
-    cdef double probability = above[0] - min(above[0], next_above)
-    above[0] = min(above[0], next_above)
-    return log(max(probability, 1e-300))
-
-
 cdef inline double confidence_step(double gradient, double* squares) noexcept nogil:
     squares[0] = CALIBRATION_MEMORY * squares[0] + gradient * gradient
     return CONFIDENCE_RATE * gradient / sqrt(squares[0]) if fabs(gradient) >= SMALLEST_GRADIENT else 0.0

@@ -25,10 +25,9 @@ cdef inline uint32_t column_in(const uint32_t* record, Py_ssize_t i) noexcept no
 
 
 @cython.final
-cdef class FrozenLearner(Learner):
+cdef class FrozenLearner(ReductionLearner):
     """The table and the records may be parts of a file: no number in them leads out of them."""
 
-    cdef readonly str reduction
     cdef object _state
     cdef const uint32_t[::1] _table, _records  # these keep the memory
     cdef const FrozenEntry* _entries
@@ -36,11 +35,8 @@ cdef class FrozenLearner(Learner):
     cdef uint64_t _n_homes, _n_words
     cdef uint32_t _multiplier  # that makes the hash of a key from the hash that the encoder gives it
     cdef uint32_t _unknown
-    cdef bint _of_one_weight
-    cdef Py_ssize_t _longest, _n, _n_classes, _n_problems
+    cdef Py_ssize_t _longest, _n
     cdef double _unit, _unknown_scale
-    cdef double[::1] _intercepts, _memory  # that of the margins
-    cdef int64_t[::1] _order
     cdef double _inverse_norm
     # Of the current example: where its features are at home, then what is known of them; and their scaled values.
     cdef uint32_t* _known
@@ -49,7 +45,7 @@ cdef class FrozenLearner(Learner):
 
     def __init__(self, str reduction="two"):
         self.arguments = (reduction,)
-        self.reduction = reduction
+        self._reduction = adaptive_state.REDUCTIONS.index(reduction)
         self.declaration = frozen.declared(reduction)
         self.several, self._meets_unknown = reduction != "two", True
         self.set_state(frozen.nothing_of(reduction))
@@ -60,10 +56,6 @@ cdef class FrozenLearner(Learner):
 
     def __sizeof__(self):
         return object.__sizeof__(self) + 4 * (self._table.shape[0] + self._records.shape[0])
-
-    @property
-    def n_iterations(self):
-        return self._state["n_iterations"]
 
     @property
     def intercept(self):
@@ -82,13 +74,13 @@ cdef class FrozenLearner(Learner):
         cdef uint64_t h
         cdef uint32_t known
         cdef const uint32_t* record
-        weights = np.zeros((keys.shape[0], 1 if self._of_one_weight else self._n_classes))
+        weights = np.zeros((keys.shape[0], self._n_summed()))
         cdef double[:, ::1] out = weights
         wait_for(self._guard, self._guard)
         for i in range(keys.shape[0]):
             h = hash_key(keys[i])
             known = self._find(h, self._home(h))
-            if self._of_one_weight:
+            if self._shares_weights():
                 out[i, 0] = self._unit * sp_half(known) * sp_half(known >> 16)
                 continue
             record = self._record(known)
@@ -106,7 +98,7 @@ cdef class FrozenLearner(Learner):
         found = {}
         for i in range(e.n):
             key, value = <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER), self._unit * self._inverse_norm * self._values[i]
-            if self._of_one_weight:
+            if self._shares_weights():
                 if self._known[i] != self._unknown:
                     found[key] = sp_half(self._known[i]) * value
                 continue
@@ -123,6 +115,7 @@ cdef class FrozenLearner(Learner):
         return dict(self._state)
 
     def set_state(self, state):
+        cdef Py_ssize_t i
         wait_for(self._guard, self._guard)
         self._table, self._records = state["table"], state["records"]
         self._state = dict(state)
@@ -131,34 +124,28 @@ cdef class FrozenLearner(Learner):
         self._n_homes = (self._table.shape[0] // 2 - self._longest) // TOGETHER
         self._multiplier = <uint32_t> (<uint64_t> state["multiplier"] * INVERSE_MULTIPLIER)
         self._n, self._unit, self._unknown_scale = state["n_features"], state["unit"], state["unknown_scale"]
-        self._of_one_weight = self.reduction in adaptive_state.OF_ONE_WEIGHT
-        self._unknown = GAP if not self._of_one_weight else frozen.halves(np.array([self._unknown_scale]))[0] << 16
-        self._intercepts = np.array(state["intercepts"], np.float64)
-        self._order = np.array(state["order"], np.int64) if self.reduction == "ordinal" else np.zeros(0, np.int64)
-        self._n_problems = self._intercepts.shape[0]
-        self._n_classes = self._order.shape[0] if self.reduction == "ordinal" else self._n_problems
+        self._unknown = frozen.halves(np.array([self._unknown_scale]))[0] << 16 if self._shares_weights() else GAP
+        self._n_problems = len(state["intercepts"])
+        self._n_classes = len(state["order"]) if self._reduction == ORDINAL else 2 if self._reduction == TWO else self._n_problems
+        if self._make_room(self._n_classes) < 0:
+            raise MemoryError
+        for i in range(self._n_problems):
+            self._problems[i] = BinaryProblem(state["intercepts"][i], 0.0, 0.0, 0.0)
+        for i in range(self._n_classes if self._reduction == ORDINAL else 0):
+            self._met_order[i] = state["order"][i]
         self._slope, self._confidence_intercept = state["slope"], state["confidence_intercept"]
-        self._confidence_slope = state["confidence_slope"]
-        self._memory = np.zeros(self._n_classes + 1)
-        self._margins = &self._memory[0]
+        self._confidence_slope, self.n_iterations = state["confidence_slope"], state["n_iterations"]
 
     cdef Learner _twin(self):
         cdef FrozenLearner twin = FrozenLearner.__new__(FrozenLearner)
-        twin.reduction, twin._table, twin._records = self.reduction, self._table, self._records
+        twin._table, twin._records = self._table, self._records
         twin._entries, twin._words, twin._n_homes, twin._n_words = self._entries, self._words, self._n_homes, self._n_words
         twin._multiplier, twin._unknown, twin._longest, twin._n = self._multiplier, self._unknown, self._longest, self._n
-        twin._unit, twin._unknown_scale, twin._intercepts = self._unit, self._unknown_scale, self._intercepts
-        twin._order, twin._n_problems, twin._n_classes = self._order, self._n_problems, self._n_classes
-        twin._of_one_weight = self._of_one_weight
-        twin._memory = np.zeros(self._n_classes + 1)
-        twin._margins = &twin._memory[0]
-        return twin._as_twin(self)
+        twin._unit, twin._unknown_scale = self._unit, self._unknown_scale
+        return twin._with_problems(self)
 
     cdef Py_ssize_t _n_features(self) noexcept nogil:
         return self._n
-
-    cdef Py_ssize_t _n_columns(self) noexcept nogil:
-        return self._n_classes if self.several else 1
 
     cdef inline uint32_t _home(self, uint64_t h) noexcept nogil:
         return <uint32_t> ((<uint64_t> (<uint32_t> h * self._multiplier) * self._n_homes) >> 32) * TOGETHER
@@ -187,6 +174,7 @@ cdef class FrozenLearner(Learner):
     cdef int _meet(self, Row* e) noexcept nogil:
         """`_known` tells from then on what is known of the features, `_values` what their scaled values are."""
         cdef Py_ssize_t begin = 0, i
+        cdef bint shares_weights = self._shares_weights()
         cdef double squares[4]
         cdef double sums[4]
         cdef double total
@@ -201,7 +189,7 @@ cdef class FrozenLearner(Learner):
         while begin < e.n:
             self._fetch_entries(e, begin + AT_A_TIME)
             self._find_entries(e, begin)
-            if self._of_one_weight:
+            if shares_weights:
                 sp_weigh_frozen(
                     self._known + begin, e.values + begin, self._values + begin,
                     min(<Py_ssize_t> AT_A_TIME, e.n - begin), squares, sums,
@@ -209,18 +197,18 @@ cdef class FrozenLearner(Learner):
             elif begin:
                 squares[0] += self._scale_by_records(e, begin - AT_A_TIME)
             begin += AT_A_TIME
-        if begin and not self._of_one_weight:
+        if begin and not shares_weights:
             squares[0] += self._scale_by_records(e, begin - AT_A_TIME)
         total = (squares[0] + squares[1]) + (squares[2] + squares[3])
         self._inverse_norm = 1.0 / sqrt(total) if total > 0.0 else 0.0
-        if not self._of_one_weight:
+        if not shares_weights:
             self._add_up(e)
             return 0
         total = self._unit * self._inverse_norm * ((sums[0] + sums[1]) + (sums[2] + sums[3]))
-        if self.several:
-            self._find_logarithms(total)
-        else:
-            self._margins[0] = total + self._intercepts[0]
+        for i in range(self._n_problems):
+            self._margins[i] = self._raw[i] = total + self._problems[i].intercept
+        if self._reduction == ORDINAL:
+            self._predict()
         return 0
 
     cdef inline void _fetch_entries(self, const Row* e, Py_ssize_t begin) noexcept nogil:
@@ -237,9 +225,10 @@ cdef class FrozenLearner(Learner):
     cdef inline void _find_entries(self, const Row* e, Py_ssize_t begin) noexcept nogil:
         """Find what is known of some features, and have the processor fetch their records."""
         cdef Py_ssize_t i
+        cdef bint shares_weights = self._shares_weights()
         for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
             self._known[i] = self._find(e.hashes[i], self._known[i])
-            if not self._of_one_weight:
+            if not shares_weights:
                 SP_PREFETCH(self._words + (self._known[i] if self._known[i] < self._n_words else 0))
 
     cdef inline double _scale_by_records(self, const Row* e, Py_ssize_t begin) noexcept nogil:
@@ -267,15 +256,7 @@ cdef class FrozenLearner(Learner):
                 if <Py_ssize_t> column_in(record, j) < self._n_classes:
                     sums[column_in(record, j)] += sp_half(record[j] >> 16) * value
         for i in range(self._n_classes):
-            sums[i] += self._intercepts[i]
-
-    cdef void _find_logarithms(self, double total) noexcept nogil:
-        """Those of the probabilities of ordered classes."""
-        cdef Py_ssize_t i
-        cdef double above = 1.0, next_above
-        for i in range(self._n_classes):
-            next_above = sigmoid(self._slope * (total + self._intercepts[i])) if i < self._n_problems else 0.0
-            self._margins[self._order[i]] = log_of_class(&above, next_above)
+            sums[i] += self._problems[i].intercept
 
     cdef int _learn(self, Encoder encoder, Row* e, double probability, double y, double weight) except RAISED nogil:
         with gil:

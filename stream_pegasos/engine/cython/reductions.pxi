@@ -100,6 +100,16 @@ cdef class ReductionLearner(Learner):
         self._active, self._at, self._width = places + width, places + 2 * width, width
         return 0
 
+    @cython.final
+    cdef Learner _with_problems(self, ReductionLearner of):
+        """Make this a twin of another learner, with the problems that it has now."""
+        if self._make_room(of._width) < 0:
+            raise MemoryError
+        memcpy(self._problems, of._problems, of._n_problems * sizeof(BinaryProblem))
+        memcpy(self._met_order, of._met_order, of._n_classes * sizeof(Py_ssize_t))
+        self._reduction, self._n_classes, self._n_problems = of._reduction, of._n_classes, of._n_problems
+        return self._as_twin(of)
+
     cdef Py_ssize_t _n_columns(self) noexcept nogil:
         return self._n_classes if self.several else 1
 
@@ -140,7 +150,9 @@ cdef class ReductionLearner(Learner):
             return
         for i in range(self._n_classes):
             next_above = sigmoid(self._slope * self._raw[i] + self._problems[i].offset) if i < self._n_problems else 0.0
-            self._margins[self._met_order[i]] = log_of_class(&above, next_above)
+            next_above = min(above, next_above)  # what is above a threshold can be no more than above the one before
+            self._margins[self._met_order[i]] = log(max(above - next_above, 1e-300))
+            above = next_above
 
     @cython.final
     cdef int _add_class(self) noexcept nogil:
@@ -178,7 +190,7 @@ cdef class ReductionLearner(Learner):
         return 0
 
     @cython.final
-    cdef void _find_signs(self, const int64_t* classes, Py_ssize_t n) noexcept nogil:
+    cdef inline void _find_signs(self, const int64_t* classes, Py_ssize_t n) noexcept nogil:
         """What the example is to each problem."""
         cdef Py_ssize_t i, rank
         for i in range(self._n_problems):
@@ -193,7 +205,7 @@ cdef class ReductionLearner(Learner):
                 self._signs[classes[i]] = 1.0
 
     @cython.final
-    cdef bint _find_gradients(self, double weight) noexcept nogil:
+    cdef inline bint _find_gradients(self, double weight) noexcept nogil:
         """Whether the example is near enough to teach a problem."""
         cdef Py_ssize_t i
         cdef double sign, margin, limit
@@ -253,7 +265,7 @@ cdef class ReductionLearner(Learner):
                 self._odds[i] = (max(self._n_examples - n, 0.0) + smoothing) / (n + smoothing)
 
     @cython.final
-    cdef void _end_example(self) noexcept nogil:
+    cdef inline void _end_example(self) noexcept nogil:
         self.n_iterations += 1
         self._evidence *= self._growth
         if self._evidence >= RESCALED_AT:

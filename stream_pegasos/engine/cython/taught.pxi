@@ -201,15 +201,6 @@ cdef int fill_taught(
     return 0
 
 
-cdef inline void fetch_entries(const Table* given, const Row* e, Py_ssize_t begin, Py_ssize_t* positions) noexcept nogil:
-    """Find where some features are at home, and have the processor fetch the entries there."""
-    cdef Table table = given[0]  # a copy, or it would be read anew after each write
-    cdef Py_ssize_t i
-    for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
-        positions[i] = home(&table, e.hashes[i])
-        SP_PREFETCH(&table.words[positions[i]])
-
-
 cdef inline void find_records(
     const Table* table, const Row* e, Py_ssize_t begin, Py_ssize_t* positions, Py_ssize_t n_numbers
 ) noexcept nogil:
