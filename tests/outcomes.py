@@ -1,8 +1,14 @@
-"""Outcomes of two classes, as a test makes them up."""
+"""Outcomes of one label an example, as a test makes them up."""
 
 import numpy as np
 
 from stream_pegasos.evaluation.scores import Outcomes
+
+
+def of_classes(truths, predicted, probabilities):
+    """Given what is predicted of each example, and one probability for what came true and for what is predicted."""
+    probabilities = np.asarray(probabilities, float)
+    return Outcomes(list(truths), list(predicted), probabilities, probabilities)
 
 
 def of_two(y, margins, probabilities, predicted=None, classes=(False, True)):
@@ -12,6 +18,11 @@ def of_two(y, margins, probabilities, predicted=None, classes=(False, True)):
     y, margins, probabilities = np.asarray(y, bool), np.asarray(margins, float), np.asarray(probabilities, float)
     truths = [classes[int(positive)] for positive in y]
     said = [classes[int(positive)] for positive in margins > 0] if predicted is None else list(predicted)
-    both = np.column_stack([1.0 - probabilities, probabilities])
-    outcomes = Outcomes.of(truths, said, classes, both, classes, margins)
-    return outcomes._replace(of_truth=np.where(y, probabilities, 1.0 - probabilities))
+    columns = [label is None or label == classes[1] for label in said]
+    of_predicted = np.where(columns, probabilities, 1.0 - probabilities)
+    return Outcomes(truths, said, np.where(y, probabilities, 1.0 - probabilities), of_predicted, classes, margins)
+
+
+def matrix(score, *classes):
+    """How often each class, a row, was predicted as each, a column."""
+    return [[score.tally.cell(truth, label) for label in classes] for truth in classes]

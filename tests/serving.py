@@ -113,9 +113,7 @@ def resumed(path, **options):
 
 
 def figures(monitor):
-    return {
-        name: monitor[name] for name in ("n", "accuracy", "roc_auc", "log_loss", "curve", "confusion_matrix", "window")
-    }
+    return {name: monitor[name] for name in ("n", "accuracy", "roc_auc", "log_loss", "curve", "classes", "window")}
 
 
 class Served:

@@ -1,7 +1,6 @@
 """The command `evaluate`."""
 
 import csv
-import math
 import os
 from collections.abc import Iterable
 from contextlib import ExitStack, closing
@@ -159,24 +158,23 @@ def report(
             end.callback(_save_curve, evaluation, results.curve)
         if output is not None:
             end.callback(answers.write)
-        end.callback(print_lines, summary(source, evaluation, model.classes, results.report, results.confusions))
+        end.callback(print_lines, summary(source, evaluation, results.report, results.confusions))
 
 
 def _headline(row: Any) -> str:
     """The figure to look at first, and that of the newest messages."""
+    from stream_pegasos.evaluation.tallies import spelled
+
     name = row._fields[1]
-    return f"{name.replace('_', ' ')} {row[1]:.4f}, newest 1,000 {getattr(row, f'window_{name}'):.4f}"
+    return f"{spelled(name)} {row[1]:.4f}, newest 1,000 {getattr(row, f'window_{name}'):.4f}"
 
 
 def _save_curve(evaluation: "Evaluation", path: Path) -> None:
     with writing(path), open(path, "w", newline="") as out:
         writer = csv.writer(out)
-        names = evaluation.score.row()._fields
-        writer.writerow(names)
+        writer.writerow(evaluation.score.row_type._fields)
         for row in evaluation.curve:
-            # Rows of a time with two classes do not have all that rows of several have.
-            values = [getattr(row, name, math.nan) for name in names]
-            writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in values)
+            writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in row)
 
 
 def _save_plot(evaluation: "Evaluation", path: Path, name: str) -> None:

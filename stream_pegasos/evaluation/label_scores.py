@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, product
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.evaluation.tallies import LABELS, Bools, Floats, Score, newest, ratio
+from stream_pegasos.evaluation.tallies import LABELS, Bools, Floats, PredictedExamples, Score, newest, ratio
 
 __all__ = ["LabelOutcomes", "LabelScore", "LabelScoreRow", "labels_that_hold"]
 
@@ -25,39 +26,13 @@ def labels_that_hold(y: Any) -> Labels:
     return tuple(label for label, holds in y.items() if holds) if isinstance(y, Mapping) else tuple(dict.fromkeys(y))
 
 
-class LabelOutcomes(NamedTuple):
-    """Predictions of the labels that hold, and which these turned out to be."""
+@dataclass
+class LabelOutcomes(PredictedExamples):
+    """Predictions of the labels that hold, and which these turned out to be: tuples of labels."""
 
-    truths: list[Labels]
-    predicted: list[Labels]
     probabilities: Floats  # a column a label, 0 where it was not known yet
     holds: Bools  # whether the label of the column holds
     n_unknown: NDArray[np.int64]  # how many labels hold that were not known yet
-
-    @property
-    def n(self) -> int:
-        return len(self.truths)
-
-    def split(self, n: int) -> tuple[LabelOutcomes, LabelOutcomes]:
-        """The first n, and the rest."""
-        a, b, c, d, e = self
-        return LabelOutcomes(a[:n], b[:n], c[:n], d[:n], e[:n]), LabelOutcomes(a[n:], b[n:], c[n:], d[n:], e[n:])
-
-    @classmethod
-    def joined(cls, parts: Sequence[LabelOutcomes]) -> LabelOutcomes:
-        truths, predicted, probabilities, holds, n_unknown = zip(*parts, strict=True)
-        width = max(each.shape[1] for each in probabilities)
-
-        def wide(array: NDArray[Any]) -> NDArray[Any]:
-            return np.pad(array, ((0, 0), (0, width - array.shape[1])))
-
-        return cls(
-            list(chain(*truths)),
-            list(chain(*predicted)),
-            np.concatenate([*map(wide, probabilities)]),
-            np.concatenate([*map(wide, holds)]),
-            np.concatenate(n_unknown),
-        )
 
     @classmethod
     def of(
@@ -129,15 +104,11 @@ class LabelScore(Score):
     kind = LABELS
     row_type = LabelScoreRow
 
-    def __init__(self, window: int = 1_000) -> None:
-        super().__init__(window)
-        self._n = 0
-        self._n_exact = 0
-        self._n_decisions = 0  # that the log loss is about
-        self._newest: Floats = np.zeros((0, 3))  # whether exact, twice the labels that are right, labels in all
+    n_sums = 3  # examples; those with all labels right; decisions that the log loss is about
+    n_columns = 3  # of the newest: whether all labels are right, twice those that are, labels in all
 
     def update(self, outcomes: LabelOutcomes) -> None:
-        truths, predicted, probabilities, holds, n_unknown = outcomes
+        truths, predicted = outcomes.truths, outcomes.predicted
         right: list[Any] = []
         confused: list[tuple[Any, Any]] = []
         rows: list[tuple[bool, int, int]] = []
@@ -154,29 +125,23 @@ class LabelScore(Score):
         occurred, said = numbers(chain(*truths)), numbers(chain(*predicted))
         self.tally.add(occurred, said, numbers(right))
         self.tally.add_pairs(*(numbers(column) for column in zip(*confused, strict=True)) if confused else ((), ()))
-        self._n += len(rows)
         self._newest = newest(self._newest, np.array(rows, float).reshape(-1, 3), self.window)
-        self._n_exact += sum(is_exact for is_exact, _, _ in rows)
-        known = probabilities > 0.0
-        p, h = probabilities[known], holds[known]
+        known, n_unknown = outcomes.probabilities > 0.0, int(outcomes.n_unknown.sum())
+        p, h = outcomes.probabilities[known], outcomes.holds[known]
         self._reliability.update(p, h)
         self._log_loss -= float(np.log(np.clip(np.where(h, p, 1.0 - p), 1e-15, 1.0)).sum())
-        self._log_loss += math.log(2.0) * int(n_unknown.sum())
-        self._n_decisions += len(p) + int(n_unknown.sum())
+        self._log_loss += math.log(2.0) * n_unknown
+        self._sums += len(rows), sum(is_exact for is_exact, _, _ in rows), len(p) + n_unknown
 
     @property
     def n(self) -> int:
-        return self._n
+        return int(self._sums[0])
 
     @property
     def exact_matches(self) -> float:
-        return ratio(self._n_exact, self._n)
+        return ratio(self._sums[1], self._sums[0])
 
     accuracy = exact_matches
-
-    @property
-    def window_accuracy(self) -> float:
-        return ratio(self._newest[:, 0].sum(), len(self._newest))
 
     @property
     def window_micro_f1(self) -> float:
@@ -188,40 +153,8 @@ class LabelScore(Score):
         """The share of wrong decisions."""
         tally = self.tally
         n_wrong = tally.occurred.sum() + tally.predicted.sum() - 2 * tally.right.sum()
-        return ratio(n_wrong, self._n * len(tally))
+        return ratio(n_wrong, self.n * len(tally))
 
     @property
     def log_loss(self) -> float:
-        return ratio(self._log_loss, self._n_decisions)
-
-    def figures(self) -> dict[str, float]:
-        return {
-            "micro_f1": self.micro_f1,
-            "macro_f1": self.macro_f1,
-            "exact_matches": self.exact_matches,
-            "hamming_loss": self.hamming_loss,
-            "log_loss": self.log_loss,
-            "calibration_error": self.expected_calibration_error,
-            "window_micro_f1": self.window_micro_f1,
-        }
-
-    def get_state(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "n": self._n,
-            "n_exact": self._n_exact,
-            "tally": self.tally.get_state(),
-            "log_loss": self._log_loss,
-            "n_decisions": self._n_decisions,
-            "tenths": self._reliability.sums.tolist(),
-            "newest": self._newest.astype(int).tolist(),
-        }
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        tenths = np.array(state["tenths"], float).reshape(10, 3)
-        latest = np.array(state["newest"], float).reshape(-1, 3)[-self.window :]
-        n, n_exact, n_decisions = (int(state[name]) for name in ("n", "n_exact", "n_decisions"))
-        log_loss = float(state["log_loss"])
-        self.tally.set_state(state["tally"])
-        self._n, self._n_exact, self._n_decisions = n, n_exact, n_decisions
-        self._reliability.sums, self._newest, self._log_loss = tenths, latest, log_loss
+        return ratio(self._log_loss, self._sums[2])

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.evaluation.prequential import ExampleError, Labelled, PredictedBlock
-from stream_pegasos.evaluation.tallies import LABELS, ORDERED
+from stream_pegasos.evaluation.ranking import Ranking
+from stream_pegasos.evaluation.tallies import LABELS, ORDERED, mean_f1
 
 __all__ = ["METRICS", "Metric", "metric_named"]
 
@@ -152,9 +153,7 @@ def _numbered() -> Callable[[PredictedBlock, Any], Floats]:
 def _macro_f1(rows: Floats) -> float:
     truth, said = rows.astype(np.int64).T
     n = int(rows.max(initial=-1.0)) + 1
-    there = np.bincount(truth, minlength=n) + np.bincount(said[said >= 0], minlength=n)
-    right = np.bincount(truth[truth == said], minlength=n)
-    return _mean(2.0 * right[there > 0] / there[there > 0])
+    return mean_f1(*(np.bincount(numbers, minlength=n) for numbers in (truth, said[said >= 0], truth[truth == said])))
 
 
 def _margins(block: PredictedBlock, model: Any) -> Floats:
@@ -170,22 +169,15 @@ def _third(examples: Sequence[Labelled], model: Any) -> Labelled:
 
 
 def _auc(rows: Floats) -> float:
-    positive, negative = _by_class(rows)
-    if not len(positive) or not len(negative):
-        return math.nan
-    below = np.searchsorted(negative, positive, "left") + np.searchsorted(negative, positive, "right")
-    return float(below.mean() / (2.0 * len(negative)))
+    ranking = Ranking()
+    ranking.update(rows[:, 0] == 1.0, rows[:, 1])
+    return ranking.roc_auc
 
 
 def _recall(rows: Floats, rate: float) -> float:
-    positive, negative = _by_class(rows)
+    is_positive = rows[:, 0] == 1.0
+    positive, negative = rows[is_positive, 1], np.sort(rows[~is_positive, 1])
     if not len(positive) or not len(negative):
         return math.nan
     cut = negative[len(negative) - 1 - math.floor(rate * len(negative))]
     return float((positive > cut).mean())
-
-
-def _by_class(rows: Floats) -> tuple[Floats, Floats]:
-    """The margins of the positives, and those of the negatives in order."""
-    is_positive = rows[:, 0] == 1.0
-    return rows[is_positive, 1], np.sort(rows[~is_positive, 1])

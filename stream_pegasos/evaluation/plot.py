@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stream_pegasos.common.extras import missing
-from stream_pegasos.evaluation.tallies import LABELS, TWO, Score
+from stream_pegasos.evaluation.label_scores import LabelScoreRow
+from stream_pegasos.evaluation.scores import OrderedScoreRow, ScoreRow
+from stream_pegasos.evaluation.tallies import LABELS, Score, spelled
 
 try:
     from matplotlib.figure import Figure
@@ -30,9 +32,9 @@ FILE_TYPES = (".png", ".svg", ".pdf")
 def draw(curve: Sequence[Any], title: str, score: Score | None = None) -> Figure:
     """Draw how good predictions were against the number of examples.
 
-    With two classes it draws accuracy, accuracy over the newest examples, and ROC AUC. With several classes, macro F1
-    replaces ROC AUC; with ordered ones, quadratic kappa does. With several labels an example it draws micro F1, micro
-    F1 over the newest examples, macro F1 and exact matches.
+    It draws accuracy, accuracy over the newest examples, macro F1 and, of two classes, ROC AUC. With ordered classes,
+    quadratic kappa replaces the last two. With several labels an example it draws micro F1, micro F1 over the newest
+    examples, macro F1 and exact matches.
 
     Parameters
     ----------
@@ -41,10 +43,10 @@ def draw(curve: Sequence[Any], title: str, score: Score | None = None) -> Figure
     title
         The name of the stream.
     score
-        The score that `evaluate` returns, to add a reliability diagram: the share of positive examples against their
-        predicted probability, in tenths. A calibrated model is on the diagonal. With several classes the diagram is for
-        the predicted class, with several labels for each label. Then there are two more drawings: precision, recall and
-        F1 of the commonest classes, and the pairs that were confused most often.
+        The score that `evaluate` returns, to add three more drawings. A reliability diagram: the share of positive
+        examples against their predicted probability, in tenths; a calibrated model is on the diagonal. With more than
+        two classes it is for the predicted class, with several labels for each label. Precision, recall and F1 of the
+        commonest classes. The pairs that were confused most often.
 
     Examples
     --------
@@ -62,14 +64,9 @@ def draw(curve: Sequence[Any], title: str, score: Score | None = None) -> Figure
     if score is None:
         figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained")
         _draw_curve(figure.subplots(), curve, title, 1_000)
-    elif score.kind == TWO:
-        figure = Figure(figsize=(12, 4.5), dpi=150, layout="constrained")
-        left, right = figure.subplots(1, 2, width_ratios=[8, 4])
-        _draw_curve(left, curve, title, score.window)
-        _draw_reliability(right, score)
     else:
-        n_bars = min(MOST_CLASSES + 1, max(len(score.tally), MOST_PAIRS))
-        below = 1.2 + 0.22 * n_bars
+        n_classes, n_pairs = len(score.of_classes(MOST_CLASSES + 1)), len(score.confused(MOST_PAIRS))
+        below = 1.2 + 0.22 * max(n_classes, n_pairs, FEWEST_ROWS)
         figure = Figure(figsize=(12, 4.5 + below), dpi=150, layout="constrained")
         # A row each: names of classes need room of their own, and would squeeze what stands above them.
         above, low = figure.subfigures(2, 1, height_ratios=[4.5, below])  # type: ignore[misc]
@@ -82,51 +79,30 @@ def draw(curve: Sequence[Any], title: str, score: Score | None = None) -> Figure
     return figure
 
 
-# What is drawn of each kind of row: the figure, its name, its colour and its width.
-MAIN, SECOND, THIRD, FOURTH = "#1f5fa8", "#e08214", "#4d9a52", "#8a5fa8"
-OF_TWO = (("accuracy", MAIN, 2.2), ("window_accuracy", SECOND, 1.3), ("roc_auc", THIRD, 1.3))
-OF_CLASSES = (("accuracy", MAIN, 2.2), ("window_accuracy", SECOND, 1.3), ("macro_f1", THIRD, 1.3))
-OF_ORDERED = (("accuracy", MAIN, 2.2), ("window_accuracy", SECOND, 1.3), ("quadratic_kappa", THIRD, 1.3))
-OF_LABELS = (
-    ("micro_f1", MAIN, 2.2),
-    ("window_micro_f1", SECOND, 1.3),
-    ("macro_f1", THIRD, 1.3),
-    ("exact_matches", FOURTH, 1.3),
-)
-NAMES = {
-    "roc_auc": "ROC AUC",
-    "macro_f1": "macro F1",
-    "micro_f1": "micro F1",
-    "quadratic_kappa": "quadratic kappa",
-    "exact_matches": "exact matches",
+# What is drawn of each type of row, those that are known; the first one thicker.
+LINES = {
+    ScoreRow: ("accuracy", "window_accuracy", "macro_f1", "roc_auc"),
+    OrderedScoreRow: ("accuracy", "window_accuracy", "quadratic_kappa"),
+    LabelScoreRow: ("micro_f1", "window_micro_f1", "macro_f1", "exact_matches"),
 }
+MAIN, SECOND = "#1f5fa8", "#e08214"
+COLOURS = (MAIN, SECOND, "#4d9a52", "#8a5fa8")
 MOST_CLASSES = 20
 MOST_PAIRS = 15
-FEWEST_ROWS = 8  # that there is room for, or few bars would be too thick
+FEWEST_ROWS = 3  # that there is room for
 
 
 def _draw_curve(axes: Axes, curve: Sequence[Any], title: str, window: int) -> None:
     n = [row.n for row in curve]
     last_row = curve[-1] if curve else None
-    drawn: tuple[tuple[str, str, float], ...] = OF_TWO
-    for name, lines_of_kind in (("macro_f1", OF_CLASSES), ("quadratic_kappa", OF_ORDERED), ("micro_f1", OF_LABELS)):
-        if hasattr(last_row, name) and (name != "micro_f1" or not hasattr(last_row, "accuracy")):
-            drawn = lines_of_kind
-    # Rows of a time with two classes do not have all that later ones have.
-    lines = [
-        (
-            f"newest {window:,}" if name.startswith("window_") else NAMES.get(name, name),
-            [float(getattr(row, name, math.nan)) for row in curve],
-            colour,
-            width,
-        )
-        for name, colour, width in drawn
-    ]
-    for name, values, colour, width in lines:
-        last = f" {values[-1]:.1%}" if values and not math.isnan(values[-1]) else ""
-        axes.plot(n, values, color=colour, linewidth=width, label=name + last)
+    drawn = [(name, [getattr(row, name) for row in curve]) for name in (LINES[type(last_row)] if curve else ())]
+    for i, (name, values) in enumerate(drawn):
+        if not all(map(math.isnan, values)):
+            called = f"newest {window:,}" if name.startswith("window_") else spelled(name)
+            last = "" if math.isnan(values[-1]) else f" {values[-1]:.1%}"
+            axes.plot(n, values, color=COLOURS[i], linewidth=1.3 if i else 2.2, label=called + last)
     # The first predictions are guesses: they must not squeeze all that follows.
-    settled = [value for _, values, _, _ in lines for value in values[len(values) // 20 :] if not math.isnan(value)]
+    settled = [value for _, values in drawn for value in values[len(values) // 20 :] if not math.isnan(value)]
     low = max(0.0, min(settled, default=0.0) - 0.02)
     axes.set_ylim(low, 1.0 + (1.0 - low) * 0.03)
     axes.set_xlim(0, n[-1] if n else 1)
@@ -138,8 +114,9 @@ def _draw_curve(axes: Axes, curve: Sequence[Any], title: str, window: int) -> No
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    # Lines of several classes may run low: the names then stand on a ground of their own.
-    axes.legend(loc="lower right", frameon=drawn is not OF_TWO, framealpha=0.85, edgecolor="none")
+    # Lines may run low: their names stand on a ground of their own.
+    if curve:
+        axes.legend(loc="lower right", framealpha=0.85, edgecolor="none")
 
 
 def _draw_reliability(axes: Axes, score: Score) -> None:
@@ -149,10 +126,11 @@ def _draw_reliability(axes: Axes, score: Score) -> None:
     # Areas as the numbers of examples, but none too small to be seen.
     sizes = 8 + 300 * n / max(n.sum(), 1)
     axes.scatter(probability, share, sizes, color=MAIN)
-    came_true = {TWO: "positive examples", LABELS: "labels that hold"}
-    axes.set_title(f"calibration error {score.expected_calibration_error:.4f}", loc="left")
+    has_positive = getattr(score, "positive", None) is not None
+    came_true = "labels that hold" if score.kind == LABELS else "right predictions"
+    axes.set_title(f"calibration error {score.calibration_error:.4f}", loc="left")
     axes.set_xlabel("predicted probability, mean of each tenth")
-    axes.set_ylabel(f"share of {came_true.get(score.kind, 'right predictions')}")
+    axes.set_ylabel(f"share of {'positive examples' if has_positive else came_true}")
     axes.set_xlim(-0.03, 1.03)
     axes.set_ylim(-0.03, 1.03)
     axes.grid(color="#dddddd", linewidth=0.6)
@@ -183,7 +161,7 @@ def _draw_classes(axes: Axes, score: Score) -> None:
     axes.set_title(f"the commonest {what}, and how many", loc="left")
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.06), ncols=3, frameon=False)
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False, borderaxespad=0.0, fontsize=8)
 
 
 def _draw_confused(axes: Axes, score: Score) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from stream_pegasos.evaluation.label_scores import LabelOutcomes
 from stream_pegasos.evaluation.scores import Outcomes, kind_of, new_score
-from stream_pegasos.evaluation.tallies import LABELS, SEVERAL, TWO, Floats, Score
+from stream_pegasos.evaluation.tallies import CLASSES, LABELS, Floats, Score
 from stream_pegasos.learners.labels import Label, PositiveLabelError, check_label
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
 
@@ -94,17 +94,16 @@ class PredictedBlock:
 
     def outcomes(self, model: Any) -> AnyOutcomes:
         """The same as outcomes, given the model that has learned them."""
-        said, classes, kind = self.predictions, model.classes, kind_of(model)
-        if kind == LABELS:
+        said = self.predictions
+        if kind_of(model) == LABELS:
             return LabelOutcomes.of(self.y, said.labels, said.classes, said.probabilities)
         known = set(self.classes) - {None}
         predicted = [label if label in known else None for label in said.labels.tolist()]
         columns = [label if label in known else None for label in said.classes]
-        if kind != TWO or said.scores.ndim > 1 or not set(classes).issuperset(self.y):
-            return Outcomes.of(self.y, predicted, columns, said.probabilities)
-        exchanged = self.classes[1] not in (None, classes[1])
-        margins = -said.scores if exchanged else said.scores
-        return Outcomes.of(self.y, predicted, columns, said.probabilities, classes, margins)
+        outcomes = Outcomes.of(self.y, predicted, columns, said.probabilities)
+        if said.scores.ndim == 1 and model.has_one_margin and set(model.classes).issuperset(self.y):
+            outcomes.classes, outcomes.margins = self.classes, said.scores
+        return outcomes.turned(model.classes)
 
 
 def numbers_at(rows: Floats, places: list[int]) -> list[float]:
@@ -146,8 +145,7 @@ class Evaluation:
         The scores over the whole stream: a `PrequentialScore`, an `OrderedScore`, or a `LabelScore` if an example may
         have several labels.
     curve
-        The scores at up to 200 evenly spaced points and at the end, as rows of the score. Rows from a time with only
-        two classes are rows of a score of two classes.
+        The scores at up to 200 evenly spaced points and at the end, as rows of the score.
     seconds
         How long it took.
     interrupted
@@ -321,7 +319,7 @@ def _predict_labelled(
     """What is predicted of examples that have labels; in a block, unless one is refused."""
     try:
         X, y, _ = columns_of(chunk)
-        if kind_of(model) in (TWO, SEVERAL):
+        if kind_of(model) == CLASSES:
             y = [check_label(label) for label in y]  # any label may be scored, also a third one of two
         else:
             model.check_labels(y)

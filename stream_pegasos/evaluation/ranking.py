@@ -1,18 +1,86 @@
-"""ROC AUC over a growing stream, exact or in constant memory."""
+"""What only a positive class has, over a growing stream: ROC AUC, exact or in constant memory, and more."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.evaluation.tallies import Bools, Floats, ratio
+from stream_pegasos.common.packing import pack, unpack
+from stream_pegasos.evaluation.tallies import Bools, Floats, Reliability, newest, ratio
+from stream_pegasos.learners.labels import Label
 
-__all__ = ["Ranking", "RankingInBins"]
+__all__ = ["PositiveScore", "Ranking", "RankingInBins"]
+
+Pair = tuple[Label | None, ...]
 
 # Of margins of either sign; 200 · asinh(64 · margin) is beyond them for margins beyond 3.8 million.
 _BINS = 4_000
+
+
+class PositiveScore:
+    """The margins of a positive class against a negative one, and the calibration of its probability.
+
+    Attributes
+    ----------
+    classes
+        The negative and the positive label, `None` until it is known.
+    reliability
+        That of the probability of the positive label.
+    """
+
+    def __init__(self, window: int, exact: bool) -> None:
+        self.classes: Pair = (None, None)
+        self.reliability = Reliability()
+        self._window = window
+        self._ranking: Ranking | RankingInBins = Ranking() if exact else RankingInBins()
+        self._newest: Floats = np.zeros((0, 2))  # whether positive, margin
+
+    def takes(self, classes: Pair) -> bool:
+        """Whether these are still the same two classes; if so, they may have been exchanged."""
+        if not classes or len({*self.classes, *classes} - {None}) > 2:
+            return False
+        # A model that met 1 took it for positive; when 2 follows, 1 turns out to be negative.
+        if self.classes[1] not in (None, classes[1]):
+            self._ranking.swap()
+            self._newest = self._newest * -1 + [1, 0]
+            self.reliability.mirror()
+        self.classes = classes
+        return True
+
+    def update(self, y: Bools, margins: Floats, of_truth: Floats) -> None:
+        """Take in whether each example is positive, its margin, and the probability of what it is."""
+        self._ranking.update(y, margins)
+        self.reliability.update(np.where(y, of_truth, 1.0 - of_truth), y)
+        self._newest = newest(self._newest, np.column_stack([y, margins]), self._window)
+
+    @property
+    def roc_auc(self) -> float:
+        return self._ranking.roc_auc
+
+    @property
+    def window_roc_auc(self) -> float:
+        ranking = Ranking()
+        ranking.update(self._newest[:, 0] == 1.0, self._newest[:, 1])
+        return ranking.roc_auc
+
+    def get_state(self) -> dict[str, Any]:
+        return {
+            "classes": [pack(label) for label in self.classes],
+            "margins": self._ranking.get_state(),
+            "tenths": self.reliability.sums.tolist(),
+            "newest": self._newest.tolist(),
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        latest = np.array(state["newest"], float).reshape(-1, 2)[-self._window :]
+        negative, positive = map(unpack, state["classes"])
+        self.reliability.set_state(state["tenths"])
+        self._ranking = RankingInBins()
+        self._ranking.set_state(state["margins"])
+        self.classes, self._newest = (negative, positive), latest
 
 
 class Ranking:
@@ -40,9 +108,6 @@ class Ranking:
 
     def get_state(self) -> Any:
         raise ValueError("exact scores are not written down: use exact=False")
-
-    def set_state(self, state: Any) -> None:
-        self.get_state()
 
     def _merge(self) -> None:
         """Sort the new margins in."""

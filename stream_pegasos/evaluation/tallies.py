@@ -5,30 +5,36 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.learners.labels import Label, check_label
+from stream_pegasos.learners.predictions import joined
 
-# The kinds of scores, and so of models.
-TWO, SEVERAL, ORDERED, LABELS = "two classes", "several classes", "ordered", "several labels"
+# What is predicted, and so the kinds of scores and of models: one class of several, which may have an order, or labels
+# that hold together.
+CLASSES, ORDERED, LABELS = "classes", "ordered", "several labels"
 
 __all__ = [
+    "CLASSES",
     "LABELS",
     "ORDERED",
-    "SEVERAL",
-    "TWO",
     "ClassRow",
     "ConfusedRow",
     "OtherRow",
+    "PredictedExamples",
     "Reliability",
     "Score",
     "Tally",
+    "mean_f1",
     "newest",
     "ratio",
+    "spelled",
 ]
 
 Floats = NDArray[np.float64]
@@ -68,13 +74,46 @@ class ConfusedRow(NamedTuple):
     count: int  # type: ignore[assignment]
 
 
+@dataclass
+class PredictedExamples:
+    """What was predicted of examples and what came true, of which scores are made: lists and arrays have an item for
+    each example, tuples are about all of them.
+    """
+
+    truths: list[Any]
+    predicted: list[Any]
+
+    @property
+    def n(self) -> int:
+        return len(self.truths)
+
+    def split(self, n: int) -> tuple[Self, Self]:
+        """The first n, and the rest."""
+        return self._part(slice(n)), self._part(slice(n, None))
+
+    def _part(self, part: slice) -> Self:
+        columns: Any = (each if isinstance(each, tuple) else each[part] for each in vars(self).values())
+        return type(self)(*columns)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """All of them, one after the other; those about all are as the last part has them."""
+        return cls(*map(_joined, zip(*(vars(part).values() for part in parts), strict=True)))
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    if isinstance(parts[-1], tuple):
+        return parts[-1]
+    return list(chain(*parts)) if isinstance(parts[-1], list) else joined([*parts], 0)
+
+
 class Score(ABC):
     """How good predictions are, over a growing stream.
 
     Attributes
     ----------
     kind
-        "two classes", "several classes", "ordered" or "several labels".
+        "classes", "ordered" or "several labels".
     window
         How many of the newest examples `window_accuracy` counts.
     n
@@ -86,7 +125,7 @@ class Score(ABC):
     reliability
         One row for each tenth of the probabilities, from 0 to 1: how many there were, their mean, and the share that
         came true.
-    expected_calibration_error
+    calibration_error
         How far the mean probability of a tenth is from the share that came true, on average.
     tally
         The counts by class.
@@ -98,7 +137,9 @@ class Score(ABC):
     """
 
     kind: str
-    row_type: Any
+    row_type: Any  # a named tuple: n, figures, seconds
+    n_sums = 0
+    n_columns = 1  # that are kept of the newest examples; the first one: whether all was right
 
     def __init__(self, window: int = 1_000) -> None:
         if window < 1:
@@ -107,6 +148,8 @@ class Score(ABC):
         self.tally = Tally()
         self._log_loss = 0.0
         self._reliability = Reliability()
+        self._newest: Floats = np.zeros((0, self.n_columns))
+        self._sums: Floats = np.zeros(self.n_sums)
 
     @property
     @abstractmethod
@@ -117,8 +160,8 @@ class Score(ABC):
     def accuracy(self) -> float: ...
 
     @property
-    @abstractmethod
-    def window_accuracy(self) -> float: ...
+    def window_accuracy(self) -> float:
+        return ratio(self._newest[:, 0].sum(), len(self._newest))
 
     @property
     def log_loss(self) -> float:
@@ -129,7 +172,7 @@ class Score(ABC):
         return self._reliability.rows
 
     @property
-    def expected_calibration_error(self) -> float:
+    def calibration_error(self) -> float:
         return self._reliability.error
 
     @property
@@ -140,18 +183,23 @@ class Score(ABC):
     def macro_f1(self) -> float:
         return self.tally.macro_f1
 
+    @property
+    def balanced_accuracy(self) -> float:
+        """The mean of the recalls of the classes that occurred."""
+        return self.tally.balanced_accuracy
+
     @abstractmethod
     def update(self, outcomes: Any) -> None:
         """Take in outcomes."""
 
-    @abstractmethod
     def figures(self) -> dict[str, float]:
         """All figures by name, the first of them the one to look at first."""
+        return {name: getattr(self, name) for name in self.row_type._fields[1:-1]}
 
     def row(self, seconds: float = math.nan) -> Any:
         """The figures as they are now, a named tuple that begins with `n` and ends with `seconds`: a row of a curve."""
-        figures = {"n": self.n, **self.figures(), "seconds": seconds}
-        return self.row_type(**{name: figures[name] for name in self.row_type._fields})
+        row = self.row_type(*[math.nan] * len(self.row_type._fields))
+        return row._replace(n=self.n, **self.figures(), seconds=seconds)
 
     def of_classes(self, limit: int | None = None) -> list[ClassRow]:
         """How well each class was predicted, the commonest first."""
@@ -165,11 +213,17 @@ class Score(ABC):
         """The pairs of classes that were confused most often."""
         return self.tally.confused(limit)
 
-    @abstractmethod
     def get_state(self) -> dict[str, Any]:
         """All that has been counted, as JSON values."""
+        return {
+            "kind": self.kind,
+            "tally": self.tally.get_state(),
+            "log_loss": self._log_loss,
+            "tenths": self._reliability.sums.tolist(),
+            "newest": self._newest.astype(int).tolist(),
+            "sums": self._sums.tolist(),
+        }
 
-    @abstractmethod
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Take over what has been counted elsewhere.
 
@@ -178,6 +232,11 @@ class Score(ABC):
         ArithmeticError, LookupError, TypeError, ValueError
             If it is nothing that `get_state` gives.
         """
+        latest = np.array(state["newest"], float).reshape(-1, self.n_columns)[-self.window :]
+        sums, log_loss = np.array(state["sums"], float).reshape(self.n_sums), float(state["log_loss"])
+        self._reliability.set_state(state["tenths"])
+        self.tally.set_state(state["tally"])
+        self._newest, self._sums, self._log_loss = latest, sums, log_loss
 
 
 class Tally:
@@ -241,10 +300,6 @@ class Tally:
             return 0
         return int(self._counts[2, pair[0]]) if pair[0] == pair[1] else self._pairs.get(pair, 0)  # type: ignore[arg-type]
 
-    def number_of(self, label: Any) -> int:
-        """The number of a label that was met, or −1."""
-        return self._numbers.get(label, -1)
-
     def row(self, label: Any) -> tuple[int, int, int]:
         """How often a label occurred, was predicted, and both."""
         number = self._numbers.get(label)
@@ -274,9 +329,7 @@ class Tally:
     @property
     def macro_f1(self) -> float:
         """The mean of the F1 of all labels that occurred or were predicted."""
-        total = self.occurred + self.predicted
-        there = total > 0
-        return ratio(float((2 * self.right[there] / total[there]).sum()), int(there.sum()))
+        return mean_f1(self.occurred, self.predicted, self.right)
 
     @property
     def balanced_accuracy(self) -> float:
@@ -350,9 +403,26 @@ class Reliability:
         """How far the mean probability of a tenth is from the share that came true, on average."""
         return ratio(float(np.abs(self.sums[:, 1] - self.sums[:, 2]).sum()), self.sums[:, 0].sum())
 
+    def set_state(self, sums: Any) -> None:
+        """Take over the sums of another one."""
+        self.sums = np.array(sums, float).reshape(TENTHS, 3)
+
     def mirror(self) -> None:
         """What it would be of the opposites."""
         self.sums = self.sums[::-1] * [1, -1, -1] + self.sums[::-1, :1] * [0, 1, 1]
+
+
+def spelled(figure: str) -> str:
+    """The name of a figure as people read it."""
+    name = figure.removeprefix("window_").replace("_", " ")
+    return name.replace("f1", "F1").replace("roc auc", "ROC AUC").replace("hamming", "Hamming")
+
+
+def mean_f1(occurred: Integers, predicted: Integers, right: Integers) -> float:
+    """The mean of the F1 of all labels that occurred or were predicted, given how often, and how often both."""
+    total = occurred + predicted
+    there = total > 0
+    return ratio(float((2 * right[there] / total[there]).sum()), int(there.sum()))
 
 
 def ratio(part: float, whole: float) -> float:

@@ -21,7 +21,7 @@ from stream_pegasos.evaluation.prequential import (
     predict_learn,
 )
 from stream_pegasos.evaluation.scores import kind_of
-from stream_pegasos.evaluation.tallies import SEVERAL
+from stream_pegasos.evaluation.tallies import CLASSES
 
 __all__ = ["Candidate", "Tuning", "tune"]
 
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 # So much a model must gain to be called better: among fifty that are equally good, the luckiest gains two or more.
 STANDARD_ERRORS = 3.0
 
-ACCURACY = metric_named("accuracy", SEVERAL)
+ACCURACY = metric_named("accuracy", CLASSES)
 
 
 @dataclass(slots=True)

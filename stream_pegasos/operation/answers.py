@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stream_pegasos.evaluation.prequential import REFUSALS, PredictedBlock, predict_block
-from stream_pegasos.evaluation.tallies import TWO
 from stream_pegasos.learners.labels import Label
 from stream_pegasos.streams import Answer, Example
 
@@ -132,49 +131,43 @@ def _finite(margin: float) -> float | None:
     return margin if math.isfinite(margin) else None
 
 
-def answers_of(block: PredictedBlock, kind: str) -> list[dict[str, Any]]:
-    """The answer to each example: the label and its probability; with two classes the margin, with more the most
-    probable labels. If a message may have several labels, `label` and `probability` are those of all predicted ones.
-    Where a limit of false positives withheld labels, `withheld` lists them.
+def answers_of(block: PredictedBlock) -> list[dict[str, Any]]:
+    """The answer to each example: the label and its probability, the most probable labels and, where one margin tells
+    two classes apart, that of the positive one. If a message may have several labels, `label` and `probability` are
+    those of all predicted ones. Where a limit of false positives withheld labels, `withheld` lists them.
     """
-    if kind == TWO:
-        answers = [
-            {"label": label, "probability": probability, "margin": margin}
-            for label, probability, margin in block.each()
-        ]
-    else:
-        best = most_probable(block.predictions.classes, block.predictions.probabilities)
-        answers = [
-            {"label": said.label, "probability": said.probability, "probabilities": probabilities}
-            for said, probabilities in zip(block.each(), best, strict=True)
-        ]
-    for answer, withheld in zip(answers, block.predictions.withheld, strict=True):
+    said, each = block.predictions, block.each()
+    answers: list[dict[str, Any]] = [
+        {"label": one.label, "probability": one.probability, "probabilities": probabilities}
+        for one, probabilities in zip(each, most_probable(block), strict=True)
+    ]
+    if said.scores.ndim == 1:
+        for answer, one in zip(answers, each, strict=True):
+            answer["margin"] = one.margin
+    for answer, withheld in zip(answers, said.withheld, strict=True):
         if withheld:
             answer["withheld"] = withheld
     return answers
 
 
 def most_probable(
-    classes: Sequence[Label | None], probabilities: NDArray[np.float64], limit: int = MOST_PROBABLE
+    block: PredictedBlock, limit: int = MOST_PROBABLE, begin: int = 0
 ) -> list[list[tuple[Label | None, float]]]:
-    """The most probable labels of each row and their probabilities, the largest first; not those yet to come."""
-    if not classes:
-        return [[] for _ in probabilities]
-    # Of as many columns as can be, those of the largest; a stable sort of these alone.
+    """The most probable labels of each row from there on and their probabilities, the largest first; not those yet to
+    come.
+    """
+    said, known = block.predictions, set(block.classes)
+    classes, probabilities = [label if label in known else None for label in said.classes], said.probabilities[begin:]
     n = min(limit, len(classes))
-    best = np.argpartition(-probabilities, n - 1, axis=1)[:, :n] if n < len(classes) else None
-    columns = np.tile(np.arange(n), (len(probabilities), 1)) if best is None else np.sort(best, axis=1)
-    values = np.take_along_axis(probabilities, columns, axis=1)
-    order = np.argsort(-values, axis=1, kind="stable")
-    columns, values = (np.take_along_axis(each, order, axis=1).tolist() for each in (columns, values))
-    return [
-        [
-            (classes[column], value)
-            for column, value in zip(*row, strict=True)
-            if value > 0.0 and classes[column] is not None
-        ]
-        for row in zip(columns, values, strict=True)
-    ]
+    columns: Any = itertools.repeat(range(n))
+    if n < len(classes):  # those of the largest
+        best = np.sort(np.argpartition(-probabilities, n - 1, axis=1)[:, :n], axis=1)
+        columns, probabilities = best.tolist(), np.take_along_axis(probabilities, best, axis=1)
+    there = (
+        [(classes[at], value) for at, value in zip(places, row, strict=True) if value > 0.0 and classes[at] is not None]
+        for places, row in zip(columns, probabilities.tolist(), strict=False)
+    )
+    return [sorted(pairs, key=lambda pair: -pair[1]) for pairs in there]
 
 
 def shown(label: Any) -> Any:
@@ -190,9 +183,8 @@ def shown(label: Any) -> Any:
 
 def shown_answer(answer: dict[str, Any]) -> dict[str, Any]:
     """An answer of `answers_of` with its labels as they are shown."""
-    answer = {**answer, "label": shown(answer["label"])}
-    if "probabilities" in answer:
-        answer["probabilities"] = [(shown(label), value) for label, value in answer["probabilities"]]
+    probabilities = [(shown(label), value) for label, value in answer["probabilities"]]
+    answer = {**answer, "label": shown(answer["label"]), "probabilities": probabilities}
     if "withheld" in answer:
         answer["withheld"] = [shown(label) for label in answer["withheld"]]
     return answer

@@ -8,13 +8,15 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
+
+import numpy as np
 
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.evaluation.label_scores import labels_that_hold
 from stream_pegasos.evaluation.prequential import Labelled, PredictedBlock, Prediction
-from stream_pegasos.evaluation.scores import kind_of, new_score, score_of_state
-from stream_pegasos.evaluation.tallies import LABELS, ORDERED, SEVERAL, TWO
+from stream_pegasos.evaluation.scores import new_score, score_of_state
+from stream_pegasos.evaluation.tallies import CLASSES, LABELS, ORDERED, ClassRow
 from stream_pegasos.features.message import Message, shown_message
 from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.operation.answers import label_named, most_probable, shown
@@ -33,31 +35,16 @@ MOST_CLASSES = 20
 MOST_CONFUSED = 12
 MOST_LABELS = 10  # shown of a message
 
-# The two figures that are followed over time, by the kind of score.
+# What is followed over time, by the kind of score: figures over all messages, then over the newest ones.
 OVER_TIME = {
-    TWO: ("accuracy", "roc_auc"),
-    SEVERAL: ("accuracy", "macro_f1"),
-    ORDERED: ("accuracy", "mean_absolute_error"),
-    LABELS: ("micro_f1", "macro_f1"),
+    CLASSES: ("accuracy", "macro_f1", "roc_auc", "window_accuracy", "window_roc_auc"),
+    ORDERED: ("accuracy", "mean_absolute_error", "window_accuracy"),
+    LABELS: ("micro_f1", "macro_f1", "window_micro_f1"),
 }
-
-
-class CurvePoint(NamedTuple):
-    """The two figures that are followed, after the first `n` messages and over the newest of these; `nan` for what is
-    not known.
-    """
-
-    n: int
-    first: float
-    second: float
-    window_first: float
-    window_second: float
 
 
 class Monitor:
     """Follows a text model as it predicts and learns. Memory stays constant, except for counts of each class.
-
-    A third class in the middle of a stream changes what is to be seen, from two classes to several.
 
     Parameters
     ----------
@@ -102,7 +89,7 @@ class Monitor:
         self.score: Any = new_score(model, window, exact=False)
         self.n_predictions = 0
         self.n_failed = 0
-        self._curve: list[CurvePoint] = []
+        self._curve: list[list[float]] = []  # the number of messages and what is followed, from time to time
         self._step = 10
         self._drifts: list[int] = []
         self._n_drifts = model.n_drifts
@@ -134,9 +121,8 @@ class Monitor:
             The newest of them, as they were predicted, with their examples.
         """
         with self.lock:
-            is_of_two = kind_of(model) == TWO
             for each in outcomes:  # processes that met labels in another order took another one for positive
-                self._score(each.turned(model.classes) if is_of_two else each)
+                self._score(each.turned(model.classes) if self.kind == CLASSES else each)
             if newest is not None:
                 pairs = [(example[0], example[1]) for example in newest.examples]
                 self._show(pairs, newest, self.score.n)
@@ -149,7 +135,7 @@ class Monitor:
     def _score(self, outcomes: Any) -> None:
         while outcomes.n:
             first, outcomes = outcomes.split(self._step - self.score.n % self._step)
-            self._take(first)
+            self.score.update(first)
             if self.score.n % self._step == 0:
                 self._curve.append(self._curve_point())
                 if len(self._curve) == MOST_POINTS:
@@ -167,7 +153,7 @@ class Monitor:
 
     @property
     def kind(self) -> str:
-        """The kind of score: "two classes", "several classes", "ordered" or "several labels"."""
+        """The kind of score: "classes", "ordered" or "several labels"."""
         return str(self.score.kind)
 
     def describe(self) -> dict[str, Any]:
@@ -182,58 +168,38 @@ class Monitor:
         }
 
     def view(self) -> dict[str, Any]:
-        """All that there is to see, as values for JSON; `None` for what is not known yet. Of more than two classes it
-        has the commonest ones; `classes` and `words` tell of each of them.
+        """All that there is to see, as values for JSON; `None` for what is not known yet. Of very many classes it has
+        the commonest ones; `classes` and `words` tell of each of them.
         """
-        score = self.score
-        points = self._curve if self._curve and self._curve[-1].n == score.n else [*self._curve, self._curve_point()]
+        score, n, model = self.score, self.score.n, self.model
+        points = self._curve if self._curve and self._curve[-1][0] == n else [*self._curve, self._curve_point()]
+        figures = {name: _known(value) for name, value in score.figures().items()}
+        window = {name.removeprefix("window_"): figures.pop(name) for name in [*figures] if name.startswith("window_")}
+        rows, others = score.of_classes(), score.others(MOST_CLASSES)
+        counts = {row.label: row.count for row in rows}
+        shown_rows = sorted(rows[:MOST_CLASSES]) if self.kind == ORDERED else rows[:MOST_CLASSES]
         return {
-            "n": score.n,
+            "kind": self.kind,
+            "n": n,
             "n_predictions": self.n_predictions,
             "n_failed": self.n_failed,
             "docs_per_second": self._docs_per_second(),
             "uptime_seconds": monotonic() - self._started,
-            "reliability": [[int(n), _known(p), _known(share)] for n, p, share in score.reliability.tolist()],
-            "curve": [[_known(value) for value in point] for point in points if point.n],
-            "drifts": self._drifts,
-            "newest": list(self._newest)[::-1],
-            **(self._of_two() if self.kind == TWO else self._of_several()),
-        }
-
-    def _of_two(self) -> dict[str, Any]:
-        score = self.score
-        names = ("accuracy", "roc_auc", "log_loss", "expected_calibration_error")
-        return {
-            "model": {**self.describe(), "classes": [shown(label) for label in self.model.classes]},
-            **{name: _known(getattr(score, name)) for name in names},
-            "window": {
-                "size": score.window,
-                "n": min(score.n, score.window),
-                "accuracy": _known(score.window_accuracy),
-                "roc_auc": _known(score.window_roc_auc),
+            "model": {
+                **self.describe(),
+                "n_classes": len(set(model.classes) - {None}),
+                "positive": shown(getattr(score, "positive", None)),
+                "has_weights": self._has_weights,
             },
-            "confusion_matrix": score.confusion_matrix.tolist(),
-            "words": self.words() if self._has_weights else None,
-        }
-
-    def _of_several(self) -> dict[str, Any]:
-        score, n = self.score, self.score.n
-        figures = {name: _known(value) for name, value in score.figures().items()}
-        figures["expected_calibration_error"] = figures.pop("calibration_error")
-        window = {name: figures.pop(name) for name in [*figures] if name.startswith("window_")}
-        rows, others = score.of_classes(), score.others(MOST_CLASSES)
-        counts = {row.label: row.count for row in rows}
-        shown_rows = sorted(rows[:MOST_CLASSES]) if self.kind == ORDERED else rows[:MOST_CLASSES]
-        several = {
-            "kind": self.kind,
-            "model": {**self.describe(), "n_classes": len(self.model.classes)},
             **figures,
-            "window": {
-                "size": score.window,
-                "n": min(n, score.window),
-                **{name.removeprefix("window_"): value for name, value in window.items()},
+            "window": {"size": score.window, "n": min(n, score.window), **window},
+            "curve": {
+                name: [_known(point[i]) for point in points if point[0]]
+                for i, name in enumerate(("n", *OVER_TIME[self.kind]))
             },
-            "classes": [_class_row(row, n) for row in shown_rows],
+            "drifts": self._drifts,
+            "reliability": [[int(n), _known(p), _known(share)] for n, p, share in score.reliability.tolist()],
+            "classes": [{"label": shown(row.label), **_rates(row, n)} for row in shown_rows],
             "others": None if others is None else {"n_classes": others.n_classes, **_rates(others, n)},
             "confused": [
                 {
@@ -244,24 +210,22 @@ class Monitor:
                 }
                 for row in score.confused(MOST_CONFUSED)
             ],
+            "newest": list(self._newest)[::-1],
         }
-        if self.kind == ORDERED:
-            several["words"] = self.words() if self._has_weights else None
-        return several
 
     def classes(self, search: str = "", limit: int = MOST_CLASSES) -> dict[str, Any]:
         """How well classes are predicted, the commonest first: those that have a text in their label, whatever the case
         of its letters; how many these are, and the first of them.
         """
         score, part = self.score, search.casefold()
-        rows = [_class_row(row, score.n) for row in score.of_classes() if part in str(row.label).casefold()]
+        rows = score.of_classes()
         met = set(score.tally.labels)
-        rows += [
-            {"label": shown(label), "n": 0, "share": 0.0, "precision": None, "recall": None, "f1": None}
-            for label in self.model.classes  # learned before anything was counted here
-            if label is not None and label not in met and part in str(label).casefold()
-        ]
-        return {"n": len(rows), "classes": rows[:limit]}
+        # Others were learned before anything was counted here.
+        new = (label for label in self.model.classes if label is not None and label not in met)
+        rows += [ClassRow(label, math.nan, math.nan, math.nan, 0) for label in new]
+        found = [row for row in rows if part in str(row.label).casefold()]
+        rates = [{"label": shown(row.label), **_rates(row, score.n)} for row in found[:limit]]
+        return {"n": len(found), "classes": rates}
 
     def get_state(self) -> dict[str, Any]:
         """What outlives a restart; no message is in it."""
@@ -285,10 +249,8 @@ class Monitor:
         """
         try:
             score = score_of_state(state["score"], self.model, self.score.window)
-            self._curve = [
-                CurvePoint(int(n), *(math.nan if value is None else float(value) for value in rest))
-                for n, *rest in state["curve"]
-            ]
+            curve = np.array(state["curve"], float).reshape(-1, 1 + len(OVER_TIME[self.kind]))
+            self._curve = [[int(n), *rest] for n, *rest in curve.tolist()]
             check_integer("step", state["step"], 1, 1 << 53)
             check_integer("length of the curve", len(self._curve), 0, MOST_POINTS - 1)
             self._step = state["step"]
@@ -300,32 +262,24 @@ class Monitor:
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"this is no state of a Monitor ({error})") from None
 
-    def _take(self, outcomes: Any) -> None:
-        """Go on with the score; of two classes that have become several only one figure goes on over time."""
-        kind = self.kind
-        self.score.update(outcomes)
-        if self.kind != kind:
-            self._curve = [point._replace(second=math.nan, window_second=math.nan) for point in self._curve]
-
-    def _curve_point(self) -> CurvePoint:
-        names = OVER_TIME[self.kind]
-        figures = (getattr(self.score, name, math.nan) for name in (*names, *(f"window_{name}" for name in names)))
-        return CurvePoint(self.score.n, *figures)
+    def _curve_point(self) -> list[float]:
+        return [self.score.n, *(getattr(self.score, name) for name in OVER_TIME[self.kind])]
 
     def _show(self, messages: list[tuple[Message, Any]], block: PredictedBlock, number: int | None) -> None:
         """Remember the last messages of a block, of which the last has that number."""
         n = len(messages)
-        seconds = [{}] * n if self.kind in (TWO, LABELS) else _seconds(block, n)
-        withheld = block.predictions.withheld[len(block) - n :]
-        for i, ((x, label), said) in enumerate(zip(messages, block.each()[len(block) - n :], strict=True)):
+        describe, begin = _shown_labels if self.kind == LABELS else _shown_label, len(block) - n
+        said = zip(
+            block.each()[begin:], most_probable(block, 2, begin), block.predictions.withheld[begin:], strict=True
+        )
+        for i, ((x, label), (prediction, best, withheld)) in enumerate(zip(messages, said, strict=True)):
             text = shown_message(x)
             self._newest.append(
                 {
                     "number": None if number is None else number - n + 1 + i,
                     "text": text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…",
-                    **(_shown_labels(label, said) if self.kind == LABELS else _shown_label(label, said, self.kind)),
-                    **seconds[i],
-                    **({"withheld": _some(withheld[i])} if withheld[i] else {}),
+                    **describe(label, prediction, best),
+                    **({"withheld": _some(withheld)} if withheld else {}),
                 }
             )
 
@@ -360,8 +314,8 @@ class Monitor:
         self._seconds_for_names = min(saved, MOST_FOR_NAMES) - (self._named_at - start)
 
     def words(self, label: Any = None) -> dict[str, list[tuple[str, float]]]:
-        """Of the words whose names are known, those that weigh most for and against a label; with two classes and with
-        ordered ones, those for the positive, or higher, and for the negative, or lower ones.
+        """Of the words whose names are known, those that weigh most for and against a label; with ordered labels, those
+        for higher and for lower ones.
 
         Raises
         ------
@@ -370,13 +324,16 @@ class Monitor:
         """
         if not self._has_weights:
             raise LookupError("the model has no weights")
-        place = 0
-        if self.kind not in (TWO, ORDERED):
+        place = 1
+        if self.kind != ORDERED:
             known = label_named(self.model.classes, label)
             if known is None:
                 raise LookupError("the model does not know the label")
             place = self.model.classes.index(known)
-        weights = sorted(self._names.weights(self.model, place), key=lambda pair: -pair[1])
+        # One margin is that of the positive class.
+        sign = -1.0 if self.model.has_one_margin and place == 0 else 1.0
+        weights = [(name, sign * weight) for name, weight in self._names.weights(self.model, place)]
+        weights.sort(key=lambda pair: -pair[1])
         positive = [pair for pair in weights[:NEWEST] if pair[1] > 0.0]
         negative = [pair for pair in weights[: -NEWEST - 1 : -1] if pair[1] < 0.0]
         return {"positive": positive, "negative": negative}
@@ -397,10 +354,6 @@ def _by_surprise(block: PredictedBlock) -> list[int]:
     return list(dict.fromkeys(pair[1] for pairs in in_turn for pair in pairs if pair is not None))
 
 
-def _class_row(row: Any, n: int) -> dict[str, Any]:
-    return {"label": shown(row.label), **_rates(row, n)}
-
-
 def _rates(row: Any, n: int) -> dict[str, Any]:
     return {
         "n": row.count,
@@ -411,15 +364,20 @@ def _rates(row: Any, n: int) -> dict[str, Any]:
     }
 
 
-def _shown_label(label: Any, said: Prediction, kind: str) -> dict[str, Any]:
-    """One label a message."""
-    row = {"label": shown(label), "predicted": shown(said.label), "probability": said.probability}
-    if kind == TWO:
-        return {**row, "margin": said.margin}
-    return {**row, "right": None if label is None else said.label == label}
+def _shown_label(label: Any, said: Prediction, best: list[tuple[Any, float]]) -> dict[str, Any]:
+    """One label a message, the one that is predicted, and the most probable other one."""
+    second, of_second = next((pair for pair in best if pair[0] != said.label), (None, None))
+    return {
+        "label": shown(label),
+        "predicted": shown(said.label),
+        "probability": said.probability,
+        "right": None if label is None else said.label == label,
+        "second": shown(second),
+        "second_probability": of_second,
+    }
 
 
-def _shown_labels(y: Any, said: Prediction) -> dict[str, Any]:
+def _shown_labels(y: Any, said: Prediction, best: list[tuple[Any, float]]) -> dict[str, Any]:
     """Any number of labels a message; of very many the first ones, and a last one that says so."""
     truth = None if y is None else labels_that_hold(y)
     return {
@@ -433,16 +391,6 @@ def _shown_labels(y: Any, said: Prediction) -> dict[str, Any]:
 def _some(labels: Sequence[Any]) -> list[Any]:
     some = [shown(label) for label in labels[:MOST_LABELS]]
     return some if len(labels) <= MOST_LABELS else [*some, f"… {len(labels) - MOST_LABELS:,} more"]
-
-
-def _seconds(block: PredictedBlock, n: int) -> list[dict[str, Any]]:
-    """Of the last examples of a block, the most probable label but for the one that is predicted."""
-    best = most_probable(block.predictions.classes, block.predictions.probabilities[len(block) - n :], 2)
-    others = []
-    for said, pairs in zip(block.each()[len(block) - n :], best, strict=True):
-        label, probability = next((pair for pair in pairs if pair[0] != said.label), (None, None))
-        others.append({"second": shown(label), "second_probability": probability})
-    return others
 
 
 def _known(value: float) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stream_pegasos.evaluation.prequential import predict_block
-from stream_pegasos.evaluation.tallies import LABELS, ORDERED, TWO
+from stream_pegasos.evaluation.tallies import LABELS, ORDERED
 from stream_pegasos.features.message import Message
 from stream_pegasos.operation.answers import answers_of, label_named, shown, shown_answer
 
@@ -13,9 +13,9 @@ MOST_CONTRIBUTIONS = 50
 
 
 def explained(model: Any, kind: str, x: Message, label: Any = None) -> dict[str, Any]:
-    """The answer of a model of that kind to a message, and what each word adds to a margin: that of the positive label
-    of two, and with more that of the label that comes first, less that of the second. With `label` it is the margin of
-    that one. Labels are as they are shown.
+    """The answer of a model of that kind to a message, and what each word adds to a margin: how far that of the
+    predicted label is above that of the next one. With `label` it is the margin of that one, with ordered classes the
+    only one. Labels are as they are shown.
 
     Raises
     ------
@@ -25,27 +25,26 @@ def explained(model: Any, kind: str, x: Message, label: Any = None) -> dict[str,
         If it cannot explain what it predicts.
     """
     block = predict_block(model, [x], [])
-    (answer,) = answers_of(block, kind)
+    (answer,) = answers_of(block)
     named = None if label is None else label_named(model.classes, label)
     if label is not None and named is None:
         raise LookupError(f"label: the model does not know {shown(label)!r}")
     if label is not None and kind == ORDERED:
         raise LookupError("label: ordered classes have one margin, which is explained as a whole")
     against = None
-    if kind not in (TWO, ORDERED) and named is None:
+    if named is None and kind != ORDERED:
         named, against = _first_and_second(answer, kind)
     contributions = _contributions(model, kind, x, named, against)
     others = [value for _, value in contributions[MOST_CONTRIBUTIONS:]]
-    explanation = {
+    return {
+        **shown_answer(answer),
+        "explained": shown(named),
+        "against": shown(against),
+        "margin": sum(value for _, value in contributions),
         "contributions": contributions[:MOST_CONTRIBUTIONS],
         "n_others": len(others),
         "others": sum(others),
     }
-    if kind == TWO:
-        return {**shown_answer(answer), **explanation}
-    margin = sum(value for _, value in contributions)
-    labels = {"explained": shown(named), "against": shown(against)}
-    return {**shown_answer(answer), **labels, "margin": margin, **explanation}
 
 
 def _first_and_second(answer: dict[str, Any], kind: str) -> tuple[Any, Any]:
@@ -59,13 +58,12 @@ def _first_and_second(answer: dict[str, Any], kind: str) -> tuple[Any, Any]:
 
 def _contributions(model: Any, kind: str, x: Message, named: Any, against: Any) -> list[tuple[str, float]]:
     """What each word adds, the largest size first."""
-    if kind in (TWO, ORDERED):
-        sign = -1.0 if kind == TWO and named is not None and named == model.classes[0] else 1.0
-        return [(word, sign * value) for word, value in model.explain_one(x).items()]
+    if kind == ORDERED:
+        return [*model.explain_one(x).items()]
     if named is None:
         return []
     total = model.explain_one(x, label=named)
-    if against is not None:
+    if against is not None and not model.has_one_margin:  # which is that of one class against the other
         less = model.explain_one(x, label=against)
         total = {word: total.get(word, 0.0) - less.get(word, 0.0) for word in {**total, **less}}
     return sorted(((word, value) for word, value in total.items() if value), key=lambda item: (-abs(item[1]), item[0]))

@@ -94,16 +94,16 @@ class Taught(TakenBack, kw_only=True):
 
 class Prediction(Struct, kw_only=True):
     """What the model says of a message. `label` and `probability` are null as long as it knows no answer. If a message
-    may have several labels, both are lists, of all predicted ones. With two classes there is the `margin`, above 0 for
-    the positive one; with more, the ten most probable labels with their `probabilities`. Where a limit of false
+    may have several labels, both are lists, of all predicted ones. The ten most probable labels have their
+    `probabilities`. With two classes there is also the `margin`, above 0 for the positive one. Where a limit of false
     positives withheld labels, `withheld` lists them.
     """
 
     label: Label | list[Label] | None
     probability: float | list[float] | None
+    probabilities: list[tuple[Label, float]]
     margin: float | UnsetType = UNSET
     withheld: list[Label] | UnsetType = UNSET
-    probabilities: list[tuple[Label, float]] | UnsetType = UNSET
     id: str | int | UnsetType = UNSET
 
 
@@ -119,13 +119,13 @@ class Learned(Prediction, kw_only=True):
 
 class Explanation(Prediction, kw_only=True):
     """What each word, or part of a word, adds to the margin: the largest ones, then the number and the sum of the
-    others. With two classes it is the margin of the positive one. With more, it is the margin of the label `explained`
-    less that of the label `against`, if that is not null. These are the predicted label and the next one, or the label
-    that the request names. As browsers round integers beyond 2**53, labels that are such integers are strings here.
+    others. It is the margin of the label `explained` above the label `against`, if that is not null. These are the
+    predicted label and the next one, or the label that the request names. As browsers round integers beyond 2**53,
+    labels that are such integers are strings here.
     """
 
-    explained: Label | UnsetType | None = UNSET
-    against: Label | UnsetType | None = UNSET
+    explained: Label | None
+    against: Label | None
     contributions: list[tuple[str, float]]
     n_others: int
     others: float

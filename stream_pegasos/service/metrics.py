@@ -9,14 +9,13 @@ from typing import Any, Literal
 import prometheus_client
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from stream_pegasos.evaluation.tallies import TWO
+from stream_pegasos.evaluation.tallies import spelled
 from stream_pegasos.operation.answers import shown
 from stream_pegasos.service.work import Service
 
 # So many classes have counters of their own.
 MOST_CLASSES = 20
 OTHERS = "other"
-OF_TWO = ("accuracy", "roc_auc", "log_loss", "window_accuracy", "window_roc_auc")  # figures of a model of two classes
 
 
 class Metrics:
@@ -58,15 +57,10 @@ class Metrics:
         yield _counter("predictions", "Messages only predicted.", service.monitor.n_predictions)
         yield _counter("drifts", "Drifts detected.", model.n_drifts)
         yield _gauge("features", "Features that the model knows.", model.n_features)
-        if service.kind == TWO:
-            figures = {name: getattr(score, name) for name in OF_TWO}
-        else:
-            figures = score.figures()
-            yield _gauge("classes", "Labels that the model knows.", len(model.classes))
-        for name, value in figures.items():
-            figure = name.removeprefix("window_").replace("_", " ").replace("f1", "F1").replace("roc auc", "ROC AUC")
+        yield _gauge("classes", "Labels that the model knows.", len(set(model.classes) - {None}))
+        for name, value in score.figures().items():
             newest = f" of the newest {score.window} messages" if name.startswith("window_") else ""
-            yield _gauge(name, f"Prequential {figure}{newest}.", value)
+            yield _gauge(name, f"Prequential {spelled(name)}{newest}.", value)
         if service.checkpoints is not None:
             yield _counter("checkpoint_failures", "Checkpoints that failed.", service.checkpoints.n_failures)
             if service.checkpoints.written_at is not None:

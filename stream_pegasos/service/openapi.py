@@ -13,7 +13,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from stream_pegasos import __version__
-from stream_pegasos.evaluation.tallies import LABELS, ORDERED, SEVERAL, TWO
+from stream_pegasos.evaluation.tallies import CLASSES, LABELS, ORDERED
 from stream_pegasos.service.messages import decoded, parameters
 from stream_pegasos.service.work import Service
 
@@ -105,19 +105,10 @@ def _content(schema: Any, examples: dict[str, Any]) -> dict[str, Any]:
 
 # A message, what it is labelled with, and what is said of it, by the kind of model.
 EXAMPLES: dict[str, tuple[list[str], list[Any], dict[str, Any]]] = {
-    TWO: (
+    CLASSES: (
         ["win a free prize", "lunch at noon?"],
         ["spam", "ham"],
-        {"label": "spam", "probability": 0.97, "margin": 2.1},
-    ),
-    SEVERAL: (
-        ["where is my card?", "top up failed"],
-        ["card_arrival", "top_up_failed"],
-        {
-            "label": "card_arrival",
-            "probability": 0.9,
-            "probabilities": [("card_arrival", 0.9), ("lost_or_stolen_card", 0.06), ("top_up_failed", 0.04)],
-        },
+        {"label": "spam", "probability": 0.97, "probabilities": [("spam", 0.97), ("ham", 0.03)], "margin": 2.1},
     ),
     ORDERED: (
         ["a good film", "a bore"],
@@ -153,10 +144,12 @@ def learning(kind: str) -> Examples:
 
 def explaining(kind: str) -> Examples:
     texts, _, said = EXAMPLES[kind]
-    if kind != TWO:
-        first, other = (label for label, _ in said["probabilities"][:2])
-        against = None if kind in (LABELS, ORDERED) else other
-        said = {**said, "explained": None if kind == ORDERED else first, "against": against}
+    first, other = (label for label, _ in said["probabilities"][:2])
+    said = {
+        **said,
+        "explained": None if kind == ORDERED else first,
+        "against": other if kind == CLASSES else None,
+    }
     words = [*zip(texts[0].split(), (1.5, 0.9), strict=False), ("(intercept)", -0.3)]
     said = {**said, "margin": 2.1, "contributions": words, "n_others": 0, "others": 0.0}
     return {"one message": ({"text": texts[0]}, said)}

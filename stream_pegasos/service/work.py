@@ -187,7 +187,7 @@ class Service:
 
     @property
     def kind(self) -> str:
-        """The kind of model: "two classes", "several classes", "ordered" or "several labels"."""
+        """The kind of model: "classes", "ordered" or "several labels"."""
         return self.monitor.kind
 
     async def predict(self, X: list[Message], ids: Sequence[Id | None] | None = None) -> list[dict[str, Any]]:
@@ -205,7 +205,7 @@ class Service:
         with self._lock:
             block = predict_block(self.model, X, [])
             self.monitor.predicted(X, block)
-            answers = answers_of(block, self.kind)
+            answers = answers_of(block)
         new = [*itertools.compress(messages, self._learned.are_new(ids))]
         self.teaching.add([x for x, _ in new], [id for _, id in new])
         return answers
@@ -259,7 +259,7 @@ class Service:
                         these = slice(len(answers), len(answers) + len(list(group)))
                         if is_known:
                             block = predict_block(self.model, X[these], [])
-                            answers += answers_of(block, self.kind)
+                            answers += answers_of(block)
                         else:
                             answers += self._learn(examples[these], ids[these])
                     self.teaching.drop(X[begin:end], ids[begin:end])
@@ -331,7 +331,7 @@ class Service:
         messages = self.teaching.queue(limit, first, also)
         with self._lock:
             block = predict_block(self.model, [message.x for message in messages], [])
-            answers = answers_of(block, self.kind) if messages else []
+            answers = answers_of(block) if messages else []
             classes = [label for label in self.model.classes if label is not None] if self.model.n_learned else []
         given = self.teaching.given()
         allowed = self._allowed()
@@ -485,7 +485,7 @@ class Service:
             for block in predict_learn(self.model, examples):
                 done = len(answers)
                 self.monitor.learned(examples[done : done + len(block)], block)
-                answers += answers_of(block, self.kind)
+                answers += answers_of(block)
         finally:
             # Where learning failed on the way, the model knows how far it came.
             n = max(len(answers), min(self.model.n_learned - before, len(examples)))

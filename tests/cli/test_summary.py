@@ -1,4 +1,4 @@
-"""What `evaluate` prints of more than two classes."""
+"""What `evaluate` prints."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from commands import reference_of, stream, write_jsonl
 
-from stream_pegasos import PegasosClassifier, TextClassifier
+from stream_pegasos import TextClassifier
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.summary import summary
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
@@ -21,32 +21,38 @@ def tables(printed):
     )
 
 
-def test_several_classes():
-    # Labels of mixed types, 27 of them; one occurs once.
+def of_many_classes():
+    """Labels of mixed types, 27 of them; one occurs once."""
     labels = [0, "a", *(f"class {i}" for i in range(24))]
-    examples = [(text, labels[len(text) % 26]) for text, _ in stream]
-    examples.append(("never before", "x\n" + 60 * "y"))
-    evaluation = evaluate(TextClassifier(classifier=PegasosClassifier(multi_class="ovr", t0=1e4)), examples)
-    score, printed = evaluation.score, summary(Input(), evaluation, ())
+    return [*((text, labels[len(text) % 26]) for text, _ in stream), ("never before", "x\n" + 60 * "y")]
+
+
+@pytest.mark.parametrize("examples", [[*stream, stream[0]], of_many_classes()], ids=["two", "many"])
+def test_classes(examples):
+    evaluation = evaluate(TextClassifier(), examples)
+    score, printed = evaluation.score, summary(Input(), evaluation)
     head, figures, classes, pairs = tables(printed)
     assert head.startswith("synthetic stream: 601 messages in ") and head.endswith(", 0 bad lines")
+    n_classes = len(score.of_classes())
     expected = {
         "accuracy": score.accuracy,
         "balanced accuracy": score.balanced_accuracy,
         "macro F1": score.macro_f1,
         "micro F1": score.micro_f1,
+        **({"F1 of spam": score.f1, "ROC AUC": score.roc_auc} if n_classes == 2 else {}),
         "log loss": score.log_loss,
-        "calibration error": score.expected_calibration_error,
+        "calibration error": score.calibration_error,
         "accuracy of newest 601": score.accuracy,
+        **({"ROC AUC of newest 601": score.roc_auc} if n_classes == 2 else {}),
     }
     assert figures == [[name, f"{value:.4f}"] for name, value in expected.items()]
-    assert classes[0] == ["27 classes", "precision", "recall", "F1", "count"]
+    assert classes[0] == [f"{n_classes} classes", "precision", "recall", "F1", "count"]
     for row, (label, *shares, count) in zip(classes[1:], score.of_classes(20), strict=False):
         assert row == [str(label), *("-" if math.isnan(value) else f"{value:.4f}" for value in shares), str(count)]
-    assert len(classes) == 22 and classes[-1][0] == "7 others"
+    assert (len(classes), classes[-1][0]) == ((3, "spam") if n_classes == 2 else (22, "7 others"))
     assert sum(int(row[-1]) for row in classes[1:]) == 601
     assert pairs[0] == ["truly", "predicted", "count"]
-    assert [int(row[-1]) for row in pairs[1:]] == [pair.count for pair in score.confused(10)]
+    assert pairs[1:] == [[str(truth), str(label), str(n)] for truth, label, n in score.confused(10)]
     # Columns stand below each other, also where a label is long.
     assert len({len(line) for line in printed.split("\n\n")[2].splitlines()}) == 1
 
@@ -54,7 +60,7 @@ def test_several_classes():
 def test_a_long_label_stands_on_one_line_and_is_cut():
     score = LabelScore()
     score.update(LabelOutcomes.of([("x\n" + 60 * "y",)], [()], (), np.zeros((1, 0))))
-    _, _, classes = tables(summary(Input(), Evaluation(score), ()))
+    _, _, classes = tables(summary(Input(), Evaluation(score)))
     assert classes[1] == ["x\\n" + 46 * "y" + "…", "-", "0.0000", "0.0000", "1"]
 
 
@@ -62,7 +68,7 @@ def test_a_long_label_stands_on_one_line_and_is_cut():
 def test_several_labels(n):
     score = LabelScore()
     score.update(LabelOutcomes.of([("oil", "gas")] * n, [("gas", "tea")] * n, (), np.zeros((n, 0))))
-    _, figures, classes, *pairs = tables(summary(Input(), Evaluation(score), ()))
+    _, figures, classes, *pairs = tables(summary(Input(), Evaluation(score)))
     assert [name for name, *_ in figures] == [
         *("micro F1", "macro F1", "exact matches", "Hamming loss", "log loss", "calibration error"),
         f"micro F1 of newest {n}",
@@ -71,17 +77,19 @@ def test_several_labels(n):
     assert pairs == ([[["missed", "predicted", "count"], ["oil", "tea", "1"]]] if n else [])
 
 
-def test_a_report_has_all_classes_the_worst_first(ok):
-    examples = [(text, f"class {len(text) % 26}") for text, _ in stream]
+@pytest.mark.parametrize(("n", "fewer"), [(2, 2), (26, 21)])
+def test_a_report_has_all_classes_the_worst_first(ok, n, fewer):
+    examples = [(text, f"class {len(text) % n}") for text, _ in stream]
     write_jsonl("many.jsonl", examples)
     score = evaluate(TextClassifier(), examples).score
-    for options, n_classes, n_pairs in (
-        ("", 22, 11),
-        ("--report", 27, 11),
-        ("--report --confusions", 27, len(score.confused()) + 1),
+    n_pairs = len(score.confused())
+    for options, n_classes, n_shown in (
+        ("", fewer, min(10, n_pairs)),
+        ("--report", n, min(10, n_pairs)),
+        ("--report --confusions", n, n_pairs),
     ):
         _, _, classes, pairs = tables(ok(f"evaluate many.jsonl {options}"))
-        assert (len(classes), len(pairs)) == (n_classes, n_pairs)
+        assert (len(classes), len(pairs)) == (n_classes + 1, n_shown + 1)
         if options:
             assert {row[0] for row in classes[1:]} == {row.label for row in score.of_classes()}
             f1 = [float(row[3]) for row in classes[1:]]
@@ -90,9 +98,8 @@ def test_a_report_has_all_classes_the_worst_first(ok):
     assert sum(int(row[-1]) for row in pairs[1:]) == n_wrong
 
 
-def test_a_report_of_two_classes(ok):
+def test_a_test_has_a_report_too(ok):
     reference_of(stream[:300]).save("m")
-    plain = ok("test m mail.jsonl").split("\n\n")
-    report = ok("test m mail.jsonl --report --confusions").split("\n\n")
-    assert report[1] == plain[1] and len(report) == len(plain) + 2
-    assert {row.split()[0] for row in report[3].splitlines()[1:]} == {"ham", "spam"}
+    plain, report = (ok(f"test m mail.jsonl {options}").split("\n\n") for options in ("", "--report --confusions"))
+    assert report[1] == plain[1] and len(report) == len(plain) == 4
+    assert {row.split()[0] for row in report[2].splitlines()[1:]} == {"ham", "spam"}

@@ -1,14 +1,15 @@
-"""Scores of several classes, ordered ones and several labels, against scikit-learn's metrics."""
+"""Scores of classes, two or more, of ordered ones and of several labels, against scikit-learn's metrics."""
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from outcomes import of_two
+from outcomes import of_classes, of_two
 from sklearn import metrics
 
 from stream_pegasos import PegasosClassifier, TextClassifier
@@ -17,10 +18,16 @@ from stream_pegasos.evaluation.scores import OrderedScore, Outcomes, Prequential
 from stream_pegasos.evaluation.tallies import MOST_PAIRS, ConfusedRow, Tally
 
 LABELS = ["b", "a", 1, "1", "café"]  # of mixed types, which nothing may sort
-rows_of_classes = st.lists(
-    st.tuples(st.sampled_from(LABELS), st.sampled_from([*LABELS, None]), st.sampled_from([0.05, 0.35, 0.75, 1.0])),
-    min_size=1,
+PROBABILITIES = st.sampled_from([0.0, 0.05, 0.35, 0.5, 0.75, 1.0])
+# Margins from a small set, so that ties are many.
+rows_of_two = st.lists(
+    st.tuples(st.booleans(), st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0]), PROBABILITIES), min_size=1
 )
+rows_of_classes = st.lists(
+    st.tuples(st.sampled_from(LABELS), st.sampled_from([*LABELS, None]), PROBABILITIES), min_size=1
+)
+several = rows_of_classes.map(lambda rows: of_classes(*zip(*rows, strict=True)))
+two = rows_of_two.map(lambda rows: of_two(*zip(*rows, strict=True), classes=("b", "a")))
 rows_of_integers = st.lists(st.tuples(st.sampled_from([0, 1, 2, 5]), st.sampled_from([0, 1, 3, 5])), min_size=1)
 label_sets = st.lists(st.sampled_from("abcd"), unique=True, max_size=4).map(tuple)
 rows_of_labels = st.lists(
@@ -32,12 +39,6 @@ def same(a, b):
     assert np.allclose(a, b, rtol=1e-12, atol=1e-12, equal_nan=True), (a, b)
 
 
-def of_classes(rows):
-    truths, predicted, probabilities = map(list, zip(*rows, strict=True))
-    probabilities = np.array(probabilities)
-    return Outcomes(truths, predicted, probabilities, probabilities)
-
-
 def in_blocks(score, outcomes, size=3):
     while outcomes.n:
         first, outcomes = outcomes.split(size)
@@ -45,20 +46,21 @@ def in_blocks(score, outcomes, size=3):
     return score
 
 
-@given(rows_of_classes)
-def test_scores_of_classes_are_those_of_scikit_learn(rows):
-    score = in_blocks(PrequentialScore.of_several(), of_classes(rows))
+@given(several | two, st.integers(1, 9), st.integers(1, 9))
+def test_scores_of_classes_are_those_of_scikit_learn(outcomes, size, window):
+    score = in_blocks(PrequentialScore(window), outcomes, size)
     # To scikit-learn labels are strings, and None is a label of its own, that never occurs.
-    y, predicted = [repr(y) for y, _, _ in rows], [repr(label) for _, label, _ in rows]
+    y, predicted = [*map(repr, outcomes.truths)], [*map(repr, outcomes.predicted)]
     there = sorted({*y, *predicted} - {"None"})
     occurring = {"labels": sorted(set(y)), "zero_division": 0.0}
-    assert score.n == len(rows)
+    assert score.n == outcomes.n
     same(score.accuracy, metrics.accuracy_score(y, predicted))
+    same(score.window_accuracy, metrics.accuracy_score(y[-window:], predicted[-window:]))
     same(score.balanced_accuracy, metrics.recall_score(y, predicted, average="macro", **occurring))
     for average in ("macro", "micro"):
         expected = metrics.f1_score(y, predicted, labels=there, average=average, zero_division=0.0)
         same(getattr(score, f"{average}_f1"), expected)
-    same(score.log_loss, -np.mean(np.log([p for _, _, p in rows])))
+    same(score.log_loss, -np.mean(np.log(np.clip(outcomes.of_truth, 1e-15, 1.0))))
     table = metrics.precision_recall_fscore_support(y, predicted, labels=there, zero_division=np.nan)
     expected = dict(zip(there, zip(*table, strict=True), strict=True))
     found = score.of_classes()
@@ -66,34 +68,91 @@ def test_scores_of_classes_are_those_of_scikit_learn(rows):
     assert {repr(row.label) for row in found} == set(there)
     for label, *numbers in found:
         same(numbers, expected[repr(label)])
-    matrix = metrics.confusion_matrix(y, predicted, labels=[*there, "no label"])
+    cells = metrics.confusion_matrix(y, predicted, labels=[*there, "no label"])
     confused = {(repr(truth), repr(label)): count for truth, label, count in score.confused(100)}
-    assert confused == {(there[i], there[j]): matrix[i, j] for i, j in np.argwhere(matrix).tolist() if i != j}
+    assert confused == {(there[i], there[j]): cells[i, j] for i, j in np.argwhere(cells).tolist() if i != j}
     # The rest is summed up.
     rest = score.others(1)
     assert (rest is None) == (len(found) == 1)
     if rest is not None:
         right = sum(round(row.recall * row.count) for row in found[1:] if row.count)
-        assert (rest.n_classes, rest.count) == (len(found) - 1, len(rows) - found[0].count)
+        assert (rest.n_classes, rest.count) == (len(found) - 1, outcomes.n - found[0].count)
         same(rest.recall, right / rest.count if rest.count else math.nan)
+    figures = score.figures()
+    if outcomes.classes:
+        is_positive, given = np.array(y) == "'a'", np.array(predicted) == "'a'"
+        same(figures["f1"], metrics.f1_score(is_positive, given) if is_positive.any() or given.any() else math.nan)
+        for name, rows in (("roc_auc", slice(None)), ("window_roc_auc", slice(-window, None))):
+            one_class = len(set(y[rows])) == 1
+            area = math.nan if one_class else metrics.roc_auc_score(is_positive[rows], outcomes.margins[rows])
+            same(figures[name], area)
+    else:
+        assert not figures.keys() & {"f1", "roc_auc", "window_roc_auc"}
+        assert math.isnan(score.row().roc_auc) and score.positive is None
 
 
-@given(rows_of_classes)
-def test_calibration_is_about_the_label_that_was_predicted(rows):
-    score = in_blocks(PrequentialScore.of_several(), of_classes(rows))
-    made = [(p, y == label) for y, label, p in rows if label is not None]
+@given(several | two)
+def test_calibration_is_about_the_positive_label_or_that_which_was_predicted(outcomes):
+    score = in_blocks(PrequentialScore(), outcomes)
+    if outcomes.classes:
+        is_positive = outcomes.is_positive
+        pairs = [*zip(np.where(is_positive, outcomes.of_truth, 1.0 - outcomes.of_truth), is_positive, strict=True)]
+    else:
+        columns = zip(outcomes.of_predicted, outcomes.truths, outcomes.predicted, strict=True)
+        pairs = [(p, y == label) for p, y, label in columns if label is not None]
     error = 0.0
-    for _, group in itertools.groupby(sorted(made), lambda row: min(int(10 * row[0]), 9)):
+    for tenth, group in itertools.groupby(sorted(pairs), lambda row: min(int(10 * row[0]), 9)):
         p, right = np.array(list(group)).T
         error += abs(p.sum() - right.sum())
-    same(score.expected_calibration_error, error / len(made) if made else math.nan)
-    assert score.reliability[:, 0].sum() == len(made)
+        same(score.reliability[tenth], [len(p), p.mean(), right.mean()])
+    same(score.calibration_error, error / len(pairs) if pairs else math.nan)
+    assert score.reliability[:, 0].sum() == len(pairs)
+
+
+@given(rows_of_two.filter(lambda rows: all(margin for _, margin, _ in rows)), st.booleans())
+def test_two_classes_that_are_exchanged(rows, exact):
+    score, opposite = (PrequentialScore(9, exact) for _ in range(2))
+    score.update(of_two(*zip(*rows, strict=True)))
+    score.update(of_two([], [], [], classes=(True, False)))
+    opposite.update(of_two(*zip(*((not y, -margin, 1 - p) for y, margin, p in rows), strict=True)))
+    same(score.row(), opposite.row())
+
+
+def test_predicted_may_differ_from_the_sign_of_the_margin():
+    score = PrequentialScore()
+    score.update(of_two([True, False], [1.0, 1.0], [0.5, 0.5], predicted=[False, False]))
+    assert (score.tally.cell(False, False), score.tally.cell(True, False)) == (1, 1)
+
+
+def test_roc_auc_is_exact_over_many_blocks():
+    random = np.random.default_rng(1)
+    y = random.random(30_000) < 0.2
+    margins = np.round(random.normal(size=30_000) + y, 2)
+    score = PrequentialScore()
+    for block in np.array_split(np.arange(30_000), 100):
+        score.update(of_two(y[block], margins[block], np.full(len(block), 0.5)))
+        end = block[-1] + 1
+        if end % 3_000 == 0:
+            assert score.roc_auc == pytest.approx(metrics.roc_auc_score(y[:end], margins[:end]), abs=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3, 1e12])
+def test_counted_margins_are_close_to_exact_ones(scale):
+    generator = np.random.default_rng(1)
+    y = generator.random(20_000) < 0.3
+    margins = scale * (generator.normal(size=20_000) + y)
+    exact, counted = PrequentialScore(), PrequentialScore(exact=False)
+    for score in (exact, counted):
+        score.update(of_two(y, margins, np.full(20_000, 0.5)))
+    # Beyond 3.8 million all are the same.
+    assert counted.roc_auc == pytest.approx(exact.roc_auc, abs=1e-3 if scale < 1e6 else 0.2)
+    assert counted.window_roc_auc == exact.window_roc_auc
 
 
 @given(rows_of_integers)
 def test_scores_of_ordered_classes_are_those_of_scikit_learn(rows):
     y, predicted = map(list, zip(*rows, strict=True))
-    score = in_blocks(OrderedScore(), of_classes([(*row, 0.5) for row in rows]))
+    score = in_blocks(OrderedScore(), of_classes(y, predicted, [0.5] * len(rows)))
     same(score.mean_absolute_error, metrics.mean_absolute_error(y, predicted))
     one_label = len({*y, *predicted}) == 1
     # Given all integers between, distances of places are those of labels.
@@ -118,7 +177,7 @@ def test_scores_of_labels_are_those_of_scikit_learn(rows):
     same(score.log_loss, metrics.log_loss(holds.ravel(), probabilities.ravel(), labels=[False, True]))
     as_two = PrequentialScore()
     as_two.update(of_two(holds.ravel(), probabilities.ravel() - 0.5, probabilities.ravel()))
-    same(score.expected_calibration_error, as_two.expected_calibration_error)
+    same(score.calibration_error, as_two.calibration_error)
     for label, precision, recall, _, count in score.of_classes():
         column = met.index(label)
         same(precision, metrics.precision_score(y[:, column], said[:, column], zero_division=np.nan))
@@ -147,77 +206,69 @@ def test_a_label_that_was_not_known_is_as_probable_as_each_of_the_others():
     assert Outcomes.of(["d"], ["a"], ("a", "b", "c"), probabilities[3:]).of_truth.tolist() == [1 / 4]
 
 
-@given(
-    st.lists(st.tuples(st.booleans(), st.sampled_from([-1.0, 0.5, 2.0])), min_size=1, max_size=40),
-    rows_of_classes,
-)
-def test_a_third_class_goes_on_from_the_counts_of_two(two, more):
-    """As if all had been several classes from the beginning."""
-    y, margins = map(np.array, zip(*two, strict=True))
-    first = of_two(y, margins, 1 / (1 + np.exp(-margins)), classes=("b", "a"))
-    score, whole = PrequentialScore(30), PrequentialScore.of_several(30)
-    for each in (score, whole):
-        each.update(first)
-        each.update(of_classes(more))
-    assert score.kind == "several classes"
+@given(two, several)
+def test_a_third_class_goes_on_from_the_counts_of_two(first, more):
+    """As if there had been no positive class from the beginning."""
+    score, whole = PrequentialScore(30), PrequentialScore(30)
+    for each, outcomes in ((score, first), (whole, replace(first, classes=()))):
+        each.update(outcomes)
+        each.update(more)
     assert score.row() == pytest.approx(whole.row(), nan_ok=True)
-    assert score.get_state().keys() == whole.get_state().keys()
-    same(score.reliability, whole.reliability)
-    assert [*map(str, score.of_classes())] == [*map(str, whole.of_classes())]
-    assert score.confused(99) == whole.confused(99)
+    assert score.get_state() == whole.get_state()
 
 
-def test_two_classes_have_rows_of_classes_too():
-    score = PrequentialScore()
-    predicted = ["spam", "spam", "ham", "ham", "ham"]
-    score.update(of_two([1, 0, 1, 0, 0], [0.5] * 5, [0.5] * 5, predicted, ("ham", "spam")))
-    assert score.of_classes(1) == [("ham", 2 / 3, 2 / 3, 2 / 3, 3)]
-    assert score.others(1) == (1, 0.5, 0.5, 0.5, 2)
-    assert score.confused(9) == [("ham", "spam", 1), ("spam", "ham", 1)]
+SCORES = {"two classes": PrequentialScore, "classes": PrequentialScore, "ordered": OrderedScore, "labels": LabelScore}
 
 
-SCORES = [PrequentialScore.of_several, OrderedScore, LabelScore]
+def outcomes_of(kind, labels, random):
+    if kind == "two classes":
+        return of_two(random.random(20) < 0.5, random.normal(size=20), random.random(20), classes=tuple(labels[:2]))
+    truths, predicted = (
+        [labels[i] for i in random.integers(0, 4, 20)]
+        if kind != "labels"
+        else [tuple(label for label in labels if random.random() < 0.4) for _ in range(20)]
+        for _ in range(2)
+    )
+    probabilities = random.dirichlet(np.ones(4), 20)
+    return (LabelOutcomes if kind == "labels" else Outcomes).of(truths, predicted, labels, probabilities)
 
 
 @pytest.mark.parametrize("kind", SCORES)
 def test_scores_go_on_from_their_state(kind):
     random = np.random.default_rng(4)
-    labels = [1 << 60, 7, 2, -3] if kind is OrderedScore else ["a", 1 << 60, "\ud800", True]
-
-    def block():
-        truths, predicted = (
-            [labels[i] for i in random.integers(0, 4, 20)]
-            if kind is not LabelScore
-            else [tuple(label for label in labels if random.random() < 0.4) for _ in range(20)]
-            for _ in range(2)
-        )
-        probabilities = random.dirichlet(np.ones(4), 20)
-        return (LabelOutcomes if kind is LabelScore else Outcomes).of(truths, predicted, labels, probabilities)
-
-    first, second = kind(window=25), kind(window=25)
-    for _ in range(3):
-        first.update(block())
+    labels = [1 << 60, 7, 2, -3] if kind == "ordered" else ["a", 1 << 60, "\ud800", True]
+    options = {"exact": False} if SCORES[kind] is PrequentialScore else {}
+    first, second = (SCORES[kind](25, **options) for _ in range(2))
     second.set_state(orjson.loads(orjson.dumps(first.get_state())))
-    last = block()
+    assert second.n == 0
+    for _ in range(3):
+        first.update(outcomes_of(kind, labels, random))
+    second.set_state(orjson.loads(orjson.dumps(first.get_state())))
+    last = outcomes_of(kind, labels, random)
     for score in (first, second):
         score.update(last)
-    assert first.row(0.0) == second.row(0.0)
+    assert first.row(0.0) == pytest.approx(second.row(0.0), abs=0.0, rel=0.0, nan_ok=True)
     assert first.get_state() == second.get_state()
+    assert np.array_equal(first.reliability, second.reliability, equal_nan=True)
     assert [*map(type, first.tally.labels)] == [*map(type, second.tally.labels)]
     for name in first.get_state():
         if name != "kind":
             with pytest.raises((ArithmeticError, LookupError, TypeError, ValueError)):
-                second.set_state({**first.get_state(), name: {"labels": [1]}})
+                second.set_state({**first.get_state(), name: {"labels": [1], "newest": [], "classes": [1, 2, 3]}})
+
+
+def test_exact_scores_have_no_state():
+    with pytest.raises(ValueError, match="exact=False"):
+        PrequentialScore().get_state()
 
 
 def test_the_state_tells_which_score_it_is_of():
-    two, several = TextClassifier(), TextClassifier(classifier=PegasosClassifier(multi_class="ovr"))
-    assert (new_score(two).kind, new_score(several).kind) == ("two classes", "several classes")
-    score = new_score(several, 50)
-    score.update(of_classes([("a", "b", 0.5)]))
-    assert score_of_state(score.get_state(), several, 50).row(0.0) == score.row(0.0)
-    with pytest.raises(ValueError, match="a score of several labels beside a model of two classes"):
-        score_of_state(LabelScore().get_state(), two)
+    model = TextClassifier(classifier=PegasosClassifier(multi_class="ovr"))
+    score = new_score(model, 50)
+    score.update(of_classes("a", "b", [0.5]))
+    assert score_of_state(score.get_state(), model, 50).get_state() == score.get_state()
+    with pytest.raises(ValueError, match="a score of several labels beside a model of classes"):
+        score_of_state(LabelScore().get_state(), model)
 
 
 def test_memory_for_pairs_is_bounded():
@@ -231,7 +282,7 @@ def test_memory_for_pairs_is_bounded():
 
 
 def test_empty_scores():
-    for make in (PrequentialScore, *SCORES):
+    for make in (PrequentialScore, OrderedScore, LabelScore):
         score = make()
         assert score.n == 0
         assert all(map(math.isnan, score.row()[1:]))

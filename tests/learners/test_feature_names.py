@@ -75,7 +75,7 @@ def test_a_loaded_filter_shows_its_own_heaviest_words(data_folder, monkeypatch):
     for text, _ in mail[:5_500]:
         every.add(model, text)
     weights = sorted(every.weights(model, 0), key=lambda pair: pair[1])
-    words = monitor.words()
+    words = monitor.words("spam")
     for shown, heaviest in ((words["positive"], weights[:-21:-1]), (words["negative"], weights[:20])):
         assert len({word for word, _ in shown} & {word for word, _ in heaviest}) >= 15
 

@@ -1,9 +1,13 @@
-"""The page of the service, of a model of two classes."""
+"""The page of the service."""
 
+import asyncio
 import json
+import math
+import random
 from itertools import chain
 
 import pytest
+from kinds import ordered, several_labels
 from pages import (
     DESKTOP,
     MARKUP,
@@ -16,6 +20,7 @@ from pages import (
     canned,
     displayed_words,
     explanation,
+    httpx,
     learn,
     luminance,
     open_page,
@@ -29,12 +34,49 @@ from pages import (
 )
 
 from stream_pegasos import AdaptiveClassifier, TextClassifier
+from stream_pegasos.operation import monitor as monitor_module
 from stream_pegasos.service import Service
 from stream_pegasos.streams import synthetic
 
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
 
 EXAMPLES = [{"text": text, "label": label} for text, label in synthetic(n=1_500, seed=1)]
+TOPICS = ["card lost", "cash fee", "pin blocked", "top up", "exchange rate", "refund"]
+FIGURES = {
+    "classes": ("accuracy", "macro_f1", "roc_auc", "log_loss", "calibration_error"),
+    "ordered": ("accuracy", "mean_absolute_error", "quadratic_kappa", "calibration_error"),
+    "several labels": ("micro_f1", "macro_f1", "exact_matches", "hamming_loss"),
+}
+
+
+def stream(n, labels, seed=0):
+    """Texts of two words that belong to their label, and of two that belong to none."""
+    generator = random.Random(seed)
+    for number in range(n):
+        # Each at least once, the first ones more often.
+        i = number if number < len(labels) else min(generator.choices(range(len(labels)), k=2))
+        words = [f"{TOPICS[i % 6]} {i}", *generator.choices(("please", "why", "help", "now"), k=2)]
+        generator.shuffle(words)
+        yield " ".join(words), labels[i]
+
+
+def taught(model, examples):
+    service = Service(model)
+
+    async def learn():
+        for example in examples:
+            await service.learn([example])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(monitor_module, "SHARE_FOR_NAMES", math.inf)  # or the time decides which words have names
+        asyncio.run(learn())
+    return service
+
+
+def holding(examples):
+    """Labels that hold together: that of a text and, where it says please, another one."""
+    for i, (x, label) in enumerate(examples):
+        yield x, () if i % 9 == 0 else (label, "please") if "please" in x else (label,)
 
 
 @pytest.fixture(scope="module")
@@ -45,29 +87,80 @@ def learned():
         yield service, url
 
 
+@pytest.fixture(scope="module")
+def classes():
+    """A service of 30 classes."""
+    service = taught(TextClassifier(), stream(600, [f"label_of_class_{i}" for i in range(30)]))
+    with served(service) as url:
+        yield service, url
+
+
 @pytest.fixture
 def monitor(learned):
     service, _ = learned
     return {**service.view(), "asks": False}
 
 
+def known(value):
+    return UNKNOWN if value is None else score(value)
+
+
 def assert_same(page, data):
     """The figures on the page are those of an answer of /monitor."""
-    for name in ("accuracy", "roc_auc", "log_loss", "expected_calibration_error"):
-        assert text(page, name) == score(data[name])
-    window = data["window"]
-    for name in ("accuracy", "roc_auc"):
-        assert text(page, f"window_{name}") == f"newest {window['n']:,}: {score(window[name])}"
-    (tn, fp), (fn, tp) = data["confusion_matrix"]
-    assert [text(page, name) for name in ("tn", "fp", "fn", "tp")] == [f"{cell:,}" for cell in (tn, fp, fn, tp)]
-    rows = [(f"{n:,}", *(UNKNOWN if x is None else score(x) for x in rest)) for n, *rest in data["reliability"]]
+    kind, window, curve = data["kind"], data["window"], data["curve"]
+    assert page.execute_script("return document.querySelectorAll('.figure:not([hidden])').length") == len(
+        [name for name in FIGURES[kind] if name in data]
+    )
+    for name in FIGURES[kind]:
+        if name in data:
+            assert text(page, name) == known(data[name])
+            if name in window:
+                assert text(page, f"window_{name}") == f"newest {window['n']:,}: {known(window[name])}"
+    followed = [name for name in curve if name != "n" and not name.startswith("window_") and any(curve[name])]
+    charts = ("first-chart", "second-chart", "third-chart")
+    assert [shown(page, chart) for chart in charts] == [i < len(followed) for i in range(3)]
+    for chart, name in zip(charts, followed, strict=False):
+        newest = curve.get(f"window_{name}", [None])
+        assert texts(page, f"#{chart} .legend b") == [known(curve[name][-1]), known(newest[-1])]
+    table = page.execute_script(
+        "return [...document.querySelectorAll('#classes tr')].map("
+        "row => [...row.cells].map(cell => cell.innerText.trim()))"
+    )
+    rows = [*data["classes"], *([data["others"]] if data["others"] else [])]
+    for cells, row in zip(table, rows, strict=True):
+        measures = [UNKNOWN if row[name] is None else f"{row[name]:.3f}" for name in ("precision", "recall", "f1")]
+        called = str(row["label"]) if "label" in row else f"{row['n_classes']} others"
+        assert cells == [called, f"{row['n']:,}", *measures]
+    pairs = texts(page, "#pairs bdi")
+    assert pairs == [str(pair[name]) for pair in data["confused"] for name in ("truth", "predicted")][: len(pairs)]
+    assert len(pairs) >= min(10, 2 * len(data["confused"]))
+    rows = [(f"{n:,}", *map(known, rest)) for n, *rest in data["reliability"]]
     assert texts(page, "#reliability td:not(:first-child)") == list(chain.from_iterable(rows))
-    assert texts(page, "#newest .text bdi") == [message["text"] for message in data["newest"]]
-    for side, words in data["words"].items():
-        assert texts(page, f"#{side}-words bdi") == displayed_words(words)
-    last = data["curve"][-1]
-    assert texts(page, "#first-chart .legend b") == [score(last[1]), score(last[3])]
-    assert texts(page, "#second-chart .legend b") == [score(last[2]), score(last[4])]
+    newest = data["newest"]
+    assert texts(page, "#newest .text bdi") == [message["text"] for message in newest]
+    if kind == "several labels":
+        said = [message["predicted"] or ["none"] for message in newest]
+        assert texts(page, "#newest .predicted bdi") == [*chain.from_iterable(said)]
+    else:
+        for name in ("predicted", "second"):
+            assert texts(page, f"#newest .{name} bdi") == [str(message[name]) for message in newest]
+    verdicts = [outcome.split(" ")[0] for outcome in texts(page, "#newest .outcome")]
+    assert verdicts == ["✓" if message["right"] else "✗" for message in newest]
+
+
+def assert_words(page, words):
+    for side, rows in words.items():
+        wait(page, lambda side=side, rows=rows: texts(page, f"#{side}-words bdi") == displayed_words(rows))
+
+
+def test_figures_of_many_classes_are_those_of_the_monitor(page, classes):
+    service, url = classes
+    open_page(page, url)
+    assert_same(page, service.view())
+    assert texts(page, ".chart:not([hidden]) h3") == ["Accuracy", "Macro F1"]
+    assert "the predicted label was true" in text(page, "calibrated")
+    assert not shown(page, "picker-choices")
+    assert_quiet(page)
 
 
 def test_figures_are_those_of_the_monitor_and_follow_it(page, learned):
@@ -76,6 +169,10 @@ def test_figures_are_those_of_the_monitor_and_follow_it(page, learned):
     open_page(page, url)
     assert text(page, "n") == "1,000" and not shown(page, "nothing")
     assert_same(page, service.view())
+    assert_words(page, service.words("spam"))
+    assert texts(page, ".chart h3") == ["Accuracy", "Macro F1", "ROC AUC"]
+    assert (text(page, "n_classes"), text(page, "positive")) == ("2, the positive one ", "spam")
+    assert "How often spam was true" in text(page, "calibrated")
 
     learn(url, EXAMPLES[1_000:])
     wait(page, lambda: text(page, "n") == "1,500")
@@ -101,21 +198,22 @@ def test_figures_are_those_of_the_monitor_and_follow_it(page, learned):
 def test_charts_are_read_with_the_keyboard(page, learned):
     service, url = learned
     open_page(page, url)
-    rows = service.view()["curve"]
+    curve = service.view()["curve"]
+    n, first, newest = (curve[name] for name in ("n", "accuracy", "window_accuracy"))
     slider = page.find_element("css selector", "#first-chart input")
     page.execute_script("arguments[0].focus()", slider)
     slider.send_keys(Keys.HOME)
-    assert texts(page, ".legend .at") == [f"at message {rows[0][0]:,}"] * 2
-    assert texts(page, "#first-chart .legend b") == [score(rows[0][1]), score(rows[0][3])]
+    assert texts(page, ".legend .at") == [f"at message {n[0]:,}"] * 3
+    assert texts(page, "#first-chart .legend b") == [score(first[0]), score(newest[0])]
     slider.send_keys(Keys.ARROW_RIGHT)
-    assert slider.get_attribute("aria-valuetext").startswith(f"at message {rows[1][0]:,}: {score(rows[1][1])} of all")
+    assert slider.get_attribute("aria-valuetext").startswith(f"at message {n[1]:,}: {score(first[1])} of all")
     slider.send_keys(Keys.TAB)
-    assert texts(page, "#first-chart .at") == [f"at message {rows[-1][0]:,}"]
-    for chart, column in (("first-chart", 1), ("second-chart", 2)):
+    assert texts(page, "#first-chart .at") == [f"at message {n[-1]:,}"]
+    for chart, name in (("first-chart", "accuracy"), ("second-chart", "macro_f1"), ("third-chart", "roc_auc")):
         label = page.find_element("css selector", f"#{chart} svg[role=img]").get_attribute("aria-label")
-        assert score(rows[-1][column]) in label
+        assert score(curve[name][-1]) in label
         points = page.find_element("css selector", f"#{chart} .line-whole").get_attribute("d")
-        assert points.count("L") + points.count("M") == sum(row[column] is not None for row in rows)
+        assert points.count("L") + points.count("M") == sum(value is not None for value in curve[name])
 
 
 def test_a_text_is_tried_with_the_keyboard_alone(page, learned):
@@ -137,7 +235,10 @@ def test_a_text_is_tried_with_the_keyboard_alone(page, learned):
     assert [item.get_attribute("class") for item in items] == sides
 
     assert len(items) > 12 == sum(item.is_displayed() for item in items)
-    for key in (Keys.TAB, Keys.TAB, Keys.ENTER):
+    chances = texts(page, "#chances bdi")
+    assert chances == [label for label, _ in answer["probabilities"]] and len(chances) == 2
+    assert [text(page, "left-label"), text(page, "right-label")] == [answer["against"], answer["explained"]]
+    for key in (Keys.TAB, *[Keys.TAB] * len(chances), Keys.TAB, Keys.ENTER):  # past the labels
         page.switch_to.active_element.send_keys(key)
     assert page.switch_to.active_element.get_attribute("id") == "more"
     assert all(item.is_displayed() for item in items)
@@ -151,7 +252,7 @@ def test_markup_is_shown_as_text(page):
         learn(url, messages)
         open_page(page, url)
         assert texts(page, "#newest .text bdi")[0] == f"{MARKUP} lunch"
-        labels = {*texts(page, "#newest .outcome bdi"), *texts(page, "bdi.negative, bdi.positive")}
+        labels = {*texts(page, "#newest .outcome bdi, #classes bdi, #pairs bdi, #positive")}
         assert labels - {""} == {MARKUP, plain}
         page.find_element("id", "try-text").send_keys(f"{MARKUP} win", Keys.ENTER)
         wait(page, lambda: shown(page, "why"))
@@ -210,12 +311,148 @@ def test_drift_is_marked_on_the_time_line(page):
         drifts = service.view()["drifts"]
         open_page(page, url)
         assert f"the last one at message {drifts[-1]:,}" in text(page, "drifts")
-        for chart in ("first-chart", "second-chart"):
+        for chart in ("first-chart", "second-chart", "third-chart"):
             marks = page.find_elements("css selector", f"#{chart} line.drift")
             width = page.find_element("css selector", f"#{chart} .plot").size["width"]
             # The time line of 2,000 messages lies between the labels at the left and a margin.
             places = [44 + n / 2_000 * (width - 44 - 12) for n in drifts]
             assert [float(mark.get_attribute("x1")) for mark in marks] == pytest.approx(places, abs=1)
+
+
+def test_words_of_a_class_are_picked_with_the_keyboard(page, classes):
+    service, url = classes
+    open_page(page, url)
+    commonest = service.view()["classes"][0]["label"]
+    picker = page.find_element("id", "picker")
+    wait(page, lambda: texts(page, "#positive-words bdi"))
+    assert picker.get_property("value") == commonest
+
+    picker.click()
+    wait(page, lambda: len(texts(page, "#picker-list li")) == 30)
+    picker.send_keys(Keys.CONTROL, "a")
+    picker.send_keys("CLASS_2")
+    found = [row["label"] for row in service.classes("class_2", 50)["classes"]]
+    assert len(found) == 11
+    wait(page, lambda: texts(page, "#picker-list bdi") == found)
+    picker.send_keys(Keys.ARROW_DOWN)
+    active = picker.get_attribute("aria-activedescendant")
+    assert texts(page, f"#{active} bdi") == [found[1]]
+    picker.send_keys(Keys.ESCAPE)
+    assert not shown(page, "picker-choices")
+    assert picker.get_property("value") == commonest
+
+    picker.send_keys("S_3")
+    wait(page, lambda: texts(page, "#picker-list bdi") == ["label_of_class_3"])
+    picker.send_keys(Keys.ENTER)
+    wait(page, lambda: picker.get_property("value") == "label_of_class_3")
+    expected = httpx.get(f"{url}words", params={"label": "label_of_class_3"}).raise_for_status().json()
+    ngrams = displayed_words(expected["positive"])
+    wait(page, lambda: texts(page, "#positive-words bdi") == ngrams)
+    assert "top" in ngrams
+
+    page.find_element("css selector", "#classes tr:nth-child(2) button").click()
+    second = service.view()["classes"][1]["label"]
+    wait(page, lambda: picker.get_property("value") == second)
+    assert texts(page, "#classes [aria-pressed=true] bdi") == [second]
+    assert_quiet(page)
+
+
+def test_a_text_is_explained_for_the_first_and_the_second_and_any_other(page, classes):
+    _, url = classes
+    open_page(page, url)
+    question = {"text": "card lost 0, or cash fee 1 maybe"}
+    answer = explanation(url, **question)
+    page.find_element("id", "try-text").send_keys(question["text"], Keys.ENTER)
+    wait(page, lambda: shown(page, "why"))
+    assert texts(page, "#verdict bdi") == [answer["label"]]
+    best = [label for label, _ in answer["probabilities"][:5]]
+    assert texts(page, "#chances bdi") == best
+    assert [text(page, "left-label"), text(page, "right-label")] == [best[1], best[0]]
+    assert texts(page, "#contributions .value")[0].lstrip("+−") == f"{abs(answer['contributions'][0][1]):.2f}"
+
+    page.find_element("css selector", "#chances li:nth-child(3) button").click()
+    wait(page, lambda: text(page, "left-label") == text(page, "right-label") == best[2])
+    named = explanation(url, **question, label=best[2])
+    assert texts(page, "#contributions .value")[0].lstrip("+−") == f"{abs(named['contributions'][0][1]):.2f}"
+    assert texts(page, "#verdict bdi") == [answer["label"]]
+    assert_quiet(page)
+
+
+def test_labels_that_hold_together(page):
+    service = taught(several_labels(), holding(stream(150, ["earn", "grain", "wheat"])))
+    with served(service) as url:
+        open_page(page, url)
+        assert_same(page, service.view())
+        page.find_element("id", "try-text").send_keys("grain grain: card lost 0 please", Keys.ENTER)
+        wait(page, lambda: shown(page, "why"))
+        answer = service.explain("grain grain: card lost 0 please")
+        assert texts(page, "#verdict bdi") == list(answer["label"])
+        ticked = [chance.startswith("✓") for chance in texts(page, "#chances .value")]
+        assert ticked == [label in answer["label"] for label, _ in answer["probabilities"]]
+        assert_quiet(page)
+
+
+def test_ordered_classes(page):
+    service = taught(ordered(), stream(300, [0, 1, 2, 3, 4]))
+    with served(service) as url:
+        open_page(page, url)
+        assert_same(page, service.view())
+        assert texts(page, ".chart:not([hidden]) h3") == ["Accuracy", "Mean absolute error"]
+        assert_words(page, service.words(None))
+        assert texts(page, ".words h3") == ["for lower labels", "for higher labels"]
+        assert not shown(page, "picker")
+        assert_quiet(page)
+
+
+def test_a_third_class_changes_what_is_shown_in_place(page, monitor, classes):
+    service, _ = classes
+    answers = {"monitor": (200, monitor), "words": (404, {"detail": "none"})}
+    with canned(answers) as url:
+        open_page(page, url)
+        assert shown(page, "roc_auc") and shown(page, "third-chart")
+        answers["monitor"] = (200, {**service.view(), "checkpoint": None})
+        wait(page, lambda: len(texts(page, "#classes tr")) == 21)
+        assert not shown(page, "third-chart")
+        assert_same(page, service.view())
+
+
+STRANGE = [MARKUP, "a" * 1_000, "\u202eright to left", "שלום עולם " * 30, "", "\ud800", "x y " * 90, True, 2**70, "-0"]
+
+
+@pytest.mark.parametrize("size", [DESKTOP, TELEPHONE], ids=["desktop", "telephone"])
+def test_labels_of_strangers_are_shown_as_text_fit_and_contrast(page, size):
+    with served(taught(TextClassifier(), stream(200, STRANGE))) as url:
+        resize(page, size)
+        open_page(page, url)
+        page.find_element("id", "try-text").send_keys("card lost 0", Keys.ENTER)
+        wait(page, lambda: shown(page, "why"))
+        page.find_element("id", "picker").click()
+        wait(page, lambda: shown(page, "picker-choices"))
+        assert MARKUP in texts(page, "#classes button bdi")
+        assert_no_markup_ran(page)
+        for scheme in ("light", "dark"):
+            resize(page, size, scheme)
+            assert_fits(page)
+            assert_contrasts(page)
+        # The label of one character above 200 is cut off, and found by what is shown of it.
+        long = next(button for button in texts(page, "#classes button bdi") if button.startswith("aa"))
+        assert long == "a" * 199 + "…"
+        assert httpx.get(f"{url}words", params={"label": long}).status_code == 200
+        assert_quiet(page)
+
+
+def test_large_integers_are_not_rounded(page):
+    large = [2**53 + 1, -(2**62) - 1, 2**53 + 3]
+    with served(taught(TextClassifier(), [*zip(["one", "two", "three"], large, strict=True)] * 20)) as url:
+        open_page(page, url)
+        page.find_element("id", "try-text").send_keys("one", Keys.ENTER)
+        wait(page, lambda: text(page, "verdict").startswith(str(large[0])))
+        assert {*texts(page, "#chances bdi")} == {*map(str, large)}
+        for label in large:
+            page.find_element("xpath", f"//*[@id='chances']//button[bdi='{label}']").click()
+            wait(page, lambda label=label: texts(page, "#chances [aria-pressed=true] bdi") == [str(label)])
+        assert not text(page, "try-error")
+        assert {*texts(page, "#classes button bdi")} == {*map(str, large)}
 
 
 # Answers that a real service gives only in trouble, or with options of its own --------------------
@@ -263,17 +500,18 @@ def test_says_what_went_wrong(page, monitor):
 
 
 def test_labels_of_any_kind_and_messages_without(page, monitor):
-    message = {"number": 1, "text": "hello", "label": None, "predicted": True, "probability": 0.75, "margin": 1.1}
+    message = {"number": 1, "text": "hello", "label": None, "predicted": True, "probability": 0.75, "right": None}
+    message |= {"second": False, "second_probability": 0.25}
     again = {**message, "number": None, "text": "again"}
     newest = [
         message,
-        {**message, "label": True},
-        {**message, "label": False},
-        {**message, "label": 0, "predicted": None, "probability": None, "margin": None, "text": " \u202e"},
+        {**message, "label": True, "right": True},
+        {**message, "label": False, "right": False},
+        {**message, "label": 0, "predicted": None, "probability": None, "second": None, "text": " \u202e"},
         *[again] * 3,
     ]
-    data = {**monitor, "model": {**monitor["model"], "classes": [False, True]}, "newest": newest}
-    answers = {"monitor": (200, data)}
+    data = {**monitor, "newest": newest}
+    answers = {"monitor": (200, data), "words": (200, {"positive": [], "negative": []})}
     with canned(answers) as url:
         open_page(page, url)
         for n in (1, 2):  # also when the figures came a second time
@@ -283,6 +521,6 @@ def test_labels_of_any_kind_and_messages_without(page, monitor):
         outcomes = [" ".join(outcome.split()) for outcome in texts(page, "#newest .outcome")]
         assert outcomes[:4] == ["no label", "✓ right", "✗ is false", "label 0"]
         assert texts(page, "#newest .predicted bdi")[:4] == ["true", "true", "true", UNKNOWN]
-        assert texts(page, "#newest .margin")[:4] == ["+1.10", "+1.10", "+1.10", UNKNOWN]
-        assert texts(page, ".words h3 bdi") == ["false", "true"]
+        assert texts(page, "#newest .probability")[:4] == ["0.750", "0.750", "0.750", UNKNOWN]
+        assert texts(page, "#newest .second bdi")[:4] == ["false", "false", "false", UNKNOWN]
         assert_quiet(page)

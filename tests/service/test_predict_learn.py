@@ -28,7 +28,18 @@ from stream_pegasos.streams import synthetic
 
 
 def said(model, texts):
-    return [prediction._asdict() for prediction in prequential.predict(model, texts)]
+    known = set(model.classes) - {None}
+    probabilities = [
+        sorted(
+            ([label, p] for label, p in model.predict_proba_one(text).items() if label in known),
+            key=lambda row: -row[1],
+        )
+        for text in texts
+    ]
+    return [
+        {**prediction._asdict(), "probabilities": rows}
+        for prediction, rows in zip(prequential.predict(model, texts), probabilities, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("make", [TextClassifier, lambda: TextClassifier(classifier=PegasosClassifier())])
@@ -68,7 +79,7 @@ def test_it_says_where_a_limit_decides():
 
 
 def test_before_anything_is_learned_and_with_one_label(client):
-    assert predict(client, {"text": "win"}) == {"label": None, "probability": None, "margin": 0.0}
+    assert predict(client, {"text": "win"}) == {"label": None, "probability": None, "probabilities": [], "margin": 0.0}
     assert predict(client, []) == learn(client, []) == []
     seen = ok(client.get("/monitor"))
     assert (seen["n"], seen["accuracy"]) == (0, None)
@@ -122,13 +133,16 @@ def test_explanations_add_up():
         text = " ".join(text for text, _ in STREAM[:20])
         explained = ok(client.post("/explain", json={"text": text}))
         expected = model.explain_one(text)
-        assert explained["margin"] == model.decision_function_one(text)
+        sign = 1.0 if explained["label"] == "spam" else -1.0
+        assert explained["margin"] == pytest.approx(sign * model.decision_function_one(text))
+        expected = {word: sign * size for word, size in expected.items()}
         assert dict(explained["contributions"]) == dict([*expected.items()][:50])
         assert explained["n_others"] == len(expected) - 50 > 0
         total = sum(value for _, value in explained["contributions"]) + explained["others"]
         assert total == pytest.approx(explained["margin"], rel=1e-9)
-        assert ok(client.post("/explain", json={"text": text, "label": "spam"})) == explained
-        other = ok(client.post("/explain", json={"text": text, "label": "ham"}))
+        label, against = explained["explained"], explained["against"]
+        assert ok(client.post("/explain", json={"text": text, "label": label})) == {**explained, "against": None}
+        other = ok(client.post("/explain", json={"text": text, "label": against}))
         assert other["contributions"] == [[word, -size] for word, size in explained["contributions"]]
 
 
@@ -140,7 +154,7 @@ def test_a_model_whose_texts_stand_in_a_field_takes_them_as_they_are(monkeypatch
         with serving(Service(TextClassifier().clone({"features": {"on": on}}))) as client:
             text = {"text": MESSAGES[0]["text"]}
             explained = [learn(client, MESSAGES[:40]), predict(client, text), ok(client.post("/explain", json=text))]
-            answers.append([*explained, ok(client.get("/monitor"))["words"]])
+            answers.append([*explained, ok(client.get("/words", params={"label": "spam"}))])
     assert answers[0] == answers[1]
 
 

@@ -40,7 +40,7 @@ def test_a_label_is_learned_once_it_cannot_be_taken_back():
         assert all(message["label"] == said[message["text"]]["label"] for message in view["messages"])
         margins = [abs(said[message["text"]]["margin"]) for message in view["messages"]]
         assert margins == sorted(margins)  # the least sure first
-        assert (view["labels"], view["kind"], view["n_waiting"]) == (["ham", "spam"], "two classes", 3)
+        assert (view["labels"], view["kind"], view["n_waiting"]) == (["ham", "spam"], "classes", 3)
 
         ok(teach(client, NEW[0], "ham"))
         assert service.model.n_learned == len(STREAM)

@@ -22,11 +22,11 @@ function ticks(low, high, parts) {
 
 /** Lines of a figure over the whole stream and the window, with a place to read them at. */
 class TimeChart {
-  constructor(id, wholeColumn, windowColumn) {
+  constructor(id) {
     const figure = byId(id);
     figure.append(byId("chart-template").content.cloneNode(true));
     this.figure = figure;
-    this.columns = [wholeColumn, windowColumn];
+    this.columns = []; // of the whole stream and the newest messages
     this.plot = figure.querySelector(".plot");
     this.svg = figure.querySelector("svg");
     this.range = figure.querySelector("input");
@@ -38,17 +38,21 @@ class TimeChart {
     new ResizeObserver(() => this.draw()).observe(this.plot);
   }
 
-  setTitle(title) {
-    if (title === this.title) return;
-    this.title = title;
-    write(this.figure.querySelector("h3"), title);
-    this.range.setAttribute("aria-label", `Read ${title} at a message`);
+  /** Follow a figure, unless there is none or nothing is known of it. */
+  setFigure(figure) {
+    const { rows } = curve;
+    this.columns = figure ? [figure, `window_${figure}`] : [];
+    this.figure.hidden = !figure || (rows.length > 0 && !rows.some((row) => known(row[figure])));
+    if (!figure || this.title === FIGURES[figure][0]) return;
+    [this.title] = FIGURES[figure];
+    write(this.figure.querySelector("h3"), this.title);
+    this.range.setAttribute("aria-label", `Read ${this.title} at a message`);
   }
 
   #point(event) {
     if (!curve.rows.length) return;
     const n = this.fromX(event.clientX - this.plot.getBoundingClientRect().left);
-    readAt(curve.rows.reduce((a, b) => (Math.abs(b[0] - n) < Math.abs(a[0] - n) ? b : a)));
+    readAt(curve.rows.reduce((a, b) => (Math.abs(b.n - n) < Math.abs(a.n - n) ? b : a)));
   }
 
   draw() {
@@ -63,7 +67,7 @@ class TimeChart {
     const lowest = Math.max(0, Math.min(...values, Math.max(...values) - 0.004));
     const levels = ticks(lowest, Math.max(...values, lowest + 0.004), 4);
     const [low, high] = [Math.max(0, levels[0]), Math.max(...values) > 1 ? levels.at(-1) : Math.min(1, levels.at(-1))];
-    const end = Math.max(curve.n, rows.at(-1)[0]);
+    const end = Math.max(curve.n, rows.at(-1).n);
     const x = (n) => left + (n / end) * (width - left - right);
     const y = (value) => top + ((high - value) / (high - low)) * (height - top - bottom);
     this.fromX = (px) => ((px - left) / (width - left - right)) * end;
@@ -92,20 +96,20 @@ class TimeChart {
     let path = "";
     let pen = "M"; // lifted where a figure is not known
     for (const row of rows) {
-      if (known(row[column])) path += `${pen}${x(row[0]).toFixed(1)} ${y(row[column]).toFixed(1)}`;
+      if (known(row[column])) path += `${pen}${x(row.n).toFixed(1)} ${y(row[column]).toFixed(1)}`;
       pen = known(row[column]) ? "L" : "M";
     }
     if (path) draw(this.svg, "path", { class: kind, d: path });
   }
 
   #drawReading(rows, drifts, x, y, bottom, top) {
-    const chosen = rows.findIndex((row) => row[0] === reading);
+    const chosen = rows.findIndex((row) => row.n === reading);
     const at = chosen < 0 ? rows.length - 1 : chosen;
     const row = rows[at];
-    if (chosen >= 0) draw(this.svg, "line", { class: "cursor", x1: x(row[0]), x2: x(row[0]), y1: top, y2: bottom });
+    if (chosen >= 0) draw(this.svg, "line", { class: "cursor", x1: x(row.n), x2: x(row.n), y1: top, y2: bottom });
     this.columns.forEach((column, i) => {
       const kind = ["dot-whole", "dot-window"][i];
-      if (known(row[column])) draw(this.svg, "circle", { class: kind, cx: x(row[0]), cy: y(row[column]), r: 4 });
+      if (known(row[column])) draw(this.svg, "circle", { class: kind, cx: x(row.n), cy: y(row[column]), r: 4 });
     });
     const [all, newest] = this.columns.map((column) => score(row[column]));
     const part = `newest ${count(curve.window)}`;
@@ -113,7 +117,7 @@ class TimeChart {
     write(this.figure.querySelector(".window span"), part);
     write(this.figure.querySelector(".window b"), newest);
     this.figure.querySelector(".window").hidden = !rows.some((row) => known(row[this.columns[1]]));
-    write(this.figure.querySelector(".at"), `at message ${count(row[0])}`);
+    write(this.figure.querySelector(".at"), `at message ${count(row.n)}`);
     const alarms = drifts.length ? ` Drift alarms at messages ${drifts.map(count).join(", ")}.` : "";
     const latest = this.columns.map((column) => score(rows.at(-1)[column]));
     this.svg.setAttribute(
@@ -122,14 +126,14 @@ class TimeChart {
     );
     this.range.max = rows.length - 1;
     this.range.value = at;
-    this.range.setAttribute("aria-valuetext", `at message ${count(row[0])}: ${all} of all, ${newest} of the ${part}`);
+    this.range.setAttribute("aria-valuetext", `at message ${count(row.n)}: ${all} of all, ${newest} of the ${part}`);
   }
 }
 
 let reading = null; // the message that is read at; null: the newest
 
 function readAt(row) {
-  reading = row ? row[0] : null;
+  reading = row ? row.n : null;
   drawCharts();
 }
 
@@ -137,7 +141,7 @@ function drawCharts() {
   for (const chart of charts) chart.draw();
 }
 
-const charts = [new TimeChart("first-chart", 1, 3), new TimeChart("second-chart", 2, 4)];
+const charts = ["first-chart", "second-chart", "third-chart"].map((id) => new TimeChart(id));
 
 /** The share that was right against the predicted probability, in tenths, over bars of their numbers. */
 class ReliabilityDiagram {

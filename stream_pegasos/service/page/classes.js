@@ -1,4 +1,4 @@
-// Several classes: how good each of them is, which are confused, and what words weigh most for one that is picked.
+// The classes: how good each of them is, which are confused, and what words weigh most for one that is picked.
 "use strict";
 
 const FRESH_WORDS = 5_000; // ms between two questions for the same words
@@ -46,10 +46,11 @@ function showClasses({ n, model, classes, others, confused }) {
   });
   byId("no-pairs").hidden = pairs.length > 0;
 
-  if (kind !== ORDERED && classes.length) {
-    if (!picked) pick(classes[0].label, false);
-    else if (Date.now() > picked.due) askForWords();
-  }
+  byId("pick").hidden = kind === ORDERED || !model.has_weights;
+  write(byId("no-words"), model.has_weights ? "None yet." : "This model has no weights.");
+  if (!model.has_weights || !classes.length) return;
+  if (!picked) pick(model.positive ?? classes[0].label, false);
+  else if (Date.now() > picked.due) askForWords();
 }
 
 function showClass(row, item, most) {
@@ -102,19 +103,10 @@ async function askForWords() {
   }
 }
 
-/** Of two classes the words for either; of more those for and against the one that is picked. */
+/** The words for and against the label that is picked; of ordered ones for higher and lower labels. */
 function showWords({ negative, positive }) {
-  if (kind === ORDERED) {
-    write(byId("negative-side"), "for lower labels");
-    write(byId("positive-side"), "for higher labels");
-    setAll(".words h3 bdi", "");
-  } else if (kind !== TWO) {
-    write(byId("negative-side"), "against it");
-    write(byId("positive-side"), "for it");
-    setAll(".words h3 bdi", "");
-  } else {
-    for (const id of ["negative-side", "positive-side"]) write(byId(id), "for");
-  }
+  write(byId("negative-side"), kind === ORDERED ? "for lower labels" : "against it");
+  write(byId("positive-side"), kind === ORDERED ? "for higher labels" : "for it");
   showBars("negative-words", negative);
   showBars("positive-words", positive);
   byId("no-words").hidden = negative.length + positive.length > 0;

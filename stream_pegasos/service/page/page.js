@@ -43,10 +43,6 @@ function setClass(element, value) {
   if (element.className !== value) element.className = value;
 }
 
-function setAll(selector, text) {
-  for (const element of document.querySelectorAll(selector)) write(element, text);
-}
-
 /** Make the children of `parent` those of `items`, each element kept for as long as its key is there. */
 function update(parent, items, keyOf, templateId, fill) {
   const before = new Map([...parent.children].map((child) => [child.dataset.key, child]));
@@ -175,8 +171,7 @@ document.addEventListener("visibilitychange", () => {
 
 // The figures ---------------------------------------------------------------------------------------------------------
 
-const TWO = "two classes";
-const SEVERAL = "several classes";
+const CLASSES = "classes";
 const ORDERED = "ordered";
 const LABELS = "several labels";
 
@@ -185,7 +180,7 @@ const FIGURES = {
   accuracy: ["Accuracy", ""],
   roc_auc: ["ROC AUC", ""],
   log_loss: ["Log loss", "lower is better"],
-  expected_calibration_error: ["Calibration error", "lower is better"],
+  calibration_error: ["Calibration error", "lower is better"],
   macro_f1: ["Macro F1", "mean over the classes"],
   micro_f1: ["Micro F1", ""],
   mean_absolute_error: ["Mean absolute error", "lower is better"],
@@ -193,50 +188,56 @@ const FIGURES = {
   exact_matches: ["Exact matches", "all labels right"],
   hamming_loss: ["Hamming loss", "lower is better"],
 };
-// Those that are shown of each kind of model; the first two over time, too.
+// Those that are shown of each kind of model, if they are there.
 const SHOWN = {
-  [TWO]: ["accuracy", "roc_auc", "log_loss", "expected_calibration_error"],
-  [SEVERAL]: ["accuracy", "macro_f1", "log_loss", "expected_calibration_error"],
-  [ORDERED]: ["accuracy", "mean_absolute_error", "quadratic_kappa", "expected_calibration_error"],
+  [CLASSES]: ["accuracy", "macro_f1", "roc_auc", "log_loss", "calibration_error"],
+  [ORDERED]: ["accuracy", "mean_absolute_error", "quadratic_kappa", "calibration_error"],
   [LABELS]: ["micro_f1", "macro_f1", "exact_matches", "hamming_loss"],
 };
+// What the reliability diagram is about.
+const CALIBRATED = {
+  [CLASSES]: "the predicted label was true, against its probability",
+  [ORDERED]: "the predicted label was true, against its probability",
+  [LABELS]: "a label held, against the probability predicted for it",
+};
 
-let kind = TWO;
+let kind = CLASSES;
 let curve = { n: 0, rows: [], drifts: [], window: 0 };
 
-/** Show what there is to see of this kind of model, and nothing else. */
-function setKind(now) {
-  kind = now;
-  document.body.dataset.kind = kind;
-  for (const element of document.querySelectorAll("[data-for]")) {
-    element.hidden = !element.dataset.for.split("|").includes(kind);
-  }
+function showFigures(data) {
+  const figures = SHOWN[kind].filter((figure) => figure in data);
   document.querySelectorAll(".figure").forEach((tile, i) => {
-    const figure = SHOWN[kind][i];
-    write(tile.children[0], FIGURES[figure][0]);
+    const figure = figures[i];
+    tile.hidden = !figure;
+    if (!figure) return;
+    const [title, about] = FIGURES[figure];
+    const recent = data.window[figure];
+    write(tile.children[0], title);
     tile.children[1].id = figure;
     tile.children[2].id = `window_${figure}`;
+    write(tile.children[1], score(data[figure]));
+    write(tile.children[2], known(recent) ? `newest ${count(data.window.n)}: ${score(recent)}` : about);
   });
-  charts.forEach((chart, i) => chart.setTitle(FIGURES[SHOWN[kind][i]][0]));
+}
+
+/** The figures over time, each with that of the newest messages where there is one. */
+function showCurve({ n, curve: columns, drifts, window: newest }) {
+  const rows = columns.n.map((_, i) => Object.fromEntries(Object.keys(columns).map((key) => [key, columns[key][i]])));
+  curve = { n, rows, drifts, window: newest.size };
+  const figures = Object.keys(columns).filter((key) => key in FIGURES);
+  charts.forEach((chart, i) => chart.setFigure(figures[i]));
+  drawCharts();
 }
 
 function show(data) {
-  const { model, window: newest } = data;
-  setKind(data.kind ?? TWO);
-  if (kind === TWO) {
-    const [negative, positive] = model.classes;
-    setAll("bdi.negative", known(negative) ? name(negative) : "negative");
-    setAll("bdi.positive", known(positive) ? name(positive) : "positive");
-  }
+  const { model } = data;
+  kind = data.kind;
+  document.body.dataset.kind = kind;
   byId("nothing").hidden = data.n > 0;
 
   write(byId("model-line"), `${model.kind}, ${plural(data.n, "message")} learned`);
   write(byId("uptime"), `up ${duration(data.uptime_seconds)}`);
-  for (const id of SHOWN[kind]) {
-    const recent = known(newest[id]) ? `newest ${count(newest.n)}: ${score(newest[id])}` : FIGURES[id][1];
-    write(byId(id), score(data[id]));
-    write(byId(`window_${id}`), recent);
-  }
+  showFigures(data);
   write(byId("n"), count(data.n));
   write(byId("n_predictions"), plural(data.n_predictions, "prediction"));
   const rate = data.docs_per_second;
@@ -247,18 +248,12 @@ function show(data) {
   const last = drifts.length ? `, the last one at message ${count(drifts.at(-1))}` : "";
   write(byId("drifts"), drifts.length ? `${plural(drifts.length, "drift alarm")}${last}.` : "No drift alarm.");
   setClass(byId("drifts"), drifts.length ? "alarms" : "");
-  curve = { n: data.n, rows: data.curve, drifts, window: newest.size };
-  drawCharts();
-
-  if (kind === TWO) {
-    data.confusion_matrix.flat().forEach((cell, i) => write(byId(["tn", "fp", "fn", "tp"][i]), count(cell)));
-  } else {
-    showClasses(data);
-  }
+  showCurve(data);
+  showClasses(data);
+  const positive = known(model.positive) ? `${name(model.positive)} was true, against the probability predicted for it` : "";
+  write(byId("calibrated"), `How often ${positive || CALIBRATED[kind]}.`);
   showReliability(data.reliability);
   showModel(model, data.checkpoint);
-  if (data.words) showWords(data.words);
-  write(byId("no-words"), data.words === null ? "This model has no weights." : "None yet.");
   update(byId("newest"), data.newest, (message) => [message.number, message.text], "message-template", showMessage);
   byId("newest-table").hidden = !data.newest.length;
   byId("no-newest").hidden = data.newest.length > 0;
@@ -270,8 +265,9 @@ function showModel(model, checkpoint) {
   write(byId("classifier"), model.classifier);
   write(byId("n_iterations"), count(model.n_iterations));
   write(byId("n_features"), count(model.n_features) + most);
-  const how = { [ORDERED]: ", in order", [LABELS]: ", any number at a time" }[kind] ?? "";
-  write(byId("n_classes"), count(model.n_classes) + how);
+  const how = known(model.positive) ? ", the positive one " : "";
+  write(byId("n_classes"), count(model.n_classes) + ({ [ORDERED]: ", in order", [LABELS]: ", any number at a time" }[kind] ?? how));
+  write(byId("positive"), how && name(model.positive));
   if (!checkpoint) {
     write(byId("checkpoint"), "none is kept");
     write(byId("saved"), "what is learned ends with the service");
@@ -286,24 +282,20 @@ function showModel(model, checkpoint) {
 }
 
 function showMessage(row, message) {
-  const { text, probability, margin, second } = message;
+  const { text, probability, second } = message;
   const cell = (selector) => row.querySelector(selector);
   write(cell(".number"), count(message.number));
   write(cell(".text bdi"), text.trim() ? text : "(empty)");
-  cell(".probability").hidden = kind === LABELS;
-  cell(".margin").hidden = kind !== TWO;
-  cell(".second").hidden = kind === TWO || kind === LABELS;
   if (kind === LABELS) return showLabels(cell, message);
   const { label, predicted } = message;
   const byLimit = message.withheld ? "by limit" : "";
   writeLabels(cell(".predicted"), [[known(predicted) ? name(predicted) : "–", byLimit]]);
   write(cell(".probability"), known(probability) ? probability.toFixed(3) : "–");
-  write(cell(".margin"), known(margin) ? signed(margin) : "–");
   write(cell(".second bdi"), known(second) ? name(second) : "–");
   write(cell(".second span"), known(second) ? message.second_probability.toFixed(3) : "");
   if (!known(label)) setOutcome(cell, "", "no label", []);
   else if (!known(predicted)) setOutcome(cell, "", "label", [label]);
-  else if (message.right ?? predicted === label) setOutcome(cell, "right", "✓ right", []);
+  else if (message.right) setOutcome(cell, "right", "✓ right", []);
   else setOutcome(cell, "wrong", "✗ is", [label]);
 }
 

@@ -139,7 +139,7 @@ function showList() {
 /** The labels that have a button, each with its key. */
 function offered({ number, probabilities }) {
   let some = labels;
-  if (!areFixed && some.length > MOST_BUTTONS) some = (probabilities ?? labels.map((label) => [label])).slice(0, 9).map(([label]) => label);
+  if (!areFixed && some.length > MOST_BUTTONS) some = probabilities.slice(0, 9).map(([label]) => label);
   for (const each of [...(chosen.get(number) ?? [])].map((text) => JSON.parse(text))) {
     if (!some.some((label) => sameLabel(label, each))) some = [...some, each];
   }
@@ -156,10 +156,10 @@ function showMessageAsked(item, message) {
   const said = known(label) ? [label].flat() : [];
   const chance = known(probability) ? [probability].flat() : [];
   const parts = said.map((each, i) => `${name(each)} ${known(chance[i]) ? chance[i].toFixed(2) : ""}`);
-  const none = kind === LABELS && probabilities?.length ? "no label holds" : "nothing known yet";
+  const none = kind === LABELS && probabilities.length ? "no label holds" : "nothing known yet";
   write(item.querySelector(".said"), parts.length ? `The model says ${parts.join(", ")}` : `The model says: ${none}`);
-  item.querySelector(".said").hidden = Boolean(probabilities?.length) && kind !== LABELS; // the buttons say it
-  const chances = new Map((probabilities ?? []).map(([each, value]) => [JSON.stringify(each), value]));
+  item.querySelector(".said").hidden = probabilities.length > 0 && kind !== LABELS; // the buttons say it
+  const chances = new Map(probabilities.map(([each, value]) => [JSON.stringify(each), value]));
   const all = offered(message);
   const isShort = !isSelected && labels.length > MOST_BUTTONS && !chosen.get(number)?.size;
   const best = [...chances.keys()].slice(0, FEW_BUTTONS);

@@ -57,17 +57,14 @@ function showAnswer(answer) {
   write(byId("others"), n_others ? `${plural(n_others, "smaller contribution")}, together ${signed(others)}.` : "");
 }
 
-function showVerdict({ label, probability, margin, contributions, withheld = [] }) {
+function showVerdict({ label, probability, contributions, withheld = [] }) {
   const said = known(label) ? [label].flat() : [];
   const names = document.createElement("span");
   writeLabels(names, said.map(name));
-  const figures = [];
-  if (known(probability) && kind !== LABELS) figures.push(`probability ${probability.toFixed(4)}`);
-  if (known(margin) && kind === TWO) figures.push(`margin ${signed(margin)}`);
   const rest = document.createElement("span");
   rest.className = "muted";
   if (kind === LABELS) rest.textContent = said.length ? plural(said.length, "label") : "No label holds.";
-  else rest.textContent = said.length ? figures.join(", ") : "No label: nothing, or not enough, is learned yet.";
+  else rest.textContent = said.length ? `probability ${probability.toFixed(4)}` : "No label: nothing, or not enough, is learned yet.";
   if (withheld.length) rest.textContent += `. The limit of false positives withholds ${withheld.map(name).join(", ")}.`;
   if (said.length && !contributions.length) rest.textContent += ". Nothing in this text is known to the model.";
   byId("verdict").replaceChildren(...(said.length ? [names, " "] : []), rest);
@@ -75,7 +72,7 @@ function showVerdict({ label, probability, margin, contributions, withheld = [] 
 
 /** The labels that come first, each a button that asks what speaks for it; and what the bars below are about. */
 function showChances({ label: said, probabilities, explained, against }) {
-  let chances = (kind === TWO ? [] : (probabilities ?? [])).slice(0, MOST_CHANCES);
+  let chances = probabilities.slice(0, MOST_CHANCES);
   if (kind === ORDERED) chances = [...probabilities].sort(([a], [b]) => a - b);
   update(byId("chances"), chances, ([label]) => label, "chance-template", (item, [label, chance]) => {
     const button = item.firstElementChild;
@@ -89,10 +86,7 @@ function showChances({ label: said, probabilities, explained, against }) {
     button.setAttribute("aria-pressed", String(isMeant));
     button.onclick = () => explain({ text: tried, label });
   });
-  if (kind === TWO) {
-    const [negative, positive] = ["negative", "positive"].map((side) => document.querySelector(`bdi.${side}`));
-    writeSides(["", negative.textContent], ["", positive.textContent]);
-  } else if (kind === ORDERED) {
+  if (kind === ORDERED) {
     writeSides(["lower", ""], ["higher", ""]);
   } else if (known(against)) {
     writeSides(["", name(against)], ["", name(explained)]);
