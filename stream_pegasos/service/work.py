@@ -517,7 +517,7 @@ class Service:
     def view(self) -> dict[str, Any]:
         with self._lock:
             view = self.monitor.view()
-        return {**view, "checkpoint": self._checkpoint(), "asks": self.teaching.size > 0}
+        return {**view, "checkpoint": self._checkpoint(), "asks": self.teaching.size > 0, "fields": self.fields}
 
     def describe(self) -> dict[str, Any]:
         with self._lock:

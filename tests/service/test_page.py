@@ -33,7 +33,7 @@ from pages import (
     wait,
 )
 
-from stream_pegasos import AdaptiveClassifier, TextClassifier
+from stream_pegasos import AdaptiveClassifier, TextClassifier, TextFeatures
 from stream_pegasos.operation import monitor as monitor_module
 from stream_pegasos.service import Service
 from stream_pegasos.streams import synthetic
@@ -214,6 +214,21 @@ def test_charts_are_read_with_the_keyboard(page, learned):
         assert score(curve[name][-1]) in label
         points = page.find_element("css selector", f"#{chart} .line-whole").get_attribute("d")
         assert points.count("L") + points.count("M") == sum(value is not None for value in curve[name])
+
+
+def test_a_message_of_fields_is_tried(page):
+    model = TextClassifier(TextFeatures(on="subject") + TextFeatures(on="body"))
+    with served(Service(model)) as url:
+        learn(url, [{"subject": text[:9], "body": text[9:], "label": y} for text, y in synthetic(n=100, seed=1)])
+        open_page(page, url)
+        answer = explanation(url, subject="free prize", body="claim\nit: now")
+        box = page.find_element("id", "try-text")
+        wait(page, lambda: box.get_attribute("placeholder") == "subject: \nbody: ")
+        page.execute_script("arguments[0].value = 'subject: free prize\\nbody: claim\\nit: now'", box)
+        page.find_element("css selector", "#try-form button").click()
+        wait(page, lambda: shown(page, "why"))
+        assert texts(page, "#contributions bdi") == displayed_words(answer["contributions"])
+        assert f"probability {score(answer['probability'])}" in text(page, "verdict")
 
 
 def test_a_text_is_tried_with_the_keyboard_alone(page, learned):

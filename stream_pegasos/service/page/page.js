@@ -152,6 +152,8 @@ async function refresh() {
   setNotice("notice", "");
   show(data);
   byId("teaching").hidden = !data.asks;
+  fields = data.fields ?? [];
+  byId("try-text").placeholder = fields.map((field) => `${field}: `).join("\n");
   if (data.asks) await refreshAsked();
 }
 

@@ -5,12 +5,27 @@ const MOST_CHANCES = 5;
 
 let trial = 0; // only the newest question may be answered
 let tried = ""; // the text that the answer is about
+let fields = []; // of a message; none where it is a text
 
 byId("try-form").addEventListener("submit", (event) => {
   event.preventDefault();
   tried = byId("try-text").value;
-  explain({ text: tried });
+  explain(message(tried));
 });
+
+/** What is sent of a text: the text or, where a message has fields, these, each on lines behind its name. */
+function message(text) {
+  if (!fields.length) return { text };
+  const sent = {};
+  let field = fields[0];
+  for (const line of text.split("\n")) {
+    const begun = fields.find((each) => line.startsWith(`${each}:`));
+    if (begun) field = begun;
+    const rest = begun ? line.slice(begun.length + 1).trim() : line;
+    sent[field] = field in sent ? `${sent[field]}\n${rest}` : rest;
+  }
+  return sent;
+}
 
 async function explain(question) {
   const mine = ++trial;
@@ -84,7 +99,7 @@ function showChances({ label: said, probabilities, explained, against }) {
     button.disabled = kind === ORDERED;
     const isMeant = [kind === ORDERED ? said : explained, against].some((other) => known(other) && sameLabel(other, label));
     button.setAttribute("aria-pressed", String(isMeant));
-    button.onclick = () => explain({ text: tried, label });
+    button.onclick = () => explain({ ...message(tried), label });
   });
   if (kind === ORDERED) {
     writeSides(["lower", ""], ["higher", ""]);
