@@ -152,7 +152,7 @@ class ModelOptions:
         """The features, if any option of theirs is given, and the parameters given for the classifier; its name and
         what labels are among them.
         """
-        from stream_pegasos.features.text import TextFeatures, fitting_options
+        from stream_pegasos.features.text import TextFeatures
 
         given = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
         if given.get("classifier") not in (None, "adaptive", "pegasos"):
@@ -171,7 +171,7 @@ class ModelOptions:
             given["drift_detector"] = _drift_detector(given["drift_detector"])
         names = {f.name for f in fields(TextFeatures)}
         of_features = {name: given.pop(name) for name in [*given] if name in names}
-        return TextFeatures(**fitting_options(of_features)) if of_features else None, given
+        return TextFeatures(**of_features) if of_features else None, given
 
 
 def _drift_detector(name: str) -> Any:

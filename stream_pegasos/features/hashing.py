@@ -76,8 +76,8 @@ class HashedBagOfWords(Features):
     mask_digits
         Whether every decimal digit becomes a 0 after lower-casing, so that 42 and 37 are the same word.
     prefix_length
-        A length in characters, from 0 to 1000, only for words; 0 for none. The first characters of each longer word
-        become one more n-gram, with a space before them, so that the forms of a word share a feature.
+        A length in characters, from 0 to 1000, only for words; 0 or `None` for none. The first characters of each
+        longer word become one more n-gram, with a space before them, so that the forms of a word share a feature.
     boundaries
         Whether n-grams of two or more words include the ends of the text, written `<s>` and `</s>`; only for words.
 
@@ -111,6 +111,7 @@ class HashedBagOfWords(Features):
     """
 
     hash_function: ClassVar[str] = "murmur3"  # as the engine calls scikit-learn's
+    of_words: ClassVar[tuple[int, bool]] = 0, False  # the length of prefixes, and boundaries, where these are `None`
 
     n_features: int = 2**20
     ngram_range: tuple[int, int] = (1, 1)
@@ -126,8 +127,8 @@ class HashedBagOfWords(Features):
     tokenizer: Callable[[str], Iterable[str]] | None = None
     on: str | None = None
     mask_digits: bool = False
-    prefix_length: int = 0
-    boundaries: bool = False
+    prefix_length: int | None = 0
+    boundaries: bool | None = False
 
     def __post_init__(self) -> None:
         self._check()
@@ -149,16 +150,18 @@ class HashedBagOfWords(Features):
             bool(self.binary),
             self.norm,
             bool(self.mask_digits) and not self._in_python,
-            0 if self._ready_made else int(self.prefix_length),
-            bool(self.boundaries) and not self._ready_made,
+            *((0, False) if self._ready_made else self._prefixes_and_boundaries),
             self.hash_function,
         )
 
     def _check(self) -> None:
         check_integer("n_features", self.n_features, 1, 2**31 - 1)
-        for name in ("lowercase", "binary", "alternate_sign", "mask_digits", "boundaries"):
+        for name in ("lowercase", "binary", "alternate_sign", "mask_digits"):
             check_bool(name, getattr(self, name))
-        check_integer("prefix_length", self.prefix_length, 0, 1000)
+        if self.prefix_length is not None:
+            check_integer("prefix_length", self.prefix_length, 0, 1000)
+        if self.boundaries is not None:
+            check_bool("boundaries", self.boundaries)
         check_one_of("analyzer", self.analyzer, ("word", "char", "char_wb"))
         if self.analyzer != "word" and (self.prefix_length or self.boundaries):
             raise ValueError(
@@ -231,6 +234,14 @@ class HashedBagOfWords(Features):
         """
         return self.scanner.index(token)
 
+    @property
+    def _prefixes_and_boundaries(self) -> tuple[int, bool]:
+        prefix_length, boundaries = self.of_words if self.analyzer == "word" else (0, False)
+        return (
+            prefix_length if self.prefix_length is None else int(self.prefix_length),
+            boundaries if self.boundaries is None else bool(self.boundaries),
+        )
+
     def _preprocess(self, text: str) -> str:
         if self.preprocessor is not None:
             text = self.preprocessor(text)
@@ -244,7 +255,7 @@ class HashedBagOfWords(Features):
             tokens = [checked_text(token) for token in self.tokenizer(text)]
         else:
             tokens = re.findall(str(self.token_pattern), text)
-        return list(ngrams_of_tokens(tokens, self._stop_words, self.ngram_range, self.prefix_length, self.boundaries))
+        return list(ngrams_of_tokens(tokens, self._stop_words, self.ngram_range, *self._prefixes_and_boundaries))
 
     @property
     def takes_text(self) -> bool:

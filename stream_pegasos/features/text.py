@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE
 from stream_pegasos.features.hashing import HashedBagOfWords
 
-__all__ = ["TextFeatures", "fitting_options"]
+__all__ = ["TextFeatures"]
 
 
 @dataclass(eq=False, repr=False)
@@ -36,7 +35,7 @@ class TextFeatures(HashedBagOfWords):
     ngram_range
         The smallest and the largest n of the n-grams of words.
     analyzer
-        `"word"`, `"char"` or `"char_wb"`; the last two need `prefix_length=0` and `boundaries=False`.
+        `"word"`, `"char"` or `"char_wb"`.
     lowercase
         Whether to lower-case the text first.
     strip_accents
@@ -60,9 +59,11 @@ class TextFeatures(HashedBagOfWords):
     mask_digits
         Whether every decimal digit becomes a 0, so that 42 and 37 are the same word.
     prefix_length
-        How many first characters of each longer word are one more feature; 0 for none.
+        How many first characters of each longer word are one more feature; 0 for none. `None` is 4 for words, and 0
+        for n-grams of characters, which have no prefixes.
     boundaries
-        Whether n-grams include the ends of the text, written `<s>` and `</s>`.
+        Whether n-grams include the ends of the text, written `<s>` and `</s>`. `None` is `True` for words, and `False`
+        for n-grams of characters, which do not.
 
     Raises
     ------
@@ -90,6 +91,7 @@ class TextFeatures(HashedBagOfWords):
     """
 
     hash_function: ClassVar[str] = "words"  # made of those of the words, and several times as fast
+    of_words: ClassVar[tuple[int, bool]] = 4, True
 
     n_features: int = 2**30
     ngram_range: tuple[int, int] = (1, 2)
@@ -97,30 +99,10 @@ class TextFeatures(HashedBagOfWords):
     binary: bool = True
     alternate_sign: bool = False
     mask_digits: bool = True
-    prefix_length: int = 4
-    boundaries: bool = True
+    prefix_length: int | None = None
+    boundaries: bool | None = None
 
     @staticmethod
     def native_pattern(token_pattern: Any) -> str | None:
         """The pattern as the engine's scanner knows it, words of any language for `None`."""
         return ANY_LANGUAGE if token_pattern is None else HashedBagOfWords.native_pattern(token_pattern)
-
-
-def fitting_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of `TextFeatures`, with those that its analyzer needs.
-
-    N-grams of characters need `prefix_length=0` and `boundaries=False`. What is among the options stays as it is.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos.features.text import fitting_options
-
-    >>> fitting_options({"analyzer": "char_wb", "ngram_range": (3, 3)})
-    {'prefix_length': 0, 'boundaries': False, 'analyzer': 'char_wb', 'ngram_range': (3, 3)}
-    >>> fitting_options({"ngram_range": (1, 3)})
-    {'ngram_range': (1, 3)}
-
-    """
-    needed = {} if options.get("analyzer", "word") == "word" else {"prefix_length": 0, "boundaries": False}
-    return {**needed, **options}

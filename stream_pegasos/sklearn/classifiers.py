@@ -20,7 +20,7 @@ from stream_pegasos.common.checks import check_bool, check_integer, check_length
 from stream_pegasos.common.packing import parameters_of
 from stream_pegasos.features.base import Features
 from stream_pegasos.features.frames import list_of_examples
-from stream_pegasos.features.text import TextFeatures, fitting_options
+from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
@@ -106,9 +106,6 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
     def set_params(self, **params: Any) -> Self:
         """Change parameters, and those of the parts, as in `classifier__learning_rate`.
 
-        A new `features__analyzer` that makes n-grams of characters also sets `features__prefix_length=0` and
-        `features__boundaries=False`, which it needs, unless they are given, too.
-
         Parameters
         ----------
         params
@@ -127,7 +124,6 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         changed = copy.copy(self)
         super(ClassifierFace, changed).set_params(**params)
         for name, options in of_parts.items():
-            options = fitting_options(options) if name == "features" else options
             setattr(changed, name, with_options(changed.part(name), options))
         self.__dict__ = changed.__dict__
         return self

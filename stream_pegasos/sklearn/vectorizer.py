@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from stream_pegasos.features.text import TextFeatures, fitting_options
+from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.sklearn.texts import texts_of
 
 __all__ = ["TextVectorizer"]
@@ -109,7 +109,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         TypeError, ValueError
             If `TextFeatures` does not take a parameter.
         """
-        self._features()
+        TextFeatures(**self.get_params())
         return self
 
     def partial_fit(self, X: Any = None, y: Any = None) -> Self:
@@ -135,11 +135,4 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         TypeError, ValueError
             If they are no texts, or `TextFeatures` does not take a parameter.
         """
-        return self._features().transform_many(texts_of(X))
-
-    def _features(self) -> TextFeatures:
-        options = self.get_params()
-        for name in ("prefix_length", "boundaries"):
-            if options[name] is None:
-                del options[name]
-        return TextFeatures(**fitting_options(options))
+        return TextFeatures(**self.get_params()).transform_many(texts_of(X))

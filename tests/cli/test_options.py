@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import click
 import pytest
@@ -18,7 +19,6 @@ def test_what_is_not_given_is_left_to_the_model(ok):
     ok("train mail.jsonl --save m --analyzer char --ngrams 3")
     default = TextClassifier()
     expected = {**default.features._get_params(), "analyzer": "char", "ngram_range": (3, 3)}
-    expected |= {"prefix_length": 0, "boundaries": False}  # which are for words only
     assert load("m").features._get_params() == expected
     assert load("m").classifier._get_params() == default.classifier._get_params()
     ok("train mail.jsonl --save m --t0 100")
@@ -88,7 +88,8 @@ def test_defaults_of_the_model_in_the_help_are_those_of_the_model():
     model, pegasos = TextClassifier(), PegasosClassifier()
     for field in dataclasses.fields(ModelOptions):
         said = field.metadata.get("shown", "off")
-        parts = [model.features, model.classifier, pegasos]
+        of_words = dict(zip(("prefix_length", "boundaries"), model.features.of_words, strict=True))
+        parts = [SimpleNamespace(**of_words), model.features, model.classifier, pegasos]
         (value, *_) = [getattr(part, field.name) for part in parts if hasattr(part, field.name)] or [None]
         if isinstance(value, bool):
             on, _, off = field.metadata["flag"].partition("/")

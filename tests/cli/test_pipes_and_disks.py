@@ -13,6 +13,7 @@ import sys
 import termios
 import time
 from array import array
+from pathlib import Path
 
 import pytest
 from commands import append, command, environment, line_of, process, reference_of, started, stream, write_jsonl
@@ -24,13 +25,16 @@ from stream_pegasos.learners.loading import load_with_progress
 LINES = b"".join(line_of(*example) for example in stream)
 
 
-def wait_until_read(pipe):
-    """Wait until the other process has taken everything, and a little for it to work on that."""
-    unread = array("i", [1])
-    while unread[0]:
+def wait_until_done(process):
+    """Wait until a process has taken all that its pipe holds, and each of its threads waits for more."""
+    unread, idle = array("i", [1]), 0
+    while idle < 5:
         time.sleep(0.02)
-        fcntl.ioctl(pipe, termios.FIONREAD, unread)
-    time.sleep(0.2)
+        fcntl.ioctl(process.stdin, termios.FIONREAD, unread)
+        states = [
+            path.read_text().rpartition(")")[2].split()[0] for path in Path(f"/proc/{process.pid}/task").glob("*/stat")
+        ]
+        idle = idle + 1 if not unread[0] and {*states} == {"S"} else 0
 
 
 def test_answers_that_nobody_reads_end_the_command_quietly(here):
@@ -84,7 +88,7 @@ def test_ctrl_c_ends_with_what_was_done(here, name):
     with started(name, "-", "--save", "m") as running:
         running.stdin.write(b"".join(line_of(*example) for example in stream[:200]))
         running.stdin.flush()
-        wait_until_read(running.stdin)
+        wait_until_done(running)
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=20)
     assert (running.returncode, err) == (130, b"")

@@ -70,7 +70,7 @@ def test_what_characters_add_can_be_explained():
     assert sum(explanation.values()) == pytest.approx(model.predict_learn_many(["很难吃"], [0]).scores[0])
 
 
-@pytest.mark.parametrize("bad", [{"token_pattern": "("}, {"token_pattern": 1}, {"analyzer": "char"}, {"n_features": 0}])
+@pytest.mark.parametrize("bad", [{"token_pattern": "("}, {"token_pattern": 1}, {"n_features": 0}])
 def test_bad_options(bad):
     with pytest.raises((TypeError, ValueError), match=next(iter(bad)) + "|analyzer='word'"):
         TextFeatures(**bad)

@@ -294,7 +294,7 @@ def test_a_search_over_the_analyzer_takes_the_options_that_each_needs():
     search = GridSearchCV(OnlineTextClassifier(), grid, cv=2, error_score="raise").fit(TEXTS[:200], LABELS[:200])
     assert search.cv_results_["param_features__analyzer"].tolist() == ["word", "char_wb"]
     of_characters = OnlineTextClassifier().set_params(features__analyzer="char_wb", features__ngram_range=(3, 3))
-    expected = TextClassifier(TextFeatures(ngram_range=(3, 3), analyzer="char_wb", prefix_length=0, boundaries=False))
+    expected = TextClassifier(TextFeatures(ngram_range=(3, 3), analyzer="char_wb"))
     assert_predicts_alike(
         of_characters.set_params(shuffle=False).fit(TEXTS, LABELS), of_river(TEXTS, LABELS, expected), NEW
     )
@@ -346,7 +346,7 @@ def test_names_of_columns_are_kept(library):
 def test_the_vectorizer_gives_the_recipe_s_features():
     X = TextVectorizer(2**30, norm=None).transform(TEXTS)
     assert (TextFeatures(norm=None).transform_many(TEXTS) != X).nnz == 0
-    characters = TextFeatures(2**10, (2, 3), "char_wb", prefix_length=0, boundaries=False)
+    characters = TextFeatures(2**10, (2, 3), "char_wb")
     X = TextVectorizer(2**10, ngram_range=(2, 3), analyzer="char_wb").transform(TEXTS)
     assert (characters.transform_many(TEXTS) != X).nnz == 0
     assert (
