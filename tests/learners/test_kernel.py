@@ -1,5 +1,3 @@
-import copy
-import itertools
 import math
 import operator
 import pickle
@@ -13,14 +11,12 @@ from kernels import (
     KERNELS,
     dot,
     examples_of_any_kind,
-    linear,
     name_of,
     rbf,
     stream,
     vector_of,
 )
 from pairwise import pairwise
-from river import datasets, evaluate, metrics, preprocessing
 from scipy import sparse
 
 from stream_pegasos import (
@@ -256,18 +252,6 @@ def test_functions_can_be_pickled_but_not_saved(tmp_path):
     assert not (tmp_path / "model").exists()
 
 
-@pytest.mark.parametrize("budget", [None, 5])
-def test_copies_of_functions_go_on_alike(budget):
-    model = KernelPegasosClassifier(kernel=linear, l2=0.1, budget=budget)
-    for x, y in stream(40):
-        model.learn_one(x, y)
-    other = copy.deepcopy(model)
-    for made in (model, other):
-        for x, y in stream(20, seed=1):
-            made.learn_one(x, y)
-    assert repr(model._learner.get_state()) == repr(other._learner.get_state())
-
-
 # --- labels, many at once ---------------------------------------------------------------------------------------------
 
 
@@ -343,54 +327,6 @@ def test_a_text_that_was_just_seen_is_as_it_was(kernel):
 
 
 # --- River, and threads -----------------------------------------------------------------------------------------------
-
-
-def test_in_a_pipeline_it_learns():
-    model = preprocessing.StandardScaler() | KernelPegasosClassifier(l2=1e-2, gamma=0.1, budget=50)
-    score = evaluate.progressive_val_score(datasets.Phishing().take(600), model, metrics.Accuracy()).get()
-    assert score > 0.8
-
-
-def test_threads_share_a_model(run_threads):
-    """Readers find whole steps: never more support vectors than the budget, and the names of those that learn."""
-    model = KernelPegasosClassifier(l2=1e-2, budget=15)
-    model.learn_many([{"a": 1.0}, {"b": 1.0}], [True, False])
-    X, y = zip(*stream(300), strict=True)
-    y = [label == "in" for label in y]
-
-    def learn_bulks():
-        for _ in range(20):
-            model.learn_many(X, y)
-
-    def learn_singly():
-        for i in range(2_000):
-            model.learn_one({i: 1.0, f"name {i}": -1.0}, i % 2 == 0)
-
-    def look():
-        assert len(model.support_vectors) <= 15
-
-    def predict():
-        assert math.isfinite(model.decision_function_one({"a": 1.0, "unheard of": 1.0, ("of", 1): 2.0}))
-        assert np.isfinite(model.decision_function_many([{"b": 1.0, "never": 2.0}] * 3)).all()
-
-    learners, readers = [learn_bulks, learn_bulks, learn_singly], [look, predict, predict]
-    run_threads(learners, readers)
-    assert model.n_iterations == 2 + 20 * 2 * 300 + 2_000
-    names = model.snapshot().names
-    assert {name for x in model.support_vectors for name in x if isinstance(name, str)} <= set(names)
-    assert not {"unheard of", ("of", 1), "never"} & set(names)
-    assert len(names) == len(set(names))
-
-
-def test_every_pair_of_kernels_is_told_apart():
-    """What each kernel gives is its own: none stands for another by mistake."""
-    examples = [({"a": 2.0, "b": 1.0}, True), ({"a": -1.0, "b": 0.5}, False)]
-    margins = []
-    for kernel, (parameters, _) in KERNELS.items():
-        model = KernelPegasosClassifier(kernel=kernel, l2=1.0, **parameters)
-        model.learn_many(*zip(*examples, strict=True))
-        margins.append(model.decision_function_one({"a": 1.0, "b": 3.0}))
-    assert all(abs(one - other) > 1e-3 for one, other in itertools.combinations(margins, 2))
 
 
 @pytest.mark.parametrize("k", range(1, 12))

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from pairwise import pairwise
-from river import compose, datasets, drift, evaluate, metrics, preprocessing
+from river import drift
 from scipy import sparse
 
 from stream_pegasos import (
@@ -299,14 +299,6 @@ def test_in_the_text_model_it_is_the_pipeline_of_the_parts(tmp_path):
 
 
 # --- River ------------------------------------------------------------------------------------------------------------
-
-
-def test_in_a_pipeline_it_learns():
-    scaled = preprocessing.StandardScaler() | OrdinalClassifier(PegasosClassifier(l2=1e-2, fit_intercept=True))
-    assert evaluate.progressive_val_score(datasets.Phishing().take(600), scaled, metrics.Accuracy()).get() > 0.7
-    chosen = compose.Select("level", "c") | OrdinalClassifier(PegasosClassifier(l2=1e-3, t0=1e3))
-    assert chosen._multiclass
-    assert evaluate.progressive_val_score(stars(800), chosen, metrics.Accuracy()).get() > 0.5
 
 
 # --- thresholds -------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from river import datasets, evaluate, metrics, multiclass, preprocessing
+from river import multiclass
 from scipy import optimize, sparse
 
 from stream_pegasos import (
@@ -213,14 +213,6 @@ def trained(which, n=60, seed=0):
 
 
 # --- River ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
-def test_in_a_pipeline_it_learns(multi_class):
-    model = preprocessing.StandardScaler() | PegasosClassifier(multi_class=multi_class, l2=1e-2, fit_intercept=True)
-    assert model._multiclass
-    score = evaluate.progressive_val_score(datasets.ImageSegments().take(800), model, metrics.Accuracy())
-    assert score.get() > 0.7
 
 
 def test_rivers_one_vs_one_learns_every_pair():

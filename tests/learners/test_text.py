@@ -67,20 +67,6 @@ def test_it_is_the_pipeline_of_its_parts_many_at_once(features, classifier):
         assert (model.predict_many(X[part]) == expected.predict_many(matrix))[np.abs(margins) > 1e-9].all()
 
 
-def test_river_pipelines_of_the_parts_agree():
-    model = TextClassifier(HashedBagOfWords(), PegasosClassifier(fit_intercept=True))
-    pipeline = HashedBagOfWords() | PegasosClassifier(fit_intercept=True)
-    X, y = zip(*messages(200), strict=True)
-    for text, label in zip(X[:100], y, strict=False):
-        assert model.predict_proba_one(text) == pytest.approx(pipeline.predict_proba_one(text))
-        model.learn_one(text, label)
-        pipeline.learn_one(text, label)
-    model.learn_many(X[100:], y[100:])
-    pipeline.learn_many(list(X[100:]), pd.Series(y[100:]))
-    assert_alike(model, pipeline["PegasosClassifier"])
-    assert model.predict_many(X).tolist() == pipeline.predict_many(list(X)).tolist()
-
-
 # --- a text that was seen just before ---------------------------------------------------------------------------------
 
 
@@ -134,23 +120,6 @@ def test_models_that_share_features_and_see_texts_again(options, sequence):
             assert_alike(made, apart)
 
 
-def test_predicting_others_before_learning_one():
-    model, bag, expected = both("default", "all")
-    a, b = "cheap pills", "see you at lunch"
-    for _ in range(5):
-        for text in (a, b):
-            model.predict_one(text)
-        model.learn_one(a, "spam")
-        expected.learn_one(bag.transform_one(a), "spam")
-        model.predict_proba_one(a)
-        model.features.transform_one(b)
-        model.learn_one(a, "spam")
-        expected.learn_one(bag.transform_one(a), "spam")
-        model.learn_one(b, "ham")
-        expected.learn_one(bag.transform_one(b), "ham")
-    assert_alike(model, expected)
-
-
 # --- any text ---------------------------------------------------------------------------------------------------------
 
 
@@ -163,13 +132,6 @@ def test_texts_without_words_are_legal():
     assert_alike(model, expected)
     model.learn_many(["", "!"], ["ham", "spam"])
     assert model.predict_many([""]).shape == (1,)
-
-
-def test_lone_surrogates_and_nul():
-    model = TextClassifier(HashedBagOfWords(analyzer="char"))
-    model.learn_many(["\ud800", "\x00", "\udfff"], ["a", "b", "a"])
-    model.learn_one("\ud800", "a")
-    assert model.predict_many(["\ud800", "\x00", "\udfff"]).tolist() == ["a", "b", "a"]
 
 
 @pytest.mark.skipif(pure, reason="the pure engine takes a minute for it")
