@@ -71,7 +71,7 @@ cdef extern from "cython/simd.h" nogil:
         SP_WORDS_AND_MARKS
         SP_NONSPACE
     uint64_t sp_high_product(uint64_t, uint64_t)
-    void sp_choose_instructions()
+    void sp_look_at_processor()
     double sp_take(double, uint64_t)
     bint sp_all_within(const double*, size_t, double)
     uint32_t sp_largest(const uint32_t*, size_t)
@@ -116,7 +116,6 @@ cdef extern from "cython/ngrams.h" nogil:
         uint32_t* offsets
         Py_ssize_t buffer_capacity, joined_capacity, offsets_capacity
         uint64_t* newest
-    void sp_choose_hashes()
     uint32_t sp_murmur3(const uint8_t*, uint32_t)
     uint32_t sp_hash_words(const uint8_t*, uint32_t)
     uint32_t sp_index_of(const sp_bag*, uint32_t)
@@ -125,8 +124,7 @@ cdef extern from "cython/ngrams.h" nogil:
     void sp_empty_bag(sp_bag*)
     int sp_scan(sp_scanner*, const sp_text*)
 
-sp_choose_instructions()
-sp_choose_hashes()
+sp_look_at_processor()
 
 cdef int64_t DIRECT_LIMIT = weights.DIRECT_LIMIT
 cdef int64_t FIRST_NAME = weights.FIRST_NAME

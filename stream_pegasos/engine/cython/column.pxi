@@ -14,9 +14,6 @@ cdef extern from "cython/steps.h" nogil:
     void sp_weaken(sp_evidence*, uint32_t, double)
     void sp_weigh(const sp_feature**, const double*, double*, size_t, bint, double, double, double*, double*)
     void sp_learn(sp_feature**, sp_evidence**, const double*, size_t, const sp_step*)
-    void sp_choose_steps()
-
-sp_choose_steps()
 
 
 cdef enum:

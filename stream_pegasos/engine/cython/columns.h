@@ -76,8 +76,8 @@ SP_INLINE void sp_move_one(float *weight, float *squares, double gradient, const
     *weight = sp_single(*weight - move->rate * gradient / sqrt(sum * move->inverse_evidence + move->first_squares));
 }
 
-static void sp_move_portable(float *weights, float *squares, const ptrdiff_t *at, const double *gradients, size_t n,
-                             double value, const sp_move *move) {
+static void sp_move_columns_portable(float *weights, float *squares, const ptrdiff_t *at, const double *gradients,
+                                     size_t n, double value, const sp_move *move) {
     for (size_t i = 0; i < n; i++) sp_move_one(weights + at[i], squares + at[i], gradients[i] * value, move);
 }
 
@@ -116,7 +116,7 @@ static void sp_find_odds_portable(const float *counts, const double *odds, size_
     sp_largest_lane(lanes_above, lanes_below, above, below);
 }
 
-static void sp_logs_portable(double *above, const double *below, size_t n) {
+static void sp_logs_of_ratios_portable(double *above, const double *below, size_t n) {
     for (size_t i = 0; i < n; i++) above[i] = sp_log_of_ratio(above[i], below[i]);
 }
 
@@ -134,8 +134,8 @@ SP_TARGET_AVX2 static void sp_add_up_avx2(double *sums, size_t n, float *numbers
     SP_ADD_UP_BODY(sp_add_all_avx2)
 }
 
-SP_TARGET_AVX2 static void sp_move_avx2(float *weights, float *squares, const ptrdiff_t *at, const double *gradients,
-                                        size_t n, double value, const sp_move *move) {
+SP_TARGET_AVX2 static void sp_move_columns_avx2(float *weights, float *squares, const ptrdiff_t *at,
+                                                const double *gradients, size_t n, double value, const sp_move *move) {
     const __m256d evidence = _mm256_set1_pd(move->evidence), inverse = _mm256_set1_pd(move->inverse_evidence);
     const __m256d first = _mm256_set1_pd(move->first_squares), rate = _mm256_set1_pd(move->rate);
     size_t i = 0;
@@ -192,31 +192,16 @@ SP_TARGET_AVX2 static void sp_find_odds_avx2(const float *counts, const double *
     _mm_store_sd(below, _mm_blendv_pd(b2, b3, last));
 }
 
-SP_TARGET_AVX2 static void sp_logs_avx2(double *above, const double *below, size_t n) {
+SP_TARGET_AVX2 static void sp_logs_of_ratios_avx2(double *above, const double *below, size_t n) {
     size_t i = 0;
     for (; i + 4 <= n; i += 4)
         _mm256_storeu_pd(above + i, sp_log_of_ratio4(_mm256_loadu_pd(above + i), _mm256_loadu_pd(below + i)));
     for (; i < n; i++) above[i] = sp_log_of_ratio(above[i], below[i]);
 }
 #endif
-
-static void (*sp_add_up)(double *, size_t, float *, const sp_columns *, const ptrdiff_t *, const double *, size_t) =
-    sp_add_up_portable;
-static void (*sp_move_columns)(float *, float *, const ptrdiff_t *, const double *, size_t, double, const sp_move *) =
-    sp_move_portable;
-static void (*sp_find_odds)(const float *, const double *, size_t, double, double, double *, double *) =
-    sp_find_odds_portable;
-static void (*sp_logs_of_ratios)(double *, const double *, size_t) = sp_logs_portable;
-
-static void sp_choose_columns(void) {
-#if defined(SP_AVX2)
-    if (sp_has_avx2()) {
-        sp_add_up = sp_add_up_avx2;
-        sp_move_columns = sp_move_avx2;
-        sp_find_odds = sp_find_odds_avx2;
-        sp_logs_of_ratios = sp_logs_avx2;
-    }
-#endif
-}
+#define sp_add_up SP_BETTER(sp_add_up)
+#define sp_move_columns SP_BETTER(sp_move_columns)
+#define sp_find_odds SP_BETTER(sp_find_odds)
+#define sp_logs_of_ratios SP_BETTER(sp_logs_of_ratios)
 
 #endif

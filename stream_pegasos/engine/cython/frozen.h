@@ -22,19 +22,14 @@ SP_INLINE double sp_half(uint32_t bits) {
 
 /* Scale n values by what is known of their features, a weight and in the higher half a scale, and add to four sums each their
    squares, and what the weights make of them. */
-SP_INLINE void sp_weigh_frozen_from(const uint32_t *known, const double *x, double *values, size_t i, size_t n,
-                                    double *squares, double *margins) {
-    for (; i < n; i++) {
+static void sp_weigh_frozen_portable(const uint32_t *known, const double *x, double *values, size_t n, double *squares,
+                                     double *margins) {
+    for (size_t i = 0; i < n; i++) {
         const double value = x[i] * sp_half(known[i] >> 16);
         values[i] = value;
         squares[i & 3] += value * value;
         margins[i & 3] += sp_half(known[i]) * value;
     }
-}
-
-static void sp_weigh_frozen_portable(const uint32_t *known, const double *x, double *values, size_t n, double *squares,
-                                     double *margins) {
-    sp_weigh_frozen_from(known, x, values, 0, n, squares, margins);
 }
 
 #if defined(SP_AVX2)
@@ -58,17 +53,9 @@ SP_TARGET_AVX2 static void sp_weigh_frozen_avx2(const uint32_t *known, const dou
     }
     _mm256_storeu_pd(squares, s);
     _mm256_storeu_pd(margins, m);
-    sp_weigh_frozen_from(known, x, values, i, n, squares, margins);
+    sp_weigh_frozen_portable(known + i, x + i, values + i, n - i, squares, margins);
 }
 #endif
-
-static void (*sp_weigh_frozen)(const uint32_t *, const double *, double *, size_t, double *, double *) =
-    sp_weigh_frozen_portable;
-
-static void sp_choose_frozen(void) {
-#if defined(SP_AVX2)
-    if (sp_has_avx2()) sp_weigh_frozen = sp_weigh_frozen_avx2;
-#endif
-}
+#define sp_weigh_frozen SP_BETTER(sp_weigh_frozen)
 
 #endif

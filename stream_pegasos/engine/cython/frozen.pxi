@@ -1,9 +1,6 @@
 cdef extern from "cython/frozen.h" nogil:
     double sp_half(uint32_t)
     void sp_weigh_frozen(const uint32_t*, const double*, double*, size_t, double*, double*)
-    void sp_choose_frozen()
-
-sp_choose_frozen()
 
 
 cdef struct FrozenEntry:

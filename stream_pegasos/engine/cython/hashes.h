@@ -109,14 +109,7 @@ static SP_TARGET_AVX2 void sp_hash_avx2(const uint8_t *source, const uint32_t *s
     }
 }
 #endif
-
-static void (*sp_hash)(const uint8_t *, const uint32_t *, const uint32_t *, size_t, uint32_t *) = sp_hash_portable;
-
-static void sp_choose_hashes(void) {
-#if defined(SP_AVX2)
-    if (sp_has_avx2()) sp_hash = sp_hash_avx2;
-#endif
-}
+#define sp_hash SP_BETTER(sp_hash)
 
 /* --- the hash of words: see `word_64` in pure/scanner.py ------------------------------------------------------------ */
 

@@ -30,6 +30,20 @@ SP_INLINE uint64_t sp_high_product(uint64_t a, uint64_t b) { return (uint64_t)((
 #define SP_NEON 1
 #endif
 
+/* A function that comes in two ways, to be called in the better one. */
+#if defined(SP_AVX2)
+#define SP_TARGET_AVX2 __attribute__((target("avx2,bmi,popcnt")))
+#define SP_BETTER(function) (sp_has_avx2 ? function##_avx2 : function##_portable)
+static int sp_has_avx2;
+static void sp_look_at_processor(void) {
+    __builtin_cpu_init();
+    sp_has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
+}
+#else
+#define SP_BETTER(function) function##_portable
+static void sp_look_at_processor(void) {}
+#endif
+
 enum { SP_BLOCK = 64, SP_SEGMENT = 4096, SP_WORDS_IN_SEGMENT = SP_SEGMENT / SP_BLOCK };
 
 /* What counts as a token; see TOKEN_PATTERNS in pure/scanner.py. Long words have two bytes or more. */
@@ -122,7 +136,6 @@ SP_INLINE void sp_classify64(const uint8_t *from, uint8_t *to, int fold, uint64_
 #endif
 
 #if defined(SP_AVX2)
-#define SP_TARGET_AVX2 __attribute__((target("avx2,bmi,popcnt")))
 static inline SP_TARGET_AVX2 uint32_t sp_classify32(const uint8_t *from, uint8_t *to, int fold, uint32_t *space) {
 #define BETWEEN(c, a, b) _mm256_and_si256(_mm256_cmpgt_epi8(c, _mm256_set1_epi8((a) - 1)), _mm256_cmpgt_epi8(_mm256_set1_epi8((b) + 1), c))
     const __m256i c = _mm256_loadu_si256((const __m256i *)from);
@@ -169,6 +182,7 @@ static SP_TARGET_AVX2 void sp_classify_avx2(const uint8_t *from, uint8_t *to, si
     SP_CLASSIFY_BODY(sp_classify64_avx2)
 }
 #endif
+#define sp_classify SP_BETTER(sp_classify)
 
 /* --- from classes to edges -------------------------------------------------------------------------------------- */
 
@@ -233,6 +247,7 @@ static SP_TARGET_AVX2 void sp_find_edges_avx2(const sp_classes *classes, uint32_
     SP_EDGES_BODY((uint32_t)__builtin_popcountll)
 }
 #endif
+#define sp_find_edges SP_BETTER(sp_find_edges)
 
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
 
@@ -264,7 +279,7 @@ static int sp_all_within(const double *x, size_t n, double limit) {
 
 /* y += the sum of a x over up to four x's, so that y is read and written once for all of them. The instructions are the
    compiler's choice, and without fused ones, so that all processors agree. */
-SP_INLINE void sp_add_scaled_loop(double *y, const double *const *x, const double *a, size_t n_x, size_t n) {
+SP_INLINE void sp_add_scaled_portable(double *y, const double *const *x, const double *a, size_t n_x, size_t n) {
     if (n_x == 4) {
         const double *const first = x[0], *const second = x[1], *const third = x[2], *const fourth = x[3];
         for (size_t i = 0; i < n; i++)
@@ -274,52 +289,22 @@ SP_INLINE void sp_add_scaled_loop(double *y, const double *const *x, const doubl
     for (size_t j = 0; j < n_x; j++)
         for (size_t i = 0; i < n; i++) y[i] += a[j] * x[j][i];
 }
-
-static void sp_add_scaled_portable(double *y, const double *const *x, const double *a, size_t n_x, size_t n) {
-    sp_add_scaled_loop(y, x, a, n_x, n);
-}
 #if defined(SP_AVX2)
-SP_TARGET_AVX2 static void sp_add_scaled_avx2(
-    double *y, const double *const *x, const double *a, size_t n_x, size_t n) {
-    sp_add_scaled_loop(y, x, a, n_x, n);
+SP_TARGET_AVX2 static void sp_add_scaled_avx2(double *y, const double *const *x, const double *a, size_t n_x, size_t n) {
+    sp_add_scaled_portable(y, x, a, n_x, n);
 }
 #endif
-
-/* --- what the processor has --------------------------------------------------------------------------------------- */
-
-static void (*sp_classify)(const uint8_t *, uint8_t *, size_t, int, sp_classes *) = sp_classify_portable;
-static void (*sp_find_edges)(const sp_classes *, uint32_t, uint32_t, int, int, sp_edges *) = sp_find_edges_portable;
-static void (*sp_add_scaled)(double *, const double *const *, const double *, size_t, size_t) = sp_add_scaled_portable;
+#define sp_add_scaled SP_BETTER(sp_add_scaled)
 
 /* The largest of n numbers, 0 for none. The compiler makes several at a time of it, where it may. */
-SP_INLINE uint32_t sp_largest_by(const uint32_t *x, size_t n) {
+SP_INLINE uint32_t sp_largest_portable(const uint32_t *x, size_t n) {
     uint32_t largest = 0;
     for (size_t i = 0; i < n; i++) largest = x[i] > largest ? x[i] : largest;
     return largest;
 }
-
-static uint32_t sp_largest_portable(const uint32_t *x, size_t n) { return sp_largest_by(x, n); }
-static uint32_t (*sp_largest)(const uint32_t *, size_t) = sp_largest_portable;
 #if defined(SP_AVX2)
-static SP_TARGET_AVX2 uint32_t sp_largest_avx2(const uint32_t *x, size_t n) { return sp_largest_by(x, n); }
+static SP_TARGET_AVX2 uint32_t sp_largest_avx2(const uint32_t *x, size_t n) { return sp_largest_portable(x, n); }
 #endif
-
-#if defined(SP_AVX2)
-static int sp_has_avx2(void) {
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
-}
-#endif
-
-static void sp_choose_instructions(void) {
-#if defined(SP_AVX2)
-    if (sp_has_avx2()) {
-        sp_classify = sp_classify_avx2;
-        sp_find_edges = sp_find_edges_avx2;
-        sp_add_scaled = sp_add_scaled_avx2;
-        sp_largest = sp_largest_avx2;
-    }
-#endif
-}
+#define sp_largest SP_BETTER(sp_largest)
 
 #endif

@@ -96,19 +96,14 @@ static void sp_learn_feature(sp_feature *feature, sp_evidence *known, double val
 }
 
 /* Scale n values, and add to four sums each their squares, and what the weights make of them. */
-SP_INLINE void sp_weigh_from(const sp_feature *const *features, const double *x, double *values, size_t i, size_t n,
-                             int scaling, double least, double prior, double *squares, double *margins) {
-    for (; i < n; i++) {
+static void sp_weigh_portable(const sp_feature *const *features, const double *x, double *values, size_t n, int scaling,
+                              double least, double prior, double *squares, double *margins) {
+    for (size_t i = 0; i < n; i++) {
         const double value = scaling ? x[i] * (least + fabs(features[i]->log_ratio - prior)) : x[i];
         values[i] = value;
         squares[i & 3] += value * value;
         margins[i & 3] += features[i]->weight * value;
     }
-}
-
-static void sp_weigh_portable(const sp_feature *const *features, const double *x, double *values, size_t n, int scaling,
-                              double least, double prior, double *squares, double *margins) {
-    sp_weigh_from(features, x, values, 0, n, scaling, least, prior, squares, margins);
 }
 
 static void sp_learn_portable(sp_feature *const *features, sp_evidence *const *known, const double *values, size_t n,
@@ -137,7 +132,7 @@ SP_TARGET_AVX2 static void sp_weigh_avx2(const sp_feature *const *features, cons
     }
     _mm256_storeu_pd(squares, s);
     _mm256_storeu_pd(margins, m);
-    sp_weigh_from(features, x, values, i, n, scaling, least, prior, squares, margins);
+    sp_weigh_portable(features + i, x + i, values + i, n - i, scaling, least, prior, squares, margins);
 }
 
 SP_INLINE SP_TARGET_AVX2 __m128 sp_single4(__m256d x) {
@@ -225,18 +220,7 @@ SP_TARGET_AVX2 static void sp_learn_avx2(sp_feature *const *features, sp_evidenc
     for (; i < n; i++) sp_learn_feature(features[i], known[i], values[i], step);
 }
 #endif
-
-static void (*sp_weigh)(const sp_feature *const *, const double *, double *, size_t, int, double, double, double *,
-                        double *) = sp_weigh_portable;
-static void (*sp_learn)(sp_feature *const *, sp_evidence *const *, const double *, size_t, const sp_step *) = sp_learn_portable;
-
-static void sp_choose_steps(void) {
-#if defined(SP_AVX2)
-    if (sp_has_avx2()) {
-        sp_weigh = sp_weigh_avx2;
-        sp_learn = sp_learn_avx2;
-    }
-#endif
-}
+#define sp_weigh SP_BETTER(sp_weigh)
+#define sp_learn SP_BETTER(sp_learn)
 
 #endif

@@ -20,9 +20,6 @@ cdef extern from "cython/columns.h" nogil:
     void sp_find_odds_portable(const float*, const double*, size_t, double, double, double*, double*)
     void sp_find_odds_of_some(const float*, const uint32_t*, const double*, size_t, double, double, double*, double*)
     void sp_logs_of_ratios(double*, const double*, size_t)
-    void sp_choose_columns()
-
-sp_choose_columns()
 
 
 cdef enum:
