@@ -24,15 +24,11 @@ def pegasos(reduction="two", l2=0.1, batch_size=4, project=True, scaling=0.5, **
     return make
 
 
-def adaptive(*options):
-    return lambda engine_in_test: engine_in_test.AdaptiveLearner(*options)
-
-
 ORDER = np.array([3, 1, 4, 0, 2])  # of classes as they come
 SETS = (np.array([0, 0, 1, 3, 5]), np.array([0, 1, 2, 0, 3]))  # several labels an example
 
 
-def columns(reduction, *options):
+def adaptive(*options, reduction="two"):
     def make(engine_in_test):
         learner = engine_in_test.AdaptiveLearner(*options, reduction=reduction)
         learner.order, learner.sets = ORDER, SETS
@@ -69,12 +65,12 @@ LEARNERS = {
     "adaptive, no naive Bayes": adaptive(0.5, False, 5.0, 0.0, 0.0, 0.1),
     "adaptive, extreme": adaptive(1e30, False, 5.0, 1e-30, 1.0, 1e30),
     **{
-        f"{reduction} columns": columns(reduction, 0.5, False, 5.0, 0.5, 30.0, 0.1)
+        f"{reduction} columns": adaptive(0.5, False, 5.0, 0.5, 30.0, 0.1, reduction=reduction)
         for reduction in ("ovr", "multilabel", "ordinal")
     },
-    "ovr columns, hinge": columns("ovr", 0.5, True, math.inf, 0.0, 30.0, 0.0),
-    "multilabel columns, extreme": columns("multilabel", 1e30, False, 5.0, 1e-30, 1.0, 1e30),
-    "ordinal columns, extreme": columns("ordinal", 1e30, False, 5.0, 1e-30, 1.0, 1e30),
+    "ovr columns, hinge": adaptive(0.5, True, math.inf, 0.0, 30.0, 0.0, reduction="ovr"),
+    "multilabel columns, extreme": adaptive(1e30, False, 5.0, 1e-30, 1.0, 1e30, reduction="multilabel"),
+    "ordinal columns, extreme": adaptive(1e30, False, 5.0, 1e-30, 1.0, 1e30, reduction="ordinal"),
 }
 WITH_WEIGHTS = [*LEARNERS]
 LEARNERS |= {

@@ -37,7 +37,16 @@ from stream_pegasos.engine.pure.mistakes import COUNTS, MOST_NEWEST
 from stream_pegasos.engine.pure.pegasos import OF_BUFFER
 from stream_pegasos.engine.pure.weights import MULTIPLIER
 
-__all__ = ["Rule", "is_changed", "merged_adaptive", "merged_columns", "merged_newest", "merged_pegasos", "negated"]
+__all__ = [
+    "Clock",
+    "Rule",
+    "is_changed",
+    "merged_adaptive",
+    "merged_columns",
+    "merged_newest",
+    "merged_pegasos",
+    "negated",
+]
 
 ORIGINAL = np.uint64(pow(MULTIPLIER, -1, 1 << 64))  # makes a key of its hash again
 SMALLEST_SINGLE, LARGEST_SINGLE = 2.0**-126, 2.0**127

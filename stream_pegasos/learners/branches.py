@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import orjson
 from numpy.typing import NDArray
 
 from stream_pegasos.common.state import FEATURES, TAUGHT, Declaration, State
+from stream_pegasos.engine.merging import Clock, negated
 from stream_pegasos.engine.pure.adaptive_state import EVIDENCE_OF_FEATURE, RESCALED_AT, declared, from_two_classes
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.compact import Packer
@@ -96,30 +96,19 @@ class CommonModel:
         """What a branch knows of features that it has not learned."""
         declaration = declaration_of(self._arrays)
         state = declaration.taken(self._arrays, places, self._starts)
-        for _ in range(self._n_weakened(values["learner"])):
+        clock = Clock(self._values["learner"], [values["learner"]], self.half_life or 0.0)
+        for _ in range(clock.n_rescalings(0)):
             for name in {*EVIDENCE_OF_FEATURE} & state.keys():
                 state[name] = state[name] / RESCALED_AT
         if declaration is TWO_CLASSES:
             if self.is_exchanged(values["labels"]) if grown is None else grown["exchanged"]:
-                state["values"], state["log_ratios"] = 0.0 - state["values"], 0.0 - state["log_ratios"]
-                state["positives"], state["negatives"] = state["negatives"], state["positives"]
+                state = negated(state)
             if grown is not None:
                 declaration = SEVERAL_CLASSES
                 state = from_two_classes(
                     {**self._values["learner"], **state, "intercept_log_ratio": grown["intercept_log_ratio"]}
                 )
         return {name: state[name] for name in declaration.names_of(FEATURES, TAUGHT)}
-
-    def _n_weakened(self, learner: Any) -> int:
-        """How often all evidence was written down anew since the branch began."""
-        if self.half_life is None:
-            return 0
-        first = self._values["learner"]
-        n_halved = (learner["n_iterations"] - first["n_iterations"]) / self.half_life
-        n_weakened: int = round(
-            (math.log2(first["evidence"] / learner["evidence"]) + n_halved) / math.log2(RESCALED_AT)
-        )
-        return n_weakened
 
     def is_exchanged(self, labels: Any) -> bool:
         """Whether the positive class of this model is the negative one where two labels are these."""
