@@ -138,13 +138,12 @@ def test_threads_see_the_model_between_two_calls(case, run_threads, restless):
         for look, see in looks_of(case, reference).items():
             seen_by[look].append(see())
 
-    looked = threading.Semaphore(0)
+    looked = threading.Event()
 
     def learning():
         for X, y in calls:
-            while looked.acquire(blocking=False):
-                pass
-            assert looked.acquire(timeout=20)  # so that somebody looks between any two calls, and during them
+            looked.clear()
+            assert looked.wait(20)  # so that somebody looks between any two calls, and during them
             learn(model, X, y)
 
     def looking(look, see):
@@ -157,7 +156,7 @@ def test_threads_see_the_model_between_two_calls(case, run_threads, restless):
                 at_least = seen_by[look].index(found, at_least)
             except ValueError:
                 pytest.fail(f"{look}: {found!r} is none of a model after {at_least} calls or more")
-            looked.release()
+            looked.set()
 
         return once
 
