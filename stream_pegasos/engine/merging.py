@@ -31,6 +31,7 @@ from stream_pegasos.engine.pure.adaptive_state import (
     ORDINAL_OFFSET_RATE,
     ORDINAL_OFFSET_SQUARES,
     RESCALED_AT,
+    with_class,
 )
 from stream_pegasos.engine.pure.driver import CALIBRATION_MEMORY, CONFIDENCE
 from stream_pegasos.engine.pure.mistakes import COUNTS, MOST_NEWEST
@@ -349,14 +350,8 @@ def ordered_problems(state: State, of: Places, order: list[int]) -> Floats:
     problems = np.array([state[name] for name in OF_PROBLEM])
     met = of[state["order"]].tolist()
     for number in order:
-        if number in met:
-            continue
-        rank = sum(order.index(each) < order.index(number) for each in met)
-        met.insert(rank, number)
-        if len(met) > 1:
-            at = max(rank - 1, 0)
-            new = problems[:, min(at, problems.shape[1] - 1)] if problems.shape[1] else np.zeros(len(OF_PROBLEM))
-            problems = np.insert(problems, at, new, axis=1)
+        if number not in met:
+            problems = with_class(problems, met, order, number)
     return problems
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from stream_pegasos.engine.pure.adaptive_state import (
     Floats,
     declared,
     in_columns,
+    with_class,
 )
 from stream_pegasos.engine.pure.driver import Learner, ScoredExample, sigmoid
 from stream_pegasos.engine.pure.encoders import Encoder
@@ -267,22 +267,15 @@ class AdaptiveLearner(ScaledLearner):
         return numbers[starts[int(y)] : starts[int(y) + 1]].tolist()  # type: ignore[no-any-return]
 
     def _add_class(self, number: int, margins: Floats) -> Floats:
-        """Make room for a class; a problem between ordered ones begins as the one that it stands beside."""
+        """Make room for a class."""
         before = self._base
         self._class_counts = np.append(self._class_counts, 0.0)
         if not self._is_ordinal:
             self._problems = np.hstack([self._problems, np.zeros((len(OF_PROBLEM), 1))])
             return np.append(margins + (self._base - before), self._base)
-        ranks = {of: rank for rank, of in enumerate(self.order.tolist())}
-        rank = bisect.bisect([ranks[of] for of in self._met_order], ranks[number])
-        self._met_order.insert(rank, number)
-        if self.n_columns == 1:
-            return margins
-        at = max(rank - 1, 0)
-        beside = min(at, len(margins) - 1)
-        new = self._problems[:, beside] if len(margins) else 0.0
-        self._problems = np.insert(self._problems, at, new, axis=1)
-        return np.insert(margins, at, margins[beside] if len(margins) else 0.0)
+        rows = with_class(np.vstack([self._problems, margins]), self._met_order, self.order.tolist(), number)
+        self._problems = rows[:-1]
+        return rows[-1]  # type: ignore[no-any-return]
 
     def _holds(self, classes: list[int]) -> NDArray[np.bool_]:
         """Of each problem whether the example is a positive one."""

@@ -156,6 +156,18 @@ def are_ascending(n_taught: NDArray[np.int64], columns: NDArray[np.int64]) -> bo
     return bool(((np.diff(columns) > 0) | (np.diff(of_feature) > 0)).all())
 
 
+def with_class(problems: Floats, met: list[int], order: list[int], number: int) -> Floats:
+    """The problems between ordered classes, once this one is among those met; the new one is as that which it stands
+    beside.
+    """
+    rank = sum(order.index(each) < order.index(number) for each in met)
+    met.insert(rank, number)
+    if len(met) == 1:
+        return problems
+    at, last = max(rank - 1, 0), problems.shape[1] - 1
+    return np.insert(problems, at, problems[:, min(at, last)] if last >= 0 else 0.0, axis=1)
+
+
 def in_columns(state: State, signs: Floats) -> State:
     """A state of two classes by column, with the weight times these signs: the negative class is in column 0."""
     n, squares = len(state["keys"]), signs * signs
