@@ -19,7 +19,7 @@ typedef struct {
     uint32_t age;
 } sp_evidence;
 
-/* What the features of an example have in common: see `_learn_feature` in pure/adaptive.py. */
+/* What the features of an example have in common: see `_take_step` in pure/adaptive.py. */
 typedef struct {
     double gradient, rate, evidence, smoothing, positive, negative;
     uint32_t age;
