@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stream_pegasos.evaluation.curve import Curve
 from stream_pegasos.evaluation.label_scores import LabelOutcomes
 from stream_pegasos.evaluation.scores import Outcomes, kind_of, new_score
 from stream_pegasos.evaluation.tallies import CLASSES, LABELS, Floats, Score
@@ -30,7 +31,6 @@ REFUSALS = (ValueError, TypeError)
 
 FEW_COLUMNS = 16
 _FIRST_STEP = 50
-_MOST_ROWS = 200
 # Long texts make a chunk shorter, so that memory stays constant.
 _CHUNK_SIZE = 1 << 22
 
@@ -237,27 +237,23 @@ def evaluate(
         blocks = _late(model, read, delay, on_refused, tell)
     else:
         blocks = _prompt(model, read, on_refused, tell, threads)
-    result = Evaluation(new_score(model))
-    score, curve = result.score, result.curve
-    step = _FIRST_STEP
-    start = perf_counter()
+    score, curve, start = new_score(model), Curve(_FIRST_STEP), perf_counter()
+    result = Evaluation(score, curve.rows)
+
+    def row() -> Any:
+        made = score.row(perf_counter() - start)
+        if on_row is not None:
+            on_row(made)
+        return made
+
     try:
         for outcomes in blocks:
-            while outcomes.n:
-                first, outcomes = outcomes.split(step - score.n % step)
-                score.update(first)
-                if score.n % step == 0:
-                    curve.append(score.row(perf_counter() - start))
-                    if on_row is not None:
-                        on_row(curve[-1])
-                    if len(curve) == _MOST_ROWS:
-                        del curve[::2]
-                        step *= 2
+            curve.update(score, outcomes, row)
     except KeyboardInterrupt:
         result.interrupted = True
     result.seconds = perf_counter() - start
-    if score.n and not (curve and curve[-1].n == score.n):
-        curve.append(score.row(result.seconds))
+    if score.n and not (curve.rows and curve.rows[-1].n == score.n):
+        curve.rows.append(score.row(result.seconds))
     return result
 
 

@@ -37,7 +37,7 @@ __all__ = [
     "score_of_state",
 ]
 
-OF_POSITIVE = ("f1", "roc_auc", "window_roc_auc")  # figures that only a positive class has
+OF_POSITIVE = ("f1", "roc_auc")  # figures that only a positive class has
 
 
 @dataclass
@@ -109,7 +109,6 @@ class ScoreRow(NamedTuple):
     log_loss: float
     calibration_error: float
     window_accuracy: float
-    window_roc_auc: float
     seconds: float
 
 
@@ -243,7 +242,9 @@ class PrequentialScore(Score):
     def figures(self) -> dict[str, float]:
         """All figures by name; those of the positive class are left out where there is none."""
         figures = super().figures()
-        return {name: figures[name] for name in figures if self._positive is not None or name not in OF_POSITIVE}
+        if self._positive is not None:
+            return {**figures, "window_roc_auc": self.window_roc_auc}
+        return {name: figures[name] for name in figures if name not in OF_POSITIVE}
 
     def get_state(self) -> dict[str, Any]:
         """All that has been counted, as JSON values; not where `exact`, as long as there is a positive class."""

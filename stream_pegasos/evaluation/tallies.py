@@ -87,12 +87,9 @@ class PredictedExamples:
     def n(self) -> int:
         return len(self.truths)
 
-    def split(self, n: int) -> tuple[Self, Self]:
-        """The first n, and the rest."""
-        return self._part(slice(n)), self._part(slice(n, None))
-
-    def _part(self, part: slice) -> Self:
-        columns: Any = (each if isinstance(each, tuple) else each[part] for each in vars(self).values())
+    def part(self, begin: int, end: int) -> Self:
+        """Those from one place to another."""
+        columns: Any = (each if isinstance(each, tuple) else each[begin:end] for each in vars(self).values())
         return type(self)(*columns)
 
     @classmethod
@@ -198,8 +195,7 @@ class Score(ABC):
 
     def row(self, seconds: float = math.nan) -> Any:
         """The figures as they are now, a named tuple that begins with `n` and ends with `seconds`: a row of a curve."""
-        row = self.row_type(*[math.nan] * len(self.row_type._fields))
-        return row._replace(n=self.n, **self.figures(), seconds=seconds)
+        return self.row_type(self.n, *(getattr(self, name) for name in self.row_type._fields[1:-1]), seconds)
 
     def of_classes(self, limit: int | None = None) -> list[ClassRow]:
         """How well each class was predicted, the commonest first."""

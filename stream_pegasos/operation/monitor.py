@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from stream_pegasos.common.checks import check_integer
+from stream_pegasos.evaluation.curve import MOST_ROWS, Curve
 from stream_pegasos.evaluation.label_scores import labels_that_hold
 from stream_pegasos.evaluation.prequential import Labelled, PredictedBlock, Prediction
 from stream_pegasos.evaluation.scores import new_score, score_of_state
@@ -23,7 +24,6 @@ from stream_pegasos.operation.answers import label_named, most_probable, shown
 
 __all__ = ["Monitor"]
 
-MOST_POINTS = 200
 MOST_DRIFTS = 200
 NEWEST = 20
 LONGEST_TEXT = 300  # characters shown of a message
@@ -89,8 +89,7 @@ class Monitor:
         self.score: Any = new_score(model, window, exact=False)
         self.n_predictions = 0
         self.n_failed = 0
-        self._curve: list[list[float]] = []  # the number of messages and what is followed, from time to time
-        self._step = 10
+        self._curve = Curve(10)  # the number of messages and what is followed
         self._drifts: list[int] = []
         self._n_drifts = model.n_drifts
         self._newest: deque[dict[str, Any]] = deque(maxlen=NEWEST)
@@ -133,14 +132,7 @@ class Monitor:
             self._count(sum(each.n for each in outcomes))
 
     def _score(self, outcomes: Any) -> None:
-        while outcomes.n:
-            first, outcomes = outcomes.split(self._step - self.score.n % self._step)
-            self.score.update(first)
-            if self.score.n % self._step == 0:
-                self._curve.append(self._curve_point())
-                if len(self._curve) == MOST_POINTS:
-                    del self._curve[::2]
-                    self._step *= 2
+        self._curve.update(self.score, outcomes, self._curve_point)
         if self.model.n_drifts > self._n_drifts:
             self._n_drifts = self.model.n_drifts
             self._drifts = [*self._drifts, self.score.n][-MOST_DRIFTS:]
@@ -172,7 +164,9 @@ class Monitor:
         the commonest ones; `classes` and `words` tell of each of them.
         """
         score, n, model = self.score, self.score.n, self.model
-        points = self._curve if self._curve and self._curve[-1][0] == n else [*self._curve, self._curve_point()]
+        points = self._curve.rows
+        if not points or points[-1][0] != n:
+            points = [*points, self._curve_point()]
         figures = {name: _known(value) for name, value in score.figures().items()}
         window = {name.removeprefix("window_"): figures.pop(name) for name in [*figures] if name.startswith("window_")}
         rows, others = score.of_classes(), score.others(MOST_CLASSES)
@@ -231,8 +225,8 @@ class Monitor:
         """What outlives a restart; no message is in it."""
         return {
             "score": self.score.get_state(),
-            "curve": [[_known(value) for value in point] for point in self._curve],
-            "step": self._step,
+            "curve": [[_known(value) for value in point] for point in self._curve.rows],
+            "step": self._curve.step,
             "drifts": self._drifts,
             "n_predictions": self.n_predictions,
             "n_failed": self.n_failed,
@@ -249,11 +243,11 @@ class Monitor:
         """
         try:
             score = score_of_state(state["score"], self.model, self.score.window)
-            curve = np.array(state["curve"], float).reshape(-1, 1 + len(OVER_TIME[self.kind]))
-            self._curve = [[int(n), *rest] for n, *rest in curve.tolist()]
+            points = np.array(state["curve"], float).reshape(-1, 1 + len(OVER_TIME[self.kind]))
+            check_integer("length of the curve", len(points), 0, MOST_ROWS - 1)
             check_integer("step", state["step"], 1, 1 << 53)
-            check_integer("length of the curve", len(self._curve), 0, MOST_POINTS - 1)
-            self._step = state["step"]
+            self._curve = Curve(state["step"])
+            self._curve.rows = [[int(n), *rest] for n, *rest in points.tolist()]
             self._drifts = [int(n) for n in state["drifts"]]
             self.n_predictions, self.n_failed = int(state["n_predictions"]), int(state["n_failed"])
             if self._keeps_names and "names" in state:

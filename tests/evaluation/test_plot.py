@@ -15,7 +15,7 @@ from stream_pegasos.evaluation.plot import draw, save
 
 
 def row(n, **figures):
-    return ScoreRow(*[math.nan] * 12)._replace(n=n, **figures)
+    return ScoreRow(*[math.nan] * 11)._replace(n=n, **figures)
 
 
 curve = [
