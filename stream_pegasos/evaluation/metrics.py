@@ -161,7 +161,7 @@ def _margins(block: PredictedBlock, model: Any) -> Floats:
     outcomes: Any = block.outcomes(model)
     if not outcomes.classes:
         raise ExampleError("a third label came, and this metric is for two classes", _third(block.examples, model))
-    return np.column_stack([outcomes.is_positive, outcomes.margins])
+    return np.column_stack([[y == outcomes.classes[1] for y in block.y], outcomes.margins])
 
 
 def _third(examples: Sequence[Labelled], model: Any) -> Labelled:

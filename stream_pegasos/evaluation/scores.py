@@ -53,14 +53,9 @@ class Outcomes(PredictedExamples):
     classes: Pair = ()
     margins: Floats = field(default_factory=lambda: np.zeros(0))
 
-    @property
-    def is_positive(self) -> Bools:
-        """Whether each example is positive."""
-        return np.fromiter((label == self.classes[1] for label in self.truths), bool, self.n)
-
     def turned(self, classes: Pair) -> Outcomes:
         """The same for a model whose negative and positive label are these, of which the other may be positive here."""
-        if len(classes) != len(self.classes):
+        if classes == self.classes or len(classes) != len(self.classes):
             return self
         exchanged = any(
             mine is not None and mine == other for mine, other in zip(self.classes, classes[::-1], strict=True)
@@ -191,7 +186,7 @@ class PrequentialScore(Score):
         self._reliability.update(np.asarray(outcomes.of_predicted, float)[made], right[made])
         self._newest = newest(self._newest, right[:, np.newaxis], self.window)
         if self._positive is not None and self._positive.takes(outcomes.classes):
-            self._positive.update(outcomes.is_positive, outcomes.margins, of_truth)
+            self._positive.update(truths == self.tally.number_of(self.positive), outcomes.margins, of_truth)
         else:
             self._positive = None
         self._follow_order(truths, predicted, made)

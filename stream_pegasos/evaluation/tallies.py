@@ -296,6 +296,10 @@ class Tally:
             return 0
         return int(self._counts[2, pair[0]]) if pair[0] == pair[1] else self._pairs.get(pair, 0)  # type: ignore[arg-type]
 
+    def number_of(self, label: Any) -> int:
+        """The number of a label that was met, or −1."""
+        return self._numbers.get(label, -1)
+
     def row(self, label: Any) -> tuple[int, int, int]:
         """How often a label occurred, was predicted, and both."""
         number = self._numbers.get(label)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -131,19 +132,20 @@ def _finite(margin: float) -> float | None:
     return margin if math.isfinite(margin) else None
 
 
-def answers_of(block: PredictedBlock) -> list[dict[str, Any]]:
-    """The answer to each example: the label and its probability, the most probable labels and, where one margin tells
-    two classes apart, that of the positive one. If a message may have several labels, `label` and `probability` are
+def answers_of(block: PredictedBlock, in_full: bool = False) -> list[dict[str, Any]]:
+    """The answer to each example: the label and its probability; the margin where one tells two classes apart, and
+    otherwise or `in_full` the most probable labels. If a message may have several labels, `label` and `probability` are
     those of all predicted ones. Where a limit of false positives withheld labels, `withheld` lists them.
     """
     said, each = block.predictions, block.each()
-    answers: list[dict[str, Any]] = [
-        {"label": one.label, "probability": one.probability, "probabilities": probabilities}
-        for one, probabilities in zip(each, most_probable(block), strict=True)
-    ]
-    if said.scores.ndim == 1:
+    has_one_margin = said.scores.ndim == 1
+    answers: list[dict[str, Any]] = [{"label": one.label, "probability": one.probability} for one in each]
+    if has_one_margin:
         for answer, one in zip(answers, each, strict=True):
             answer["margin"] = one.margin
+    if in_full or not has_one_margin:
+        for answer, probabilities in zip(answers, most_probable(block), strict=True):
+            answer["probabilities"] = probabilities
     for answer, withheld in zip(answers, said.withheld, strict=True):
         if withheld:
             answer["withheld"] = withheld
@@ -163,11 +165,12 @@ def most_probable(
     if n < len(classes):  # those of the largest
         best = np.sort(np.argpartition(-probabilities, n - 1, axis=1)[:, :n], axis=1)
         columns, probabilities = best.tolist(), np.take_along_axis(probabilities, best, axis=1)
-    there = (
-        [(classes[at], value) for at, value in zip(places, row, strict=True) if value > 0.0 and classes[at] is not None]
-        for places, row in zip(columns, probabilities.tolist(), strict=False)
-    )
-    return [sorted(pairs, key=lambda pair: -pair[1]) for pairs in there]
+    found = []
+    for places, row in zip(columns, probabilities.tolist(), strict=False):
+        pairs = [(classes[at], p) for at, p in zip(places, row, strict=True) if p > 0.0 and classes[at] is not None]
+        pairs.sort(key=itemgetter(1), reverse=True)  # the first one stays first of those that are as probable
+        found.append(pairs)
+    return found
 
 
 def shown(label: Any) -> Any:
@@ -182,7 +185,7 @@ def shown(label: Any) -> Any:
 
 
 def shown_answer(answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer of `answers_of` with its labels as they are shown."""
+    """An answer of `answers_of`, in full, with its labels as they are shown."""
     probabilities = [(shown(label), value) for label, value in answer["probabilities"]]
     answer = {**answer, "label": shown(answer["label"]), "probabilities": probabilities}
     if "withheld" in answer:

@@ -360,7 +360,8 @@ def _rates(row: Any, n: int) -> dict[str, Any]:
 
 def _shown_label(label: Any, said: Prediction, best: list[tuple[Any, float]]) -> dict[str, Any]:
     """One label a message, the one that is predicted, and the most probable other one."""
-    second, of_second = next((pair for pair in best if pair[0] != said.label), (None, None))
+    others = [pair for pair in best if pair[0] != said.label]
+    second, of_second = others[0] if others else (None, None)
     return {
         "label": shown(label),
         "predicted": shown(said.label),

@@ -25,7 +25,7 @@ def explained(model: Any, kind: str, x: Message, label: Any = None) -> dict[str,
         If it cannot explain what it predicts.
     """
     block = predict_block(model, [x], [])
-    (answer,) = answers_of(block)
+    (answer,) = answers_of(block, in_full=True)
     named = None if label is None else label_named(model.classes, label)
     if label is not None and named is None:
         raise LookupError(f"label: the model does not know {shown(label)!r}")

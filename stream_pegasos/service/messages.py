@@ -94,16 +94,16 @@ class Taught(TakenBack, kw_only=True):
 
 class Prediction(Struct, kw_only=True):
     """What the model says of a message. `label` and `probability` are null as long as it knows no answer. If a message
-    may have several labels, both are lists, of all predicted ones. The ten most probable labels have their
-    `probabilities`. With two classes there is also the `margin`, above 0 for the positive one. Where a limit of false
+    may have several labels, both are lists, of all predicted ones. With two classes there is the `margin`, above 0 for
+    the positive one; with more, the ten most probable labels with their `probabilities`. Where a limit of false
     positives withheld labels, `withheld` lists them.
     """
 
     label: Label | list[Label] | None
     probability: float | list[float] | None
-    probabilities: list[tuple[Label, float]]
     margin: float | UnsetType = UNSET
     withheld: list[Label] | UnsetType = UNSET
+    probabilities: list[tuple[Label, float]] | UnsetType = UNSET
     id: str | int | UnsetType = UNSET
 
 

@@ -108,7 +108,7 @@ EXAMPLES: dict[str, tuple[list[str], list[Any], dict[str, Any]]] = {
     CLASSES: (
         ["win a free prize", "lunch at noon?"],
         ["spam", "ham"],
-        {"label": "spam", "probability": 0.97, "probabilities": [("spam", 0.97), ("ham", 0.03)], "margin": 2.1},
+        {"label": "spam", "probability": 0.97, "margin": 2.1},
     ),
     ORDERED: (
         ["a good film", "a bore"],
@@ -144,14 +144,11 @@ def learning(kind: str) -> Examples:
 
 def explaining(kind: str) -> Examples:
     texts, _, said = EXAMPLES[kind]
-    first, other = (label for label, _ in said["probabilities"][:2])
-    said = {
-        **said,
-        "explained": None if kind == ORDERED else first,
-        "against": other if kind == CLASSES else None,
-    }
+    said = {"probabilities": [("spam", 0.97), ("ham", 0.03)], **said}
+    (first, _), (other, _) = said["probabilities"][:2]
+    labels = {"explained": None if kind == ORDERED else first, "against": other if kind == CLASSES else None}
     words = [*zip(texts[0].split(), (1.5, 0.9), strict=False), ("(intercept)", -0.3)]
-    said = {**said, "margin": 2.1, "contributions": words, "n_others": 0, "others": 0.0}
+    said = {**said, **labels, "margin": 2.1, "contributions": words, "n_others": 0, "others": 0.0}
     return {"one message": ({"text": texts[0]}, said)}
 
 

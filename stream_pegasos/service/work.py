@@ -331,7 +331,7 @@ class Service:
         messages = self.teaching.queue(limit, first, also)
         with self._lock:
             block = predict_block(self.model, [message.x for message in messages], [])
-            answers = answers_of(block) if messages else []
+            answers = answers_of(block, in_full=True) if messages else []
             classes = [label for label in self.model.classes if label is not None] if self.model.n_learned else []
         given = self.teaching.given()
         allowed = self._allowed()

@@ -368,12 +368,12 @@ def test_predict_learn_gives_blocks_that_make_up_the_chunk(size):
         for tested in predict_learn(model, stream[begin : begin + size]):
             predictions += tested.each()
             told = tested.outcomes(model)
-            columns = (told.truths, told.predicted, told.of_truth, told.of_predicted, told.margins, told.is_positive)
+            columns = (told.truths, told.predicted, told.of_truth, told.of_predicted, told.margins)
             outcomes += zip(*columns, strict=True)
     for i, ((text, label), prediction, outcome) in enumerate(zip(stream, predictions, outcomes, strict=True)):
         assert prediction == predict(alone, [text])[0]
         alone.learn_one(text, label)
-        assert (outcome[0], outcome[1], outcome[5]) == (label, prediction.label, label == alone.classes[1])
+        assert outcome[:2] == (label, prediction.label)
         if i > 10:
             of_truth = prediction.probability if prediction.label == label else 1.0 - prediction.probability
             assert outcome[2:5] == (pytest.approx(of_truth, abs=1e-15), prediction.probability, prediction.margin)

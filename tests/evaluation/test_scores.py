@@ -94,7 +94,7 @@ def test_scores_of_classes_are_those_of_scikit_learn(outcomes, size, window):
 def test_calibration_is_about_the_positive_label_or_that_which_was_predicted(outcomes):
     score = in_blocks(PrequentialScore(), outcomes)
     if outcomes.classes:
-        is_positive = outcomes.is_positive
+        is_positive = np.array([y == "a" for y in outcomes.truths])
         pairs = [*zip(np.where(is_positive, outcomes.of_truth, 1.0 - outcomes.of_truth), is_positive, strict=True)]
     else:
         columns = zip(outcomes.of_predicted, outcomes.truths, outcomes.predicted, strict=True)

@@ -83,9 +83,11 @@ def test_answers_have_the_most_probable_labels(of_each_kind, case):
         assert (answer["label"], answer["probability"]) == ([*label], [probabilities[each] for each in label])
     else:
         assert (answer["label"], answer["probability"]) == (label, probabilities[label])
+    if case == "two classes":
+        assert answer["margin"] == service.model.decision_function_one(text)
+        answer = ok(client.post("/explain", json={"text": text}))
     assert dict(map(tuple, answer["probabilities"])) == probabilities
     assert [p for _, p in answer["probabilities"]] == sorted(probabilities.values(), reverse=True)
-    assert answer.get("margin") == (service.model.decision_function_one(text) if case == "two classes" else None)
 
 
 def test_the_examples_of_openapi_work(of_each_kind, case):
@@ -102,7 +104,8 @@ def test_the_examples_of_openapi_work(of_each_kind, case):
             answer = ok(client.post(path, json=example["value"]))
             msgspec.convert(answer, types[path])
             first = answer if name == "one message" else answer[0]
-            assert said.keys() - {"margin"} == first.keys() - {"margin"}
+            assert said.keys() - {"margin", "probabilities"} == first.keys() - {"margin", "probabilities"}
+            assert path == "/explain" or ("margin" in first) == (case == "two classes") != ("probabilities" in first)
             assert isinstance(said["label"], list) == (service.kind == "several labels")
             tried += 1
     seen = ok(client.get("/monitor"))

@@ -28,18 +28,7 @@ from stream_pegasos.streams import synthetic
 
 
 def said(model, texts):
-    known = set(model.classes) - {None}
-    probabilities = [
-        sorted(
-            ([label, p] for label, p in model.predict_proba_one(text).items() if label in known),
-            key=lambda row: -row[1],
-        )
-        for text in texts
-    ]
-    return [
-        {**prediction._asdict(), "probabilities": rows}
-        for prediction, rows in zip(prequential.predict(model, texts), probabilities, strict=True)
-    ]
+    return [prediction._asdict() for prediction in prequential.predict(model, texts)]
 
 
 @pytest.mark.parametrize("make", [TextClassifier, lambda: TextClassifier(classifier=PegasosClassifier())])
@@ -79,7 +68,7 @@ def test_it_says_where_a_limit_decides():
 
 
 def test_before_anything_is_learned_and_with_one_label(client):
-    assert predict(client, {"text": "win"}) == {"label": None, "probability": None, "probabilities": [], "margin": 0.0}
+    assert predict(client, {"text": "win"}) == {"label": None, "probability": None, "margin": 0.0}
     assert predict(client, []) == learn(client, []) == []
     seen = ok(client.get("/monitor"))
     assert (seen["n"], seen["accuracy"]) == (0, None)
