@@ -35,8 +35,8 @@ def explain(
 ) -> None:
     """Print the features that weigh most for each label, or why a text is predicted as it is.
 
-    With more than two classes, the explanation of a text compares the most
-    probable class with the next one; --label explains one class.
+    The explanation of a text compares the predicted class with the next one;
+    --label explains one class.
 
     A text model stores hashed features, which have no names, unless it was
     trained with --names or is what serve keeps. Otherwise the words of STREAM,
@@ -127,53 +127,47 @@ def _explain_text(learner: Any, text: str, path: Path, top: int, chosen: Any) ->
     from rich.console import Console
     from rich.text import Text
 
+    from stream_pegasos.operation.explaining import explained
+
     if not takes_text(learner):
         raise Failure(f"{path} is a model of features, not of texts")
     try:
-        contributions = learner.explain_one(text) if chosen is None else learner.explain_one(text, label=chosen)
+        why = explained(learner, text, chosen, top)
     except TypeError as error:
         raise Failure(f"{path}: {error}") from None
-    head, legend = _said(learner, text, chosen)
-    if withheld := learner.predictions([text]).withheld[0]:
-        head += f"; the limit of false positives withholds {', '.join(map(printable, withheld))}"
+    head, legend = _said(learner, text, why)
+    if "withheld" in why:
+        head += f"; the limit of false positives withholds {', '.join(map(printable, why['withheld']))}"
     console = Console(highlight=False, soft_wrap=True)
     with console.capture() as capture:
         console.print(Text(head, style="bold"))
         console.print(Text(legend))
-        for ngram, contribution in list(contributions.items())[:top]:
+        for ngram, contribution in why["contributions"]:
             style = "green" if contribution > 0 else "red"
             console.print(Text(f"  {contribution:+.5f}  {_shown(ngram)}", style=style))
-        rest = list(contributions.values())[top:]
-        if rest:
-            console.print(Text(f"  {sum(rest):+.5f}  {len(rest):,} other{'s' * (len(rest) != 1)}"))
+        if n := why["n_others"]:
+            console.print(Text(f"  {why['others']:+.5f}  {n:,} other{'s' * (n != 1)}"))
     print_lines(capture.get().rstrip("\n"))
 
 
-def _said(learner: Any, text: str, chosen: Any) -> tuple[str, str]:
+def _said(learner: Any, text: str, why: dict[str, Any]) -> tuple[str, str]:
     """What is predicted of a text, and what the signs of the contributions mean."""
-    probabilities, margins = learner.predict_proba_one(text), learner.decision_function_one(text)
-    if takes_several(learner):
-        about = max(margins, key=margins.__getitem__, default=None) if chosen is None else chosen
-        holds = {label: p[True] for label, p in probabilities.items()}
-        labels = [label for label, there in learner.predict_one(text).items() if there]
-        said = ", ".join(f"{printable(label)} {holds[label]:.4f}" for label in labels) or "no label"
-        asked = "" if about is None or about in labels else f"; {printable(about)}: probability {holds[about]:.4f}"
-        return said + asked, f"+ speaks for {printable(about)}, - against it"
-    label = learner.predict_one(text)
-    said = f"{printable(label)}, probability {probabilities.get(label, 0.5):.4f}"
-    if isinstance(margins, float) or "ordered" in learner.capabilities:
-        said += f", margin {margins:+.5f}" if isinstance(margins, float) else ""
-        against, speaks_for = map(printable, (learner.classes[0], learner.classes[-1]))
-    elif chosen is None:
-        others = {other: p for other, p in probabilities.items() if other not in (label, None)}
-        second = max(others, key=others.__getitem__, default=None)
-        against, speaks_for = printable(second), printable(label)
-        said += f"; then {against}, {others.get(second, 0.0):.4f}"
-    if chosen is not None:
-        if chosen != label:
-            said += f"; {printable(chosen)}: probability {probabilities.get(chosen, 0.5):.4f}"
-        return said, f"+ speaks for {printable(chosen)}, - against it"
-    return said, f"+ speaks for {speaks_for}, - for {against}"
+    said = learner.predictions([text])
+    chances = dict(zip(said.classes, said.probabilities[0].tolist(), strict=True))
+    several, named, against = takes_several(learner), why["explained"], why["against"]
+    labels = why["label"] if several else [why["label"]]
+    between = " " if several else ", probability "
+    head = ", ".join(f"{printable(label)}{between}{chances.get(label, 0.5):.4f}" for label in labels) or "no label"
+    if against is not None:
+        head += f"; then {printable(against)}, {chances[against]:.4f}"
+    elif named is not None and named not in labels:
+        head += f"; {printable(named)}: probability {chances[named]:.4f}"
+    if "ordered" in learner.capabilities:
+        against, named = learner.classes[0], learner.classes[-1]
+    return (
+        head,
+        f"+ speaks for {printable(named)}, - {'against it' if against is None else f'for {printable(against)}'}",
+    )
 
 
 # A feature's name, and the sign with which it stands for it, by its number.

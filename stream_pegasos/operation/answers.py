@@ -185,9 +185,9 @@ def shown(label: Any) -> Any:
 
 
 def shown_answer(answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer of `answers_of`, in full, with its labels as they are shown."""
-    probabilities = [(shown(label), value) for label, value in answer["probabilities"]]
-    answer = {**answer, "label": shown(answer["label"]), "probabilities": probabilities}
+    """An answer of `answers_of` in full, or an explanation, with its labels as they are shown."""
+    labels: dict[str, Any] = {n: shown(answer[n]) for n in ("label", "explained", "against") if n in answer}
+    answer = {**answer, **labels, "probabilities": [(shown(label), value) for label, value in answer["probabilities"]]}
     if "withheld" in answer:
         answer["withheld"] = [shown(label) for label in answer["withheld"]]
     return answer

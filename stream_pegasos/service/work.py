@@ -19,12 +19,12 @@ from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.labels import AllowedLabels, Label, truth_of
 from stream_pegasos.operation.answers import answers_of, label_named, shown, shown_answer
 from stream_pegasos.operation.checkpoints import Checkpoints
+from stream_pegasos.operation.explaining import explained
 from stream_pegasos.operation.journal import Entry, Journal
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
 from stream_pegasos.operation.teaching import Teaching
 from stream_pegasos.service.bodies import Bodies
-from stream_pegasos.service.explaining import explained
 from stream_pegasos.service.gathering import Gathering
 from stream_pegasos.service.learned import CORRECTED, KNOWN, Id, LearnedIds, is_same
 from stream_pegasos.service.limits import Limits
@@ -504,7 +504,7 @@ class Service:
     def explain(self, x: Message, label: Any = None) -> dict[str, Any]:
         """The answer to a message, and why: see `explained`."""
         with self._lock:
-            return explained(self.model, self.kind, x, label)
+            return shown_answer(explained(self.model, x, label))
 
     def classes(self, search: str, limit: int) -> dict[str, Any]:
         with self._lock:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from stream_pegasos.evaluation.prequential import predict_block
+from stream_pegasos.evaluation.scores import kind_of
 from stream_pegasos.evaluation.tallies import LABELS, ORDERED
 from stream_pegasos.features.message import Message
-from stream_pegasos.operation.answers import answers_of, label_named, shown, shown_answer
+from stream_pegasos.operation.answers import answers_of, label_named, shown
 
-MOST_CONTRIBUTIONS = 50
+__all__ = ["explained"]
 
 
-def explained(model: Any, kind: str, x: Message, label: Any = None) -> dict[str, Any]:
-    """The answer of a model of that kind to a message, and what each word adds to a margin: how far that of the
-    predicted label is above that of the next one. With `label` it is the margin of that one, with ordered classes the
-    only one. Labels are as they are shown.
+def explained(model: Any, x: Message, label: Any = None, limit: int = 50) -> dict[str, Any]:
+    """The answer of a model to a message, and what each word adds to a margin: how far that of the predicted label is
+    above that of the next one. With `label` it is the margin of that one, with ordered classes the only one. Words
+    beyond the limit are summed up.
 
     Raises
     ------
@@ -24,7 +25,7 @@ def explained(model: Any, kind: str, x: Message, label: Any = None) -> dict[str,
     TypeError
         If it cannot explain what it predicts.
     """
-    block = predict_block(model, [x], [])
+    kind, block = kind_of(model), predict_block(model, [x], [])
     (answer,) = answers_of(block, in_full=True)
     named = None if label is None else label_named(model.classes, label)
     if label is not None and named is None:
@@ -35,13 +36,13 @@ def explained(model: Any, kind: str, x: Message, label: Any = None) -> dict[str,
     if named is None and kind != ORDERED:
         named, against = _first_and_second(answer, kind)
     contributions = _contributions(model, kind, x, named, against)
-    others = [value for _, value in contributions[MOST_CONTRIBUTIONS:]]
+    others = [value for _, value in contributions[limit:]]
     return {
-        **shown_answer(answer),
-        "explained": shown(named),
-        "against": shown(against),
+        **answer,
+        "explained": named,
+        "against": against,
         "margin": sum(value for _, value in contributions),
-        "contributions": contributions[:MOST_CONTRIBUTIONS],
+        "contributions": contributions[:limit],
         "n_others": len(others),
         "others": sum(others),
     }
