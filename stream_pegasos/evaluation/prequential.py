@@ -231,12 +231,10 @@ def evaluate(
     if delay and not learn:
         raise ValueError(f"delay is {delay}: without learning it must be 0")
     read, tell = chunks(examples, batch), on_predicted or _tell_nobody
-    if not learn:
-        blocks = _held_out(model, read, on_refused, tell, threads)
-    elif delay:
+    if delay:
         blocks = _late(model, read, delay, on_refused, tell)
     else:
-        blocks = _prompt(model, read, on_refused, tell, threads)
+        blocks = _prompt(predict_learn if learn else _predict_labelled, model, read, on_refused, tell, threads)
     score, curve, start = new_score(model), Curve(_FIRST_STEP), perf_counter()
     result = Evaluation(score, curve.rows)
 
@@ -282,29 +280,16 @@ def _tell_nobody(block: PredictedBlock) -> None:
 
 
 def _prompt(
+    predict: Callable[..., Iterator[PredictedBlock]],
     model: Any,
     chunks: Iterable[list[Labelled]],
     on_refused: OnRefused | None,
     on_predicted: OnPredicted,
     threads: int,
 ) -> Iterator[AnyOutcomes]:
-    """Every label arrives before the next example."""
+    """Every label arrives before the next example, whether it is learned or only scored."""
     for chunk in chunks:
-        for block in predict_learn(model, chunk, on_refused, threads):
-            on_predicted(block)
-            yield block.outcomes(model)
-
-
-def _held_out(
-    model: Any,
-    chunks: Iterable[list[Labelled]],
-    on_refused: OnRefused | None,
-    on_predicted: OnPredicted,
-    threads: int,
-) -> Iterator[AnyOutcomes]:
-    """Nothing is learned."""
-    for chunk in chunks:
-        for block in _predict_labelled(model, chunk, on_refused, threads):
+        for block in predict(model, chunk, on_refused, threads):
             on_predicted(block)
             yield block.outcomes(model)
 

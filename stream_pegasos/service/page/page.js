@@ -196,13 +196,6 @@ const SHOWN = {
   [ORDERED]: ["accuracy", "mean_absolute_error", "quadratic_kappa", "calibration_error"],
   [LABELS]: ["micro_f1", "macro_f1", "exact_matches", "hamming_loss"],
 };
-// What the reliability diagram is about.
-const CALIBRATED = {
-  [CLASSES]: "the predicted label was true, against its probability",
-  [ORDERED]: "the predicted label was true, against its probability",
-  [LABELS]: "a label held, against the probability predicted for it",
-};
-
 let kind = CLASSES;
 let curve = { n: 0, rows: [], drifts: [], window: 0 };
 
@@ -252,8 +245,8 @@ function show(data) {
   setClass(byId("drifts"), drifts.length ? "alarms" : "");
   showCurve(data);
   showClasses(data);
-  const positive = known(model.positive) ? `${name(model.positive)} was true, against the probability predicted for it` : "";
-  write(byId("calibrated"), `How often ${positive || CALIBRATED[kind]}.`);
+  const said = kind === LABELS ? "a label held" : `${known(model.positive) ? name(model.positive) : "the predicted label"} was true`;
+  write(byId("calibrated"), `How often ${said}, against the probability predicted for it.`);
   showReliability(data.reliability);
   showModel(model, data.checkpoint);
   update(byId("newest"), data.newest, (message) => [message.number, message.text], "message-template", showMessage);
