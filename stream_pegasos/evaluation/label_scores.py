@@ -104,7 +104,7 @@ class LabelScore(Score):
     kind = LABELS
     row_type = LabelScoreRow
 
-    n_sums = 3  # examples; those with all labels right; decisions that the log loss is about
+    n_sums = 2  # examples with all labels right; decisions that the log loss is about
     n_columns = 3  # of the newest: whether all labels are right, twice those that are, labels in all
 
     def update(self, outcomes: LabelOutcomes) -> None:
@@ -131,15 +131,12 @@ class LabelScore(Score):
         self._reliability.update(p, h)
         self._log_loss -= float(np.log(np.clip(np.where(h, p, 1.0 - p), 1e-15, 1.0)).sum())
         self._log_loss += math.log(2.0) * n_unknown
-        self._sums += len(rows), sum(is_exact for is_exact, _, _ in rows), len(p) + n_unknown
-
-    @property
-    def n(self) -> int:
-        return int(self._sums[0])
+        self.n += outcomes.n
+        self._sums += sum(is_exact for is_exact, _, _ in rows), len(p) + n_unknown
 
     @property
     def exact_matches(self) -> float:
-        return ratio(self._sums[1], self._sums[0])
+        return ratio(self._sums[0], self.n)
 
     accuracy = exact_matches
 
@@ -157,4 +154,4 @@ class LabelScore(Score):
 
     @property
     def log_loss(self) -> float:
-        return ratio(self._log_loss, self._sums[2])
+        return ratio(self._log_loss, self._sums[1])

@@ -185,6 +185,7 @@ class PrequentialScore(Score):
         self._log_loss -= float(np.log(np.clip(of_truth, 1e-15, 1.0)).sum())
         self._reliability.update(np.asarray(outcomes.of_predicted, float)[made], right[made])
         self._newest = newest(self._newest, right[:, np.newaxis], self.window)
+        self.n += outcomes.n
         if self._positive is not None and self._positive.takes(outcomes.classes):
             self._positive.update(truths == self.tally.number_of(self.positive), outcomes.margins, of_truth)
         else:
@@ -193,10 +194,6 @@ class PrequentialScore(Score):
 
     def _follow_order(self, truths: Integers, predicted: Integers, made: Bools) -> None:
         """Classes that have no order: nothing to follow."""
-
-    @property
-    def n(self) -> int:
-        return int(self.tally.occurred.sum())
 
     @property
     def accuracy(self) -> float:

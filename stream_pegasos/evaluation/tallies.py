@@ -142,15 +142,12 @@ class Score(ABC):
         if window < 1:
             raise ValueError(f"window is {window}: it must hold at least 1 example")
         self.window = window
+        self.n = 0
         self.tally = Tally()
         self._log_loss = 0.0
         self._reliability = Reliability()
         self._newest: Floats = np.zeros((0, self.n_columns))
         self._sums: Floats = np.zeros(self.n_sums)
-
-    @property
-    @abstractmethod
-    def n(self) -> int: ...
 
     @property
     @abstractmethod
@@ -213,6 +210,7 @@ class Score(ABC):
         """All that has been counted, as JSON values."""
         return {
             "kind": self.kind,
+            "n": self.n,
             "tally": self.tally.get_state(),
             "log_loss": self._log_loss,
             "tenths": self._reliability.sums.tolist(),
@@ -229,10 +227,14 @@ class Score(ABC):
             If it is nothing that `get_state` gives.
         """
         latest = np.array(state["newest"], float).reshape(-1, self.n_columns)[-self.window :]
-        sums, log_loss = np.array(state["sums"], float).reshape(self.n_sums), float(state["log_loss"])
+        sums, n, log_loss = (
+            np.array(state["sums"], float).reshape(self.n_sums),
+            int(state["n"]),
+            float(state["log_loss"]),
+        )
         self._reliability.set_state(state["tenths"])
         self.tally.set_state(state["tally"])
-        self._newest, self._sums, self._log_loss = latest, sums, log_loss
+        self._newest, self._sums, self.n, self._log_loss = latest, sums, n, log_loss
 
 
 class Tally:
@@ -421,8 +423,7 @@ def spelled(figure: str) -> str:
 def mean_f1(occurred: Integers, predicted: Integers, right: Integers) -> float:
     """The mean of the F1 of all labels that occurred or were predicted, given how often, and how often both."""
     total = occurred + predicted
-    there = total > 0
-    return ratio(float((2 * right[there] / total[there]).sum()), int(there.sum()))
+    return ratio(float((2 * right / np.maximum(total, 1)).sum()), int(np.count_nonzero(total)))
 
 
 def ratio(part: float, whole: float) -> float:
