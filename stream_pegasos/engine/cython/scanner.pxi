@@ -255,7 +255,7 @@ cdef class Scanner(Encoder):
         return current.copy(&self._example)  # the same text may come again
 
     cdef Py_ssize_t _load_many(self, X, bint learning, bint tentative=False) except -1:
-        cdef Py_ssize_t i, n, k = self._n_fields
+        cdef Py_ssize_t i, n, n_messages, k = self._n_fields
         cdef sp_text* text
         cdef Scanner field = self
         self._release()
@@ -263,13 +263,15 @@ cdef class Scanner(Encoder):
         if self._is_any_ready_made:
             texts = tuple([self._field(i % k)._readable(x) for i, x in enumerate(texts)])
         self._held = [texts]
-        n = len(texts)
-        if n % k:
-            raise ValueError(f"{n} texts are no messages of {k} fields")
+        n = n_messages = len(texts)
+        if k > 1:
+            n_messages = n // k
+            if n % k:
+                raise ValueError(f"{n} texts are no messages of {k} fields")
         if sp_reserve(&self._texts, &self._texts_capacity, n + 1, sizeof(sp_text)) < 0:
             raise MemoryError
         self._texts[n].data, self._n_texts, self._block = NULL, n, NULL
-        self._ahead._begin(n // k)
+        self._ahead._begin(n_messages)
         for i in range(n):
             x = texts[i]
             if k > 1:
@@ -295,15 +297,16 @@ cdef class Scanner(Encoder):
             text.kind = 0 if PyUnicode_IS_ASCII(x) else PyUnicode_KIND(x)
             if text.length * (text.kind + 2) > MAX_BYTES:
                 raise ValueError(f"text {i // k} has {text.length:,} characters, which may be more than 2 GiB; split it")
-        return n // k
+        return n_messages
 
     cdef int _release(self) except -1:
         cdef Scanner other
         cdef sp_scanner* s = &self._scanner
         for other in self._others:
             other._release()
-        for other in self._further:
-            other._release()
+        if self._n_fields > 1:
+            for other in self._further:
+                other._release()
         self._ahead._release()
         Encoder._release(self)
         self._last = self._last_features = self._held = None
