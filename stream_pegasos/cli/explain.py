@@ -178,16 +178,13 @@ def _names(features: Any, examples: "Iterable[Example]") -> Names:
     """The words of the examples by their features; the most frequent of those that share one."""
     from collections import Counter
 
-    counts: Counter[str] = Counter()
-    found: dict[str, tuple[int, float]] = {}
+    counts: Counter[tuple[str, int, float]] = Counter()
     for example in examples:
-        contents = features.contents(features.prepare(example.x))
-        found |= contents
-        counts.update({name: abs(value) for name, (_, value) in contents.items()})
+        for name, column, value in features.contents(features.prepare(example.x)):
+            counts[name, column, math.copysign(1.0, value)] += abs(value)
     names: Names = {}
-    for name, _ in counts.most_common():
-        column, value = found[name]
-        names.setdefault(column, (name, math.copysign(1.0, value)))
+    for (name, column, sign), _ in counts.most_common():
+        names.setdefault(column, (name, sign))
     return names
 
 

@@ -72,10 +72,13 @@ def tell_of_labels(model: Any, known: tuple[Any, ...], pos_label: str | None, so
 
 def chosen_label(model: Any, text: str, named_by: str) -> Any:
     """The label that is meant, of those that were learned."""
-    labels = {printable(label): label for label in model.classes if label is not None}
-    if text not in labels:
-        raise click.BadParameter(f"{text!r} is none of the labels learned: {listed(labels)}", param_hint=named_by)
-    return labels[text]
+    known = labels_known(model)
+    meant = [label for label in known if printable(label) == text]
+    if len(meant) > 1:
+        raise click.BadParameter(f"{text!r} may be any of {', '.join(map(repr, meant))}", param_hint=named_by)
+    if not meant:
+        raise click.BadParameter(f"{text!r} is none of the labels learned: {listed(known)}", param_hint=named_by)
+    return meant[0]
 
 
 def check_learns(model: Any, path: Path) -> None:
@@ -97,15 +100,12 @@ def new_model(options: ModelOptions, source: Input | None) -> Any:
 
     try:
         features, classifier = options.given()
-    except (ValueError, TypeError) as error:
-        raise click.BadParameter(str(error)) from None
-    if source is not None:
-        source.several |= bool(options.multi_label)
-        if source.several:
-            classifier["multi_label"] = True
-    if classifier.get("ordered") and classifier.get("multi_label"):
-        raise click.BadParameter("it is for one label a message, not for several", param_hint="--ordered")
-    try:
+        if source is not None:
+            source.several |= bool(options.multi_label)
+            if source.several:
+                classifier["multi_label"] = True
+        if classifier.get("ordered") and classifier.get("multi_label"):
+            raise click.BadParameter("it is for one label a message, not for several", param_hint="--ordered")
         if source is not None and source.format in DICT_FORMATS:
             if features is not None:
                 raise click.BadParameter(

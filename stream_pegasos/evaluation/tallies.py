@@ -265,8 +265,8 @@ class Tally:
         if label is None:
             return -1
         if label not in self._numbers:
-            self._numbers[label] = len(self.labels)
             self.labels.append(check_label(label))
+            self._numbers[label] = len(self.labels) - 1
             n = self._counts.shape[1]
             if len(self.labels) > n:
                 self._counts = np.concatenate([self._counts, np.zeros((3, n), np.int64)], axis=1)

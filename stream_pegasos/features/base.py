@@ -65,7 +65,7 @@ class Features(base.MiniBatchTransformer):
 
     def without_norm(self) -> Features:
         """The same features, whose values are divided by nothing."""
-        return self
+        raise NotImplementedError
 
     def prepare_many(self, X: Any) -> list[Any]:
         """What the scanner takes of several messages."""
@@ -112,18 +112,18 @@ class Features(base.MiniBatchTransformer):
     def learn_many(self, X: Any) -> None:
         """Nothing: there is nothing to learn."""
 
-    def contents(self, prepared: Any) -> dict[str, tuple[int, float]]:
-        """What is found in a message that `prepare` gave: the column of each token, by its name, and what it adds there
+    def contents(self, prepared: Any) -> list[tuple[str, int, float]]:
+        """What is found in a message that `prepare` gave: the name of each token, its column, and what it adds there
         before values are divided by their norm.
         """
         is_presence = self.specification.binary
         are_several = len(self.each) > 1
-        found = {}
+        found = []
         for field, (part, text) in enumerate(zip(self.each, prepared if are_several else [prepared], strict=True)):
             for token, count in Counter(part.specification.ngrams(text)).items():
                 column, sign = self.scanner.index(token, field)
                 name = part.name_of(token) if are_several else token
-                found[name] = column, 1.0 if is_presence else sign * count
+                found.append((name, column, 1.0 if is_presence else sign * count))
         return found
 
     def __add__(self, other: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -60,7 +60,8 @@ class HashedBagOfWords(Features):
         Words to leave out before n-grams are made: a collection, `"english"` for scikit-learn's list (which must then
         be installed), or `None`.
     token_pattern
-        The regular expression of a token, with at most one group; only for words.
+        The regular expression of a token, with at most one group; only for words without a `tokenizer`, or else it may
+        be `None`.
     binary
         Whether every count above 0 becomes 1.
     norm
@@ -132,7 +133,8 @@ class HashedBagOfWords(Features):
 
     def __post_init__(self) -> None:
         self._check()
-        native_pattern = self.native_pattern(self.token_pattern)
+        needs_pattern = self.analyzer == "word" and self.tokenizer is None
+        native_pattern = self.native_pattern(self.token_pattern) if needs_pattern or self.token_pattern else None
         self._stop_words = check_stop_words(self.stop_words)
         # What Python has to do to a text before the scanner can take it, if anything.
         self._in_python = self.preprocessor is not None or self.strip_accents is not None
@@ -266,9 +268,9 @@ class HashedBagOfWords(Features):
         if self._as_it_is:
             return x
         if self.on is not None:
-            if not isinstance(x, (dict, str)):
+            if not isinstance(x, (Mapping, str)):
                 raise TypeError(f"with on={self.on!r} an example must be a dict or a text, not {type(x).__name__}")
-            if isinstance(x, dict):
+            if isinstance(x, Mapping):
                 if self.on not in x:
                     raise ValueError(f"the example has no field {self.on!r}")
                 x = x[self.on]

@@ -46,7 +46,7 @@ class FeatureNames:
     def add(self, model: Any, row: Any) -> None:
         """Name the features of such a message."""
         begin = tuple(field[:LONGEST_NAMED] for field in row) if isinstance(row, tuple) else row[:LONGEST_NAMED]
-        for ngram, (column, value) in model.features.contents(begin).items():
+        for ngram, column, value in model.features.contents(begin):
             if len(ngram) <= LONGEST_NAME:
                 self._names[column] = ngram, math.copysign(1.0, value)
         most = max(1, min(MOST_NAMES, MOST_WEIGHTS // max(1, len(model.classes))))

@@ -251,15 +251,15 @@ class TextClassifier(Classifier):
             raise TypeError(f"explain_one needs a linear classifier, not {type(self.classifier).__name__}")
         with self.lock:
             contributions, intercept = self.classifier.contributions(*self.encode_one(x), label)
-        columns: dict[int, dict[str, float]] = {}
-        for ngram, (column, value) in self.features.contents(self.features.prepare(x)).items():
-            columns.setdefault(column, {})[ngram] = value
+        columns: dict[int, list[tuple[str, float]]] = {}
+        for ngram, column, value in self.features.contents(self.features.prepare(x)):
+            columns.setdefault(column, []).append((ngram, value))
         explanation = {"(intercept)": intercept}
         for column, contribution in contributions.items():
             if contribution == 0.0:
                 continue  # also where the counts of a column cancel out
-            total = sum(columns[column].values())
-            for ngram, value in columns[column].items():
+            total = sum(value for _, value in columns[column])
+            for ngram, value in columns[column]:
                 explanation[ngram] = explanation.get(ngram, 0.0) + contribution * value / total
         by_size = sorted(explanation.items(), key=lambda item: (-abs(item[1]), item[0]))
         return {ngram: contribution for ngram, contribution in by_size if contribution}

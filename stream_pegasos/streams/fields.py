@@ -31,7 +31,8 @@ def parsed_label(record: Any, layout: Layout) -> Parsed:
     """The same of a record that holds no text but the label of the message with its id."""
     id, label = _id(record, layout.id_field), _label(record, layout)
     if label is None:
-        raise ValueError(f"no field {layout.label_field!r}")
+        is_absent = value_of(record, layout.label_field) is _ABSENT
+        raise RecordError(f"{'no' if is_absent else 'no label in the'} field {layout.label_field!r}", id)
     return "", label, 1.0, id
 
 
@@ -97,7 +98,7 @@ def _one_label(label: Any, field: str) -> Label | None:
     if type(label) is float:
         # Beyond 2**53 the integer that was written is lost.
         if not label.is_integer() or abs(label) > 2**53:
-            raise ValueError(f"label {label} is not an integer")
+            raise ValueError(f"label {label} is not an integer of up to 2**53")
         return int(label)
     if label is None or type(label) in (bool, int):
         return label  # type: ignore[no-any-return]
