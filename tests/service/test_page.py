@@ -40,6 +40,8 @@ from stream_pegasos.streams import synthetic
 
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
 
+pytestmark = pytest.mark.heavy
+
 EXAMPLES = [{"text": text, "label": label} for text, label in synthetic(n=1_500, seed=1)]
 TOPICS = ["card lost", "cash fee", "pin blocked", "top up", "exchange rate", "refund"]
 FIGURES = {

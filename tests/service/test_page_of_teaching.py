@@ -28,6 +28,8 @@ from stream_pegasos.streams import synthetic
 
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
 
+pytestmark = pytest.mark.heavy
+
 NEW = [text for text, _ in synthetic(n=30, seed=8)]
 
 
