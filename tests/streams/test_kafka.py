@@ -73,10 +73,6 @@ def test_examples(topic):
     assert bad == events == []
 
 
-def test_an_empty_topic(topic):
-    assert rest(topic.address) == ([], [], [])
-
-
 def test_a_position_is_one_of_its_cluster(topic, forgetful_server):
     """Which the brokers tell: nothing is taken before."""
     topic.add("a", "b", "c")
@@ -133,8 +129,6 @@ def test_bad_messages(topic):
     assert texts(batches) == ["good"]
     assert [where for where, _ in bad] == [f"offset {offset} of partition 0" for offset in range(4)]
     assert bad[2][1] == bad[3][1] == "the message is empty"
-    [batch], bad, _ = rest(topic.address, unreadable=True)
-    assert [each.fault for each in batch.examples] == [*(reason for _, reason in bad), None]
 
 
 def test_a_group_knows_of_partitions_that_a_checkpoint_does_not(topic):
@@ -243,25 +237,6 @@ def test_bad_addresses(address, reason):
     for opened in (open_source, open_sink):
         with pytest.raises(StreamError, match=reason):
             opened(address)
-
-
-@pytest.mark.parametrize(
-    "position",
-    [
-        "1-1",
-        3,
-        {"x": 1},
-        {"0": 1},
-        {"server": 3, "offsets": {}},
-        {"server": "cluster a", "offsets": 3},
-        {"server": "cluster a", "offsets": {"0": -1}},
-        {"server": "cluster a", "offsets": {"0": "1"}},
-        {"server": "cluster a"},
-    ],
-)
-def test_bad_positions(position):
-    with pytest.raises(StreamError, match="is no position in a Kafka topic"):
-        open_source("kafka://host/mail", position)
 
 
 def test_sink(topic):

@@ -1,13 +1,15 @@
-"""What every source promises that is read while it grows: a file, a topic of Kafka, a stream of Redis."""
+"""What every source promises that is read while it grows: a file, a topic of Kafka, a stream of Redis, a pipe."""
 
+import io
 import itertools
 import json
+import sys
 from collections import Counter
 
 import pytest
 from reading import rest, texts
 
-from stream_pegasos.streams import StreamError, open_source
+from stream_pegasos.streams import StreamError, open_source, sources
 
 numbers = itertools.count()
 
@@ -51,8 +53,30 @@ class Stream:
         self._client.xadd("mail", fields)
 
 
+class Pipe:
+    """Standard input, which cannot be read again: each time it is opened, all comes anew."""
+
+    address = "-"
+
+    def __init__(self, request):
+        self._data = b""
+        request.getfixturevalue("monkeypatch").setattr(sys, "stdin", self)
+
+    def add(self, **fields):
+        self._data += json.dumps(fields).encode() + b"\n"
+
+    def detach(self):
+        return io.BytesIO(self._data)
+
+
+@pytest.fixture(params=[File, Topic, Stream, Pipe])
+def any_live(request):
+    return request.param(request)
+
+
 @pytest.fixture(params=[File, Topic, Stream])
 def live(request):
+    """A source that can go back."""
     return request.param(request)
 
 
@@ -61,17 +85,34 @@ def live_with_groups(request):
     return request.param(request)
 
 
-def test_resuming_at_every_position(live):
-    for i in range(1100):
+@pytest.fixture
+def small_batches(monkeypatch):
+    monkeypatch.setattr(sources, "LARGEST_BATCH", 10)
+
+
+def test_resuming_at_every_position(live, small_batches):
+    for i in range(25):
         live.add(text=str(i))
     batches, bad, events = rest(live.address)
     found = texts(batches)
-    assert bad == events == [] and max(len(batch.examples) for batch in batches) <= 512
+    assert bad == events == [] and max(len(batch.examples) for batch in batches) <= 10
     for turn in (0, 1):  # each partition in its order
-        assert [text for text in found if int(text) % 2 == turn] == [str(i) for i in range(turn, 1100, 2)]
+        assert [text for text in found if int(text) % 2 == turn] == [str(i) for i in range(turn, 25, 2)]
     for k, batch in enumerate(batches):
         position = json.loads(json.dumps(batch.position))
         assert Counter(texts(batches[: k + 1]) + texts(rest(live.address, position)[0])) == Counter(found)
+
+
+def test_positions_that_are_none(live):
+    live.add(text="a")
+    [batch] = rest(live.address)[0]
+    bad = [3, "x", "1-1", {}, {"0": 1}]
+    for name in batch.position:
+        without = {other: value for other, value in batch.position.items() if other != name}
+        bad += [without, *({**without, name: value} for value in (-1, 1.5, [0], {"0": -1}, {"0": "1"}))]
+    for position in bad:
+        with pytest.raises(StreamError, match="is no position in a"):
+            open_source(live.address, position)
 
 
 def test_following(live, follow):
@@ -95,33 +136,33 @@ def test_labels(live):
     assert [reason for _, reason in bad] == ["no field 'id'", "no field 'label'"]
 
 
-def test_messages_of_fields(live):
-    live.add(subject="a", sender="x", label="ham")
-    live.add(sender="y", text="b")
-    live.add(queue="z")
-    batches, bad, _ = rest(live.address, fields=["subject", "sender"])
+def test_messages_of_fields(any_live):
+    any_live.add(subject="a", sender="x", label="ham")
+    any_live.add(sender="y", text="b")
+    any_live.add(queue="z")
+    batches, bad, _ = rest(any_live.address, fields=["subject", "sender"])
     found = {(*example.x.items(), example.y) for batch in batches for example in batch.examples}
     assert found == {(("subject", "a"), ("sender", "x"), "ham"), (("sender", "y"), None)}
     assert [reason.partition(";")[0] for _, reason in bad] == ["no field 'subject' or 'sender'"]
 
 
-def test_what_cannot_be_read_is_reported_and_passed_over(live):
+def test_what_cannot_be_read_is_reported_and_passed_over(any_live):
     """Or stands in its place; or ends the stream, where nobody takes reports."""
     for fields in ({"id": "7"}, {"text": "good"}):
-        live.add(**fields)
-    batches, [(where, reason)], _ = rest(live.address)
+        any_live.add(**fields)
+    batches, [(where, reason)], _ = rest(any_live.address)
     assert texts(batches) == ["good"] and reason.startswith("no field 'text'")
-    batches, bad, _ = rest(live.address, unreadable=True)
+    batches, bad, _ = rest(any_live.address, unreadable=True)
     found = {(each.x, each.id if each.fault else None, each.fault) for batch in batches for each in batch.examples}
     assert found == {("", "7", reason), ("good", None, None)} and bad == [(where, reason)]
     with pytest.raises(StreamError, match=f"{where}: no field 'text'"):
-        list(open_source(live.address, follow=False).batches())
+        list(open_source(any_live.address, follow=False).batches())
 
 
-def test_groups(live_with_groups):
+def test_groups(live_with_groups, small_batches):
     """The place of a group is that of the last message that was done; a checkpoint knows better than the group."""
     live, address = live_with_groups, live_with_groups.address + "?group=readers"
-    for i in range(1100):
+    for i in range(25):
         live.add(text=str(i))
     source = open_source(address, follow=False)
     batches = list(source.batches())

@@ -223,10 +223,6 @@ def test_bad_addresses(address, reason):
 
 def test_bad_arguments():
     pytest.importorskip("redis")
-    bad = ({"server": 3, "id": "1-1"}, {"server": "h:1/0", "id": None}, {"server": None, "id": "x"}, {"id": "1-1"})
-    for position in (1, "", "x-1", {"0": 1}, *bad):
-        with pytest.raises(StreamError, match="is no position in a Redis stream"):
-            open_source("redis://host/mail", position)
     with pytest.raises(StreamError, match="have fields"):
         open_source("redis://host/mail", format="jsonl")
     with pytest.raises(StreamError, match="maxlen is '0'"):

@@ -14,36 +14,12 @@ def stdin(monkeypatch, data):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
 
 
-def test_standard_input(monkeypatch):
-    stdin(monkeypatch, b'{"text": "win", "label": 1}\n{\n{"text": "see you"}\n')
-    bad = []
-    source = open_source("-", on_bad=lambda *at: bad.append(at))
-    assert list(source.batches()) == [
-        Batch([Example("win", 1, line=1)], None),
-        Batch([Example("see you", None, line=3)], None),
-    ]
-    assert [where for where, _ in bad] == ["line 2"]
+def test_standard_input_is_answered_line_by_line_and_has_no_positions(monkeypatch):
+    stdin(monkeypatch, b'{"text": "win", "label": 1}\n\n{"text": "see you"}\n')
+    source = open_source("-")
+    expected = [Example("win", 1, line=1), Example("see you", None, line=3)]
+    assert list(source.batches()) == [Batch([example], None) for example in expected]
     source.done(None)
-
-
-def test_what_cannot_be_read_on_standard_input_may_stand_in_its_place(monkeypatch):
-    stdin(monkeypatch, b'{"text": "win", "label": 1}\n{"id": 7}\n')
-    bad = []
-    batches = list(open_source("-", on_bad=lambda *at: bad.append(at), unreadable=True).batches())
-    assert batches[1:] == [Batch([Example("", None, 1.0, 2, 7, bad[0][1])], None)]
-    assert bad == [("line 2", "no field 'text'; its fields: id")]
-
-
-def test_standard_input_without_on_bad(monkeypatch):
-    stdin(monkeypatch, b"{\n")
-    with pytest.raises(StreamError, match="standard input: line 1: not JSON"):
-        list(open_source("-").batches())
-
-
-def test_standard_input_in_another_format(monkeypatch):
-    stdin(monkeypatch, b"text,label\nwin,spam\n")
-    [[[example], _]] = open_source("-", format="csv").batches()
-    assert (example.x, example.y) == ("win", "spam")
 
 
 def test_standard_input_as_a_file_may_be(monkeypatch):
@@ -128,6 +104,8 @@ def test_batched():
     assert [len(batch.examples) for batch in batches] == [512, 512, 65]
     for batch in batches:
         assert batch.position - int(batch.examples[-1].x) in (0, 1)
+    long = batched((Example("x" * 100_000, None) for _ in range(30)), lambda: at)
+    assert [len(batch.examples) for batch in long] == [11, 11, 8]
     assert list(batched([], lambda: 1)) == []
     assert list(batched([None], lambda: 1)) == [Batch([], 1)]
 
