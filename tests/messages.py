@@ -3,7 +3,6 @@
 import random
 
 import pytest
-from river import optim
 
 from stream_pegasos import (
     HashedBagOfWords,
@@ -50,19 +49,13 @@ FEATURES = {
 }
 
 
-CLASSIFIERS = {  # more stand in the registry
-    "default": {},
-    "all": {"batch_size": 3, "fit_intercept": True, "class_weight": {"ham": 0.5}, "l2": 1.0},
-    "weights": {"class_weight": {"spam": 4.0}, "t0": 100.0, "pos_label": "ham"},
-    "violations": {"average": "weighted", "counter": "violations", "l2": 1e-2},
-    "first weights": {"initializer": optim.initializers.Normal(seed=2), "t0": 30.0, "l2": 1e-2},
-}
+OPTIONS = {"batch_size": 3, "fit_intercept": True, "class_weight": {"ham": 0.5}, "l2": 1.0}
 
 
-def both(features, classifier):
+def both(features):
     """The model, and its two parts on their own."""
-    model = TextClassifier(HashedBagOfWords(**FEATURES[features]), PegasosClassifier(**CLASSIFIERS[classifier]))
-    return model, HashedBagOfWords(**FEATURES[features]), PegasosClassifier(**CLASSIFIERS[classifier])
+    model = TextClassifier(HashedBagOfWords(**FEATURES[features]), PegasosClassifier(**OPTIONS))
+    return model, HashedBagOfWords(**FEATURES[features]), PegasosClassifier(**OPTIONS)
 
 
 def assert_alike(model, classifier):

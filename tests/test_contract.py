@@ -310,8 +310,7 @@ def test_any_sequence_of_texts_is_learned_as_its_texts(case):
         assert list(many.predict_many(kind())) == [case.predicted(many, x) for x in X]
         expected = [list(case.probabilities(many, x).values()) for x in X]
         assert np.asarray(many.predict_proba_many(kind())).tolist() == [close(row) for row in expected]
-    if case.of == "fields":
-        assert list(one.predict_many(frame).index) == list(one.predict_proba_many(frame).index) == list(frame.index)
+    assert list(one.predict_many(given).index) == list(one.predict_proba_many(given).index) == list(frame.index)
 
 
 @for_each(CASES)
@@ -335,6 +334,10 @@ def test_frames_without_columns(case):
         frame = pd.DataFrame(index=[5, 6])
         assert list(model.predict_many(frame).index) == list(model.predict_proba_many(frame).index) == [5, 6]
         assert model.predict_many(frame).tolist() == [case.predicted(model, {})] * 2
+        twin = copy.deepcopy(model)
+        model.learn_many(frame, case.labels[:2])
+        twin.learn_many([{}, {}], case.labels[:2])
+        assert bits(case, model) == bits(case, twin)
 
 
 @for_each(CASES)

@@ -21,7 +21,7 @@ def test_the_same_stream_gives_the_same_file_in_every_process(tmp_path):
         from estimators import CASES
         path, digests = pathlib.Path({str(tmp_path / "model")!r} + SEED), {{}}
         for case in CASES:
-            model = case.trained(60)
+            model = case.trained(30)
             if case.can_be_saved:
                 model.save(path)
             made = path.read_bytes() if case.can_be_saved else pickle.dumps(model)
@@ -40,12 +40,12 @@ ON_THE_OTHER_ENGINE = """
 
     folder, results = pathlib.Path(FOLDER), {"engine": engine.NAME}
     for i, case in enumerate(CASES):
-        alone, path = case.trained(60), folder / f"{i}.pickle"
+        alone, path = case.trained(30), folder / f"{i}.pickle"
         models = [alone, pickle.loads(path.read_bytes())]
         if case.can_be_saved:
             models.append(stream_pegasos.load(folder / f"{i}.file"))
         for model in models[1:]:
-            for x, y in list(case.stream(60))[40:]:
+            for x, y in list(case.stream(30))[20:]:
                 model.learn_one(x, y)
         results[case.name] = [
             (seen(model), [model.predict_proba_one(x) for x, _ in case.stream(20, seed=1)]) for model in models
@@ -69,11 +69,11 @@ def has_compiled():
 @pytest.mark.skipif(not has_compiled(), reason="the compiled engine was not built")
 def test_the_engines_are_alike_and_models_move_between_them(tmp_path):
     """To the rounding of single precision, in which the compiled one keeps features of adaptive rules: 6e-8 of a number
-    at each of 60 steps.
+    at each of 30 steps.
     """
     rounded = {"rel": 1e-4, "abs": 1e-4}
     for i, case in enumerate(CASES):
-        model = case.trained(40)
+        model = case.trained(20)
         (tmp_path / f"{i}.pickle").write_bytes(pickle.dumps(model))
         if case.can_be_saved:
             model.save(tmp_path / f"{i}.file")
@@ -82,7 +82,7 @@ def test_the_engines_are_alike_and_models_move_between_them(tmp_path):
     results = pickle.loads((tmp_path / "results").read_bytes())
     assert results["engine"] == other
     for i, case in enumerate(CASES):
-        model = case.trained(60)
+        model = case.trained(30)
         classes, types, n, learned = seen(model)
         probabilities = [model.predict_proba_one(x) for x, _ in case.stream(20, seed=1)]
         for (classes_there, types_there, n_there, learned_there), probabilities_there in results[case.name]:

@@ -41,8 +41,8 @@ def test_columns_of_other_types_are_left_to_the_check_of_values():
     frame = pd.DataFrame({"a": ["1", 2], "b": [None, 0.5], "c": [True, False]})
     first, _ = frames.frame_to_dicts(frame)
     assert first["a"] == "1" and (first["b"] is None or np.isnan(first["b"]))
-    booleans = pd.DataFrame({"c": [True, False], "d": pd.array([1, 2], dtype="Int64")})
-    assert frames.frame_to_dicts(booleans) == [{"c": 1.0, "d": 1.0}, {"c": 0.0, "d": 2.0}]
+    numbers = pd.DataFrame({"c": [True, False], "d": pd.array([1, 2], dtype="Int64"), "e": np.float32([0.5, 3])})
+    assert frames.frame_to_dicts(numbers) == [{"c": 1.0, "d": 1.0, "e": 0.5}, {"c": 0.0, "d": 2.0, "e": 3.0}]
 
 
 def test_results_have_the_index_of_the_frame():

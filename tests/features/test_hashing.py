@@ -77,7 +77,7 @@ texts = st.lists(st.tuples(pieces, repeats), max_size=5).map(
 )
 
 
-@settings(max_examples=60 if pure else 300, deadline=None, derandomize=True)
+@settings(max_examples=60 if pure else 150, deadline=None, derandomize=True)
 @given(
     st.lists(texts, min_size=1, max_size=3),
     st.fixed_dictionaries(
@@ -176,21 +176,7 @@ def test_what_scikit_learn_does_not_have_is_what_its_words_say(options):
 
 def random_text(generator, n):
     """About n characters, of words, marks and spaces of all widths."""
-    words = [
-        "the",
-        "quick",
-        "Brown",
-        "fox_1",
-        "x",
-        "é",
-        "Straße",
-        "漢字",
-        "😀",
-        "ΣΑΣ",
-        "don't",
-        "verylongwordindeed",
-        "...",
-    ]
+    words = ["the", "Brown", "fox_1", "x", "é", "Straße", "漢字", "😀", "ΣΑΣ", "don't", "verylongwordindeed", "..."]
     parts = []
     size = 0
     while size < n:
@@ -216,7 +202,7 @@ def test_texts_of_every_length_around_a_block_and_a_segment(pattern):
 
 def test_a_long_text():
     generator = random.Random(2)
-    text = random_text(generator, 200_000 if pure else 3_000_000)
+    text = random_text(generator, 200_000 if pure else 600_000)
     check([text])
     check([text[: len(text) // 8]], ngram_range=(1, 2), token_pattern=r"\w+|[^\w\s]", norm=None)
     check([text[: len(text) // 50]], analyzer="char_wb", ngram_range=(2, 3))
@@ -240,8 +226,8 @@ def test_a_line_of_100_megabytes():
     assert bag.transform_one(line) == {bag.index(line)[0]: bag.index(line)[1]}
 
 
-def test_a_million_distinct_tokens():
-    n = 20_000 if pure else 300_000
+def test_many_distinct_tokens():
+    n = 20_000 if pure else 100_000
     text = " ".join(f"w{i}" for i in range(n))
     for n_features in (2**31 - 1, 2**20, 1000):
         check([text, "short one", text[: n // 2], ""], n_features=n_features, norm=None)
@@ -394,6 +380,6 @@ def test_every_text_of_the_real_streams(data_folder, name):
     ids=repr,
 )
 def test_some_texts_of_the_real_streams_under_other_options(data_folder, options):
-    n = 20 if pure else 400
+    n = 20 if pure else 100
     for name in FILES:
         check(read(data_folder, name, n), **options)

@@ -83,7 +83,7 @@ def test_newton_with_a_kernel_solves_the_equation_of_its_support_vectors(l2):
 def test_what_newton_certifies_is_true(kernel):
     X, y = examples(seed=2)
     least = newton(X, y, 1e-3, kernel=kernel, tol=1e-13).fun
-    for max_iter in range(1, 8):
+    for max_iter in (1, 2, 4, 7):
         result = newton(X, y, 1e-3, kernel=kernel, tol=1e-10, max_iter=max_iter)
         assert -1e-12 <= result.fun - least <= result.gap + 1e-12
         assert result.nit <= max_iter

@@ -23,7 +23,7 @@ from river import (
 )
 from two_classes import rows_and_labels
 
-from stream_pegasos import HashedBagOfWords, PegasosClassifier, TextClassifier
+from stream_pegasos import HashedBagOfWords, PegasosClassifier, TextClassifier, TextFeatures
 
 
 def test_rivers_checks_of_a_pipeline():
@@ -154,18 +154,18 @@ def test_files_through_river(tmp_path):
 
 
 def test_parameters_of_a_part_are_changed_in_a_clone():
-    model = TextClassifier()
+    model = TextClassifier(TextFeatures(prefix_length=3))
     model.learn_one("cheap pills", "spam")
     clone = model.clone({"classifier": {"learning_rate": 2.0}, "features": {"on": "body"}})
     assert (clone.classifier.learning_rate, clone.classifier.margin) == (2.0, 5.0)
-    assert (clone.features.on, clone.features.prefix_length) == ("body", 4)
+    assert (clone.features.on, clone.features.prefix_length) == ("body", 3)
     assert clone.n_iterations == 0 and model.classifier.learning_rate == 0.5 and model.features.on is None
     assert type(model.clone({"classifier": PegasosClassifier(l2=0.5)}).classifier) is PegasosClassifier
     grid = {"classifier": {"learning_rate": [0.1, 1.0], "half_life": [None, 100]}, "features": {"binary": [False]}}
     models = utils.expand_param_grid(model, grid)
     options = [(each.classifier.learning_rate, each.classifier.half_life) for each in models]
     assert options == [(0.1, None), (0.1, 100), (1.0, None), (1.0, 100)]
-    assert all((each.features.binary, each.features.prefix_length) == (False, 4) for each in models)
+    assert all((each.features.binary, each.features.prefix_length) == (False, 3) for each in models)
     chosen = model_selection.BanditClassifier(
         models, metric=metrics.Accuracy(), policy=bandit.EpsilonGreedy(0.1, seed=1)
     )

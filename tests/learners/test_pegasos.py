@@ -147,7 +147,7 @@ def test_any_stream_is_learned_as_published(dense_pegasos, l2, chosen, examples)
 )
 def test_many_passes_reach_the_optimum_of_the_objective(options):
     generator = np.random.default_rng(0)
-    n, l2 = 200, 0.1
+    n, l2 = 100, 0.1
     X = generator.normal(size=(n, 3)) + np.array([0.3, 0.0, 0.0])
     y = np.where(X @ [1.0, -2.0, 0.5] + generator.normal(size=n) > 0, 1, -1)
     columns = np.column_stack([X, np.ones(n)]) if options.get("fit_intercept") else X
@@ -252,7 +252,7 @@ def test_all_ways_to_learn_mix(options, size):
     """A model that learns by matrices, frames and dicts in turn, beside one that learns one by one."""
     generator = np.random.default_rng(3)
     mixed, single = PegasosClassifier(**options), PegasosClassifier(**options)
-    for step in range(60):
+    for step in range(12):
         n, d = [(40, 9), (300, 30), (5, 1000), (3, 12)][step % 4]
         X = generator.normal(size=(n, d)) * (generator.random((n, d)) < min(0.5, 20 / d)) * size
         y = generator.random(n) < 0.5
@@ -282,35 +282,15 @@ def test_all_ways_to_learn_mix(options, size):
         assert len(mixed._learner) == len(mixed._learner.items()[0])
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.int8, bool])
-def test_sparse_matrices_of_other_numbers(dtype):
-    X = (rows_and_labels()[0] * 3).astype(dtype)
-    _, y = rows_and_labels()
-    model, expected = PegasosClassifier(), PegasosClassifier()
-    model.learn_many(sparse.csr_matrix(X), y)
-    expected.learn_many(as_dicts(X.astype(float)), y)
-    assert model.weights == pytest.approx(expected.weights)
-
-
-def test_columns_of_any_number_and_no_more():
+def test_columns_of_any_number():
     far = (1 << 53) - 1
     matrix = sparse.csr_matrix(([1.0, 2.0], [0, far - 1], [0, 1, 2]), shape=(2, far))
     model = PegasosClassifier()
     model.learn_many(matrix, [False, True])
     assert set(model.weights) == {0, far - 1}
-    # Beyond, columns would be taken for names.
-    model.learn_one({"name": 1.0}, True)
-    before = pickle.dumps(model)
-    for column in (1 << 60, 1 << 62):
-        matrix = sparse.csr_matrix(([1.0], [column], [0, 1]), shape=(1, column + 1))
-        with pytest.raises(ValueError):
-            model.learn_many(matrix, [True])
-    assert pickle.dumps(model) == before
 
 
 COLUMNS = {
-    "str": list("abc"),
-    "int": [10, 20, 30],
     "mixed": ["a", 2, 3],
     "tuples": [("a", 1), ("a", 2), ("b", 1)],
 }
@@ -331,30 +311,6 @@ def test_columns_of_a_frame_are_the_names(columns, is_sparse):
     assert model.weights == pytest.approx(expected.weights)
     assert {type(name) for name in model.weights} == {type(name) for name in names}
     assert list(model.predict_many(frame)) == list(expected.predict_many(as_dicts(X, names)))
-
-
-def test_frames_of_many_types_of_column():
-    frame = pd.DataFrame({"f": [0.5, 1.5], "i": [1, 2], "b": [True, False], "f32": np.array([1, 2], np.float32)})
-    frame["nullable"] = pd.array([1, 2], dtype="Int64")
-    model, expected = PegasosClassifier(), PegasosClassifier()
-    model.learn_many(frame, [True, False])
-    expected.learn_many(
-        [{name: float(v) for name, v in row.items()} for row in frame.to_dict("records")], [True, False]
-    )
-    assert model.weights == pytest.approx(expected.weights)
-
-
-@pytest.mark.parametrize("is_sparse", [False, True])
-def test_frames_without_rows_or_columns(is_sparse):
-    for model in (PegasosClassifier(), PegasosClassifier(pos_label="spam"), trained(PegasosClassifier())):
-        for frame in (pd.DataFrame(columns=["a", "b"], dtype=float), pd.DataFrame(index=[5, 6])):
-            frame = frame.astype(pd.SparseDtype(float, 0.0)) if is_sparse and len(frame.columns) else frame
-            assert list(model.predict_many(frame).index) == list(frame.index)
-            assert list(model.predict_proba_many(frame).index) == list(frame.index)
-            assert model.decision_function_many(frame).tolist() == [0.0] * len(frame)
-            before = model.n_iterations
-            model.learn_many(frame, pd.Series([True] * len(frame), dtype=bool, index=frame.index))
-            assert model.n_iterations == before + len(frame)
 
 
 def trained(model, n=30):
@@ -386,12 +342,11 @@ WEIGHTS = {
 }
 
 
-@pytest.mark.parametrize("class_weight", [None, {True: 3.0}])
 @pytest.mark.parametrize("kind", WEIGHTS)
-def test_weights_of_examples(kind, class_weight):
+def test_weights_of_examples(kind):
     X, y = rows_and_labels(60)
     w = [float(i % 4) for i in range(60)]
-    one, many, matrix = (PegasosClassifier(l2=0.1, class_weight=class_weight) for _ in range(3))
+    one, many, matrix = (PegasosClassifier(l2=0.1) for _ in range(3))
     for x, label, weight in zip(as_dicts(X), y, w, strict=True):
         one.learn_one(x, label, w=weight)
     many.learn_many(as_dicts(X), y, w=WEIGHTS[kind](w))
@@ -480,32 +435,11 @@ def test_parameters_at_the_ends_of_their_ranges():
 # --- probabilities ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [1e45, 1.0, 1e-150, 1e-300, 5e-324, 0.0])
-def test_probabilities_agree_with_predictions(size):
-    for l2, project in ((1e-30, False), (1.0, True), (1e30, True)):
-        model = PegasosClassifier(l2=l2, project=project)
-        for i in range(5):
-            model.learn_one({"x": 1.0, "y": -1.0, i: 1.0}, "a")
-            model.learn_one({"y": 1.0, "x": -1.0}, "b")
-        for x in ({"x": size}, {"x": -size}, {"x": size, "y": size}, {"x": -0.0}, {}):
-            for probabilities in (
-                model.predict_proba_one(x),
-                dict(zip(model.classes, model.predict_proba_many([x])[0].tolist(), strict=True)),
-            ):
-                assert set(probabilities) == {"a", "b"}
-                assert all(0.0 < p < 1.0 for p in probabilities.values())
-                assert sum(probabilities.values()) == 1.0
-                assert max(probabilities, key=probabilities.get) == model.predict_one(x)
-                assert (model.decision_function_one(x) > 0) == (model.predict_one(x) == model.classes[1])
-
-
 def log_loss(probabilities, y):
     return -np.log(np.where(y, probabilities, 1.0 - probabilities)).mean()
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"l2": 1e-2}, {"l2": 1.0}, {"t0": 1e3}, {"batch_size": 20}, {"project": False}], ids=repr
-)
+@pytest.mark.parametrize("options", [{}, {"l2": 1.0}, {"t0": 1e3}, {"batch_size": 20}], ids=repr)
 def test_calibration_improves_on_the_plain_logistic(options):
     """On a stream whose probabilities are known."""
     generator = np.random.default_rng(5)

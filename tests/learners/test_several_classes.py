@@ -2,7 +2,6 @@ import itertools
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from river import multiclass
 from scipy import optimize, sparse
@@ -140,22 +139,6 @@ def test_labels_keep_their_type():
     assert model.classes == (1,) and type(model.classes[0]) is int
 
 
-def test_before_anything_is_learned():
-    for multi_class in ("crammer_singer", "ovr"):
-        model = PegasosClassifier(multi_class=multi_class)
-        x = {"a": 1.0}
-        assert model.predict_one(x) is None
-        assert model.predict_proba_one(x) == model.decision_function_one(x) == {}
-        assert model.predict_many([x, {}]).tolist() == [None, None]
-        assert model.predict_proba_many([x, {}]).shape == (2, 0)
-        assert (model.classes, model.weights, model.intercept, model.n_iterations) == ((), {}, {}, 0)
-        frame = pd.DataFrame({"a": [1.0, 2.0]}, index=["p", "q"])
-        assert model.predict_many(frame).to_dict() == {"p": None, "q": None}
-        assert model.predict_proba_many(frame).shape == (2, 0)
-        model.learn_one(x, "only")
-        assert model.predict_one({}) == "only" and model.predict_proba_one(x) == {"only": 2 / 3, None: 1 - 2 / 3}
-
-
 # --- probabilities ----------------------------------------------------------------------------------------------------
 
 
@@ -206,12 +189,6 @@ def trained(which, n=60, seed=0):
     return model
 
 
-# --- copies and files -------------------------------------------------------------------------------------------------
-
-
-# --- texts ------------------------------------------------------------------------------------------------------------
-
-
 # --- River ------------------------------------------------------------------------------------------------------------
 
 
@@ -230,6 +207,3 @@ def test_rivers_one_vs_one_learns_every_pair():
         assert part.n_iterations == sum(i >= start for label in (one, other) for i in seen[label])
     X, y = zip(*stream(100, n_classes=5), strict=True)
     assert np.mean([model.predict_one(x) == label for x, label in zip(X, y, strict=True)]) > 0.6
-
-
-# --- threads ----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
-import copy
 import gzip
 import math
-import pickle
 
 import numpy as np
 import orjson
@@ -9,7 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from messages import CLASSIFIERS, FEATURES, assert_alike, both, messages
+from messages import FEATURES, OPTIONS, assert_alike, both, messages
 
 from stream_pegasos import (
     AdaptiveClassifier,
@@ -24,47 +22,20 @@ from stream_pegasos import (
 pure = engine.NAME == "pure"
 
 
-@pytest.mark.parametrize("classifier", CLASSIFIERS)
 @pytest.mark.parametrize("features", FEATURES)
-def test_it_is_the_pipeline_of_its_parts_one_by_one(features, classifier):
-    model, bag, expected = both(features, classifier)
-    for i, (text, y) in enumerate(messages(120)):
+def test_with_any_features_it_is_the_pipeline_of_its_parts(features):
+    """As the contract has it of any classifier."""
+    model, bag, expected = both(features)
+    many, *_ = both(features)
+    rows = [*messages(100)]
+    for text, y in rows:
         x = bag.transform_one(text)
-        margin = expected.decision_function_one(x)
-        assert model.decision_function_one(text) == pytest.approx(margin, rel=1e-7, abs=1e-9)
-        assert model.predict_proba_one(text) == pytest.approx(expected.predict_proba_one(x), rel=1e-7)
-        if abs(margin) > 1e-9:
-            assert model.predict_one(text) == expected.predict_one(x)
-        w = [1.0, 2.0, 0.0][i % 3]
-        model.learn_one(text, y, w=w)
-        expected.learn_one(x, y, w=w)
-        if i % 17 == 5:
-            model.flush()
-            expected.flush()
+        assert model.decision_function_one(text) == pytest.approx(expected.decision_function_one(x), rel=1e-7, abs=1e-9)
+        model.learn_one(text, y)
+        expected.learn_one(x, y)
+    many.learn_many(*zip(*rows, strict=True))
     assert_alike(model, expected)
-
-
-@pytest.mark.parametrize("classifier", CLASSIFIERS)
-@pytest.mark.parametrize("features", FEATURES)
-def test_it_is_the_pipeline_of_its_parts_many_at_once(features, classifier):
-    model, bag, expected = both(features, classifier)
-    learned = copy.deepcopy(model) if "tokenizer" not in FEATURES[features] else both(features, classifier)[0]
-    X, y = zip(*messages(150), strict=True)
-    w = [float(i % 3) for i in range(150)]
-    for begin in range(0, 150, 50):
-        part = slice(begin, begin + 50)
-        matrix = bag.transform_many(X[part])
-        margins = expected.predict_learn_many(matrix, y[part], w[part]).scores
-        found = model.predict_learn_many(X[part], y[part], w[part]).scores
-        assert isinstance(found, np.ndarray) and found.dtype == np.float64
-        assert found == pytest.approx(margins, rel=1e-7, abs=1e-9)
-        learned.learn_many(iter(X[part]), np.array(y[part]), np.array(w[part]))
-        assert_alike(model, expected)
-        assert_alike(learned, expected)
-        margins = expected.decision_function_many(matrix)
-        assert model.decision_function_many(X[part]) == pytest.approx(margins, rel=1e-7, abs=1e-9)
-        assert model.predict_proba_many(X[part]) == pytest.approx(expected.predict_proba_many(matrix), rel=1e-7)
-        assert (model.predict_many(X[part]) == expected.predict_many(matrix))[np.abs(margins) > 1e-9].all()
+    assert_alike(many, expected)
 
 
 # --- a text that was seen just before ---------------------------------------------------------------------------------
@@ -124,7 +95,7 @@ def test_models_that_share_features_and_see_texts_again(options, sequence):
 
 
 def test_texts_without_words_are_legal():
-    model, _, expected = both("default", "all")
+    model, _, expected = both("default")
     for text in ("", " ", "!", "\x00", "a", "\ud800"):
         model.predict_one(text)
         model.learn_one(text, "spam")
@@ -150,7 +121,7 @@ def test_a_line_of_100_megabytes(unchanged):
 
 
 @pytest.mark.parametrize(
-    "classifier", [AdaptiveClassifier(), PegasosClassifier(**CLASSIFIERS["all"])], ids=["adaptive", "pegasos"]
+    "classifier", [AdaptiveClassifier(), PegasosClassifier(**OPTIONS)], ids=["adaptive", "pegasos"]
 )
 @pytest.mark.parametrize("features", [None, *FEATURES])
 def test_contributions_of_ngrams_add_up_to_the_margin(features, classifier):
@@ -247,37 +218,6 @@ def test_parts_of_another_class_are_refused():
 
 
 # --- examples in fields -----------------------------------------------------------------------------------------------
-
-
-def test_on_takes_one_field():
-    model, plain = TextClassifier(HashedBagOfWords(on="text")), TextClassifier(HashedBagOfWords())
-    rows = [({"text": text, "n": i}, y) for i, (text, y) in enumerate(messages(60))]
-    for x, y in rows[:30]:
-        before = dict(x)
-        assert model.predict_proba_one(x) == plain.predict_proba_one(x["text"])
-        model.learn_one(x, y)
-        plain.learn_one(x["text"], y)
-        assert x == before
-    frame = pd.DataFrame([x for x, _ in rows[30:]], index=[f"row {i}" for i in range(30)])
-    model.learn_many(frame, pd.Series([y for _, y in rows[30:]]))
-    plain.learn_many(frame["text"], [y for _, y in rows[30:]])
-    assert model.weights == plain.weights
-    predicted, probabilities = model.predict_many(frame), model.predict_proba_many(frame)
-    assert isinstance(predicted, pd.Series) and isinstance(probabilities, pd.DataFrame)
-    assert list(predicted.index) == list(probabilities.index) == list(frame.index)
-    assert predicted.tolist() == plain.predict_many(list(frame["text"])).tolist()
-    of_series = plain.predict_proba_many(frame["text"])
-    assert list(of_series.index) == list(plain.predict_many(frame["text"]).index) == list(frame.index)
-    assert probabilities[list(plain.classes)].to_numpy().tolist() == of_series.to_numpy().tolist()
-    for bad in ({"n": 1}, {}, {"text": None}, {"text": 5}, ["text"], None):
-        before = pickle.dumps(model)
-        with pytest.raises((TypeError, ValueError)):
-            model.learn_one(bad, "spam")
-        with pytest.raises((TypeError, ValueError)):
-            model.learn_many([rows[0][0], bad], ["spam", "ham"])
-        with pytest.raises((TypeError, ValueError)):
-            model.predict_one(bad)
-        assert pickle.dumps(model) == before
 
 
 def test_a_real_stream(data_folder):
