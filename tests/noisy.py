@@ -1,8 +1,8 @@
-"""A stream with noise, and what is done with it."""
+"""A stream with noise, what is done with it, and detectors that are told of it."""
 
 import random
 
-from river import base
+from river import base, drift
 
 
 class ScriptedDetector(base.DriftDetector):
@@ -16,6 +16,20 @@ class ScriptedDetector(base.DriftDetector):
     def update(self, x):
         self.told.append(x)
         self._drift_detected = len(self.told) in self.at
+
+
+class Raises(drift.binary.DDM):
+    """It fails at the n-th prediction that it is told of."""
+
+    def __init__(self, n=5):
+        super().__init__()
+        self.n = n
+
+    def update(self, x):
+        self.n -= 1
+        if not self.n:
+            raise ValueError("enough")
+        super().update(x)
 
 
 def noisy_stream(n, seed=0, noise=0.1, labels=("ham", "spam")):

@@ -3,7 +3,6 @@
 import random
 
 import pytest
-from river import optim
 
 import stream_pegasos
 from stream_pegasos import (
@@ -21,67 +20,28 @@ NAMES = ["a", "", "é", "\ud800", "x\udfffy", "\x00", "漢字😀", (), ("b", -3
 NAMES += [2**53, -(2**53), 2**60, 2**60 + 1, -(2**60), 2**64, -(2**70), 10**50, 2**53 - 1, 1 - 2**53]
 
 
-def stream(seed, n=60):
-    generator = random.Random(seed)
+def stream(n):
+    generator = random.Random(0)
     for _ in range(n):
         yield {name: generator.gauss(0, 1) for name in generator.sample(NAMES, 6)}, generator.choice(["neg", "pos"])
 
 
-def texts(seed, n=60):
-    generator = random.Random(seed)
-    for _ in range(n):
-        yield (
-            " ".join(generator.choices(["the", "cheap", "pills", "see", "you", "at", "lunch", "é漢字", "İ"], k=5)),
-            generator.choice([0, 1]),
-        )
+CLASSIFIERS = {"default": {}, "batches": {"batch_size": 7, "t0": 0.5, "project": False, "l2": 0.01}}
 
 
-CLASSIFIERS = {
-    "default": {},
-    "batches": {"batch_size": 7, "t0": 0.5, "project": False, "l2": 0.01},
-    "intercept": {"fit_intercept": True, "intercept_scaling": 2.5, "l2": 0.1},
-    "weights": {"class_weight": {"pos": 3.0, "neg": 0.25}, "pos_label": "neg", "batch_size": 2},
-    "average": {"average": 5, "l2": 0.01},
-    "weighted average": {"average": "weighted", "batch_size": 7, "fit_intercept": True},
-    "violations": {"counter": "violations", "l2": 0.1, "batch_size": 3},
-    "first weights": {"initializer": optim.initializers.Normal(sigma=2.0, seed=3), "t0": 20.0, "average": True},
-    "first weights without a seed": {"initializer": optim.initializers.Normal(), "t0": 20.0},
-}
-
-
-TEXT_MODELS = {
-    "default": {},
-    "options": {
-        "features": {
-            "n_features": 1000,
-            "ngram_range": (1, 2),
-            "stop_words": frozenset(["the", "\ud800"]),
-            "norm": None,
-            "binary": True,
-            "strip_accents": "unicode",
-            "token_pattern": r"(?u)\b\w+\b",
-        },
-        "classifier": {"batch_size": 4, "fit_intercept": True, "class_weight": {1: 2.0}},
-    },
-    "list of stop words": {"features": {"stop_words": ["the", "at"], "analyzer": "word", "lowercase": False}},
-    "characters": {"features": {"analyzer": "char_wb", "ngram_range": [2, 4], "alternate_sign": False, "norm": "l1"}},
-}
-
-
-def classifier(which, seed=0, n=60):
+def classifier(which, n=60):
     model = PegasosClassifier(**CLASSIFIERS[which])
-    for x, y in stream(seed, n):
+    for x, y in stream(n):
         model.learn_one(x, y)
     return model
 
 
-def text_model(which, seed=0, n=60):
-    parts = TEXT_MODELS[which]
-    model = TextClassifier(
-        HashedBagOfWords(**parts.get("features", {})), PegasosClassifier(**parts.get("classifier", {}))
-    )
-    for x, y in texts(seed, n):
-        model.learn_one(x, y)
+def text_model():
+    stop_words = frozenset(["the", "\ud800"])
+    features = HashedBagOfWords(n_features=1000, ngram_range=(1, 2), stop_words=stop_words, norm=None, binary=True)
+    model = TextClassifier(features, PegasosClassifier(batch_size=4, fit_intercept=True, class_weight={1: 2.0}))
+    for i in range(60):
+        model.learn_one(["cheap pills", "see you at lunch", "é漢字 İ"][i % 3], i % 2)
     return model
 
 
@@ -111,8 +71,8 @@ OTHERS = {
 OF_TWO_CLASSES = ("kernel", "adaptive")
 
 
-def other(kind, n=60):
+def other(kind):
     model = OTHERS[kind]()
-    for i, (x, _) in enumerate(stream(0, n)):
+    for i, (x, _) in enumerate(stream(60)):
         model.learn_one(x, i % 2 if kind in OF_TWO_CLASSES else [2, 0, 3, 1][i % 4])
     return model

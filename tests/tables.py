@@ -1,4 +1,4 @@
-"""Tables of every kind that many examples may come in."""
+"""Examples of two classes, and tables of every kind that they may come in."""
 
 import random
 
@@ -7,8 +7,15 @@ import pandas as pd
 from scipy import sparse
 
 
-def as_dicts(X):
-    return [{j: v for j, v in enumerate(row) if v} for row in X.tolist()]
+def rows_and_labels(n=120, d=15):
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(n, d)).round(3) * (generator.random((n, d)) < 0.4)
+    return X, (X[:, 0] + 0.5 * generator.normal(size=n) > 0).tolist()
+
+
+def as_dicts(X, columns=None):
+    names = range(X.shape[1]) if columns is None else columns
+    return [{name: v for name, v in zip(names, row, strict=True) if v} for row in X.tolist()]
 
 
 def in_parts(X):

@@ -278,7 +278,7 @@ METADATA = {'é\n"': "value\u2028 ünd \\ mehr"}
 
 OF_SOME_KINDS = {
     "of two classes": lambda: classifier("batches"),
-    "text": lambda: text_model("options"),
+    "text": lambda: text_model(),
     **{kind: lambda kind=kind: other(kind) for kind in OTHERS},
     "new": AdaptiveClassifier,
 }

@@ -73,7 +73,7 @@ FORGERIES = [
 
 @pytest.mark.parametrize("change", FORGERIES, ids=lambda change: change.__name__)
 def test_impossible_states_are_refused(change, path):
-    model = classifier("batches", n=60)
+    model = classifier("batches")
     snapshot = model.snapshot()
     assert snapshot.arrays["n_buffered"].tolist() == [4] and len(snapshot.arrays["buffer_keys"])
     model.save(path)
@@ -142,7 +142,7 @@ def test_impossible_states_of_other_kinds_are_refused(kind, change, path):
 
 @pytest.mark.parametrize("bad", ["HashedBagOfWords", "TextClassifier", "Saveable", "object", None, [], {}])
 def test_text_models_of_no_kind_are_refused(bad, path):
-    text_model("default").save(path)
+    text_model().save(path)
     forge(path, setting("kind", to=bad))
     fails_in_one_line(path)
 
@@ -166,7 +166,7 @@ def test_text_models_of_no_kind_are_refused(bad, path):
     ],
 )
 def test_impossible_features_are_refused(name, bad, path):
-    text_model("default").save(path)
+    text_model().save(path)
     forge(path, setting("features", name, to=bad))
     fails_in_one_line(path)
 

@@ -4,9 +4,8 @@ import pickle
 
 import numpy as np
 import pytest
-from detectors import Raises
 from estimators import NAMES
-from noisy import columns
+from noisy import Raises, columns
 from river import drift, optim
 
 from stream_pegasos import (

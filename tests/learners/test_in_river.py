@@ -21,7 +21,7 @@ from river import (
     stream,
     utils,
 )
-from two_classes import rows_and_labels
+from tables import rows_and_labels
 
 from stream_pegasos import HashedBagOfWords, PegasosClassifier, TextClassifier, TextFeatures
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from detectors import Raises
+from noisy import Raises
 from river import drift, evaluate, metrics
 
 import stream_pegasos

@@ -13,8 +13,7 @@ from river import (
     optim,
 )
 from scipy import optimize, sparse
-from tables import in_parts, wide
-from two_classes import as_dicts, rows_and_labels
+from tables import as_dicts, in_parts, rows_and_labels, wide
 
 from stream_pegasos import PegasosClassifier, engine
 from stream_pegasos.evaluation.prequential import predict_learn

@@ -1,6 +1,5 @@
 import errno
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from running import bits, wait
 from safetensors import safe_open
 
 from stream_pegasos import TextClassifier, load
@@ -55,13 +55,6 @@ class Keeper:
         wait(lambda: len(self.written) + self.checkpoints.n_failures > before)
 
 
-def wait(condition):
-    end = time.monotonic() + SOON
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.002)
-
-
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "mail.safetensors"
@@ -72,11 +65,6 @@ def learned(n):
     for _ in range(n):
         keeper.learn()
     return keeper.model
-
-
-def bits(model):
-    snapshot = model.snapshot()
-    return {name: array.tobytes() for name, array in snapshot.arrays.items()}, snapshot.values
 
 
 def two_checkpoints(path):
@@ -384,15 +372,12 @@ def test_a_disk_that_is_really_full(path):
 
 
 def child(code):
+    return subprocess.run(**in_a_child(code), capture_output=True, timeout=60, check=False)
+
+
+def in_a_child(code):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONWARNINGS": "ignore"}
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=60,
-        check=False,
-    )
+    return {"args": [sys.executable, "-c", textwrap.dedent(code)], "env": environment, "text": True}
 
 
 @needs_posix
@@ -450,12 +435,9 @@ def test_kill_at_any_moment_leaves_a_whole_checkpoint(path):
             n += 1
             model.snapshot({{"n": n}}).write(checkpoints.path, checkpoints.previous if n > 1 else None)
     """
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONWARNINGS": "ignore"}
     reached = [0]
     for i in range(3):
-        process = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True, env=environment
-        )
+        process = subprocess.Popen(**in_a_child(code), stdout=subprocess.PIPE)
         assert int(process.stdout.readline()) == reached[-1]
         wait(lambda: path.exists() and load_with_progress(path)[1]["n"] >= reached[-1] + 3)
         time.sleep(0.003 * i)
@@ -467,13 +449,7 @@ def test_kill_at_any_moment_leaves_a_whole_checkpoint(path):
     assert reached == sorted(set(reached))
 
 
-def test_a_path_of_the_library_is_a_path(path):
-    keeper = Keeper(str(path)).start()
-    keeper.checkpoints.close()
-    assert keeper.checkpoints.path == pathlib.Path(os.path.realpath(path))
-
-
-@pytest.mark.skipif(os.name != "posix", reason="only POSIX can")
+@needs_posix
 def test_one_process_keeps_the_others_off(tmp_path):
     first, second = (Checkpoints(tmp_path / "model") for _ in range(2))
     first.claim()
@@ -485,7 +461,7 @@ def test_one_process_keeps_the_others_off(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(os.name != "posix", reason="only POSIX can")
+@needs_posix
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EINTR])
 def test_where_nothing_can_be_locked_it_goes_on_and_says_why(number, path, monkeypatch):
     def fail(*_):
@@ -503,7 +479,7 @@ def test_where_nothing_can_be_locked_it_goes_on_and_says_why(number, path, monke
     assert load_with_progress(path)[1] == {"n": 1}
 
 
-@pytest.mark.skipif(os.name != "posix", reason="only POSIX can")
+@needs_posix
 @pytest.mark.parametrize("number", [errno.EWOULDBLOCK, errno.EACCES])
 def test_a_lock_that_others_have_is_no_other_failure(number, path, monkeypatch):
     def fail(*_):

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kinds import several_classes, several_labels
+from running import bits, wait
 
 from stream_pegasos import TextClassifier
 from stream_pegasos.evaluation.prequential import predict, predict_learn
@@ -72,23 +73,11 @@ class Run:
         return self
 
 
-def bits(model):
-    snapshot = model.snapshot()
-    return {name: array.tobytes() for name, array in snapshot.arrays.items()}, snapshot.values
-
-
 def learned(examples):
     model = TextClassifier()
     for example in examples:
         model.learn_one(example.x, example.y)
     return model
-
-
-def wait(condition):
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 @pytest.mark.parametrize("size", [1, 4, 512])
