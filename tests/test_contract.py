@@ -98,28 +98,19 @@ def test_rivers_checks(case, monkeypatch):
     assert n_passed >= 10
 
 
-@for_each(of_features)
+@for_each(CASES)
 def test_in_a_pipeline(case):
-    """What River's scaler gives is learned, one by one."""
-    model, scaler, alone = preprocessing.StandardScaler() | case.make(), preprocessing.StandardScaler(), case.make()
+    """What River's scaler gives is learned, one by one; of texts what a function gives."""
+    kind = preprocessing.StandardScaler if case.of == "features" else lambda: compose.FuncTransformer(lambda x: x)
+    model, before, alone = kind() | case.make(), kind(), case.make()
     for x, y in case.stream(60, names=NAMES[:2]):
-        x = {"a": 0.0, "b": 1.0, **x}
-        assert model.predict_one(x) == alone.predict_one(scaler.transform_one(x))
+        x = {"a": 0.0, "b": 1.0, **x} if case.of == "features" else x
+        assert model.predict_one(x) == alone.predict_one(before.transform_one(x))
         model.learn_one(x, y)
-        scaler.learn_one(x)
-        alone.learn_one(scaler.transform_one(x), y)
+        before.learn_one(x)
+        alone.learn_one(before.transform_one(x), y)
     assert seen(list(model.steps.values())[-1]) == seen(alone)
     assert type(alone).__name__ in repr(model)
-
-
-@for_each(of_texts)
-def test_texts_in_a_pipeline(case):
-    model, alone = compose.FuncTransformer(lambda x: x) | case.make(), case.make()
-    for x, y in case.stream(40):
-        assert model.predict_one(x) == alone.predict_one(x)
-        model.learn_one(x, y)
-        alone.learn_one(x, y)
-    assert seen(list(model.steps.values())[-1]) == seen(alone)
 
 
 # --- many at once -----------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@ import pytest
 from forging import forge
 from river import optim
 
-from stream_pegasos import PegasosClassifier, TextClassifier, load
+from stream_pegasos import PegasosClassifier, load
 from stream_pegasos.learners.first_weights import FirstWeights
 
 
@@ -66,15 +66,6 @@ def test_without_a_seed_models_differ_but_a_copy_goes_on_alike(tmp_path):
     for model in (first, loaded):
         model.learn_one({"new": 1.0}, True, w=0.0)
     assert first.weights == loaded.weights
-
-
-def test_texts_begin_with_them_too():
-    classifier = PegasosClassifier(l2=1e-6, t0=1e6, initializer=optim.initializers.Normal(seed=4))
-    model = TextClassifier(classifier=classifier)
-    model.learn_many(["some words", "other words"], ["ham", "spam"], w=0.0)
-    drawn = FirstWeights(optim.initializers.Normal(seed=4))
-    left = 1e6 / (1e6 + 2)
-    assert model.weights == pytest.approx({column: left * drawn(column) for column in model.weights}, rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 
 from stream_pegasos import AdaptiveClassifier, PegasosClassifier, TextClassifier, engine
 from stream_pegasos.learners.forgetting import hash_of
-from stream_pegasos.streams import synthetic
 
 pure = engine.NAME == "pure"
 
@@ -73,17 +72,6 @@ def test_of_equal_weights_those_with_larger_numbers_or_hashes_are_forgotten(name
     model = PegasosClassifier(max_features=15)
     model.learn_one(dict.fromkeys(names, -1.0), True)
     assert {*model.weights} == {*sorted(names, key=None if isinstance(names, range) else hash_of)[:11]}
-
-
-def test_which_features_are_forgotten_depends_on_no_way_to_learn():
-    """Though names that come again get other numbers, as they were forgotten at other moments."""
-    messages = [*synthetic(2_000, seed=3)]
-    X, y = [dict.fromkeys(text.split(), 1.0) for text, _ in messages], [label for _, label in messages]
-    one, many = (PegasosClassifier(max_features=100) for _ in range(2))
-    for x, label in zip(X, y, strict=True):
-        one.learn_one(x, label)
-    many.learn_many(X, y)
-    assert many.weights == one.weights
 
 
 @pytest.mark.parametrize("kind", [PegasosClassifier, AdaptiveClassifier])

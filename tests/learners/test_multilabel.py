@@ -116,26 +116,6 @@ def test_no_label_at_all():
     assert model.predict_one({"a": 1.0}) == {"late": True} or model.classes == ("late",)
 
 
-@pytest.mark.parametrize(
-    "bad",
-    ["spam", 7, None, 0.5, [None], [["a"]], {1.5}, {"a": 1}, {"a": "yes"}, b"a", {(1,), "a"}],
-    ids=lambda bad: type(bad).__name__,
-)
-def test_what_is_no_set_of_labels_leaves_everything_as_it_was(bad, unchanged):
-    model = MultiLabelClassifier()
-    model.learn_many(*map(list, zip(*stream(20), strict=True)))
-    with unchanged(model):
-        with pytest.raises((TypeError, ValueError), match="label"):
-            model.learn_one({"a": 1.0}, bad)
-        with pytest.raises((TypeError, ValueError), match="label"):
-            model.learn_many([{"a": 1.0}] * 2, [["new"], bad])
-        for y in ("spam", {"spam"}, {"spam": True}, 3, None, np.array([[0, 1], [1, 0]])):
-            with pytest.raises(TypeError, match="sequence of labels"):
-                model.learn_many([{"a": 1.0}], y)
-        with pytest.raises(ValueError, match="labels for 2 examples"):
-            model.learn_many([{"a": 1.0}] * 2, [["new"]])
-
-
 def test_what_it_may_be_made_with():
     for classifier in (PegasosClassifier(), KernelPegasosClassifier(), MultiLabelClassifier(), "adaptive"):
         with pytest.raises(TypeError, match="AdaptiveClassifier"):

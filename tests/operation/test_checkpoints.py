@@ -127,9 +127,10 @@ def test_nothing_to_resume_from(path):
 
 
 def test_a_file_is_there_at_the_end_though_nothing_was_learned(path):
-    keeper = Keeper(path).start()
+    keeper = Keeper(str(path)).start()
     keeper.checkpoints.close()
     keeper.checkpoints.close()
+    assert keeper.checkpoints.path == path.resolve()
     assert keeper.written == [{"n": 0}]
     assert load(path).n_iterations == 0
 
