@@ -4,6 +4,17 @@ import io
 
 from stream_pegasos.streams import open_source, read
 
+# An example in each format of lines, in which nothing else has this letter.
+ONE = {
+    "jsonl": b'{"text": "z", "label": 1}\n',
+    "csv": b"text,label\nz,1\n",
+    "tsv": b"text\tlabel\nz\t1\n",
+    "labelled-text": b"1\tz\n",
+    "fasttext": b"__label__1 z\n",
+    "vw": b"1 | z\n",
+    "svmlight": b"1 1:1 # z\n",
+}
+
 
 def rest(address, position=None, **options):
     """The batches that are there after the position, the bad records and the events."""

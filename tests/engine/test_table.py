@@ -153,7 +153,7 @@ class WeightMachine(RuleBasedStateMachine):
 
 def test_weights_are_a_dict_of_weights():
     run_state_machine_as_test(
-        WeightMachine, settings=settings(max_examples=60, stateful_step_count=30, deadline=None, derandomize=True)
+        WeightMachine, settings=settings(max_examples=30, stateful_step_count=30, deadline=None, derandomize=True)
     )
 
 
@@ -170,7 +170,7 @@ PATTERNS_OF_KEYS = {
 
 @pytest.mark.parametrize("pattern", PATTERNS_OF_KEYS)
 def test_it_grows(pattern):
-    n, step = 50_000, 500
+    n, step = 20_000, 500
     all_keys = list(PATTERNS_OF_KEYS[pattern](n))
     weights = compiled_engine.WeightDict()
     for begin in range(0, n, step):

@@ -34,7 +34,7 @@ def said(predictions):
 
 @for_each(of_texts, heavy=lambda case: case.name == "text, kernel")
 def test_any_number_of_threads_gives_the_same_bits(case):
-    n = 150
+    n = 80
     X, y = texts_of(case, n), [case.labels[i % 7 % len(case.labels)] for i in range(n)]
     of_one = case.make()
     learned = of_one.predict_learn_many(X, y)
@@ -54,7 +54,7 @@ def test_any_number_of_threads_gives_the_same_bits(case):
         assert bits(case, model) == bits(case, again)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=20), st.integers(2, 4))
 def test_any_texts_do(texts, threads):
     X = texts * (100_000 // sum(len(text) + 1 for text in texts) + 1)
@@ -66,7 +66,7 @@ def test_any_texts_do(texts, threads):
 
 @pytest.mark.parametrize("name", ["enron_1to3", "banking77", "waimai_zh"])
 def test_real_streams(name, data_folder):
-    records = read_records(name)[:3_000]
+    records = read_records(name)[:1_000]
     X, y = [record["text"] for record in records], [record["label"] for record in records]
     one, several = TextClassifier(), TextClassifier()
     assert said(one.predict_learn_many(X, y)) == said(several.predict_learn_many(X, y, threads=2))
@@ -139,7 +139,7 @@ def test_interrupted_calls_leave_the_model_between_two_calls():
     model, n, at_work = TextClassifier(), 0, False
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        for i in range(100):
+        for i in range(50):
             try:
                 at_work = True
                 signal.setitimer(signal.ITIMER_REAL, 1e-5 + 1e-4 * i)

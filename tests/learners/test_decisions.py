@@ -5,12 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from noisy import columns, noisy_stream, prequential
-from river import drift
 
 from stream_pegasos import (
     AdaptiveClassifier,
-    HashedBagOfWords,
-    TextClassifier,
     load,
 )
 from stream_pegasos.evaluation.prequential import evaluate
@@ -140,16 +137,3 @@ def test_no_answer_is_no_alarm(delay):
     score = evaluate(AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.01), stream, delay=delay).score
     assert score.n == 40 and score.tally.cell("ham", "spam") == 0
     assert score.tally.cell("ham", "ham") == 20 - 1 - delay // 2
-
-
-def test_the_text_model_decides_as_its_classifier():
-    texts, y = columns((" ".join(x), label) for x, label in noisy_stream(600))
-    bag = HashedBagOfWords()
-    model = TextClassifier(
-        bag, AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.1, drift_detector=drift.ADWIN())
-    )
-    parts = bag.clone() | model.classifier.clone()
-    for text, label in zip(texts, y, strict=True):
-        assert model.predict_one(text) == parts.predict_one(text)
-        model.learn_one(text, label)
-        parts.learn_one(text, label)

@@ -1,4 +1,3 @@
-import gzip
 import io
 import os
 import subprocess
@@ -85,16 +84,6 @@ def test_a_pipe_that_delivers_byte_by_byte(compress):
     with open(out, "rb") as pipe:
         assert len(list(read(pipe, format="jsonl"))) == 2
     thread.join()
-
-
-def test_each_example_comes_as_soon_as_it_is_there():
-    """Whoever writes a member a line, or flushes, is answered line by line."""
-    out, into = os.pipe()
-    with open(out, "rb") as reader, open(into, "wb", buffering=0) as writer:
-        stream = read(reader, format="labelled-text")
-        for i in range(3):
-            writer.write(gzip.compress(b"x\t%d\n" % i))
-            assert next(stream).x == str(i)
 
 
 def test_a_line_without_end_takes_no_memory(monkeypatch, compress):

@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from reading import bad_lines, examples, pairs
+from reading import ONE, bad_lines, examples, pairs
 from sklearn.datasets import load_svmlight_file
 
 from stream_pegasos.streams import StreamError, format_of, read
@@ -96,18 +96,7 @@ def test_missing_file(tmp_path):
         list(read(tmp_path, format="jsonl"))
 
 
-@pytest.mark.parametrize(
-    ("format", "data"),
-    [
-        ("jsonl", b'{"text": "a", "label": 1}\n'),
-        ("csv", b"text,label\na,1\n"),
-        ("tsv", b"text\tlabel\na\t1\n"),
-        ("labelled-text", b"1\ta\n"),
-        ("fasttext", b"__label__1 a\n"),
-        ("vw", b"1 | a\n"),
-        ("svmlight", b"1 1:1\n"),
-    ],
-)
+@pytest.mark.parametrize(("format", "data"), ONE.items(), ids=ONE)
 def test_marks_and_line_ends(format, data):
     expected = pairs(data, format)
     assert len(expected) == 1
@@ -115,7 +104,7 @@ def test_marks_and_line_ends(format, data):
     assert pairs(data.replace(b"\n", b"\r\n"), format) == expected
     assert pairs(data.rstrip(b"\n"), format) == expected
     assert pairs(data + b"\n\r\n \n", format) == expected
-    assert bad_lines(data.replace(b"a", b"\xff").replace(b"1:1", b"\xff:1"), format, encoding_errors="strict")
+    assert bad_lines(data.replace(b"z", b"\xff").replace(b"1:1", b"\xff:1"), format, encoding_errors="strict")
     assert pairs(b"", format) == []
     end = b"\xff\x00\xfe\n" + data.splitlines(True)[-1]
     found, bad = examples(data + end, format, encoding_errors="strict")
