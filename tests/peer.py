@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+from hypothesis import strategies as st
 
 
 def assert_same(ours, theirs):
@@ -12,6 +13,22 @@ def assert_same(ours, theirs):
     assert np.array_equal(ours.indptr, theirs.indptr)
     assert np.array_equal(ours.indices, theirs.indices)
     assert np.array_equal(ours.data, theirs.data)
+
+
+NASTY = (
+    "abZ09_ \t\n.,!'-éßÀÿªµ×÷İıΣσςΑ\u0301\u0307\u0300漢字かなカ한😀🏴\U0001d400\U00010400\U0001e900ⅧⒶ²½٣\u0966"
+    "\x00\x1c\x1d\x1e\x1f\x7f\x85\xa0\u1680\u2003\u2028\u3000\u200b\ufeff\u00ad\uffff\U0010ffff"
+)
+WORDS = ["the", "a", "x" * 13, "antidisestablishmentarianism", "ΟΔΟΣ", "İstanbul", " ", "  ", "\n", "漢"]
+REPEATS = [1, 1, 1, 1, 2, 3, 11, 12, 13, 31, 63, 64, 65, 127, 1023, 1024, 1025, 4095, 4096, 4097]
+
+
+def nasty_texts(others, most):
+    """Texts in which pieces of every kind, and some others, are repeated up to so many characters."""
+    pieces = st.one_of(st.text(st.sampled_from(NASTY), min_size=1, max_size=8), others, st.sampled_from(WORDS))
+    return st.lists(st.tuples(pieces, st.sampled_from(REPEATS)), max_size=5).map(
+        lambda parts: "".join(piece * min(n, most // len(piece)) for piece, n in parts)
+    )
 
 
 SAMPLES = [

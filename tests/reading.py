@@ -1,6 +1,9 @@
 """What tests of streams read with."""
 
 import io
+import os
+import threading
+from contextlib import contextmanager
 
 from stream_pegasos.streams import open_source, read
 
@@ -47,3 +50,20 @@ def pairs(data, format, **options):
 
 def bad_lines(data, format, **options):
     return examples(data, format, **options)[1]
+
+
+@contextmanager
+def byte_by_byte(data):
+    """A pipe that delivers the data so."""
+    out, into = os.pipe()
+
+    def feed():
+        with open(into, "wb", buffering=0) as pipe:
+            for byte in data:
+                pipe.write(bytes([byte]))
+
+    thread = threading.Thread(target=feed)
+    thread.start()
+    with open(out, "rb") as pipe:
+        yield pipe
+    thread.join()

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from peer import OPTIONS, SAMPLES, assert_same
+from peer import OPTIONS, SAMPLES, assert_same, nasty_texts
 
 from stream_pegasos import HashedBagOfWords, engine
 from stream_pegasos.features import hashing
@@ -56,25 +56,7 @@ def test_columns_and_values_are_those_of_scikit_learn(options):
 # --- texts ------------------------------------------------------------------------------------------------------------
 
 
-NASTY = (
-    "abZ09_ \t\n.,!'-éßÀÿªµ×÷İıΣσςΑ\u0301\u0307\u0300漢字かなカ한😀🏴\U0001d400\U00010400\U0001e900ⅧⒶ²½٣\u0966"
-    "\x00\x1c\x1d\x1e\x1f\x7f\x85\xa0\u1680\u2003\u2028\u3000\u200b\ufeff\u00ad\uffff\U0010ffff"
-)
-
-
-pieces = st.one_of(
-    st.text(st.sampled_from(NASTY), min_size=1, max_size=8),
-    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4),
-    st.sampled_from(["the", "a", "x" * 13, "antidisestablishmentarianism", "ΟΔΟΣ", "İstanbul", " ", "  ", "\n", "漢"]),
-)
-
-
-repeats = st.sampled_from([1, 1, 1, 1, 2, 3, 11, 12, 13, 63, 64, 65, 1024, 4095, 4096, 4097])
-
-
-texts = st.lists(st.tuples(pieces, repeats), max_size=5).map(
-    lambda parts: "".join(piece * min(n, 8300 // len(piece)) for piece, n in parts)
-)
+texts = nasty_texts(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4), most=8300)
 
 
 @settings(max_examples=60 if pure else 150, deadline=None, derandomize=True)

@@ -25,16 +25,6 @@ def test_threshold(threshold):
         assert expected == ["spam" if margin > 0.0 else "ham" for margin in model.decision_function_many(X)]
 
 
-def test_threshold_does_not_touch_learning():
-    X, y = columns(noisy_stream(300))
-    low, high = (
-        AdaptiveClassifier(pos_label="spam", threshold=0.05),
-        AdaptiveClassifier(pos_label="spam", threshold=0.95),
-    )
-    assert low.predict_learn_many(X, y).scores.tolist() == high.predict_learn_many(X, y).scores.tolist()
-    assert sum(low.predict_many(X) == "spam") > sum(high.predict_many(X) == "spam")
-
-
 def allowed_by_hand(margins, positive, rate):
     """Whether each margin is surely above the cut, and whether it surely is not, from all those before: the cut is the
     largest negative of which there are as many above as may be, or a little above it.

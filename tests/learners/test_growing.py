@@ -167,18 +167,6 @@ def test_limits_by_label(limited):
     assert right > 1_000 and all(0 < wrong[label] < 0.05 * others[label] for label in limited)
 
 
-def test_a_threshold_by_label():
-    low, high = (AdaptiveClassifier(threshold={"eggs": t}) for t in (0.1, 0.9))
-    for x, y in stream(600, ("ham", "spam", "eggs"), seed=5):
-        for model in (low, high):
-            probabilities, predicted = model.predict_proba_one(x), model.predict_one(x)
-            if len(model.classes) == 3:
-                assert (predicted == "eggs") == (probabilities["eggs"] > model.threshold["eggs"])
-                others = {label: p for label, p in probabilities.items() if label != "eggs"}
-                assert predicted == "eggs" or predicted == max(others, key=others.get)
-            model.learn_one(x, y)
-
-
 def test_parameters_by_label_are_checked():
     for parameters in ({"threshold": {"a": 0.0}}, {"threshold": {"a": "x"}}, {"max_false_positive_rate": {"a": 1.0}}):
         with pytest.raises((TypeError, ValueError)):

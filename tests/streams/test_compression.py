@@ -1,13 +1,11 @@
 import io
-import os
 import subprocess
 import sys
-import threading
 import tracemalloc
 
 import pytest
 from compressions import COMPRESSIONS
-from reading import bad_lines, pairs
+from reading import bad_lines, byte_by_byte, pairs
 
 from stream_pegasos.streams import StreamError, lines, read
 
@@ -72,18 +70,8 @@ def test_checksums_are_checked():
 
 
 def test_a_pipe_that_delivers_byte_by_byte(compress):
-    out, into = os.pipe()
-
-    def feed():
-        with open(into, "wb", buffering=0) as pipe:
-            for byte in compress(good * 2):
-                pipe.write(bytes([byte]))
-
-    thread = threading.Thread(target=feed)
-    thread.start()
-    with open(out, "rb") as pipe:
+    with byte_by_byte(compress(good * 2)) as pipe:
         assert len(list(read(pipe, format="jsonl"))) == 2
-    thread.join()
 
 
 def test_a_line_without_end_takes_no_memory(monkeypatch, compress):

@@ -1,15 +1,13 @@
 import gzip
 import io
 import json
-import os
-import threading
 
 import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
-from reading import examples, pairs
+from reading import byte_by_byte, examples, pairs
 
 from stream_pegasos.streams import Example, LabelFormat, StreamError, open_source, read
 
@@ -83,21 +81,11 @@ def test_it_is_told_by_name_and_by_content(tmp_path):
         open_source(path)
 
 
-def test_it_may_come_from_a_pipe_or_compressed(monkeypatch):
+def test_it_may_come_from_a_pipe_or_compressed():
     data = written({"text": ["win", None, "see you"], "label": ["spam"] * 3})
-    out, into = os.pipe()
-
-    def feed():
-        with open(into, "wb", buffering=0) as pipe:
-            for byte in data:
-                pipe.write(bytes([byte]))
-
-    thread = threading.Thread(target=feed)
-    thread.start()
     bad = []
-    with open(out, "rb") as pipe:
+    with byte_by_byte(data) as pipe:
         found = list(read(pipe, format="jsonl", on_bad_line=lambda *at: bad.append(at)))
-    thread.join()
     assert [example.line for example in found] == [1, 3]
     assert bad == [(2, "field 'text' is null, not a string")]
     assert len(examples(gzip.compress(data), "parquet")[0]) == 2
