@@ -137,3 +137,11 @@ def test_a_model_that_keeps_names_explains_itself(ok):
     ok("run mail.jsonl --checkpoint c --no-follow --names --output none")
     expected = ok("explain plain mail.jsonl --top 3")
     assert ok("explain m --top 3") == ok("explain c --top 3") == expected
+
+
+def test_labels_that_read_alike_are_not_mixed_up(fails, here):
+    model = TextClassifier()
+    model.learn_many(["a", "b", "c"] * 3, [7, "7", "x"] * 3)
+    model.save(here / "m")
+    for line in ("explain m --text a --label 7", "forget-class m 7 --save n"):
+        assert "'7' may be any of 7, '7'" in fails(line, code=2)

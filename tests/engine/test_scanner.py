@@ -222,3 +222,20 @@ def test_words_collide_no_more_than_chance_makes_them(engine_in_test):
     expected = (1 << 20) * -math.expm1(n * math.log1p(-(2.0**-20)))  # distinct columns, on average
     found = len({scanner.index(ngram)[0] for ngram in ngrams})
     assert found == pytest.approx(expected, abs=5.0 * math.sqrt(n - expected))
+
+
+@needs_compiled
+@pytest.mark.parametrize("prefix_length", [0, 1, 2, 4])
+@pytest.mark.parametrize("ngram_range", [(1, 2), (1, 3), (2, 2)])
+def test_runs_of_scripts_without_spaces(prefix_length, ngram_range):
+    """Runs shorter and longer than prefixes and than words, alone and beside words, marks and joiners."""
+    of = ("word", ANY_LANGUAGE, True, frozenset(), ngram_range, 1 << 30, True, False, None, True)
+    runs = ["漢", "漢字", "太难吃了", "こんにちは世界", "ภาษาไทย", "한국어", "漢" * 16, "字" * 17, "コ" * 40]
+    texts = [*runs, *(f"{run} ok {run}!" for run in runs), *(f"a{run}b {run}" for run in runs), " ".join(runs)]
+    texts += ["👩\u200d👩 漢\u200d字 👍🏽!", "🇩🇪🇫🇷🇩", "a\u0301 漢\u0301字", "! 漢 ! 字 !"]
+    for boundaries in (False, True):
+        pure, compiled = (
+            each.Scanner(*of, prefix_length, boundaries, "words") for each in (pure_engine, compiled_engine)
+        )
+        for text in texts:
+            assert compiled.transform_one(text) == pure.transform_one(text), text

@@ -82,3 +82,16 @@ def test_what_cannot_be_added_up():
     with pytest.raises(ValueError, match="none of the columns"):
         SUBJECT_AND_BODY.transform_many(pd.DataFrame({"text": ["a"]}))
     assert type(TextFeatures() + TextFeatures(on="b")).__module__.startswith("river")
+
+
+def test_two_fields_that_make_one_name():
+    """Each column is explained for itself."""
+    model = TextClassifier(TextFeatures(on="a", norm=None) + TextFeatures(on="a: b", norm=None))
+    X = [{"a": "b: c", "a: b": "c"}, {"a": "x", "a: b": "y"}]
+    model.learn_many(X * 3, [1, 0] * 3)
+    assert sum(model.explain_one(X[0]).values()) == pytest.approx(model.decision_function_one(X[0]))
+
+
+def test_no_pattern_is_needed_where_none_is_used():
+    for options in ({"tokenizer": str.split}, {"analyzer": "char"}):
+        assert HashedBagOfWords(token_pattern=None, **options).transform_one("a b")

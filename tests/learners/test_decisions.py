@@ -127,3 +127,9 @@ def test_no_answer_is_no_alarm(delay):
     score = evaluate(AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.01), stream, delay=delay).score
     assert score.n == 40 and score.tally.cell("ham", "spam") == 0
     assert score.tally.cell("ham", "ham") == 20 - 1 - delay // 2
+
+
+def test_a_probability_at_the_threshold_is_not_above_it():
+    for threshold in (0.25, 0.5):
+        assert not Decision(threshold, None).allows(np.array([1.0]), np.array([threshold]))[0]
+        assert Decision(threshold, None).allows(np.array([1.0]), np.array([np.nextafter(threshold, 1.0)]))[0]

@@ -398,6 +398,14 @@ def test_labels_that_say_themselves_which_is_positive(pair):
         assert model.classes == pair and list(map(type, model.classes)) == list(map(type, pair))
 
 
+@pytest.mark.parametrize("given, positive", [(True, 1), (1, 1)])
+def test_a_bool_stands_for_1_beside_minus_1_too(given, positive):
+    for order in ((-1, 1), (1, -1)):
+        model = KernelPegasosClassifier(pos_label=given)
+        model.learn_many([{"x": 1.0}] * 2, order)
+        assert model.classes == (-1, positive)
+
+
 @pytest.mark.parametrize("given", [True, False, 1, 0, "true", "false", "True", "1", "0"])
 @pytest.mark.parametrize(
     "pair", [(False, True), (0, 1), ("false", "true"), ("False", "True"), ("FALSE", "TRUE"), ("0", "1")]

@@ -448,3 +448,15 @@ def test_a_snapshot_says_how_far_was_learned_and_not_how_far_was_read_ahead():
     assert [n_read for _, n_read, _ in seen] == [*range(3, 40, 3), 40]
     assert all(position == n_read for position, n_read, _ in seen)
     assert any(ahead > n_read for _, n_read, ahead in seen)
+
+
+def test_a_label_that_came_first_is_learned_right_after_its_message_is_answered():
+    """Those before it in the batch, and itself, are answered by the model that does not know it."""
+    examples, turns, come = [message(i, labelled=False) for i in range(40, 44)], ["l", "m"], threading.Condition()
+    source = InTurn(examples, "m", turns, come, sizes=[4])
+    run = Run(source, learned(map(message, range(40))), labels=InTurn([message(42)], "l", turns, come, sizes=[1]))
+    expected = learned(map(message, range(40)))
+    before = [expected.predict_proba_one(each.x) for each in examples[:3]]
+    expected.learn_one(message(42).x, message(42).y)
+    said = [*before, expected.predict_proba_one(examples[3].x)]
+    assert [each.probability for each in run.run().answers] == [max(each.values()) for each in said]

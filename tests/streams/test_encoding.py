@@ -1,5 +1,6 @@
 import codecs
 import gzip
+import io
 import json
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading import examples, pairs, rest, texts
 
-from stream_pegasos.streams import StreamError, chunks
+from stream_pegasos.streams import StreamError, chunks, read
 
 SAMPLES = ["win £100 … now", "plain", "naïve “quotes” €5", "Straße", "ÿ"]
 # As WHATWG reads them: https://encoding.spec.whatwg.org/index-windows-1252.txt
@@ -149,3 +150,16 @@ def test_brackets_inside_other_characters_end_no_array(codec, text):
     rows = [{"text": text, "label": "a"}, {"text": "]", "label": "b"}]
     data = json.dumps(rows, ensure_ascii=False).encode(codec)
     assert pairs(data, "jsonl", encoding=codec) == [(text, "a"), ("]", "b")]
+
+
+def test_a_byte_order_mark_that_comes_byte_by_byte():
+    """As a pipe may hand it over."""
+
+    class Pipe(io.BytesIO):
+        def read1(self, size=-1):
+            return super().read1(1)
+
+    line = '{"text": "é", "label": "ham"}\n'
+    for codec in ("utf-16", "utf-32", "utf-8-sig"):
+        [example] = read(Pipe(line.encode(codec)), format="jsonl")
+        assert (example.x, example.y) == ("é", "ham")

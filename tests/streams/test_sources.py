@@ -117,3 +117,8 @@ def test_a_signal_may_close_a_source_in_any_thread(tmp_path):
     source.close()
     reading.join(0.5)
     assert not reading.is_alive()
+
+
+def test_a_batch_of_long_messages_is_small():
+    found = [len(batch.examples) for batch in batched([Example("x" * 600_000, None)] * 5, int)]
+    assert found == [2, 2, 1]
