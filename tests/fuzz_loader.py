@@ -173,7 +173,7 @@ class LoaderTarget:
                 content = mutated(random, content, [content], FILE_TOKENS, one_byte)
             arrays[files.PROGRESS] = np.frombuffer(content, np.uint8)
         if random.random() < 0.05:
-            kind = random.choice([*VALUES, *files.PLACES])
+            kind = random.choice([*VALUES, *stream_pegasos.__all__])
         return model_file(kind, arrays, values)
 
 
