@@ -460,3 +460,13 @@ def test_a_label_that_came_first_is_learned_right_after_its_message_is_answered(
     expected.learn_one(message(42).x, message(42).y)
     said = [*before, expected.predict_proba_one(examples[3].x)]
     assert [each.probability for each in run.run().answers] == [max(each.values()) for each in said]
+
+
+def test_the_answer_to_a_message_with_a_bad_label_says_so():
+    """It is predicted all the same, and not learned."""
+    examples = [message(0), message(1), message(2)._replace(y="bad"), message(3)]
+    run = Run(Script(examples), label_fault=lambda y: "no such label" if y == "bad" else None).run()
+    assert [answer.error for answer in run.answers] == [None, None, "no such label", None]
+    assert run.bad == [(examples[2], "no such label")] and run.live.n_learned == 3
+    expected = learned(examples[:2])
+    assert run.answers[2].label == expected.predict_one(examples[2].x)

@@ -1,0 +1,26 @@
+"""What a message is to those who do not look into it."""
+
+import json
+
+from stream_pegasos.features.message import Fields, is_blank, message_of, shown_message, size_of
+
+MAIL = Fields({"subject": "free", "n": 7, "to": ["ann", 1], "route": {"by": "a.b"}, "none": None})
+
+
+def test_how_large_it_is():
+    """Characters; what is no text counts as 100."""
+    assert [size_of("free"), size_of({"a": 1.0, "b": 2.0}), size_of(["ab", "c"])] == [4, 200, 3]
+    assert size_of(MAIL) == len("free") + 100 + len("ann") + 100 + len("a.b") + 100
+
+
+def test_it_is_a_key_and_comes_back_from_json():
+    again = message_of(json.loads(json.dumps(MAIL)))
+    assert again == MAIL and hash(again) == hash(MAIL) and {MAIL: 1}[again] == 1
+    assert hash(MAIL) != hash(Fields({**MAIL, "n": 8})) and message_of("free") == "free"
+
+
+def test_what_a_person_reads_of_it():
+    assert shown_message("free") == "free"
+    assert shown_message(MAIL) == "subject: free\nn: 7\nto: ['ann', 1]\nroute: {'by': 'a.b'}"
+    blank = "", " \n", Fields({"a": "", "b": None, "c": "\t"})
+    assert [is_blank(x) for x in (*blank, "x", MAIL, Fields({"n": 0}))] == [True] * 3 + [False] * 3
