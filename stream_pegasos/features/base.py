@@ -116,14 +116,14 @@ class Features(base.MiniBatchTransformer):
         """What is found in a message that `prepare` gave: the name of each token, its column, and what it adds there
         before values are divided by their norm.
         """
-        is_presence = self.specification.binary
         are_several = len(self.each) > 1
         found = []
         for field, (part, text) in enumerate(zip(self.each, prepared if are_several else [prepared], strict=True)):
-            for token, count in Counter(part.specification.ngrams(text)).items():
+            specification = part.specification
+            for token, count in Counter(specification.ngrams(text)).items():
                 column, sign = self.scanner.index(token, field)
                 name = part.name_of(token) if are_several else token
-                found.append((name, column, 1.0 if is_presence else sign * count))
+                found.append((name, column, 1.0 if specification.binary else sign * count))
         return found
 
     def __add__(self, other: Any) -> Any:

@@ -163,9 +163,8 @@ class Teaching:
         self._new: deque[tuple[Message, Any]] = deque()  # that nobody has asked for yet, each with its origin
         self._n_new = 0  # of their characters
         self._given: dict[int, Given] = {}  # by number, in the order of giving
-        self._done: OrderedDict[int, None] = (
-            OrderedDict()
-        )  # hashes of messages; unlike a dict it finds the oldest at once
+        # Hashes of messages. Unlike a dict it finds the oldest at once.
+        self._done: OrderedDict[int, None] = OrderedDict()
 
     def __len__(self) -> int:
         self._settle()
