@@ -4,7 +4,7 @@
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.math cimport INFINITY, exp, fabs, frexp, ldexp, log, sqrt
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, qsort, realloc
 from libc.string cimport memcpy, memmove, memset
 
@@ -103,6 +103,22 @@ cdef extern from "cython/ngrams.h" nogil:
         int32_t* counts
         uint64_t* table
         Py_ssize_t n, table_capacity
+    ctypedef struct sp_met_word:
+        uint64_t hash
+        const uint8_t* bytes
+        uint32_t n
+    ctypedef struct sp_places:
+        uint32_t* slots
+    ctypedef struct sp_vectors:
+        Py_ssize_t d, n_met, n, met_capacity
+        uint64_t secret
+        sp_met_word* met
+        sp_places met_places, places
+        uint64_t* hashes
+        int8_t* codes
+        uint8_t* shifts
+        int32_t* sums
+        double* totals
     ctypedef struct sp_scanner:
         int of, kind_of_token
         bint two_characters, any_language, by_words, boundaries, joins
@@ -110,6 +126,7 @@ cdef extern from "cython/ngrams.h" nogil:
         sp_word* stop_words
         uint32_t stop_mask
         sp_bag bag
+        sp_vectors* vectors
         sp_scanner* next
         uint8_t* buffer
         uint8_t* joined
@@ -123,6 +140,10 @@ cdef extern from "cython/ngrams.h" nogil:
     int sp_reserve_table(sp_bag*, Py_ssize_t)
     void sp_empty_bag(sp_bag*)
     int sp_scan(sp_scanner*, const sp_text*)
+    Py_ssize_t sp_add_kept(sp_vectors*, Py_ssize_t, Py_ssize_t, Py_ssize_t*)
+    void sp_add_vector(sp_vectors*, const int8_t*, int)
+    int sp_keep_vector(sp_vectors*, uint64_t, const int8_t*, int)
+    void sp_write_vector(const sp_vectors*, float*)
 
 sp_look_at_processor()
 
@@ -226,6 +247,8 @@ cdef struct Row:  # x = factor · {hash: value}, as in `pure`
     double* values
     Py_ssize_t n
     double factor
+    float* vector  # of the message, where there are word vectors
+    Py_ssize_t n_dimensions
 
 
 # One module, so that each part can be inlined in the others.
@@ -235,6 +258,7 @@ include "cython/weights.pxi"
 include "cython/blocks.pxi"
 include "cython/encoders.pxi"
 include "cython/threads.pxi"
+include "cython/vectors.pxi"
 include "cython/scanner.pxi"
 include "cython/driver.pxi"
 include "cython/forked_copy.pxi"

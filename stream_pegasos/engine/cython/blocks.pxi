@@ -2,9 +2,10 @@ cdef struct Block:  # of examples that are made before the first of them is used
     Row* rows
     uint64_t* hashes  # those of one example after the other, each with room for the intercept
     double* values
+    float* vectors  # one behind the other, where examples have any
     Py_ssize_t first, end  # the numbers of the examples
     Py_ssize_t n  # hashes
-    Py_ssize_t rows_capacity, hashes_capacity, values_capacity
+    Py_ssize_t rows_capacity, hashes_capacity, values_capacity, vectors_capacity
     bint ready, failed
 
 
@@ -33,9 +34,11 @@ cdef void release_block(Block* block) noexcept nogil:
     sp_release(&block.rows, &block.rows_capacity)
     sp_release(&block.hashes, &block.hashes_capacity)
     sp_release(&block.values, &block.values_capacity)
+    sp_release(&block.vectors, &block.vectors_capacity)
 
 
 cdef void free_block(Block* block) noexcept nogil:
     free(block.rows)
     free(block.hashes)
     free(block.values)
+    free(block.vectors)

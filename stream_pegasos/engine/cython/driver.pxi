@@ -266,6 +266,8 @@ cdef class Learner:
             with nogil:
                 encoder._end_helpers()
             status = min(status, self._end_many())
+        if status == NO_MEMORY:
+            encoder._raise_error()
         check_status(status)
         return margins[:n_done], calibrated[:n_done]
 

@@ -3,11 +3,12 @@ cdef class CurrentExample:
     """The example that a learner works on: its own, whatever becomes of the encoder's."""
 
     cdef Row example
-    cdef Py_ssize_t _capacity
+    cdef Py_ssize_t _capacity, _vector_capacity
 
     def __dealloc__(self):
         free(self.example.hashes)
         free(self.example.values)
+        free(self.example.vector)
 
     cdef int copy(self, const Row* given) except -1:
         cdef Row* e = &self.example
@@ -16,6 +17,11 @@ cdef class CurrentExample:
         e.n, e.factor = given.n, given.factor
         memcpy(e.hashes, given.hashes, given.n * sizeof(uint64_t))
         memcpy(e.values, given.values, given.n * sizeof(double))
+        if sp_reserve(&e.vector, &self._vector_capacity, given.n_dimensions, sizeof(float)) < 0:
+            raise MemoryError
+        e.n_dimensions = given.n_dimensions
+        if given.n_dimensions:
+            memcpy(e.vector, given.vector, given.n_dimensions * sizeof(float))
         return 0
 
 
@@ -108,6 +114,7 @@ cdef class Encoder:
         cdef Row before = current.example
         cdef Py_ssize_t capacity = current._capacity
         current.example, current._capacity = self._example, self._capacity
+        current.example.vector, current.example.n_dimensions = before.vector, 0
         self._hashes, self._values, self._capacity = before.hashes, before.values, capacity
         return 0
 
@@ -140,6 +147,10 @@ cdef class Encoder:
     cpdef bint is_crowded(self, Py_ssize_t n_held):
         return False
 
+    cdef int _raise_error(self) except -1:
+        """Raise what Python raised as an example was made in a loop, if it did."""
+        return 0
+
     # For several threads.
 
     def with_threads(self, Py_ssize_t n):
@@ -171,7 +182,8 @@ cdef class Encoder:
 cdef row_of(const Row* e):
     cdef Py_ssize_t i
     keys = [<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER) for i in range(e.n)]
-    return PureRow(keys, [e.values[i] for i in range(e.n)], e.factor)
+    vector = np.array([e.vector[i] for i in range(e.n_dimensions)], np.float64)
+    return PureRow(keys, [e.values[i] for i in range(e.n)], e.factor, vector)
 
 
 cdef Py_ssize_t load_one(Encoder encoder, Guard guard, CurrentExample current, x, bint learning) except -2:

@@ -9,6 +9,7 @@
 #include "bag.h"
 #include "characters.h"
 #include "hashes.h"
+#include "vectors.h"
 
 enum { SP_TOKENS, SP_CHARACTERS, SP_CHARACTERS_IN_WORDS, SP_READY_MADE }; /* what n-grams are made of */
 enum {
@@ -37,6 +38,7 @@ typedef struct sp_scanner {
     sp_word *stop_words; /* a table; NULL if there are none */
     uint32_t stop_mask;
     sp_bag bag;
+    sp_vectors *vectors; /* of the words, those of all fields together; NULL if none are asked for */
     struct sp_scanner *next; /* of the next field of a message, which counts into the bag of the first; NULL if none is */
     /* The text as folded UTF-8, and where its tokens lie in it. */
     uint8_t *buffer;
@@ -120,6 +122,10 @@ static ptrdiff_t sp_emit_run(sp_scanner *s, const uint8_t *run, uint32_t n_bytes
         of_last_two = n ? sp_hash_word(run + last, after - last) : sp_after_space(run, after);
         sp_emit(s, of_last);
         sp_emit(s, of_last_two);
+        if (s->vectors) {
+            sp_meet_word(s->vectors, run + at, after - at);
+            if (n >= 1) sp_meet_word(s->vectors, run + last, after - last);
+        }
         if (++n == s->prefix_length) prefix_end = after;
     }
     sp_emit(s, sp_before_space(of_last));
@@ -168,6 +174,8 @@ SP_INLINE void sp_walk_by(sp_scanner *s, int at_end, int two_characters, int asc
                 s->buffer, edges->starts + i, edges->ends + i, left < room ? left : room, (uint32_t)s->prefix_length,
                 may_be_runs ? SP_FIRST_OF_RUNS : 256, newest, &out);
             s->n_waiting = out - s->hashes;
+            for (ptrdiff_t j = i; s->vectors && j < i + done; j++)
+                sp_meet_word(s->vectors, s->buffer + edges->starts[j], edges->ends[j] - edges->starts[j]);
             s->n_tokens += done, s->n_in_line += done, i += done;
             if (done) s->ends_in_run = 0;
             if (s->n_waiting > SP_BATCH - 3) sp_count(s);
@@ -203,6 +211,7 @@ SP_INLINE void sp_walk_by(sp_scanner *s, int at_end, int two_characters, int asc
                 prefix = 0, least = least < 2 ? 2 : least;
             }
         }
+        if (s->vectors && 0 <= i && i < n_ends && !s->ends_in_run) sp_meet_word(s->vectors, token, n);
         s->n_in_line++;
         most = max_n < s->n_in_line ? max_n : s->n_in_line;
         for (size = most; size > 1; size--) newest[size - 1] = by_words ? newest[size - 2] * SP_OF_NEXT + h : newest[size - 2];
@@ -421,6 +430,8 @@ static void sp_scan_characters(sp_scanner *s, const sp_text *text) {
             }
             i++;
             sp_emit_range(s, offsets[i], offsets[i + size]);
+            if (s->vectors && size && !memchr(s->buffer + offsets[i], ' ', offsets[i + size] - offsets[i]))
+                sp_meet_word(s->vectors, s->buffer + offsets[i], offsets[i + size] - offsets[i]);
         }
         return;
     }
@@ -460,13 +471,16 @@ static int sp_scan_text(sp_scanner *s, const sp_text *text) {
     else if (s->any_language) sp_scan_any_language(s, text);
     else sp_scan_unicode(s, text);
     sp_count(s);
+    if (s->vectors) s->failed |= s->vectors->failed;
     if (s->failed) sp_empty_bag(&s->bag);
     return -s->failed;
 }
 
 /* The same of a message, whose fields are texts one behind the other. */
 static int sp_scan(sp_scanner *s, const sp_text *texts) {
-    int failed = sp_scan_text(s, texts);
+    int failed;
+    if (s->vectors) sp_begin_message(s->vectors);
+    failed = sp_scan_text(s, texts);
     for (sp_scanner *next = s->next; next && !failed; next = next->next) {
         const sp_bag own = next->bag;
         const uint32_t field = s->bag.field;

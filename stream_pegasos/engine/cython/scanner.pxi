@@ -60,6 +60,9 @@ cdef class Scanner(Encoder):
     cdef sp_scanner _scanner
     cdef list _further  # the scanners of the other fields of a message
     cdef bint _is_any_ready_made
+    cdef readonly object vectors  # the table of word vectors
+    cdef WordVectors _word_vectors
+    cdef float* _vector  # of the example
     cdef list _stop_words  # keeps alive what their table points into
     cdef bint _l1, _l2
     cdef int _fold
@@ -81,12 +84,12 @@ cdef class Scanner(Encoder):
 
     def __init__(
         self, analyzer, token_pattern, lowercase, stop_words, ngram_range, n_features, alternate_sign, binary, norm,
-        mask_digits=False, prefix_length=0, boundaries=False, hash_function="murmur3", fields=(),
+        mask_digits=False, prefix_length=0, boundaries=False, hash_function="murmur3", fields=(), vectors=None,
     ):
         cdef sp_scanner* s = &self._scanner
         texts = (analyzer, token_pattern, lowercase, stop_words, ngram_range)
         columns = (n_features, alternate_sign, binary, norm)
-        self.arguments = (*texts, *columns, mask_digits, prefix_length, boundaries, hash_function, fields)
+        self.arguments = (*texts, *columns, mask_digits, prefix_length, boundaries, hash_function, fields, vectors)
         pattern = scanner.TOKEN_PATTERNS.index(token_pattern)
         s.of = {"word": SP_TOKENS, "char": SP_CHARACTERS, "char_wb": SP_CHARACTERS_IN_WORDS, "ngrams": SP_READY_MADE}[analyzer]
         s.two_characters, s.any_language = pattern == 0, s.of == SP_TOKENS and token_pattern == scanner.ANY_LANGUAGE
@@ -104,8 +107,23 @@ cdef class Scanner(Encoder):
         self._l1, self._l2 = norm == "l1", norm == "l2"
         self._n_threads, self._others, self._ahead = 1, [], PrefetchedBlocks()
         self._further, self._n_fields, self._is_any_ready_made = [], 1 + len(fields), s.of == SP_READY_MADE
+        self.vectors = vectors
         for name, arguments in fields:
             self._add_field(name.encode("utf-8", "surrogatepass") + b"\0" * SP_PADDING, Scanner(*arguments))
+        tables = [field.vectors for field in (self, *self._further) if field.vectors is not None]
+        if tables:
+            self._set_vectors(tables[0])
+
+    cdef int _set_vectors(self, table) except -1:
+        cdef Scanner field
+        self._word_vectors = WordVectors(table)
+        self._vector = <float*> malloc(max(table.n_dimensions, 1) * sizeof(float))
+        if self._vector == NULL:
+            raise MemoryError
+        for field in (self, *self._further):
+            if field.vectors is not None:
+                field._scanner.vectors = &self._word_vectors._vectors
+        return 0
 
     cdef _add_field(self, bytes name, Scanner field):
         field._scanner.bag.field = sp_murmur3(<const uint8_t*> PyBytes_AS_STRING(name), len(name) - SP_PADDING)
@@ -135,6 +153,7 @@ cdef class Scanner(Encoder):
     def __dealloc__(self):
         cdef sp_scanner* s = &self._scanner
         free(self._texts)
+        free(self._vector)
         free(s.stop_words)
         free(s.bag.indices)
         free(s.bag.counts)
@@ -184,6 +203,7 @@ cdef class Scanner(Encoder):
 
     cdef _transform_many(self, texts):
         cdef Py_ssize_t i, j, n, size, total = 0, capacity = 0
+        cdef int status
         cdef int32_t[::1] out_indices
         cdef double[::1] out_data
         cdef int64_t[::1] out_indptr
@@ -193,9 +213,10 @@ cdef class Scanner(Encoder):
         out_indptr, out_indices, out_data = indptr, indices, data
         for i in range(n):
             with nogil:
-                if self._encode(&self._texts[i * self._n_fields]) < 0:
-                    with gil:
-                        raise MemoryError
+                status = self._encode(&self._texts[i * self._n_fields], True)
+            if status < 0:
+                self._raise_error()
+                raise MemoryError
             size = self._example.n
             if total + size > capacity:
                 capacity = max(total + size, 2 * capacity, 1024)
@@ -222,8 +243,12 @@ cdef class Scanner(Encoder):
 
     cdef int _load(self, x, bint learning) except -1:
         cdef Py_ssize_t i
+        cdef int status
         if x is self._last and x is not None:
             self._example.n = self._n_last
+            return 1
+        if type(x) is CurrentExample:
+            self._last, self._held, self._example = None, [x], (<CurrentExample> x).example
             return 1
         if self._n_fields > 1:
             for i in range(self._n_fields):
@@ -232,13 +257,33 @@ cdef class Scanner(Encoder):
         elif self._needs_python(x):
             return 0
         self._load_many((x,), learning)
-        if self._encode(self._texts) < 0:
+        status = self._encode(self._texts, False)
+        if status == NOT_KEPT:
+            return 0
+        if status < 0:
             raise MemoryError
         if self._texts[0].length <= 65536 and type(x) is str:
             self._last, self._n_last = x, self._example.n
         return 1
 
     cdef _plain(self, x):
+        cdef CurrentExample made
+        cdef int status
+        if self._word_vectors is not None:  # in a loop, since words may be looked up
+            made = CurrentExample()
+            begin_loop(self._guard, self._guard)
+            try:
+                self._load_many((x,), False)
+                with nogil:
+                    status = self._encode(self._texts, True)
+                if status < 0:
+                    self._raise_error()
+                    raise MemoryError
+                made.copy(&self._example)
+            finally:
+                self._release()
+                end_loop(self._guard, self._guard)
+            return made
         if self._n_fields > 1:
             return tuple([self._field(i)._plain_text(text) for i, text in enumerate(x)])
         return self._plain_text(x)
@@ -381,27 +426,31 @@ cdef class Scanner(Encoder):
     cdef int _fill(self, Encoder leader, Block* block) noexcept nogil:
         cdef const sp_text* texts = (<Scanner> leader)._texts
         cdef Row* e
-        cdef Py_ssize_t i
-        if begin_block(block) < 0:
+        cdef Py_ssize_t i, d = self._word_vectors._vectors.d if self._word_vectors is not None else 0
+        if begin_block(block) < 0 or sp_reserve(
+            &block.vectors, &block.vectors_capacity, (block.end - block.first) * d, sizeof(float)
+        ) < 0:
             return -1
         for i in range(block.first, block.end):
             e = &block.rows[i - block.first]
             if sp_scan(&self._scanner, &texts[i * self._n_fields]) < 0 or make_room_in(block, self._scanner.bag.n) < 0:
                 return -1
             e.hashes, e.values = block.hashes + block.n, block.values + block.n
-            self._make_example(e)
+            e.vector = block.vectors + (i - block.first) * d
+            if self._make_example(e, True) < 0:
+                return -1
             block.n += e.n + 1
         end_block(block)
         return 0
 
-    cdef int _encode(self, const sp_text* text) noexcept nogil:
-        """Make the example of a text."""
+    cdef int _encode(self, const sp_text* text, bint may_look_up) noexcept nogil:
+        """Make the example of a text; NOT_KEPT where it has words to be looked up that may not."""
         if sp_scan(&self._scanner, text) < 0 or self._reserve(self._scanner.bag.n) < 0:
             return -1
-        self._make_example(&self._example)
-        return 0
+        self._example.vector = self._vector
+        return self._make_example(&self._example, may_look_up)
 
-    cdef void _make_example(self, Row* e) noexcept nogil:
+    cdef int _make_example(self, Row* e, bint may_look_up) noexcept nogil:
         """Turn counts into an example, for which there is room, and leave the bag empty for the next text."""
         cdef sp_bag* bag = &self._scanner.bag
         cdef Py_ssize_t i
@@ -414,5 +463,17 @@ cdef class Scanner(Encoder):
         self._length = sqrt(squares) if self._l2 else sizes if self._l1 else 1.0
         if self._length == 0.0:
             self._length = 1.0
-        e.n, e.factor = bag.n, 1.0 / self._length
+        e.n, e.factor, e.n_dimensions = bag.n, 1.0 / self._length, 0
         sp_empty_bag(bag)
+        if self._word_vectors is None:
+            return 0
+        e.n_dimensions = self._word_vectors._vectors.d
+        return self._word_vectors._write(e.vector, may_look_up)
+
+    cdef int _raise_error(self) except -1:
+        cdef Scanner each
+        for each in (self, *self._others):
+            if each._word_vectors is not None and each._word_vectors.error is not None:
+                error, each._word_vectors.error = each._word_vectors.error, None
+                raise error
+        return 0

@@ -12,8 +12,9 @@ cdef class Learner
 cdef class WorkerPool:
     """The thread that makes a call, and helpers. Whoever has nothing to do sleeps until it is woken.
 
-    A helper touches no Python object but as memory that the call keeps alive. It takes the GIL twice: when it comes, and
-    when it leaves. So what is left of it then is gone when the caller has the GIL again.
+    A helper touches no Python object but as memory that the call keeps alive. It takes the GIL when it comes, when it
+    looks up the vector of a word, and when it leaves. So what is left of it then is gone when the caller has the GIL
+    again.
     """
 
     cdef PyThread_type_lock _lock  # of all that they share
@@ -219,6 +220,8 @@ cdef class ParallelPrediction(WorkerPool):
         finally:
             with nogil:
                 self._end()
+        if self._status == NO_MEMORY:
+            leader._raise_error()
         return check_status(self._status)
 
     cdef void _work(self, int number, Encoder leader, Encoder encoder, Learner learner) noexcept nogil:

@@ -6,14 +6,24 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stream_pegasos.engine.pure.characters import composed
 from stream_pegasos.engine.pure.encoders import Encoder, arguments_of
-from stream_pegasos.engine.pure.tokens import ngrams_of_tokens, tokens_of
-from stream_pegasos.engine.pure.weights import Row
+from stream_pegasos.engine.pure.tokens import ngrams_of_tokens, tokens_of, words_of_tokens
+from stream_pegasos.engine.pure.weights import NO_VECTOR, Row
+
+
+class Vectors(Protocol):
+    """What has a vector for each word."""
+
+    n_dimensions: int
+
+    def codes(self, words: Sequence[str]) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
+        """Of each word a row of codes and a shift: its vector is codes · 2^shift, in units of their own."""
 
 
 @dataclass(eq=False, repr=False)
@@ -29,6 +39,9 @@ class Scanner(Encoder):
     A message may have several fields: then each comes as the tuple of their texts. This scanner takes the first;
     `fields` has the name of each other one and the arguments of its scanner. The name tells its n-grams from those of
     the others.
+
+    With `vectors` a row also has the vector of the message: the sum of those of its distinct words, of all fields,
+    divided by its norm. Words are the n-grams without a space.
     """
 
     analyzer: str
@@ -45,6 +58,7 @@ class Scanner(Encoder):
     boundaries: bool = False
     hash_function: str = "murmur3"
     fields: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    vectors: Vectors | None = None
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -78,7 +92,40 @@ class Scanner(Encoder):
 
     def row(self, x: Any, learning: bool) -> Row:
         counts = self._counts(x)
-        return Row(list(counts), list(counts.values()), 1.0 / self._length(counts.values()))
+        vector = NO_VECTOR if self.vectors is None else self.vector(x)
+        return Row(list(counts), list(counts.values()), 1.0 / self._length(counts.values()), vector)
+
+    def vector(self, message: Any) -> NDArray[np.float64]:
+        """That of the message; all 0 where no word has one."""
+        codes, shifts = self.vectors.codes(self.words(message))  # type: ignore[union-attr]
+        total = (codes.astype(np.int64) << shifts[:, np.newaxis]).sum(axis=0).astype(np.float64)
+        norm = math.sqrt(float((total * total).sum()))
+        return total / norm if norm else total
+
+    def words(self, message: Any) -> list[str]:
+        """The distinct words of a message that vectors are looked up for."""
+        found: dict[str, None] = {}
+        for scanner, text in zip(self._scanners, message if self.fields else [message], strict=True):
+            if scanner.vectors is not None:
+                found |= dict.fromkeys(scanner._words(text))
+        return [*found]
+
+    def _words(self, text: Any) -> Iterable[str]:
+        if self.analyzer == "ngrams":
+            return (ngram for ngram in text if ngram and " " not in ngram)
+        return words_of_tokens(self._tokens(text), self.stop_words)
+
+    def _tokens(self, text: Any) -> Iterable[str]:
+        text = self._folded(text)
+        return tokens_of(text) if self._find_tokens is None else self._find_tokens(text)
+
+    def _folded(self, text: Any) -> str:
+        text = checked_text(text)
+        if self._find_tokens is None:
+            text = composed(text)
+        if self.lowercase:
+            text = text.lower()
+        return masked_digits(text) if self.mask_digits else text
 
     def _counts(self, message: Any) -> dict[int, float]:
         counts: dict[int, float] = {}
@@ -100,16 +147,9 @@ class Scanner(Encoder):
         if self.analyzer == "ngrams":
             ngrams: list[str] = text
             return ngrams
-        text = checked_text(text)
-        if self._find_tokens is None:
-            text = composed(text)
-        if self.lowercase:
-            text = text.lower()
-        if self.mask_digits:
-            text = masked_digits(text)
         if self.analyzer != "word":
-            return CHAR_NGRAMS[self.analyzer](text, self.ngram_range)
-        tokens = tokens_of(text) if self._find_tokens is None else self._find_tokens(text)
+            return CHAR_NGRAMS[self.analyzer](self._folded(text), self.ngram_range)
+        tokens = self._tokens(text)
         return ngrams_of_tokens(tokens, self.stop_words, self.ngram_range, self.prefix_length, self.boundaries)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from typing import TypeGuard
@@ -127,6 +128,18 @@ def ngrams_of_run(run: Run, prefix_length: int) -> Iterator[str]:
     if 0 < prefix_length < n:
         yield " " + "".join(characters[:prefix_length])
         yield "".join(characters[-prefix_length:]) + " "
+
+
+def words_of_tokens(tokens: Iterable[str], stop_words: frozenset[str]) -> Iterator[str]:
+    """The words and marks; of runs, and of words of Hangul, the characters and their pairs."""
+    for token in tokens:
+        if token in stop_words:
+            continue
+        if not is_run(token):
+            yield token
+        if isinstance(token, Run):
+            yield from token.characters
+            yield from map("".join, itertools.pairwise(token.characters))
 
 
 def is_run(token: str) -> TypeGuard[Run]:

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 # Integers below this size are their own keys; any other feature name gets the next key from FIRST_NAME on.
 DIRECT_LIMIT = 1 << 53
 FIRST_NAME = 1 << 60
@@ -21,13 +24,18 @@ FOLD_BELOW = 1e-9
 # With an average far earlier, since b·v − u is a small difference of large numbers where the scale is small.
 FOLD_AVERAGED_BELOW = 1e-3
 
+NO_VECTOR = np.zeros(0)
+
 
 class Row(NamedTuple):
-    """An example, as the engine has it: x = factor · {key: value}. Values of a key that stands twice add up."""
+    """An example, as the engine has it: x = factor · {key: value}. Values of a key that stands twice add up. Where there
+    are word vectors, it also has that of the message.
+    """
 
     keys: Sequence[int]
     values: Sequence[float]
     factor: float = 1.0
+    vector: NDArray[np.float64] = NO_VECTOR
 
 
 @dataclass
