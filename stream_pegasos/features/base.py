@@ -13,6 +13,7 @@ from river import base
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure import Scanner as PureScanner
 from stream_pegasos.features.frames import is_frame
+from stream_pegasos.features.vectors import WordVectors
 
 __all__ = ["FeatureUnion", "Features"]
 
@@ -45,6 +46,16 @@ class Features(base.MiniBatchTransformer):
     def takes_text(self) -> bool:
         """Whether a message may be a text."""
         return False
+
+    @property
+    def word_vectors(self) -> WordVectors | None:
+        """The table of word vectors in use, if any."""
+        return next((part.word_vectors for part in self.each if part.word_vectors is not None), None)
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns: those of the hashed features and, with word vectors, one for each of their numbers."""
+        return self.specification.n_features + (self.word_vectors.n_dimensions if self.word_vectors else 0)
 
     @property
     def specification(self) -> PureScanner:
@@ -105,7 +116,7 @@ class Features(base.MiniBatchTransformer):
         indptr, indices, data = self.scanner.transform_many(self.prepare_many(X))
         if indptr[-1] <= np.iinfo(np.int32).max:
             indptr = indptr.astype(np.int32)
-        matrix = sparse.csr_matrix((data, indices, indptr), (len(indptr) - 1, self.specification.n_features))
+        matrix = sparse.csr_matrix((data, indices, indptr), (len(indptr) - 1, self.n_columns))
         matrix.sort_indices()
         return matrix
 
@@ -187,6 +198,8 @@ class FeatureUnion(Features):
         names = [str(part.on) for part in parts]
         if len({*names}) < len(names):
             raise ValueError(f"two parts read the same field; the fields are {', '.join(names)}")
+        if len({part.word_vectors.digest for part in parts if part.word_vectors is not None}) > 1:
+            raise ValueError("two parts have different word vectors; a message has one vector")
         fields = tuple((name, part.scanner.arguments) for name, part in zip(names[1:], parts[1:], strict=True))
         self.scanner = Scanner(*dataclasses.replace(first, fields=fields).arguments)
 

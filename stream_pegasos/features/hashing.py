@@ -14,6 +14,7 @@ from stream_pegasos.engine.pure.scanner import checked_text, masked_digits
 from stream_pegasos.engine.pure.tokens import ngrams_of_tokens
 from stream_pegasos.features.base import Features
 from stream_pegasos.features.frames import is_frame
+from stream_pegasos.features.vectors import WordVectors
 
 __all__ = ["HashedBagOfWords"]
 
@@ -154,6 +155,8 @@ class HashedBagOfWords(Features):
             bool(self.mask_digits) and not self._in_python,
             *((0, False) if self._ready_made else self._prefixes_and_boundaries),
             self.hash_function,
+            (),
+            self.word_vectors,
         )
 
     def _check(self) -> None:
@@ -186,6 +189,10 @@ class HashedBagOfWords(Features):
             hash(self.on)
         except TypeError:
             raise TypeError(f"on is {self.on!r}, which cannot be the name of a field") from None
+
+    @property
+    def word_vectors(self) -> WordVectors | None:
+        return None
 
     @staticmethod
     def native_pattern(token_pattern: Any) -> str | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE
 from stream_pegasos.features.hashing import HashedBagOfWords
+from stream_pegasos.features.vectors import WordVectors, word_vectors
 
 __all__ = ["TextFeatures"]
 
@@ -65,12 +68,20 @@ class TextFeatures(HashedBagOfWords):
         Whether n-grams include the ends of the text, written `<s>` and `</s>`. `None` is `True` for words, and `False`
         for n-grams of characters, which do not.
 
+    vectors
+        Word vectors, which tell of a word before it was met with a label: `"wordllama"`, which the extra `vectors`
+        installs; a folder that model2vec wrote; a file of word2vec's or fastText's, `.vec` or `.bin`; or a mapping of
+        words to arrays. A message then also has a vector: the sum of those of its distinct words, divided by its norm.
+        `None` for none.
+
     Raises
     ------
     ValueError
-        If a parameter is out of its range.
+        If a parameter is out of its range, or there are no such vectors.
     TypeError
         If a parameter, or a text, is of another type.
+    ImportError
+        If a package for the vectors is missing.
 
     References
     ----------
@@ -101,6 +112,17 @@ class TextFeatures(HashedBagOfWords):
     mask_digits: bool = True
     prefix_length: int | None = None
     boundaries: bool | None = None
+    vectors: str | os.PathLike[str] | Mapping[str, Any] | WordVectors | None = None
+
+    def _check(self) -> None:
+        super()._check()
+        self._word_vectors = None if self.vectors is None else word_vectors(self.vectors)
+        if self._word_vectors is not None and self.analyzer != "word":
+            raise ValueError(f"word vectors are for analyzer='word', not {self.analyzer!r}")
+
+    @property
+    def word_vectors(self) -> WordVectors | None:
+        return self._word_vectors
 
     @staticmethod
     def native_pattern(token_pattern: Any) -> str | None:

@@ -188,6 +188,8 @@ cdef class Scanner(Encoder):
                     negative, of_negative = value, value / length
                 number = of_negative
             features[<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER)] = number
+        for i in range(e.n_dimensions):
+            features[self._scanner.bag.n_features + i] = <double> e.vector[i]
         self._spare = current
         if text is self._last:  # and not one that another thread has brought meanwhile
             self._last_features = features.copy()
@@ -218,8 +220,8 @@ cdef class Scanner(Encoder):
                 self._raise_error()
                 raise MemoryError
             size = self._example.n
-            if total + size > capacity:
-                capacity = max(total + size, 2 * capacity, 1024)
+            if total + size + self._example.n_dimensions > capacity:
+                capacity = max(total + size + self._example.n_dimensions, 2 * capacity, 1024)
                 indices = np.concatenate([indices[:total], np.empty(capacity - total, np.int32)])
                 data = np.concatenate([data[:total], np.empty(capacity - total, np.float64)])
                 out_indices, out_data = indices, data
@@ -227,6 +229,10 @@ cdef class Scanner(Encoder):
                 out_indices[total + j] = self._scanner.bag.indices[j]
                 out_data[total + j] = self._example.values[j] / self._length
             total += size
+            for j in range(self._example.n_dimensions):
+                out_indices[total + j] = self._scanner.bag.n_features + j
+                out_data[total + j] = self._example.vector[j]
+            total += self._example.n_dimensions
             out_indptr[i + 1] = total
         return indptr, indices[:total].copy(), data[:total].copy()
 

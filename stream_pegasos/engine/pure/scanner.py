@@ -41,7 +41,7 @@ class Scanner(Encoder):
     the others.
 
     With `vectors` a row also has the vector of the message: the sum of those of its distinct words, of all fields,
-    divided by its norm. Words are the n-grams without a space.
+    divided by its norm. A dict has its numbers in the columns from `n_features` on.
     """
 
     analyzer: str
@@ -73,7 +73,10 @@ class Scanner(Encoder):
     def transform_one(self, text: Any) -> dict[int, float]:
         counts = self._counts(text)
         length = self._length(counts.values())
-        return {index: count / length for index, count in counts.items()}
+        features = {index: count / length for index, count in counts.items()}
+        if self.vectors is not None:
+            features |= {self.n_features + i: number for i, number in enumerate(self.vector(text).tolist())}
+        return features
 
     def transform_many(self, texts: Sequence[Any]) -> tuple[Any, Any, Any]:
         dicts = [self.transform_one(text) for text in texts]
