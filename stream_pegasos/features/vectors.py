@@ -1,0 +1,557 @@
+"""Vectors of words: small whole numbers from a table, for features that stand beside those of the words themselves."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import orjson
+from numpy.typing import ArrayLike, NDArray
+
+from stream_pegasos.common.extras import missing
+from stream_pegasos.common.locks import Lock
+
+__all__ = ["WordVectors", "packed", "unpacked", "word_vectors"]
+
+WORDLLAMA, MAPPING, EXTRA = "wordllama", "mapping", "vectors"
+# A code is from −127 to 127 and a shift from 0 to 7, so that the largest number of a table is 127 · 2⁷.
+CODE, SHIFT = 127, 7
+LARGEST = CODE << SHIFT
+# Tables of tokens are made so that they may be cut: their first numbers say most.
+OF_TOKENS, MOST = 128, 512
+LONGEST = 256  # characters of a word that it is made of
+MET = 1 << 16  # words that are kept once made
+CHUNK = 4096  # rows of a table that are turned into whole numbers at a time
+FASTTEXT = (793712314).to_bytes(4, "little")  # what a binary file of fastText begins with
+
+Codes = NDArray[np.int8]
+Shifts = NDArray[np.uint8]
+Whole = NDArray[np.int16]
+
+
+class WordVectors:
+    """A table of vectors of words, shared by all that use it. It never changes.
+
+    `word_vectors` makes one. Its numbers are whole ones, in units of the largest of the table by 127 · 2⁷. Those of a
+    word are codes of eight bits, shifted by 0 to 7 bits, so that sums of words are exact, in any order. A word that the
+    table lacks is made of its tokens, or of its n-grams, where the table has these; else it has no vector. A word in
+    lower case may be found as a name, or an abbreviation, in a table with capitals.
+
+    Copies are the same table. When it is pickled, one from a package, file or folder is named by that, and found again;
+    any other is contained.
+
+    Parameters
+    ----------
+    name
+        Where the table is from: `"wordllama"`, the path as given, or `"mapping"`.
+    table
+        What it holds.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos.features.vectors import word_vectors
+
+    >>> vectors = word_vectors({"good": [1.0, 0.5], "bad": [-1.0, 0.25]})
+    >>> vectors
+    WordVectors('mapping', 2 × 2)
+    >>> vectors.vector("bad")
+    array([-16256.,   4096.])
+    >>> vectors.codes(["good", "ugly"])
+    (array([[127,  64],
+           [  0,   0]], dtype=int8), array([7, 0], dtype=uint8))
+
+    """
+
+    def __init__(self, name: str, table: _Table) -> None:
+        self.name = name
+        self._table = table
+
+    @classmethod
+    def of_words(cls, words: Sequence[str], codes: Codes, shifts: Shifts, name: str, digest: str) -> WordVectors:
+        """Some words of a table and their codes, as `codes` gave them, without the table. Others have no vector."""
+        codes, shifts = np.asarray(codes), np.asarray(shifts)
+        if codes.ndim != 2 or codes.dtype != np.int8 or shifts.ndim != 1 or shifts.dtype != np.uint8:
+            raise ValueError("the codes of words are a matrix of int8 and their shifts a list of uint8")
+        _check_dimensions(codes.shape[1])
+        if not len(words) == len(codes) == len(shifts) or np.any(shifts > SHIFT):
+            raise ValueError(f"{len(words)} words need as many codes and shifts from 0 to {SHIFT}")
+        return cls(name, _Words(words, codes, shifts, digest))
+
+    @property
+    def n_dimensions(self) -> int:
+        """How many numbers a vector has."""
+        return self._table.n_dimensions
+
+    @property
+    def size(self) -> int:
+        """How many words or tokens the table has."""
+        return self._table.size
+
+    @property
+    def digest(self) -> str:
+        """What tells this table from any other: a hash of its words, or its tokenizer, and its numbers."""
+        return self._table.digest
+
+    def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
+        """The codes of each word and its shift; the numbers of its vector are codes · 2^shift."""
+        return self._table.codes(words)
+
+    def vector(self, word: str) -> NDArray[np.float64]:
+        """The vector of one word; zeros for a word that has none."""
+        codes, shifts = self.codes([word])
+        numbers: NDArray[np.float64] = codes[0] * 2.0 ** shifts[0]
+        return numbers
+
+    def __repr__(self) -> str:
+        return f"WordVectors({self.name!r}, {self.size} × {self.n_dimensions})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WordVectors) and packed(self) == packed(other)
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __copy__(self) -> WordVectors:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> WordVectors:
+        return self
+
+    def __reduce__(self) -> Any:
+        if self._table.of_files:
+            return unpacked, (packed(self),)
+        return WordVectors, (self.name, self._table)
+
+
+def word_vectors(source: Any) -> WordVectors:
+    """The vectors of words that a name, a path or a mapping of words to arrays stands for.
+
+    `"wordllama"` is the table of that package. A folder holds a table as model2vec writes it. A file has the text or
+    the binary format of word2vec or fastText. A table is read once by a process, unless its files change.
+
+    Raises
+    ------
+    TypeError
+        If it is none of these, or a word of a mapping is no str.
+    ValueError
+        If the table is not what it should be.
+    FileNotFoundError
+        If there is no such file or folder.
+    ImportError
+        If a package is missing.
+    """
+    if isinstance(source, WordVectors):
+        return source
+    if isinstance(source, Mapping):
+        return WordVectors(MAPPING, _of_mapping(source))
+    name = os.fspath(source) if isinstance(source, os.PathLike) else source
+    if not isinstance(name, str):
+        raise TypeError(
+            f"vectors is of type {type(source).__name__}, which is no name, path or mapping of words to arrays"
+        )
+    if "\0" in name:
+        raise ValueError(f"vectors is {name!r}, which is no name of a file")
+    return WordVectors(name, _read_once(name))
+
+
+def packed(vectors: WordVectors) -> dict[str, Any]:
+    """What names a table, as a model file holds it."""
+    return {
+        "name": vectors.name,
+        "size": vectors.size,
+        "n_dimensions": vectors.n_dimensions,
+        "digest": vectors.digest,
+    }
+
+
+def unpacked(found: Mapping[str, Any], given: Any = None) -> WordVectors:
+    """The table that `packed` named, found by its name or its path, or the one given, if it is the same.
+
+    Raises
+    ------
+    ValueError
+        If it lacks, or is another one.
+    """
+    expected = {"name": str, "size": int, "n_dimensions": int, "digest": str}
+    if not isinstance(found, Mapping) or any(type(found.get(key)) is not kind for key, kind in expected.items()):
+        raise ValueError("it does not say which word vectors it needs")
+    name = found["name"]
+    wanted = f"word vectors {name!r} ({found['size']} × {found['n_dimensions']}, digest {found['digest']})"
+    if given is None and name == MAPPING:
+        raise ValueError(f"it needs the {wanted}: give the mapping of words to arrays that it was made with")
+    what = "the package wordllama" if name == WORDLLAMA else f"the file or folder {name!r}"
+    elsewhere = "" if name == WORDLLAMA else "; if it is elsewhere, give its path"
+    try:
+        vectors = word_vectors(name if given is None else given)
+    except (ImportError, OSError, ValueError) as error:
+        if given is not None:
+            raise
+        raise ValueError(f"it needs the {wanted} of {what}{elsewhere}: {error}") from error
+    if {**packed(vectors), "name": name} != {key: found[key] for key in expected}:
+        other = f"{vectors.name!r} is another table ({vectors.size} × {vectors.n_dimensions}, digest {vectors.digest})"
+        raise ValueError(f"it needs the {wanted} of {what} as it was{elsewhere}: {other}")
+    return vectors
+
+
+class _Table(Protocol):
+    of_files: bool
+    n_dimensions: int
+    size: int
+    digest: str
+
+    def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]: ...
+
+
+class _Words:
+    """A table of whole words. `cased` words that are sought in lower case may stand in it with capitals."""
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        codes: Codes,
+        shifts: Shifts,
+        digest: str,
+        cased: bool = False,
+        of_files: bool = False,
+    ) -> None:
+        self.of_files, self.digest, self._cased = of_files, digest, cased
+        self.size, self.n_dimensions = codes.shape
+        self._rows = {word: row for row, word in enumerate(words)}
+        self._codes, self._shifts = _with_none(codes, shifts)
+
+    def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
+        rows = [self._row(word) for word in words]
+        return self._codes[rows], self._shifts[rows]
+
+    def __contains__(self, word: str) -> bool:
+        return self._row(word) >= 0
+
+    def _row(self, word: str) -> int:
+        row = self._rows.get(word, -1)
+        if row < 0 and self._cased and word.islower():
+            row = self._rows.get(word.capitalize(), -1)
+            return self._rows.get(word.upper(), -1) if row < 0 else row
+        return row
+
+
+class _Made:
+    """A table of parts that words are made of, and the words made last."""
+
+    of_files = True
+
+    def __init__(self, size: int, n_dimensions: int, digest: str) -> None:
+        self.size, self.n_dimensions, self.digest = size, n_dimensions, digest
+        self._lock = Lock()
+        self._met = self._nothing()
+
+    def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
+        known, codes, shifts = self._met  # the rows of known words never change
+        rows = [known.get(word, -1) for word in words]
+        found = codes[rows], shifts[rows]
+        if new := [place for place, row in enumerate(rows) if row < 0]:
+            words = [words[place] for place in new]
+            made = found[0][new], found[1][new] = self._made([_encodable(word[:LONGEST]) for word in words])
+            self._keep(words, *made)
+        return found
+
+    def _made(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
+        raise NotImplementedError
+
+    def _keep(self, words: Sequence[str], made: Codes, shift_of: Shifts) -> None:
+        with self._lock:
+            known, codes, shifts = self._met
+            new = {word: row for row, word in enumerate(words) if len(word) <= LONGEST and word not in known}
+            if len(known) + len(new) > MET:
+                self._met = known, codes, shifts = self._nothing()
+                new = dict(list(new.items())[:MET])
+            rows, here = [*new.values()], slice(len(known), len(known) + len(new))
+            codes[here], shifts[here] = made[rows], shift_of[rows]
+            known.update(zip(new, range(here.start, here.stop), strict=True))
+
+    def _nothing(self) -> tuple[dict[str, int], Codes, Shifts]:
+        return {}, np.zeros((MET, self.n_dimensions), np.int8), np.zeros(MET, np.uint8)
+
+
+class _Grams(_Made):
+    """Whole words, and n-grams of characters; another word is the mean of its own."""
+
+    def __init__(self, words: _Words, grams: Whole, hashes: Callable[[str], Sequence[int]], digest: str) -> None:
+        super().__init__(words.size, words.n_dimensions, digest)
+        self._words, self._grams, self._hashes = words, grams, hashes
+
+    def _made(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
+        codes, shifts = self._words.codes(words)
+        for place, word in enumerate(words):
+            if word and word not in self._words and (found := self._hashes(word)):
+                mean = np.rint(self._grams[found].sum(axis=0, dtype=np.int64) / len(found))
+                codes[place : place + 1], shifts[place : place + 1] = _in_blocks(mean[np.newaxis])
+        return codes, shifts
+
+
+class _Tokens(_Made):
+    """Tokens, and the tokenizer that cuts words into them; a word is the sum of its own."""
+
+    def __init__(self, text: bytes, numbers: NDArray[Any]) -> None:
+        from tokenizers import Tokenizer
+
+        self._tokens = _whole_numbers(numbers)
+        digest = _digest(b"tokens", hashlib.sha256(text).digest(), self._tokens)
+        super().__init__(len(self._tokens), self._tokens.shape[1], digest)
+        self._tokenizer = Tokenizer.from_str(text.decode("utf-8"))
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        if max(self._tokenizer.get_vocab().values(), default=0) >= self.size:
+            raise ValueError(f"its tokenizer has more tokens than the {self.size} vectors")
+        described = orjson.loads(text)
+        # Such a tokenizer knows other tokens after a space, where most words are.
+        self._before = " " if "ByteLevel" in _kinds(described["pre_tokenizer"]) else ""
+        model = described["model"]
+        self._unknown = model.get("unk_id")
+        if model.get("unk_token") is not None:
+            self._unknown = self._tokenizer.token_to_id(model["unk_token"])
+
+    def _made(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
+        # One call for all words takes no threads, unlike that for many texts; each is cut by itself all the same.
+        texts = [word and self._before + word for word in words]
+        encoding = self._tokenizer.encode(texts, is_pretokenized=True, add_special_tokens=False)
+        tokens, places = np.array(encoding.ids, np.intp), np.array(encoding.word_ids, np.intp)
+        if self._unknown is not None:
+            tokens, places = tokens[tokens != self._unknown], places[tokens != self._unknown]
+        sums = np.zeros((len(words), self.n_dimensions), np.int32)
+        found, starts = np.unique(places, return_index=True)
+        if len(found):
+            sums[found] = np.add.reduceat(self._tokens[tokens].astype(np.int32), starts, axis=0)
+        return _in_blocks(sums)
+
+
+def _kinds(step: Any) -> set[str]:
+    """The kinds of the steps of a tokenizer."""
+    if not isinstance(step, dict):
+        return set()
+    return {step.get("type", "")}.union(*map(_kinds, step.get("pretokenizers", ())))
+
+
+def _encodable(word: str) -> str:
+    """The word with a replacement character for each surrogate that stands alone."""
+    return word if word.isascii() else word.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _check_dimensions(n: int) -> None:
+    if not 1 <= n <= MOST:
+        raise ValueError(f"the vectors have {n} numbers; they may have 1 to {MOST}")
+
+
+def _chunks(numbers: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
+    for start in range(0, len(numbers), CHUNK):
+        part = slice(start, start + CHUNK)
+        yield part, numbers[part]
+
+
+def _largest(*tables: NDArray[Any]) -> float:
+    largest = 0.0
+    for table in tables:
+        for _, chunk in _chunks(table):
+            here = float(np.abs(chunk.astype(np.float64)).max(initial=0.0))
+            if not np.isfinite(here):  # as of any that is not a number
+                raise ValueError("the vectors hold numbers that are infinite, or none")
+            largest = max(largest, here)
+    return largest
+
+
+def _whole_numbers(numbers: NDArray[Any], largest: float | None = None) -> Whole:
+    """The table in its units. Every step is one that IEEE 754 defines to the last bit."""
+    if numbers.ndim != 2 or not len(numbers) or numbers.dtype.kind not in "iuf":
+        raise ValueError("there is no table of vectors in it")
+    _check_dimensions(numbers.shape[1])
+    largest = (_largest(numbers) if largest is None else largest) or 1.0
+    whole = np.empty(numbers.shape, np.int16)
+    for part, chunk in _chunks(numbers):
+        whole[part] = np.rint(chunk.astype(np.float64) / largest * LARGEST)
+    return whole
+
+
+def _in_blocks(whole: NDArray[Any]) -> tuple[Codes, Shifts]:
+    """Codes and the smallest shifts that hold these rows; what is larger than any shift holds is clipped."""
+    peaks = np.abs(whole).max(axis=1, initial=0).astype(np.int64)
+    # A number below (127 + 1/2) · 2^shift is rounded to a code.
+    shifts = (2 * peaks[:, np.newaxis] >= (2 * CODE + 1) << np.arange(SHIFT)).sum(axis=1)
+    scaled = np.rint(np.ldexp(whole.astype(np.float64), -shifts[:, np.newaxis]))
+    return np.clip(scaled, -CODE, CODE).astype(np.int8), shifts.astype(np.uint8)
+
+
+def _in_blocks_by_chunks(whole: Whole) -> tuple[Codes, Shifts]:
+    codes, shifts = np.empty(whole.shape, np.int8), np.empty(len(whole), np.uint8)
+    for part, chunk in _chunks(whole):
+        codes[part], shifts[part] = _in_blocks(chunk)
+    return codes, shifts
+
+
+def _with_none(codes: Codes, shifts: Shifts) -> tuple[Codes, Shifts]:
+    """With zeros at the end, which a row of −1 takes."""
+    return np.concatenate([codes, np.zeros_like(codes, shape=(1, codes.shape[1]))]), np.append(shifts, np.uint8(0))
+
+
+def _digest(*parts: bytes | NDArray[Any]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, bytes):
+            digest.update(f"{len(part)} bytes".encode())
+            digest.update(part)
+        else:
+            digest.update(f"{part.shape} numbers".encode())
+            for _, chunk in _chunks(part):
+                digest.update(chunk.astype(part.dtype.newbyteorder("<")).tobytes())
+    return digest.hexdigest()[:32]
+
+
+def _of_words(
+    words: Sequence[str], numbers: NDArray[Any], of_files: bool = True, largest: float | None = None
+) -> _Words:
+    """The words in one order, whichever they came in, so that the same have the same digest."""
+    order = sorted(range(len(words)), key=words.__getitem__)
+    words = [words[row] for row in order]
+    codes, shifts = _in_blocks_by_chunks(_whole_numbers(numbers[order], largest))
+    digest = _digest("\n".join(words).encode("utf-8", "surrogatepass"), codes, shifts)
+    return _Words(words, codes, shifts, digest, cased=True, of_files=of_files)
+
+
+def _of_mapping(mapping: Mapping[Any, ArrayLike]) -> _Words:
+    words = list(mapping)
+    if not words:
+        raise ValueError("vectors is an empty mapping")
+    for word in words:
+        if not isinstance(word, str):
+            raise TypeError(f"vectors has {word!r} for a word, which is no str")
+    rows: list[NDArray[np.float64]] = []
+    for word in words:
+        try:
+            row = np.asarray(mapping[word], np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"the vector of {word!r} is no array of numbers") from error
+        if row.ndim != 1 or len(row) != (len(rows[0]) if rows else len(row)):
+            raise ValueError(f"the vector of {word!r} has the shape {row.shape}, unlike that of {words[0]!r}")
+        rows.append(row)
+    return _of_words(words, np.stack(rows), of_files=False)
+
+
+_reading = Lock()
+_tables: dict[str, tuple[Any, _Table]] = {}  # what was read, and how its files were then
+
+
+def _read_once(name: str) -> _Table:
+    files, read = _files(name)
+    stamp = [(file.stat().st_mtime_ns, file.stat().st_size) for file in files]
+    key = os.path.realpath(files[0])
+    with _reading:
+        known = _tables.get(key)
+        if known is None or known[0] != stamp:
+            known = _tables[key] = stamp, read(name, *files)
+    return known[1]
+
+
+def _files(name: str) -> tuple[Sequence[Path], Callable[..., _Table]]:
+    """The files of a table and what reads them."""
+    if name == WORDLLAMA:
+        # The package itself is not imported: its loader would look for its tokenizer on a network.
+        found = importlib.util.find_spec("wordllama")
+        if found is None or not found.submodule_search_locations:
+            error = ModuleNotFoundError("No module named 'wordllama'", name="wordllama")
+            raise missing("vectors='wordllama'", EXTRA, error)
+        folder = Path(found.submodule_search_locations[0])
+        files = folder / "weights/l2_supercat_256.safetensors", folder / "tokenizers/l2_supercat_tokenizer_config.json"
+        if not all(file.is_file() for file in files):
+            raise FileNotFoundError(f"the package wordllama in {folder} has no vectors; wordllama 0.4 has")
+        return files, _read_tokens
+    path = Path(name)
+    if path.is_dir():
+        for folder in path, path / "0_StaticEmbedding":
+            files = folder / "model.safetensors", folder / "tokenizer.json"
+            if all(file.is_file() for file in files):
+                return files, _read_tokens
+        raise FileNotFoundError(f"the folder {name!r} has no model.safetensors and tokenizer.json of model2vec")
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"there is no file or folder {name!r}; vectors is {WORDLLAMA!r}, or a file or folder with vectors of words"
+        )
+    return [path], _read_binary if path.suffix == ".bin" else _read_text
+
+
+def _read_tokens(name: str, numbers_file: Path, tokenizer_file: Path) -> _Table:
+    try:
+        import tokenizers  # noqa: F401
+        from safetensors.numpy import load_file
+    except ModuleNotFoundError as error:
+        raise missing(f"vectors={name!r}", EXTRA, error) from error
+    try:
+        tensors = load_file(numbers_file)
+        numbers = tensors["embeddings"] if "embeddings" in tensors else tensors["embedding.weight"]
+        numbers, mapping, weights = numbers[:, :OF_TOKENS], tensors.get("mapping"), tensors.get("weights")
+        if mapping is not None:
+            numbers = numbers[mapping]
+        if weights is not None:
+            numbers = numbers.astype(np.float64) * weights.astype(np.float64)[:, np.newaxis]
+        del tensors
+        return _Tokens(tokenizer_file.read_bytes(), numbers)
+    except OSError:
+        raise
+    except Exception as error:  # those packages have no common error
+        raise ValueError(f"{name!r} has no vectors of tokens: {error}") from error
+
+
+def _read_text(name: str, file: Path) -> _Table:
+    """A line a word: the word, and its numbers behind it. The first line may say how many there are of both."""
+    words: dict[str, None] = {}
+    numbers, n = array("f"), 0
+    with file.open("rb") as lines:
+        for count, line in enumerate(lines, 1):
+            parts = line.rstrip().split(b" ")
+            if count == 1 and len(parts) == 2 and all(part.isdigit() for part in parts):
+                n = int(parts[1])
+                continue
+            n = n or len(parts) - 1
+            word = b" ".join(parts[:-n] if n else parts).decode("utf-8", "replace")  # some have spaces
+            try:
+                row = [float(part) for part in parts[-n:]] if len(parts) > n > 0 else []
+            except ValueError:
+                row = []
+            if len(row) != n or not n:
+                raise ValueError(f"line {count} of {name!r} is no word with {n or 'its'} numbers")
+            if word not in words:  # they stand in the order of how frequent they are
+                words[word] = None
+                numbers.extend(row)
+    if not words:
+        raise ValueError(f"{name!r} has no vectors of words")
+    return _of_words(list(words), np.frombuffer(numbers, np.float32).reshape(-1, n))
+
+
+def _read_binary(name: str, file: Path) -> _Table:
+    try:
+        from gensim.models import KeyedVectors, fasttext
+    except ModuleNotFoundError as error:
+        raise missing(f"vectors={name!r}", EXTRA, error) from error
+    with file.open("rb") as opened:
+        of_fasttext = opened.read(4) == FASTTEXT
+    try:
+        if not of_fasttext:
+            found = KeyedVectors.load_word2vec_format(file, binary=True, unicode_errors="replace")
+        else:
+            found = fasttext.load_facebook_vectors(file)
+    except Exception as error:  # of any kind, in a file that holds something else
+        raise ValueError(f"{name!r} has no vectors of words in the format of word2vec or fastText: {error}") from error
+    if not of_fasttext or not found.bucket:
+        return _of_words(found.index_to_key, found.vectors)
+    largest = _largest(found.vectors, found.vectors_ngrams)
+    words = _of_words(found.index_to_key, found.vectors, largest=largest)
+    grams, options = _whole_numbers(found.vectors_ngrams, largest), (found.min_n, found.max_n, found.bucket)
+
+    def hashes(word: str) -> Sequence[int]:
+        return fasttext.ft_ngram_hashes(word, *options)  # type: ignore[no-any-return]
+
+    return _Grams(words, grams, hashes, _digest(words.digest.encode(), grams, repr(options).encode()))
