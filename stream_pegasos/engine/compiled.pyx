@@ -109,8 +109,10 @@ cdef extern from "cython/ngrams.h" nogil:
         uint32_t n
     ctypedef struct sp_places:
         uint32_t* slots
+        Py_ssize_t capacity
     ctypedef struct sp_vectors:
-        Py_ssize_t d, n_met, n, met_capacity
+        Py_ssize_t d, n_met, n, met_capacity, n_noted, n_noted_words, noted_capacity
+        uint8_t* noted
         uint64_t secret
         sp_met_word* met
         sp_places met_places, places
@@ -142,6 +144,10 @@ cdef extern from "cython/ngrams.h" nogil:
     int sp_scan(sp_scanner*, const sp_text*)
     Py_ssize_t sp_add_kept(sp_vectors*, Py_ssize_t, Py_ssize_t, Py_ssize_t*)
     void sp_add_vector(sp_vectors*, const int8_t*, int)
+    uint64_t sp_hash_word(const uint8_t*, uint32_t)
+    Py_ssize_t sp_find_kept(const sp_vectors*, uint64_t)
+    int sp_note_words(sp_vectors*, const Py_ssize_t*, Py_ssize_t)
+    void sp_make_room_for_words(sp_vectors*, Py_ssize_t)
     int sp_keep_vector(sp_vectors*, uint64_t, const int8_t*, int)
     void sp_write_vector(const sp_vectors*, float*)
 

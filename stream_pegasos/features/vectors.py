@@ -26,7 +26,6 @@ LARGEST = CODE << SHIFT
 # Tables of tokens are made so that they may be cut: their first numbers say most.
 OF_TOKENS, MOST = 128, 512
 LONGEST = 256  # characters of a word that it is made of
-MET = 1 << 16  # words that are kept once made
 CHUNK = 4096  # rows of a table that are turned into whole numbers at a time
 FASTTEXT = (793712314).to_bytes(4, "little")  # what a binary file of fastText begins with
 
@@ -242,41 +241,18 @@ class _Words:
 
 
 class _Made:
-    """A table of parts that words are made of, and the words made last."""
+    """A table of parts that words are made of."""
 
     of_files = True
 
     def __init__(self, size: int, n_dimensions: int, digest: str) -> None:
         self.size, self.n_dimensions, self.digest = size, n_dimensions, digest
-        self._lock = Lock()
-        self._met = self._nothing()
 
     def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
-        known, codes, shifts = self._met  # the rows of known words never change
-        rows = [known.get(word, -1) for word in words]
-        found = codes[rows], shifts[rows]
-        if new := [place for place, row in enumerate(rows) if row < 0]:
-            words = [words[place] for place in new]
-            made = found[0][new], found[1][new] = self._made([_encodable(word[:LONGEST]) for word in words])
-            self._keep(words, *made)
-        return found
+        return self._made([_encodable(word[:LONGEST]) for word in words])
 
     def _made(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
         raise NotImplementedError
-
-    def _keep(self, words: Sequence[str], made: Codes, shift_of: Shifts) -> None:
-        with self._lock:
-            known, codes, shifts = self._met
-            new = {word: row for row, word in enumerate(words) if len(word) <= LONGEST and word not in known}
-            if len(known) + len(new) > MET:
-                self._met = known, codes, shifts = self._nothing()
-                new = dict(list(new.items())[:MET])
-            rows, here = [*new.values()], slice(len(known), len(known) + len(new))
-            codes[here], shifts[here] = made[rows], shift_of[rows]
-            known.update(zip(new, range(here.start, here.stop), strict=True))
-
-    def _nothing(self) -> tuple[dict[str, int], Codes, Shifts]:
-        return {}, np.zeros((MET, self.n_dimensions), np.int8), np.zeros(MET, np.uint8)
 
 
 class _Grams(_Made):

@@ -1,5 +1,6 @@
 cdef enum:
     MAX_BYTES = 0x7FFFFF00
+    FEW_MESSAGES = 8  # with as many new words as this less, it does not pay to scan twice
     SIZE_OF_EXAMPLE = 64  # that of a text without n-grams, beside characters
 
 cdef Py_ssize_t N_CLASSES_KNOWN = 0  # characters whose classes are in the table
@@ -365,6 +366,8 @@ cdef class Scanner(Encoder):
         sp_release(&s.buffer, &s.buffer_capacity)
         sp_release(&s.joined, &s.joined_capacity)
         sp_release(&s.offsets, &s.offsets_capacity)
+        if self._word_vectors is not None:
+            self._word_vectors._release()
         sp_release(&s.bag.table, &s.bag.table_capacity)
         if sp_reserve_table(&s.bag, SP_SMALLEST_TABLE) < 0:
             raise MemoryError
@@ -437,6 +440,8 @@ cdef class Scanner(Encoder):
             &block.vectors, &block.vectors_capacity, (block.end - block.first) * d, sizeof(float)
         ) < 0:
             return -1
+        if d and self._look_up_words(texts, block) < 0:
+            return -1
         for i in range(block.first, block.end):
             e = &block.rows[i - block.first]
             if sp_scan(&self._scanner, &texts[i * self._n_fields]) < 0 or make_room_in(block, self._scanner.bag.n) < 0:
@@ -448,6 +453,20 @@ cdef class Scanner(Encoder):
             block.n += e.n + 1
         end_block(block)
         return 0
+
+    cdef int _look_up_words(self, const sp_text* texts, const Block* block) noexcept nogil:
+        """All at once, where the block before had many new words: then it pays to scan texts twice."""
+        cdef Py_ssize_t i, n = self._word_vectors.n_looked_up
+        self._word_vectors.n_looked_up = 0
+        if FEW_MESSAGES * n <= block.end - block.first:
+            return 0
+        for i in range(block.first, block.end):
+            if sp_scan(&self._scanner, &texts[i * self._n_fields]) < 0:
+                return -1
+            sp_empty_bag(&self._scanner.bag)
+            if not self._word_vectors._note_missing():
+                break
+        return self._word_vectors._look_up() if self._word_vectors._vectors.n_noted else 0
 
     cdef int _encode(self, const sp_text* text, bint may_look_up) noexcept nogil:
         """Make the example of a text; NOT_KEPT where it has words to be looked up that may not."""

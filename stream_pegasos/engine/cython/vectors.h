@@ -12,12 +12,13 @@
 enum {
     SP_MOST_WORDS = 96 << 10,     /* whose vectors are kept: when more come, all of these are forgotten */
     SP_FEWEST_SLOTS = 64,
+    SP_WORD_PADDING = 64,         /* bytes that may be read after a word */
     SP_ADDED_EXACTLY = 1 << 16    /* vectors whose sum is within 32 bits, whatever they are */
 };
 
 typedef struct {
     uint64_t hash;
-    const uint8_t *bytes; /* with SP_PADDING behind them, as long as the message is the current one */
+    const uint8_t *bytes; /* as long as the message is the current one */
     uint32_t n;
 } sp_met_word;
 
@@ -38,6 +39,8 @@ typedef struct {
     uint8_t *shifts;
     ptrdiff_t n, hashes_capacity, codes_capacity, shifts_capacity;
     sp_places places;
+    uint8_t *noted; /* words to be looked up, with a space behind each */
+    ptrdiff_t n_noted, n_noted_words, noted_capacity;
     int32_t *sums;
     double *totals; /* what was in the sums before these were emptied */
     ptrdiff_t n_added;
@@ -110,41 +113,57 @@ static void sp_add_vector(sp_vectors *v, const int8_t *codes, int shift) {
     sp_add_codes(v->sums, codes, v->d, 1 << shift);
 }
 
+/* The place of a word among those whose vectors are kept; −1 for any other. */
+SP_INLINE ptrdiff_t sp_find_kept(const sp_vectors *v, uint64_t hash) {
+    const sp_places *p = &v->places;
+    if (p->slots)
+        for (uint32_t slot = sp_slot_in(p, v->secret, hash); p->slots[slot]; slot = (slot + 1) & p->mask)
+            if (v->hashes[p->slots[slot] - 1] == hash) return (ptrdiff_t)p->slots[slot] - 1;
+    return -1;
+}
+
 /* Add the vectors of the words from `begin` on that are kept; how many are not, and which these are. */
 static ptrdiff_t sp_add_kept(sp_vectors *v, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t *missing) {
-    const sp_places *p = &v->places;
-    ptrdiff_t n_missing = 0;
+    ptrdiff_t n_missing = 0, place, next = begin < end ? sp_find_kept(v, v->met[begin].hash) : -1;
     for (ptrdiff_t i = begin; i < end; i++) {
-        uint32_t slot;
-        if (!p->slots) {
-            missing[n_missing++] = i;
-            continue;
+        place = next;
+        if (i + 1 < end) {
+            next = sp_find_kept(v, v->met[i + 1].hash);
+            if (next >= 0)
+                for (ptrdiff_t at = 0; at < v->d; at += 64) SP_PREFETCH(v->codes + next * v->d + at);
         }
-        if (i + 4 < end) SP_PREFETCH(&p->slots[sp_slot_in(p, v->secret, v->met[i + 4].hash)]);
-        if (i + 2 < end) {
-            const uint32_t next = p->slots[sp_slot_in(p, v->secret, v->met[i + 2].hash)];
-            if (next) {
-                SP_PREFETCH(v->codes + (ptrdiff_t)(next - 1) * v->d);
-                SP_PREFETCH(v->codes + (ptrdiff_t)(next - 1) * v->d + 64);
-            }
-        }
-        for (slot = sp_slot_in(p, v->secret, v->met[i].hash); p->slots[slot]; slot = (slot + 1) & p->mask)
-            if (v->hashes[p->slots[slot] - 1] == v->met[i].hash) break;
-        if (p->slots[slot]) sp_add_vector(v, v->codes + (ptrdiff_t)(p->slots[slot] - 1) * v->d, v->shifts[p->slots[slot] - 1]);
+        if (place >= 0) sp_add_vector(v, v->codes + place * v->d, v->shifts[place]);
         else missing[n_missing++] = i;
     }
     return n_missing;
 }
 
-/* Keep the vector of a word that is not kept yet; -1 if there is no memory. */
+/* Write down words of the message that are to be looked up, each with a space behind it; −1 if there is no memory. */
+static int sp_note_words(sp_vectors *v, const ptrdiff_t *which, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const sp_met_word *word = &v->met[which[i]];
+        if (sp_reserve(&v->noted, &v->noted_capacity, v->n_noted + word->n + 1 + SP_WORD_PADDING, 1) < 0) return -1;
+        memcpy(v->noted + v->n_noted, word->bytes, word->n);
+        v->n_noted += word->n;
+        v->noted[v->n_noted++] = ' ';
+        v->n_noted_words++;
+    }
+    return 0;
+}
+
+/* Forget all vectors that are kept, if there would be too many with n more. */
+static void sp_make_room_for_words(sp_vectors *v, ptrdiff_t n) {
+    if (v->n + n <= SP_MOST_WORDS || !v->places.slots) return;
+    memset(v->places.slots, 0, ((size_t)v->places.mask + 1) * sizeof(uint32_t));
+    v->n = 0;
+}
+
+/* Keep the vector of a word, unless it is kept already; -1 if there is no memory. */
 static int sp_keep_vector(sp_vectors *v, uint64_t hash, const int8_t *codes, int shift) {
     sp_places *p = &v->places;
     int emptied;
     uint32_t slot;
-    if (v->n == SP_MOST_WORDS) {
-        memset(p->slots, 0, ((size_t)p->mask + 1) * sizeof(uint32_t));
-        v->n = 0;
-    }
+    if (sp_find_kept(v, hash) >= 0) return 0;
     if (sp_reserve_slots(p, v->n + 1, &emptied) < 0
         || sp_reserve(&v->hashes, &v->hashes_capacity, v->n + 1, sizeof(uint64_t)) < 0
         || sp_reserve(&v->shifts, &v->shifts_capacity, v->n + 1, 1) < 0
