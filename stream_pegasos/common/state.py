@@ -15,7 +15,7 @@ State = dict[str, Any]
 
 # The dimensions of arrays: a number for each of these. Features have `n_taught` columns each that are taught, which
 # stand one after the other.
-FEATURES, COLUMNS, BUFFERED, TAUGHT = "features", "columns", "buffered", "taught"
+FEATURES, COLUMNS, BUFFERED, TAUGHT, DIMENSIONS = "features", "columns", "buffered", "taught", "dimensions"
 
 # A sum of squares in a state, and whatever else grows with them, may be this large.
 LARGEST_SUM = 1e307
@@ -77,15 +77,21 @@ def keys(name: str, dimension: str) -> Field:
 class Declaration:
     """All fields of a state, and what else is true of it: pairs of a fault, and of a function that says there is none.
 
-    Fields with the dimension `FEATURES`, the field `keys` among them, hold what is known of each feature.
+    Fields with the dimension `FEATURES`, the field `keys` among them, hold what is known of each feature. A state has
+    all of the optional fields or none.
     """
 
     fields: tuple[Field, ...]
     conditions: tuple[tuple[str, Callable[[State], bool]], ...] = ()
+    optional: tuple[Field, ...] = ()
+
+    def fields_of(self, state: Mapping[str, Any]) -> tuple[Field, ...]:
+        """Those that a state has, or should have."""
+        return self.fields + (self.optional if any(field.name in state for field in self.optional) else ())
 
     def check(self, state: Mapping[str, Any], **sizes: int) -> None:
         """Raise a ValueError or a TypeError if no learner can have been in this state."""
-        for field in self.fields:
+        for field in self.fields_of(state):
             field.check(state, sizes)
         for fault, holds in self.conditions:
             if not holds(dict(state)):
@@ -119,7 +125,7 @@ class Declaration:
             of_feature = np.repeat(np.arange(len(state["n_taught"])), state["n_taught"])
             gone = of_feature[state["taught_columns"] == column]
             made["n_taught"] = state["n_taught"] - np.bincount(gone, minlength=len(state["n_taught"]))
-        for field in self.fields:
+        for field in self.fields_of(state):
             if COLUMNS in field.shape:
                 made[field.name] = np.delete(made[field.name], column, axis=field.shape.index(COLUMNS))
         return made

@@ -77,6 +77,28 @@ cdef extern from "cython/simd.h" nogil:
     uint32_t sp_largest(const uint32_t*, size_t)
     void sp_add_scaled(double*, const double* const*, const double*, size_t, size_t)
 
+cdef extern from "cython/dense.h" nogil:
+    ctypedef struct sp_dense:
+        Py_ssize_t d, n_rows, n_classes
+        double n
+        double* mean
+        double* covariance
+        double* weights
+        double* counts
+        double[2] joint
+        double[3] information
+        double* x
+        double* margins
+    void sp_free_dense(sp_dense*)
+    int sp_reserve_rows(sp_dense*, Py_ssize_t, Py_ssize_t)
+    int sp_make_dense(sp_dense*, Py_ssize_t, Py_ssize_t, Py_ssize_t, const double*)
+    int sp_view_dense(sp_dense*, const sp_dense*)
+    void sp_meet_vector(sp_dense*, const float*, Py_ssize_t, double)
+    void sp_count_vector(sp_dense*, const float*)
+    void sp_step_dense(sp_dense*, const double*, double, double)
+    void sp_fade_dense(sp_dense*, double)
+    void sp_step_joint(sp_dense*, const double*, const double*, double, double, const double*, double)
+
 cdef extern from "cython/ngrams.h" nogil:
     enum:
         SP_TOKENS
@@ -177,6 +199,13 @@ cdef double OFFSET_SQUARES = adaptive_state.OFFSET_SQUARES
 cdef double ORDINAL_OFFSET_RATE = adaptive_state.ORDINAL_OFFSET_RATE
 cdef double ORDINAL_OFFSET_SQUARES = adaptive_state.ORDINAL_OFFSET_SQUARES
 cdef double ORDINAL_INTERCEPT_RATE = adaptive_state.ORDINAL_INTERCEPT_RATE
+cdef double PRIOR_VARIANCE = adaptive_state.PRIOR_VARIANCE
+cdef double SURE_BELOW = adaptive_state.SURE_BELOW
+cdef double[2] FIRST_JOINT_WEIGHTS = adaptive_state.FIRST_JOINT_WEIGHTS
+cdef double[2] JOINT_PRECISION = adaptive_state.JOINT_PRECISION
+cdef double JOINT_MEMORY = adaptive_state.JOINT_MEMORY
+cdef double LARGEST_JOINT_WEIGHT = adaptive_state.LARGEST_JOINT_WEIGHT
+cdef double LARGEST_MARGIN_JOINED = adaptive_state.LARGEST_MARGIN_JOINED
 cdef double CONFIDENCE_RATE = driver.CONFIDENCE_RATE
 cdef double LEAST_CONFIDENCE_SLOPE = driver.LEAST_CONFIDENCE_SLOPE
 cdef double LARGEST_LOG_ODDS = driver.LARGEST_LOG_ODDS

@@ -104,6 +104,8 @@ cdef class AdaptiveLearner(ColumnLearner):
         self._weaken(evidence)
         for i in range(self._n_problems):
             self._problems[i].intercept *= sqrt(share)
+        if self._dense.d:
+            self._forget_vectors(share)
         if not self.several:
             self._forget_column(share, evidence)
             return
@@ -122,7 +124,7 @@ cdef class AdaptiveLearner(ColumnLearner):
         cdef Py_ssize_t i, j
         wait_for(self._guard, self._guard)
         if not self.several:
-            return {**self._state_of_column(), "evidence": self._evidence, "n_iterations": self.n_iterations}
+            return {**self._state_of_column(), **self._state_of_dense(), "evidence": self._evidence, "n_iterations": self.n_iterations}
         for i in range(1, self._table.n + 1):
             sp_weaken_columns(self._columns.numbers, &self._features()[i], self._age, 1.0)
         keys = records_of(&self._table, 0)[0]
@@ -134,7 +136,7 @@ cdef class AdaptiveLearner(ColumnLearner):
             **{name: np.array(values, np.float64) for name, values in zip(adaptive_state.OF_PROBLEM, problems)},
             "class_counts": np.array([self._class_counts[i] for i in range(self._n_classes)], np.float64),
             "n_examples": self._n_examples, "evidence": self._evidence, "n_iterations": self.n_iterations,
-            **self._calibration(), **self._confidence(),
+            **self._calibration(), **self._confidence(), **self._state_of_dense(),
         }
         if self._reduction == ORDINAL:
             state["order"] = np.array([self._met_order[i] for i in range(self._n_classes)], np.int64)
@@ -147,6 +149,7 @@ cdef class AdaptiveLearner(ColumnLearner):
         self._set_calibration(state)
         if not self.several:
             self._set_column(state)
+            self._set_dense(state)
             return
         fill(&self._table, state["keys"], np.empty((0, len(state["keys"]))))
         fill_taught(
@@ -169,6 +172,7 @@ cdef class AdaptiveLearner(ColumnLearner):
         if self._reduction == ORDINAL and self._order.shape[0] < self._n_classes:  # or it knows of classes to come
             self._order = np.array(state["order"], np.int64)
         self._n_examples = state["n_examples"]
+        self._set_dense(state)
 
     cdef _in_order(self, const int64_t[::1] keys):
         """Where the records of features that are known stand."""
@@ -220,6 +224,7 @@ cdef class AdaptiveLearner(ColumnLearner):
         for i in range(e.n):
             self._values[i] *= squares
         self._add_up(e)
+        self._meet_vector(e)
         self._predict()
         return 0
 
@@ -252,7 +257,7 @@ cdef class AdaptiveLearner(ColumnLearner):
 
     cdef int _learn(self, Encoder encoder, Row* e, double probability, double y, double weight) except RAISED nogil:
         cdef const int64_t* classes
-        cdef Py_ssize_t i, n = 1
+        cdef Py_ssize_t i, n = 1, n_known = self._n_problems
         cdef int64_t one = <int64_t> y if self.several else y > 0.0
         cdef bint near
         cdef double rate = 0.0
@@ -272,16 +277,20 @@ cdef class AdaptiveLearner(ColumnLearner):
             while self._n_classes <= classes[i]:
                 if self._add_class() < 0:
                     return NO_MEMORY
-        if self.several:
+        if (self._dense.d or e.n_dimensions and weight > 0.0) and self._make_dense(e) < 0:
+            return NO_MEMORY
+        if self.several or self._dense.d:
             self._predict()
         self._find_signs(classes, n)
         near = self._find_gradients(weight)
+        if self._dense.d:
+            self._learn_vector(e, classes, n, n_known, weight)
         if self.several:
             rate = self._learning_rate * sqrt(2.0 * min(max(self._slope, LEAST_SLOPE), MOST_SLOPE))
             self._calibrate_problems(one)
         else:
-            self._calibrate(probability, y)
             self._count_mistake(one)
+            self._calibrate(self._raw[0], self._probability(self._raw[0]) if self._dense.d else probability, y)
         if near:
             encoder._keep(e)
             if not self.several and self._take_step_of_column(e, one, weight) < 0:

@@ -78,6 +78,8 @@ cdef class ColumnLearner(ReductionLearner):
         self._n_newest[0], self._n_newest[1] = self._n_newest[1], self._n_newest[0]
         for i in range(N_MISTAKES):
             self._sizes[0][i], self._sizes[1][i] = self._sizes[1][i], self._sizes[0][i]
+        for i in range(self._dense.d):
+            self._dense.weights[i] = 0.0 - self._dense.weights[i]
         self._problems[0].intercept, self._prior = 0.0 - self._problems[0].intercept, 0.0 - self._prior
         self._class_counts[0], self._class_counts[1] = self._class_counts[1], self._class_counts[0]
         for i in range(n_in_use(&self._table)):
@@ -226,6 +228,9 @@ cdef class ColumnLearner(ReductionLearner):
         self._inverse_norm = 1.0 / sqrt(total) if total > 0.0 else 0.0
         total = self._inverse_norm * ((margins[0] + margins[1]) + (margins[2] + margins[3]))
         self._margins[0] = self._raw[0] = total + self._problem_scaling * self._problems[0].intercept
+        if self._dense.d:
+            self._meet_vector(e)
+            self._predict()
         return 0
 
     @cython.final

@@ -40,6 +40,19 @@ cdef inline double sigmoid(double log_odds) noexcept nogil:
     return 1.0 / (1.0 + exp(-min(max(log_odds, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS)))
 
 
+cdef inline void find_softmax(const double* margins, Py_ssize_t n, double slope, double* probabilities) noexcept nogil:
+    """The softmax of slope · margins."""
+    cdef double largest = margins[0], total = 0.0
+    cdef Py_ssize_t i
+    for i in range(n):
+        largest = max(largest, margins[i])
+    for i in range(n):
+        probabilities[i] = exp(slope * (margins[i] - largest))
+        total += probabilities[i]
+    for i in range(n):
+        probabilities[i] /= total
+
+
 cdef inline double confidence_step(double gradient, double* squares) noexcept nogil:
     squares[0] = CALIBRATION_MEMORY * squares[0] + gradient * gradient
     return CONFIDENCE_RATE * gradient / sqrt(squares[0]) if fabs(gradient) >= SMALLEST_GRADIENT else 0.0
@@ -309,26 +322,22 @@ cdef class Learner:
         return max(p, 0.5 + 1.1102230246251565e-16) if margin > 0.0 else p
 
     @cython.final
-    cdef inline void _calibrate(self, double probability, double y) noexcept nogil:
+    cdef inline void _calibrate(self, double margin, double probability, double y) noexcept nogil:
         """One step on the log loss of the label y = ±1."""
-        self._descend(-y * self._margins[0] * (1.0 - probability if y > 0.0 else probability))
+        self._descend(-y * margin * (1.0 - probability if y > 0.0 else probability))
 
     @cython.final
-    cdef void _calibrate_class(self, Py_ssize_t y, const double* moved, double* probabilities) noexcept nogil:
+    cdef void _calibrate_class(
+        self, Py_ssize_t y, const double* margins, const double* moved, double* probabilities
+    ) noexcept nogil:
         """One step on the log loss of class y, whose probability is the softmax of slope · margins; these probabilities.
         Only what `moved` says of the margins grows with the slope.
         """
         cdef Py_ssize_t c, n = self._n_columns()
-        cdef double largest = self._margins[0], total = 0.0, expected = 0.0
+        cdef double expected = 0.0
+        find_softmax(margins, n, self._slope, probabilities)
         for c in range(n):
-            largest = max(largest, self._margins[c])
-        for c in range(n):
-            probabilities[c] = exp(self._slope * (self._margins[c] - largest))
-            total += probabilities[c]
-        for c in range(n):
-            probabilities[c] /= total
             expected += probabilities[c] * (moved[c] - moved[y])
-        self._learn_confidence(probabilities, n, y)
         self._descend(expected)
 
     @cython.final

@@ -4,6 +4,25 @@ cdef enum:  # reductions
     ORDINAL
 
 
+cdef inline double bounded(double margin) noexcept nogil:
+    return min(max(margin, -LARGEST_MARGIN_JOINED), LARGEST_MARGIN_JOINED)
+
+
+cdef array_of(const double* numbers, Py_ssize_t n):
+    array = np.empty(n)
+    cdef double[::1] out = array
+    if n:
+        memcpy(&out[0], numbers, n * sizeof(double))
+    return array
+
+
+cdef int write_array(double* to, array) except -1:
+    cdef const double[::1] numbers = np.ascontiguousarray(array)
+    if numbers.shape[0]:
+        memcpy(to, &numbers[0], numbers.shape[0] * sizeof(double))
+    return 0
+
+
 cdef struct BinaryProblem:
     double intercept, squares, offset, offset_squares
 
@@ -36,6 +55,9 @@ cdef class ReductionLearner(Learner):
     cdef Py_ssize_t _n_active
     cdef Py_ssize_t* _at  # where a feature has some of these, and their gradients
     cdef double* _own_slopes
+    cdef double* _own  # the margins of the features, where those that predict are joined with those of vectors
+    cdef double* _joined  # the log-odds that these become
+    cdef sp_dense _dense  # what is learned of the vectors of messages; of no dimensions until one is learned
     cdef double* _numbers  # the memory of all these, of the margins and of the counts of classes
     cdef Py_ssize_t* _places  # the memory of the order and of what is known of columns in a step
 
@@ -43,6 +65,7 @@ cdef class ReductionLearner(Learner):
         free(self._problems)
         free(self._numbers)
         free(self._places)
+        sp_free_dense(&self._dense)
 
     @property
     def order(self):
@@ -77,7 +100,7 @@ cdef class ReductionLearner(Learner):
         cdef Py_ssize_t* places
         if n <= self._width:
             return 0
-        numbers = <double*> calloc(9 * width + SP_LANES, sizeof(double))
+        numbers = <double*> calloc(11 * width + SP_LANES, sizeof(double))
         problems = <BinaryProblem*> calloc(width, sizeof(BinaryProblem))
         places = <Py_ssize_t*> calloc(3 * width, sizeof(Py_ssize_t))
         if numbers == NULL or problems == NULL or places == NULL:
@@ -93,9 +116,10 @@ cdef class ReductionLearner(Learner):
         free(self._places)
         self._numbers = self._margins = numbers
         self._raw, self._signs, self._gradients = numbers + width, numbers + 2 * width, numbers + 3 * width
-        self._probabilities, self._odds = numbers + 4 * width, numbers + 8 * width  # and behind them stays 0
+        self._probabilities, self._odds = numbers + 4 * width, numbers + 10 * width  # and behind them stays 0
         self._class_counts, self._problems = numbers + 6 * width, problems
         self._slopes, self._own_slopes = numbers + 7 * width, numbers + 5 * width
+        self._own, self._joined = numbers + 8 * width, numbers + 9 * width
         self._places = self._met_order = places
         self._active, self._at, self._width = places + width, places + 2 * width, width
         return 0
@@ -108,6 +132,8 @@ cdef class ReductionLearner(Learner):
         memcpy(self._problems, of._problems, of._n_problems * sizeof(BinaryProblem))
         memcpy(self._met_order, of._met_order, of._n_classes * sizeof(Py_ssize_t))
         self._reduction, self._n_classes, self._n_problems = of._reduction, of._n_classes, of._n_problems
+        if of._dense.d and sp_view_dense(&self._dense, &of._dense) < 0:
+            raise MemoryError
         return self._as_twin(of)
 
     cdef Py_ssize_t _n_columns(self) noexcept nogil:
@@ -143,16 +169,194 @@ cdef class ReductionLearner(Learner):
     cdef void _predict(self) noexcept nogil:
         """The margins that predict; of ordered classes the logarithms of their probabilities."""
         cdef Py_ssize_t i
-        cdef double above = 1.0, next_above
+        cdef double above = 1.0, next_above, log_odds
+        if self._dense.d:
+            self._join()
         if self._reduction != ORDINAL:
             for i in range(self._n_problems):
-                self._margins[i] = self._raw[i] + self._problems[i].offset / self._slope
+                if self._dense.d:
+                    self._margins[i] = self._joined[i] / self._slope
+                else:
+                    self._margins[i] = self._raw[i] + self._problems[i].offset / self._slope
             return
         for i in range(self._n_classes):
-            next_above = sigmoid(self._slope * self._raw[i] + self._problems[i].offset) if i < self._n_problems else 0.0
+            next_above = 0.0
+            if i < self._n_problems:
+                log_odds = self._slope * self._raw[i] + self._problems[i].offset
+                next_above = sigmoid(self._joined[i] if self._dense.d else log_odds)
             next_above = min(above, next_above)  # what is above a threshold can be no more than above the one before
             self._margins[self._met_order[i]] = log(max(above - next_above, 1e-300))
             above = next_above
+
+    # The vectors of messages.
+
+    @cython.final
+    cdef inline void _meet_vector(self, const Row* e) noexcept nogil:
+        if self._dense.d:
+            sp_meet_vector(&self._dense, e.vector, e.n_dimensions, 1.0 if self._reduction == OF_RULE_OVR else 2.0)
+
+    @cython.final
+    cdef inline double _of_vector(self, Py_ssize_t problem) noexcept nogil:
+        """The margin that the vector gives a problem."""
+        return self._dense.margins[0 if self._shares_weights() else problem]
+
+    @cython.final
+    cdef void _join(self) noexcept nogil:
+        cdef const double* joint = self._dense.joint
+        cdef Py_ssize_t i
+        for i in range(self._n_problems):
+            self._own[i] = self._raw[i] + self._problems[i].offset / self._slope
+            self._joined[i] = joint[0] * self._own[i] + joint[1] * self._of_vector(i)
+
+    @cython.final
+    cdef int _make_dense(self, const Row* e) noexcept nogil:
+        """Make room for the classes that there are; −1 if there is no memory."""
+        cdef Py_ssize_t n_rows = self._n_summed()
+        if self._dense.d:
+            return sp_reserve_rows(&self._dense, n_rows, self._n_classes)
+        if sp_make_dense(&self._dense, e.n_dimensions, n_rows, self._n_classes, FIRST_JOINT_WEIGHTS) < 0:
+            return -1
+        self._meet_vector(e)
+        return 0
+
+    @cython.final
+    cdef void _learn_vector(self, const Row* e, const int64_t* classes, Py_ssize_t n, Py_ssize_t n_known, double weight) noexcept nogil:
+        """Learn what the vector of a message of these classes tells; the first problems were known before."""
+        cdef Py_ssize_t i
+        cdef bint is_there = False
+        if weight <= 0.0:
+            return
+        if n_known == self._n_problems or self._reduction == MULTILABEL:
+            self._learn_joint(n_known, weight)
+        for i in range(e.n_dimensions if e.n_dimensions == self._dense.d else 0):
+            is_there |= e.vector[i] != 0.0
+        if is_there:
+            self._learn_direction(e, classes, n, weight)
+
+    @cython.final
+    cdef void _learn_joint(self, Py_ssize_t n, double weight) noexcept nogil:
+        """One step of the weights of margins, over the first problems."""
+        cdef double* p = self._probabilities
+        cdef double curvature[3]
+        cdef double gradient[2]
+        cdef double mean[2]
+        cdef double own, other, error
+        cdef bint is_softmax = self._reduction == OF_RULE_OVR
+        cdef Py_ssize_t i
+        memset(curvature, 0, sizeof(curvature))
+        memset(gradient, 0, sizeof(gradient))
+        memset(mean, 0, sizeof(mean))
+        for i in range(n):
+            p[i] = self._dense.joint[0] * bounded(self._own[i]) + self._dense.joint[1] * bounded(self._of_vector(i))
+        if is_softmax:
+            find_softmax(p, n, 1.0, p)
+        for i in range(n):
+            if not is_softmax:
+                p[i] = sigmoid(p[i])
+                continue
+            mean[0] += p[i] * bounded(self._own[i])
+            mean[1] += p[i] * bounded(self._of_vector(i))
+        for i in range(n):
+            own, other = bounded(self._own[i]) - mean[0], bounded(self._of_vector(i)) - mean[1]
+            error = p[i] if is_softmax else p[i] * (1.0 - p[i])
+            curvature[0] += error * own * own
+            curvature[1] += error * own * other
+            curvature[2] += error * other * other
+            error = (0.0 if is_softmax else p[i]) - (1.0 if self._signs[i] > 0.0 else 0.0)
+            gradient[0] += error * own
+            gradient[1] += error * other
+        sp_step_joint(&self._dense, curvature, gradient, weight, JOINT_MEMORY, JOINT_PRECISION, LARGEST_JOINT_WEIGHT)
+
+    @cython.final
+    cdef void _learn_direction(self, const Row* e, const int64_t* classes, Py_ssize_t n, double weight) noexcept nogil:
+        cdef sp_dense* block = &self._dense
+        cdef double* p = self._probabilities
+        cdef double* errors = self._own_slopes
+        cdef double above, error = 0.0, curvature = 0.0, least = 1.0, most = 0.0
+        cdef Py_ssize_t i, n_classes = 2
+        if self._reduction == OF_RULE_OVR:
+            n_classes = max(self._n_classes, 2)
+            find_softmax(block.margins, self._n_problems, 1.0, p)
+            error, curvature = 1.0 - p[classes[0]], p[classes[0]] * (1.0 - p[classes[0]])
+        else:
+            above = 0.0
+            for i in range(self._n_problems - 1, -1, -1):
+                p[i] = self._of_vector(i)
+                if self._reduction != TWO:
+                    above = block.counts[self._met_order[i + 1]] + above if self._reduction == ORDINAL else block.counts[i]
+                    p[i] += log((above + 0.5) / (max(block.n - above, 0.0) + 0.5))
+                p[i] = sigmoid(p[i])
+                if self._reduction == ORDINAL:
+                    curvature += p[i] * (1.0 - p[i])
+                    if self._signs[i] > 0.0:
+                        least = min(least, p[i])
+                    else:
+                        most = max(most, p[i])
+                else:
+                    curvature = max(curvature, p[i] * (1.0 - p[i]))
+                    error = max(error, fabs((1.0 if self._signs[i] > 0.0 else 0.0) - p[i]))
+            if self._reduction == ORDINAL:
+                error = 1.0 - (least - most)
+            for i in range(n if self._reduction != TWO else 0):
+                block.counts[classes[i]] += 1.0
+        sp_count_vector(block, e.vector)
+        if error < SURE_BELOW:
+            return
+        errors[0] = 0.0
+        for i in range(self._n_problems):
+            error = (1.0 if self._signs[i] > 0.0 else 0.0) - p[i]
+            if self._reduction == ORDINAL:
+                errors[0] += error
+            else:
+                errors[i] = error
+        sp_step_dense(block, errors, n_classes * PRIOR_VARIANCE * weight, curvature)
+
+    @cython.final
+    cdef void _forget_vectors(self, double share) noexcept nogil:
+        cdef Py_ssize_t i
+        sp_fade_dense(&self._dense, share)
+        for i in range(self._dense.n_rows * self._dense.d):
+            self._dense.weights[i] *= sqrt(share)
+        for i in range(3):
+            self._dense.information[i] *= share
+
+    @cython.final
+    cdef dict _state_of_dense(self):
+        cdef sp_dense* block = &self._dense
+        cdef Py_ssize_t d = block.d
+        if not d:
+            return {}
+        weights = array_of(block.weights, block.n_rows * d)
+        known = (
+            array_of(block.mean, d), array_of(block.covariance, d * (d + 1) // 2),
+            weights if self._shares_weights() else weights.reshape(block.n_rows, d),
+            array_of(block.joint, 2), array_of(block.information, 3),
+        )
+        state = {**dict(zip(adaptive_state.OF_DENSE, known)), "n_vectors": block.n}
+        if self._reduction == MULTILABEL or self._reduction == ORDINAL:
+            state["vector_counts"] = array_of(block.counts, block.n_classes)
+        return state
+
+    @cython.final
+    cdef int _set_dense(self, state) except -1:
+        cdef sp_dense* block = &self._dense
+        cdef Py_ssize_t d
+        sp_free_dense(block)
+        if "vector_mean" not in state:
+            return 0
+        mean, covariance, weights, joint, information = [state[name] for name in adaptive_state.OF_DENSE]
+        d = len(mean)
+        if sp_make_dense(block, d, self._n_summed(), self._n_classes, FIRST_JOINT_WEIGHTS) < 0:
+            raise MemoryError
+        write_array(block.mean, mean)
+        write_array(block.covariance, covariance)
+        write_array(block.weights, weights.ravel())
+        write_array(block.joint, joint)
+        write_array(block.information, information)
+        if "vector_counts" in state:
+            write_array(block.counts, state["vector_counts"])
+        block.n = state["n_vectors"]
+        return 0
 
     @cython.final
     cdef int _add_class(self) noexcept nogil:
@@ -236,7 +440,12 @@ cdef class ReductionLearner(Learner):
         cdef double first_squares = ORDINAL_OFFSET_SQUARES if self._reduction == ORDINAL else OFFSET_SQUARES
         cdef BinaryProblem* problem
         if self._reduction == OF_RULE_OVR:
-            self._calibrate_class(y, self._raw, self._probabilities)
+            self._calibrate_class(y, self._own if self._dense.d else self._margins, self._raw, self._probabilities)
+            if self._dense.d:
+                find_softmax(self._joined, self._n_problems, 1.0, self._own)
+                self._learn_confidence(self._own, self._n_problems, y)
+            else:
+                self._learn_confidence(self._probabilities, self._n_problems, y)
         else:
             for i in range(self._n_problems):
                 self._probabilities[i] = sigmoid(self._slope * self._raw[i] + self._problems[i].offset)
@@ -268,6 +477,8 @@ cdef class ReductionLearner(Learner):
     cdef inline void _end_example(self) noexcept nogil:
         self.n_iterations += 1
         self._evidence *= self._growth
+        if self._dense.d and self._growth != 1.0:
+            sp_fade_dense(&self._dense, 1.0 / self._growth)
         if self._evidence >= RESCALED_AT:
             self._evidence /= RESCALED_AT
             self._age += 1

@@ -36,6 +36,7 @@ from stream_pegasos.engine.pure.adaptive_state import (
     in_columns,
     with_class,
 )
+from stream_pegasos.engine.pure.dense import DenseBlock
 from stream_pegasos.engine.pure.driver import Learner, ScoredExample, sigmoid
 from stream_pegasos.engine.pure.encoders import Encoder
 from stream_pegasos.engine.pure.mistakes import Mistakes
@@ -149,6 +150,7 @@ class AdaptiveLearner(ScaledLearner):
         self._n_examples = 0.0  # as evidence
         self._prior = 0.0  # of two classes, the log-count ratio of all examples
         self._mistakes = Mistakes()
+        self._dense: DenseBlock | None = None  # from the first vector on that is learned
         self.order: NDArray[np.int64] = np.zeros(0, np.int64)
         self.sets: tuple[NDArray[np.int64], NDArray[np.int64]] = (np.zeros(1, np.int64), np.zeros(0, np.int64))
 
@@ -223,22 +225,28 @@ class AdaptiveLearner(ScaledLearner):
         """The values that the weights meet, and the margins of the problems before they predict."""
         values, weights = self._values_and_weights(row)
         margins = (values[:, np.newaxis] * weights).sum(axis=0) + self._base + self._problem_scaling * self._problems[0]
-        predicting = self._logarithms(margins) if self._is_ordinal else self._predicting(margins).tolist()
-        return ScoredExample(row, predicting, (values, margins))
+        return ScoredExample(row, self._joined(row, margins), (values, margins))
 
     def _predicting(self, margins: Floats) -> Floats:
         offsets: Floats = self._problems[2] / self.calibration.slope
         return margins + offsets
 
-    def _logarithms(self, margins: Floats) -> list[float]:
-        """Of the probability of each class, of those that are ordered."""
+    def _joined(self, row: Row, margins: Floats) -> list[float]:
+        """The margins that predict; of ordered classes the logarithms of their probabilities."""
         slope, offsets = self.calibration.slope, self._problems[2]
-        return logarithms([slope * m + o for m, o in zip(margins, offsets, strict=True)], self._met_order)
+        if self._dense is not None:
+            log_odds = self._dense.joined(
+                self._predicting(margins), self._dense.margins(self._dense.direction(row.vector))
+            )
+            predicting = log_odds / slope
+        else:
+            log_odds, predicting = slope * margins + offsets, self._predicting(margins)
+        return logarithms(log_odds.tolist(), self._met_order) if self._is_ordinal else predicting.tolist()
 
     def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
         """Whether there was a step."""
         values, margins = met.values
-        classes = self._classes_of(y)
+        n_known, classes = self._problems.shape[1], self._classes_of(y)
         for number in range(len(self._class_counts), max(classes, default=-1) + 1):
             margins = self._add_class(number, margins)
         holds = self._holds(classes)
@@ -250,11 +258,14 @@ class AdaptiveLearner(ScaledLearner):
         rate = self.learning_rate
         if self.several:
             rate *= math.sqrt(2.0 * min(max(self.calibration.slope, LEAST_SLOPE), MOST_SLOPE))
-        self._calibrate(margins, holds, classes)
+        confidence_in = self._learn_vector(met.row.vector, margins, holds, n_known, weight)
+        self._calibrate(margins, holds, classes, confidence_in)
         if is_near.any():
             self._take_step(met.row, values, gradients, classes, weight * self._evidence, rate)
         self._n_iterations += 1
         self._evidence *= self._growth
+        if self._dense is not None and self.half_life:
+            self._dense.fade(1.0 / self._growth)
         if self._evidence >= RESCALED_AT:
             self._evidence /= RESCALED_AT
             self._weaken(RESCALED_AT)
@@ -289,17 +300,42 @@ class AdaptiveLearner(ScaledLearner):
             return (agreements < 1.0).astype(np.float64)
         return 1.0 / (1.0 + np.exp(np.minimum(agreements, 700.0)))
 
-    def _calibrate(self, margins: Floats, holds: NDArray[np.bool_], classes: list[int]) -> None:
-        """One step on the log loss of what the example is: of its class, or of each problem."""
+    def _learn_vector(
+        self, vector: Floats, margins: Floats, holds: NDArray[np.bool_], n_known: int, weight: float
+    ) -> Floats | None:
+        """Learn what the vector of a message tells, of which the first problems were known before; the joined log-odds
+        that the problems had, `None` without vectors.
+        """
+        if self._dense is None and len(vector) and weight > 0.0:
+            self._dense = DenseBlock.of(self.reduction, len(vector), len(self._class_counts))
+        if self._dense is None:
+            return None
+        dense, of_features = self._dense, self._predicting(margins)
+        while len(dense.counts) < len(self._class_counts):
+            dense.add_class()
+        x = dense.direction(vector)
+        of_vector = np.broadcast_to(dense.margins(x), of_features.shape)
+        joined = dense.joined(of_features, of_vector)
+        if weight > 0.0:
+            if len(of_features) == n_known or self.reduction == "multilabel":
+                dense.learn_joint(of_features[:n_known], of_vector[:n_known], holds[:n_known], weight)
+            dense.learn(vector, x, holds, self._met_order, weight)
+        return joined
+
+    def _calibrate(self, margins: Floats, holds: NDArray[np.bool_], classes: list[int], joined: Floats | None) -> None:
+        """One step on the log loss of what the example is: of its class, or of each problem. The log-odds that predict
+        are the joined ones, if there are any.
+        """
         if not self.several:
             (margin,), y = margins.tolist(), 1.0 if holds[0] else -1.0
+            predicting = margin if joined is None else float(joined[0]) / self.calibration.slope
             self.calibration.learn(margin, y)
-            self._mistakes.learn(margin, y)
+            self._mistakes.learn(predicting, y)
             return
         _, _, offsets, squares = self._problems
         if self.reduction == "ovr":
             predicting = self._predicting(margins).tolist()
-            probabilities = self.calibration.learn_class(predicting, classes[0], margins.tolist())
+            probabilities = self.calibration.learn_class(predicting, classes[0], margins.tolist(), joined)
         else:
             slope = self.calibration.slope
             probabilities = [sigmoid(slope * m + o) for m, o in zip(margins.tolist(), offsets.tolist(), strict=True)]
@@ -352,6 +388,8 @@ class AdaptiveLearner(ScaledLearner):
     def negate(self) -> None:
         if self.several:
             raise NotImplementedError
+        if self._dense is not None:
+            self._dense.weights = 0.0 - self._dense.weights
         self._mistakes.negate()
         self._prior, self._problems[0] = 0.0 - self._prior, 0.0 - self._problems[0]
         self._class_counts = self._class_counts[::-1].copy()
@@ -368,6 +406,8 @@ class AdaptiveLearner(ScaledLearner):
         self._weaken(evidence)
         self._find_prior()
         self._problems[0] *= math.sqrt(share)
+        if self._dense is not None:
+            self._dense.forget(share)
         for key, feature in self._features.items():
             feature.known[0] *= math.sqrt(share)
             _, (_, _, counts) = self._found([key])
@@ -387,6 +427,7 @@ class AdaptiveLearner(ScaledLearner):
             "evidence": self._evidence,
             "n_iterations": self._n_iterations,
             **self.calibration.get_state(self.several),
+            **({} if self._dense is None else self._dense.get_state()),
         }
         features = [*self._features.values()]
         keys = np.fromiter(self._features, np.int64, len(features))
@@ -420,6 +461,8 @@ class AdaptiveLearner(ScaledLearner):
     def set_state(self, state: State) -> None:
         self._evidence, self._n_iterations = state["evidence"], state["n_iterations"]
         self.calibration.set_state(state)
+        n_classes = len(state["class_counts"]) if self.several else 2
+        self._dense = DenseBlock.from_state(self.reduction, state, n_classes) if "vector_mean" in state else None
         if not self.several:
             self._prior = state["intercept_log_ratio"]
             self._mistakes.set_state(state)

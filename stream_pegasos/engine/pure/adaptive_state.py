@@ -8,7 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import LARGEST_COUNT, LARGEST_WEIGHT
-from stream_pegasos.common.state import COLUMNS, FEATURES, LARGEST_SUM, TAUGHT, Declaration, Field, State, count, keys
+from stream_pegasos.common.state import (
+    COLUMNS,
+    DIMENSIONS,
+    FEATURES,
+    LARGEST_SUM,
+    TAUGHT,
+    Declaration,
+    Field,
+    State,
+    count,
+    keys,
+)
 from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, SMALLEST_SLOPE, Calibration
 from stream_pegasos.engine.pure.encoders import are_unique
 from stream_pegasos.engine.pure.mistakes import MISTAKES
@@ -52,7 +63,15 @@ ORDINAL_OFFSET_RATE, ORDINAL_OFFSET_SQUARES = 1.0, 1.0
 ORDINAL_INTERCEPT_RATE = 2.0
 LARGEST_OFFSET = 1e100
 
+# Of the vectors of messages: the variance of a weight for each class that there is, the error below which nothing is
+# learned, what the margins of features and vectors count at first, the precision of that, and what is left of earlier
+# evidence on it at each example.
+PRIOR_VARIANCE, SURE_BELOW = 1 / 8, 0.1
+FIRST_JOINT_WEIGHTS, JOINT_PRECISION, JOINT_MEMORY = (1.0, 2.0), (10.0, 1.0), 1.0 - 1.0 / 1000.0
+LARGEST_JOINT_WEIGHT, LARGEST_MARGIN_JOINED = 1e3, 1e4
+
 OF_PROBLEM = ("intercepts", "intercept_squares", "offsets", "offset_squares")
+OF_DENSE = ("vector_mean", "vector_covariance", "vector_weights", "joint_weights", "joint_information")
 OF_COLUMN = ("values", "gradient_squares", "taught_counts")
 # What is known of features that counts less as it gets older.
 EVIDENCE_OF_FEATURE = ("gradient_squares", "positives", "negatives", "counts", "taught_counts")
@@ -83,6 +102,29 @@ OF_KEYS: tuple[tuple[str, Callable[[State], bool]], ...] = (
     ("a feature has two weights", lambda state: are_unique(state["keys"])),
     ("the intercept stands among the features", lambda state: not (state["keys"] == INTERCEPT).any()),
 )
+
+
+def dense_fields(reduction: str) -> tuple[Field, ...]:
+    """What is known where messages have vectors; the covariance is the lower half of a matrix, row by row."""
+    shape = (DIMENSIONS,) if reduction in OF_ONE_WEIGHT else (COLUMNS, DIMENSIONS)
+    counts = (Field("vector_counts", 0.0, LARGEST_SUM, (COLUMNS,)),) if reduction in ("multilabel", "ordinal") else ()
+    return (
+        Field("n_vectors", 0.0, LARGEST_SUM),
+        Field("vector_mean", 0.0, 1.0 + 1e-6, (DIMENSIONS,), signed=True),
+        Field("vector_covariance", 0.0, 1.0 + 1e-6, ("pairs",), signed=True),
+        Field("vector_weights", 0.0, LARGEST_ADAPTIVE_WEIGHT, shape, signed=True),
+        *counts,
+        Field("joint_weights", 0.0, LARGEST_JOINT_WEIGHT, ("joint",), size=2),
+        Field("joint_information", 0.0, LARGEST_SUM, ("information",), signed=True, size=3),
+    )
+
+
+def is_triangle(state: State) -> bool:
+    n = len(state["vector_mean"]) if "vector_mean" in state else 0
+    return n == 0 or len(state["vector_covariance"]) == n * (n + 1) // 2
+
+
+OF_VECTORS: tuple[str, Callable[[State], bool]] = ("the covariance is of other vectors", is_triangle)
 OF_TWO_CLASSES = Declaration(
     (
         EVIDENCE,
@@ -93,7 +135,8 @@ OF_TWO_CLASSES = Declaration(
         *CALIBRATION,
         *MISTAKES,
     ),
-    OF_KEYS,
+    (*OF_KEYS, OF_VECTORS),
+    dense_fields("two"),
 )
 
 
@@ -141,13 +184,14 @@ def declared(reduction: str) -> Declaration:
     ]
     conditions = [
         *OF_KEYS,
+        OF_VECTORS,
         ("columns are of no feature", lambda state: int(state["n_taught"].sum()) == len(state["taught_columns"])),
         ("a feature has a column twice", lambda state: are_ascending(state["n_taught"], state["taught_columns"])),
     ]
     if reduction == "ordinal":
         fields.append(count("order", COLUMNS, high=last_column))
         conditions += ORDERED
-    return Declaration(tuple(fields), tuple(conditions))
+    return Declaration(tuple(fields), tuple(conditions), dense_fields(reduction))
 
 
 def are_ascending(n_taught: NDArray[np.int64], columns: NDArray[np.int64]) -> bool:
@@ -198,4 +242,6 @@ def from_two_classes(state: State) -> State:
         "log_ratios": np.minimum(ratios, LARGEST_LOG_RATIO),
         "slope": max(state["slope"] / 2.0, SMALLEST_SLOPE),
     }
-    return {field.name: made[field.name] for field in declared("ovr").fields}
+    if "vector_weights" in state:
+        made["vector_weights"] = np.outer([-1.0, 1.0], state["vector_weights"])
+    return {field.name: made[field.name] for field in declared("ovr").fields_of(state)}

@@ -53,6 +53,13 @@ def sigmoid(log_odds: float) -> float:
     return 1.0 / (1.0 + math.exp(-log_odds))
 
 
+def softmax(margins: list[float]) -> list[float]:
+    largest = max(margins)
+    terms = [math.exp(margin - largest) for margin in margins]
+    total = sum(terms)
+    return [term / total for term in terms]
+
+
 class Calibration:
     """A probability for each margin, learned from the margins of examples before they are learned.
 
@@ -82,15 +89,20 @@ class Calibration:
         probability = self.probability(margin)
         self.descend(-y * margin * (1.0 - probability if y > 0.0 else probability))
 
-    def learn_class(self, margins: list[float], y: int, moved: list[float] | None = None) -> list[float]:
+    def learn_class(
+        self,
+        margins: list[float],
+        y: int,
+        moved: list[float] | None = None,
+        predicting: NDArray[np.float64] | None = None,
+    ) -> list[float]:
         """One step on the log loss of class y, whose probability is the softmax of s · margins; these probabilities.
-        Only the margins in `moved`, where they are given, grow with the slope.
+        Only the margins in `moved`, where they are given, grow with the slope. The confidence is that of the softmax of
+        s · margins, or of `predicting`.
         """
         largest = max(margins)
-        terms = [math.exp(self.slope * (margin - largest)) for margin in margins]
-        total = sum(terms)
-        probabilities = [term / total for term in terms]
-        self._learn_confidence(probabilities, y)
+        probabilities = softmax([self.slope * (margin - largest) for margin in margins])
+        self._learn_confidence(probabilities if predicting is None else softmax(predicting.tolist()), y)
         moved = margins if moved is None else moved
         # Not the difference of sums: of margins that are alike only rounding would be left of it.
         self.descend(sum(p * (margin - moved[y]) for p, margin in zip(probabilities, moved, strict=True)))

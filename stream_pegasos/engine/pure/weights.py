@@ -28,8 +28,8 @@ NO_VECTOR = np.zeros(0)
 
 
 class Row(NamedTuple):
-    """An example, as the engine has it: x = factor · {key: value}. Values of a key that stands twice add up. Where there
-    are word vectors, it also has that of the message.
+    """An example, as the engine has it: x = factor · {key: value}. Values of a key that stands twice add up. With word
+    vectors it also has that of the message.
     """
 
     keys: Sequence[int]

@@ -1,0 +1,186 @@
+"""Weights for the vector of a message, beside those of its features."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_pegasos.common.state import State
+from stream_pegasos.engine.pure.adaptive_state import (
+    FIRST_JOINT_WEIGHTS,
+    JOINT_MEMORY,
+    JOINT_PRECISION,
+    LARGEST_JOINT_WEIGHT,
+    LARGEST_MARGIN_JOINED,
+    OF_DENSE,
+    OF_ONE_WEIGHT,
+    PRIOR_VARIANCE,
+    SURE_BELOW,
+)
+from stream_pegasos.engine.pure.driver import LARGEST_LOG_ODDS
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class DenseBlock:
+    """Logistic regression on the directions x of the vectors u of messages, x = (u − mean)/‖u − mean‖, by itself.
+
+    The weights w of each class have a normal prior whose variance f grows with the number of classes. Each example is
+    a step of Newton's method (an extended Kalman filter; Laplace's approximation, one example at a time), with one
+    covariance f·P for all classes: with p the probabilities before, e = [class = y] − p, and h the curvature of the
+    loss, p (1 − p) for the class of the example,
+
+        k = f P x / (1 + f h x'Px),    P ← P − h k (Px)',    w ← w + e k.
+
+    Examples whose class had a probability near 1 are skipped. Two classes have the weights −w and w, and ordered ones
+    share w; these, and labels that hold together, have log-odds 2 w'x, added to those of how often a class was met.
+
+    The margins of the features and those of the block are joined by two weights, which learn how much either of them
+    tells: steps of Newton's method on the log loss, with a prior, over the newest thousand examples or so.
+    """
+
+    reduction: str
+    mean: Floats
+    covariance: Floats  # P
+    weights: Floats  # a row for each class, or one that is shared
+    counts: Floats  # of each class
+    n: float = 0.0  # messages learned, as evidence
+    joint: Floats = field(default_factory=lambda: np.array(FIRST_JOINT_WEIGHTS))
+    information: Floats = field(default_factory=lambda: np.zeros((2, 2)))
+
+    @classmethod
+    def of(cls, reduction: str, n_dimensions: int, n_classes: int) -> DenseBlock:
+        n_rows = 1 if reduction in OF_ONE_WEIGHT else n_classes
+        d = n_dimensions
+        return cls(reduction, np.zeros(d), np.eye(d), np.zeros((n_rows, d)), np.zeros(n_classes))
+
+    @property
+    def _is_softmax(self) -> bool:
+        return self.reduction == "ovr"
+
+    def direction(self, vector: Floats) -> Floats:
+        """0 where no word has a vector."""
+        if len(vector) != len(self.mean) or not vector.any():
+            return np.zeros(len(self.mean))
+        centred = vector - self.mean
+        norm = math.sqrt(float((centred * centred).sum()))
+        return np.array(centred / norm if norm else centred)
+
+    def margins(self, x: Floats) -> Floats:
+        """Of each class, or one that all problems share."""
+        return (self.weights * x).sum(axis=1) * (1.0 if self._is_softmax else 2.0)  # type: ignore[no-any-return]
+
+    def joined(self, of_features: Floats, of_vector: Floats) -> Floats:
+        """The log-odds of problems; with a softmax the logarithms of odds of classes."""
+        return self.joint[0] * of_features + self.joint[1] * of_vector  # type: ignore[no-any-return]
+
+    def learn_joint(self, of_features: Floats, of_vector: Floats, holds: NDArray[np.bool_], weight: float) -> None:
+        """One step of the two weights."""
+        both = np.stack(np.broadcast_arrays(of_features, of_vector), axis=1)
+        both = both.clip(-LARGEST_MARGIN_JOINED, LARGEST_MARGIN_JOINED)
+        joined = both @ self.joint
+        if self._is_softmax:
+            p = softmax(joined)
+            centred = both - p @ both
+            curvature, gradient = (p[:, np.newaxis] * centred).T @ centred, -centred[holds].sum(axis=0)
+        else:
+            p = sigmoids(joined)
+            curvature, gradient = (both * (p * (1.0 - p))[:, np.newaxis]).T @ both, (p - holds) @ both
+        self.information = JOINT_MEMORY * self.information + weight * curvature
+        (a, b), (_, c) = (self.information + np.diag(JOINT_PRECISION)).tolist()
+        determinant = max(a * c - b * b, math.prod(JOINT_PRECISION))  # which it is, but for rounding
+        step = np.array([c * gradient[0] - b * gradient[1], a * gradient[1] - b * gradient[0]]) / determinant
+        self.joint = (self.joint - weight * step).clip(0.0, LARGEST_JOINT_WEIGHT)
+
+    def learn(self, vector: Floats, x: Floats, holds: NDArray[np.bool_], order: list[int], weight: float) -> None:
+        """One step. `holds` says of each problem whether the example is a positive one; `order` has the classes met, in
+        order.
+        """
+        if not vector.any():
+            return
+        p = self._probabilities(x, order)
+        self.n += 1.0
+        self.mean += (vector - self.mean) / (self.n + 1.0)
+        errors = holds - p
+        if self._is_softmax:
+            (of_class,) = p[holds]
+            error, curvature = 1.0 - of_class, of_class * (1.0 - of_class)
+        elif self.reduction == "ordinal":
+            error, curvature = 1.0 - probability_of_class(p, holds), (p * (1.0 - p)).sum()
+            errors = errors.sum(keepdims=True)
+            self.counts[order[np.count_nonzero(holds)]] += 1.0
+        else:
+            error, curvature = np.abs(errors).max(initial=0.0), (p * (1.0 - p)).max(initial=0.0)
+            self.counts[: len(holds)] += holds
+        if error < SURE_BELOW:
+            return
+        n_classes = max(len(self.weights), 2) if self._is_softmax else 2
+        variance, px = n_classes * PRIOR_VARIANCE * weight, self.covariance @ x
+        gain = variance * px / (1.0 + variance * curvature * max(float(x @ px), 0.0))
+        self.covariance -= np.outer(curvature * gain, px)
+        self.weights += np.outer(errors, gain)
+
+    def _probabilities(self, x: Floats, order: list[int]) -> Floats:
+        """Of each problem, by the vector and by how often a class was met."""
+        margins = self.margins(x)
+        if self._is_softmax:
+            return softmax(margins)
+        if self.reduction == "two":
+            return sigmoids(margins)
+        counts = self.counts
+        if self.reduction == "ordinal":
+            counts = counts[order[:0:-1]].cumsum()[::-1]
+        return sigmoids(margins + np.log((counts + 0.5) / (np.maximum(self.n - counts, 0.0) + 0.5)))
+
+    def add_class(self) -> None:
+        self.counts = np.append(self.counts, 0.0)
+        if self.reduction not in OF_ONE_WEIGHT:
+            self.weights = np.vstack([self.weights, np.zeros(len(self.mean))])
+
+    def fade(self, kept: float) -> None:
+        """Have what was learned count so much less. No variance grows beyond that of the prior."""
+        self.n *= kept
+        self.counts *= kept
+        self.covariance *= max(min(1.0 / kept, 1.0 / float(self.covariance.diagonal().max())), 1.0)
+
+    def forget(self, share: float) -> None:
+        self.fade(share)
+        self.weights *= math.sqrt(share)
+        self.information *= share
+
+    def get_state(self) -> State:
+        rows, columns = np.tril_indices(len(self.mean))
+        weights = self.weights[0] if self.reduction in OF_ONE_WEIGHT else self.weights
+        information = self.information[[0, 0, 1], [0, 1, 1]]
+        found = self.mean, self.covariance[rows, columns], weights, self.joint, information
+        counts = {"vector_counts": self.counts.copy()} if self.reduction in ("multilabel", "ordinal") else {}
+        return {**dict(zip(OF_DENSE, map(np.copy, found), strict=True)), **counts, "n_vectors": self.n}
+
+    @classmethod
+    def from_state(cls, reduction: str, state: State, n_classes: int) -> DenseBlock:
+        mean, triangle, weights, joint, (a, b, c) = (state[name].copy() for name in OF_DENSE)
+        rows, columns = np.tril_indices(len(mean))
+        covariance = np.zeros((len(mean), len(mean)))
+        covariance[rows, columns] = covariance[columns, rows] = triangle
+        counts = state["vector_counts"].copy() if "vector_counts" in state else np.zeros(n_classes)
+        weights = weights.reshape(-1, len(mean))
+        information = np.array([[a, b], [b, c]])
+        return cls(reduction, mean, covariance, weights, counts, state["n_vectors"], joint, information)
+
+
+def sigmoids(log_odds: Floats) -> Floats:
+    return 1.0 / (1.0 + np.exp(-log_odds.clip(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)))  # type: ignore[no-any-return]
+
+
+def softmax(margins: Floats) -> Floats:
+    terms = np.exp(margins - margins.max())
+    return terms / terms.sum()  # type: ignore[no-any-return]
+
+
+def probability_of_class(above: Floats, holds: NDArray[np.bool_]) -> float:
+    """Of an ordered class, given how probable one above each of the others is."""
+    return float(above[holds].min(initial=1.0) - above[~holds].max(initial=0.0))
