@@ -80,7 +80,7 @@ cdef extern from "cython/simd.h" nogil:
 cdef extern from "cython/dense.h" nogil:
     ctypedef struct sp_dense:
         Py_ssize_t d, n_rows, n_classes
-        double n
+        double n, evidence
         double* mean
         double* covariance
         double* weights
@@ -97,6 +97,7 @@ cdef extern from "cython/dense.h" nogil:
     void sp_count_vector(sp_dense*, const float*)
     void sp_step_dense(sp_dense*, const double*, double, double)
     void sp_fade_dense(sp_dense*, double)
+    void sp_weaken_dense(sp_dense*, double)
     void sp_step_joint(sp_dense*, const double*, const double*, double, double, const double*, double)
 
 cdef extern from "cython/ngrams.h" nogil:

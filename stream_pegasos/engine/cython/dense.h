@@ -9,7 +9,7 @@
 
 typedef struct {
     ptrdiff_t d, n_rows, n_classes; /* numbers of a vector, 0 where there is no block; rows of weights */
-    double n;
+    double n, evidence;
     double *mean, *covariance; /* the lower half, row by row */
     double *weights, *counts;
     double joint[2], information[3];
@@ -19,60 +19,103 @@ typedef struct {
     int is_view; /* of what another block knows */
 } sp_dense;
 
-/* Sums are taken in eight lanes, so that all processors give the same bits. */
-SP_INLINE double sp_dot_by(const double *a, const double *b, ptrdiff_t n) {
+/* Sums are taken in eight lanes, or in four of each row, so that all processors give the same bits. */
+static double sp_dot_portable(const double *a, const double *b, ptrdiff_t n) {
     double s[8] = {0.0};
-    ptrdiff_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int j = 0; j < 8; j++) s[j] += a[i + j] * b[i + j];
-    for (; i < n; i++) s[i & 7] += a[i] * b[i];
-    return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
+    for (ptrdiff_t i = 0; i < n; i++) s[i & 7] += a[i] * b[i];
+    return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
 }
 
-SP_INLINE void sp_add_times_by(double *to, const double *x, double factor, ptrdiff_t n) {
+static void sp_add_times_portable(double *to, const double *x, double factor, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i++) to[i] += factor * x[i];
 }
 
-/* y ← P x */
-SP_INLINE void sp_multiply_by(const double *triangle, const double *x, double *y, ptrdiff_t d) {
+/* Of four rows, over n columns, which are a multiple of four: their products with x, and y + the sum of rows · factors. */
+static void sp_multiply_four_portable(const double *const *rows, const double *x, const double *factors, double *y,
+                                      double *products, ptrdiff_t n) {
+    double s[4][4] = {{0.0}};
+    for (ptrdiff_t j = 0; j < n; j++) {
+        for (int k = 0; k < 4; k++) s[k][j & 3] += rows[k][j] * x[j];
+        y[j] += (rows[0][j] * factors[0] + rows[1][j] * factors[1]) + (rows[2][j] * factors[2] + rows[3][j] * factors[3]);
+    }
+    for (int k = 0; k < 4; k++) products[k] = (s[k][0] + s[k][1]) + (s[k][2] + s[k][3]);
+}
+
+#if defined(SP_AVX2)
+SP_INLINE SP_TARGET_AVX2 double sp_sum_of_lanes(__m256d a) {
+    double s[4];
+    _mm256_storeu_pd(s, a);
+    return (s[0] + s[1]) + (s[2] + s[3]);
+}
+
+static SP_TARGET_AVX2 double sp_dot_avx2(const double *a, const double *b, ptrdiff_t n) {
+    double s[8];
+    __m256d first = _mm256_setzero_pd(), second = _mm256_setzero_pd();
+    ptrdiff_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        first = _mm256_add_pd(first, _mm256_mul_pd(_mm256_loadu_pd(a + i), _mm256_loadu_pd(b + i)));
+        second = _mm256_add_pd(second, _mm256_mul_pd(_mm256_loadu_pd(a + i + 4), _mm256_loadu_pd(b + i + 4)));
+    }
+    _mm256_storeu_pd(s, first);
+    _mm256_storeu_pd(s + 4, second);
+    for (; i < n; i++) s[i & 7] += a[i] * b[i];
+    return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
+}
+
+static SP_TARGET_AVX2 void sp_add_times_avx2(double *to, const double *x, double factor, ptrdiff_t n) {
+    const __m256d f = _mm256_set1_pd(factor);
+    ptrdiff_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        _mm256_storeu_pd(to + i, _mm256_add_pd(_mm256_loadu_pd(to + i), _mm256_mul_pd(f, _mm256_loadu_pd(x + i))));
+    for (; i < n; i++) to[i] += factor * x[i];
+}
+
+static SP_TARGET_AVX2 void sp_multiply_four_avx2(const double *const *rows, const double *x, const double *factors, double *y,
+                                                 double *products, ptrdiff_t n) {
+    const double *const r0 = rows[0], *const r1 = rows[1], *const r2 = rows[2], *const r3 = rows[3];
+    const __m256d f0 = _mm256_set1_pd(factors[0]), f1 = _mm256_set1_pd(factors[1]), f2 = _mm256_set1_pd(factors[2]),
+                  f3 = _mm256_set1_pd(factors[3]);
+    __m256d s0 = _mm256_setzero_pd(), s1 = s0, s2 = s0, s3 = s0;
+    for (ptrdiff_t j = 0; j < n; j += 4) {
+        const __m256d a = _mm256_loadu_pd(r0 + j), b = _mm256_loadu_pd(r1 + j), c = _mm256_loadu_pd(r2 + j),
+                      d = _mm256_loadu_pd(r3 + j), of = _mm256_loadu_pd(x + j);
+        s0 = _mm256_add_pd(s0, _mm256_mul_pd(a, of)), s1 = _mm256_add_pd(s1, _mm256_mul_pd(b, of));
+        s2 = _mm256_add_pd(s2, _mm256_mul_pd(c, of)), s3 = _mm256_add_pd(s3, _mm256_mul_pd(d, of));
+        _mm256_storeu_pd(y + j, _mm256_add_pd(_mm256_loadu_pd(y + j),
+                                              _mm256_add_pd(_mm256_add_pd(_mm256_mul_pd(a, f0), _mm256_mul_pd(b, f1)),
+                                                            _mm256_add_pd(_mm256_mul_pd(c, f2), _mm256_mul_pd(d, f3)))));
+    }
+    products[0] = sp_sum_of_lanes(s0), products[1] = sp_sum_of_lanes(s1);
+    products[2] = sp_sum_of_lanes(s2), products[3] = sp_sum_of_lanes(s3);
+}
+#endif
+#define sp_dot SP_BETTER(sp_dot)
+#define sp_add_times SP_BETTER(sp_add_times)
+#define sp_multiply_four SP_BETTER(sp_multiply_four)
+
+/* y ← P x, four rows at a time, so that y is read and written less often. */
+static void sp_multiply(const double *triangle, const double *x, double *y, ptrdiff_t d) {
     const double *row = triangle;
-    for (ptrdiff_t i = 0; i < d; row += ++i) {
-        y[i] = sp_dot_by(row, x, i + 1);
-        sp_add_times_by(y, row, x[i], i);
+    ptrdiff_t i = 0;
+    for (; i + 4 <= d; row += 4 * i + 10, i += 4) {
+        const double *rows[4] = {row, row + i + 1, row + 2 * i + 3, row + 3 * i + 6};
+        sp_multiply_four(rows, x, x + i, y, y + i, i);
+        for (ptrdiff_t k = 0; k < 4; k++) {
+            for (ptrdiff_t j = i; j < i + k; j++) y[i + k] += rows[k][j] * x[j], y[j] += rows[k][j] * x[i + k];
+            y[i + k] += rows[k][i + k] * x[i + k];
+        }
+    }
+    for (; i < d; row += ++i) {
+        y[i] = sp_dot(row, x, i + 1);
+        sp_add_times(y, row, x[i], i);
     }
 }
 
 /* P ← P − factor y y′ */
-SP_INLINE void sp_subtract_square_by(double *triangle, const double *y, double factor, ptrdiff_t d) {
+static void sp_subtract_square(double *triangle, const double *y, double factor, ptrdiff_t d) {
     double *row = triangle;
-    for (ptrdiff_t i = 0; i < d; row += ++i) sp_add_times_by(row, y, -(factor * y[i]), i + 1);
+    for (ptrdiff_t i = 0; i < d; row += ++i) sp_add_times(row, y, -(factor * y[i]), i + 1);
 }
-
-SP_INLINE void sp_find_dots_by(const double *rows, const double *x, double *out, ptrdiff_t n, ptrdiff_t d) {
-    for (ptrdiff_t i = 0; i < n; i++) out[i] = sp_dot_by(rows + i * d, x, d);
-}
-
-SP_INLINE void sp_add_rows_by(double *rows, const double *x, const double *factors, ptrdiff_t n, ptrdiff_t d) {
-    for (ptrdiff_t i = 0; i < n; i++)
-        if (factors[i] != 0.0) sp_add_times_by(rows + i * d, x, factors[i], d);
-}
-
-#define SP_IN_BOTH_WAYS(name, parameters, arguments) \
-    static void name##_portable parameters { name##_by arguments; } \
-    SP_WITH_AVX2(static SP_TARGET_AVX2 void name##_avx2 parameters { name##_by arguments; })
-#if defined(SP_AVX2)
-#define SP_WITH_AVX2(definition) definition
-#else
-#define SP_WITH_AVX2(definition)
-#endif
-SP_IN_BOTH_WAYS(sp_multiply, (const double *triangle, const double *x, double *y, ptrdiff_t d), (triangle, x, y, d))
-SP_IN_BOTH_WAYS(sp_subtract_square, (double *triangle, const double *y, double factor, ptrdiff_t d), (triangle, y, factor, d))
-SP_IN_BOTH_WAYS(sp_find_dots, (const double *rows, const double *x, double *out, ptrdiff_t n, ptrdiff_t d), (rows, x, out, n, d))
-SP_IN_BOTH_WAYS(sp_add_rows, (double *rows, const double *x, const double *factors, ptrdiff_t n, ptrdiff_t d), (rows, x, factors, n, d))
-#define sp_multiply SP_BETTER(sp_multiply)
-#define sp_subtract_square SP_BETTER(sp_subtract_square)
-#define sp_find_dots SP_BETTER(sp_find_dots)
-#define sp_add_rows SP_BETTER(sp_add_rows)
 
 static void sp_free_dense(sp_dense *block) {
     if (!block->is_view) {
@@ -115,6 +158,7 @@ static int sp_make_dense(sp_dense *block, ptrdiff_t d, ptrdiff_t n_rows, ptrdiff
         return -1;
     }
     for (ptrdiff_t i = 0; i < d; i++) block->covariance[i * (i + 1) / 2 + i] = 1.0;
+    block->evidence = 1.0;
     block->joint[0] = joint[0], block->joint[1] = joint[1];
     return 0;
 }
@@ -136,40 +180,49 @@ static void sp_meet_vector(sp_dense *block, const float *vector, ptrdiff_t d, do
     int is_there = 0;
     for (ptrdiff_t i = 0; i < d && d == block->d; i++) is_there |= vector[i] != 0.0f;
     for (ptrdiff_t i = 0; i < block->d; i++) block->x[i] = is_there ? vector[i] - block->mean[i] : 0.0;
-    norm = sqrt(sp_dot_by(block->x, block->x, block->d));
+    norm = sqrt(sp_dot(block->x, block->x, block->d));
     for (ptrdiff_t i = 0; norm != 0.0 && i < block->d; i++) block->x[i] /= norm;
-    sp_find_dots(block->weights, block->x, block->margins, block->n_rows, block->d);
-    for (ptrdiff_t i = 0; factor != 1.0 && i < block->n_rows; i++) block->margins[i] *= factor;
+    for (ptrdiff_t i = 0; i < block->n_rows; i++)
+        block->margins[i] = factor * sp_dot(block->weights + i * block->d, block->x, block->d);
 }
 
 /* Move the mean towards a vector. */
 static void sp_count_vector(sp_dense *block, const float *vector) {
-    block->n += 1.0;
-    for (ptrdiff_t i = 0; i < block->d; i++) block->mean[i] += (vector[i] - block->mean[i]) / (block->n + 1.0);
+    block->n += block->evidence;
+    for (ptrdiff_t i = 0; i < block->d; i++)
+        block->mean[i] += (vector[i] - block->mean[i]) / (block->n / block->evidence + 1.0);
 }
 
 /* One step of Newton's method, given of each row what it is wrong by. */
 static void sp_step_dense(sp_dense *block, const double *errors, double variance, double curvature) {
     double spread, gain;
     sp_multiply(block->covariance, block->x, block->px, block->d);
-    spread = sp_dot_by(block->x, block->px, block->d);
+    variance *= block->evidence;
+    spread = sp_dot(block->x, block->px, block->d);
     gain = variance / (1.0 + variance * curvature * (spread > 0.0 ? spread : 0.0));
-    for (ptrdiff_t i = 0; i < block->n_rows; i++) block->margins[i] = errors[i] * gain;
     sp_subtract_square(block->covariance, block->px, curvature * gain, block->d);
-    sp_add_rows(block->weights, block->px, block->margins, block->n_rows, block->d);
+    for (ptrdiff_t i = 0; i < block->n_rows; i++)
+        if (errors[i] != 0.0) sp_add_times(block->weights + i * block->d, block->px, errors[i] * gain, block->d);
 }
 
-/* Have what was learned count so much less; no variance grows beyond that of the prior. */
-static void sp_fade_dense(sp_dense *block, double kept) {
-    double largest = 0.0, factor;
-    block->n *= kept;
-    for (ptrdiff_t i = 0; i < block->n_classes; i++) block->counts[i] *= kept;
+/* Write all evidence down as what it counts now; no variance grows beyond that of the prior. */
+static void sp_weaken_dense(sp_dense *block, double factor) {
+    double largest = 0.0;
+    block->evidence /= factor;
+    block->n /= factor;
+    for (ptrdiff_t i = 0; i < block->n_classes; i++) block->counts[i] /= factor;
     for (ptrdiff_t i = 0; i < block->d; i++) {
         const double variance = block->covariance[i * (i + 1) / 2 + i];
         largest = variance > largest ? variance : largest;
     }
-    factor = largest * (1.0 / kept) <= 1.0 ? 1.0 / kept : 1.0 / largest;
+    if (1.0 / largest < factor) factor = 1.0 / largest;
     for (ptrdiff_t i = 0; factor > 1.0 && i < block->d * (block->d + 1) / 2; i++) block->covariance[i] *= factor;
+}
+
+/* Have the next message count so much more than those before. */
+static void sp_fade_dense(sp_dense *block, double growth) {
+    block->evidence *= growth;
+    if (block->evidence >= 2.0) sp_weaken_dense(block, 2.0);
 }
 
 /* One step of the two weights of margins, given the sums of their curvatures and gradients. */

@@ -122,10 +122,7 @@ static ptrdiff_t sp_emit_run(sp_scanner *s, const uint8_t *run, uint32_t n_bytes
         of_last_two = n ? sp_hash_word(run + last, after - last) : sp_after_space(run, after);
         sp_emit(s, of_last);
         sp_emit(s, of_last_two);
-        if (s->vectors) {
-            sp_meet_word(s->vectors, run + at, after - at);
-            if (n >= 1) sp_meet_word(s->vectors, run + last, after - last);
-        }
+        if (s->vectors) sp_meet_word(s->vectors, run + at, after - at);
         if (++n == s->prefix_length) prefix_end = after;
     }
     sp_emit(s, sp_before_space(of_last));

@@ -272,7 +272,7 @@ cdef class ReductionLearner(Learner):
         cdef sp_dense* block = &self._dense
         cdef double* p = self._probabilities
         cdef double* errors = self._own_slopes
-        cdef double above, error = 0.0, curvature = 0.0, least = 1.0, most = 0.0
+        cdef double few = 0.5 * block.evidence, above, error = 0.0, curvature = 0.0, least = 1.0, most = 0.0
         cdef Py_ssize_t i, n_classes = 2
         if self._reduction == OF_RULE_OVR:
             n_classes = max(self._n_classes, 2)
@@ -284,7 +284,7 @@ cdef class ReductionLearner(Learner):
                 p[i] = self._of_vector(i)
                 if self._reduction != TWO:
                     above = block.counts[self._met_order[i + 1]] + above if self._reduction == ORDINAL else block.counts[i]
-                    p[i] += log((above + 0.5) / (max(block.n - above, 0.0) + 0.5))
+                    p[i] += log((above + few) / (max(block.n - above, 0.0) + few))
                 p[i] = sigmoid(p[i])
                 if self._reduction == ORDINAL:
                     curvature += p[i] * (1.0 - p[i])
@@ -298,7 +298,7 @@ cdef class ReductionLearner(Learner):
             if self._reduction == ORDINAL:
                 error = 1.0 - (least - most)
             for i in range(n if self._reduction != TWO else 0):
-                block.counts[classes[i]] += 1.0
+                block.counts[classes[i]] += block.evidence
         sp_count_vector(block, e.vector)
         if error < SURE_BELOW:
             return
@@ -314,7 +314,8 @@ cdef class ReductionLearner(Learner):
     @cython.final
     cdef void _forget_vectors(self, double share) noexcept nogil:
         cdef Py_ssize_t i
-        sp_fade_dense(&self._dense, share)
+        sp_weaken_dense(&self._dense, self._dense.evidence / share)
+        self._dense.evidence = 1.0
         for i in range(self._dense.n_rows * self._dense.d):
             self._dense.weights[i] *= sqrt(share)
         for i in range(3):
@@ -332,7 +333,7 @@ cdef class ReductionLearner(Learner):
             weights if self._shares_weights() else weights.reshape(block.n_rows, d),
             array_of(block.joint, 2), array_of(block.information, 3),
         )
-        state = {**dict(zip(adaptive_state.OF_DENSE, known)), "n_vectors": block.n}
+        state = {**dict(zip(adaptive_state.OF_DENSE, known)), "n_vectors": block.n, "vector_evidence": block.evidence}
         if self._reduction == MULTILABEL or self._reduction == ORDINAL:
             state["vector_counts"] = array_of(block.counts, block.n_classes)
         return state
@@ -355,7 +356,7 @@ cdef class ReductionLearner(Learner):
         write_array(block.information, information)
         if "vector_counts" in state:
             write_array(block.counts, state["vector_counts"])
-        block.n = state["n_vectors"]
+        block.n, block.evidence = state["n_vectors"], state["vector_evidence"]
         return 0
 
     @cython.final
@@ -478,7 +479,7 @@ cdef class ReductionLearner(Learner):
         self.n_iterations += 1
         self._evidence *= self._growth
         if self._dense.d and self._growth != 1.0:
-            sp_fade_dense(&self._dense, 1.0 / self._growth)
+            sp_fade_dense(&self._dense, self._growth)
         if self._evidence >= RESCALED_AT:
             self._evidence /= RESCALED_AT
             self._age += 1

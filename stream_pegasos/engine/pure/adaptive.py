@@ -265,7 +265,7 @@ class AdaptiveLearner(ScaledLearner):
         self._n_iterations += 1
         self._evidence *= self._growth
         if self._dense is not None and self.half_life:
-            self._dense.fade(1.0 / self._growth)
+            self._dense.fade(self._growth)
         if self._evidence >= RESCALED_AT:
             self._evidence /= RESCALED_AT
             self._weaken(RESCALED_AT)

@@ -110,6 +110,7 @@ def dense_fields(reduction: str) -> tuple[Field, ...]:
     counts = (Field("vector_counts", 0.0, LARGEST_SUM, (COLUMNS,)),) if reduction in ("multilabel", "ordinal") else ()
     return (
         Field("n_vectors", 0.0, LARGEST_SUM),
+        Field("vector_evidence", 1.0, 2.0),
         Field("vector_mean", 0.0, 1.0 + 1e-6, (DIMENSIONS,), signed=True),
         Field("vector_covariance", 0.0, 1.0 + 1e-6, ("pairs",), signed=True),
         Field("vector_weights", 0.0, LARGEST_ADAPTIVE_WEIGHT, shape, signed=True),

@@ -49,6 +49,7 @@ class DenseBlock:
     weights: Floats  # a row for each class, or one that is shared
     counts: Floats  # of each class
     n: float = 0.0  # messages learned, as evidence
+    evidence: float = 1.0  # what a message counts that is learned now; below 2, and P is to be taken so many times
     joint: Floats = field(default_factory=lambda: np.array(FIRST_JOINT_WEIGHTS))
     information: Floats = field(default_factory=lambda: np.zeros((2, 2)))
 
@@ -103,8 +104,8 @@ class DenseBlock:
         if not vector.any():
             return
         p = self._probabilities(x, order)
-        self.n += 1.0
-        self.mean += (vector - self.mean) / (self.n + 1.0)
+        self.n += self.evidence
+        self.mean += (vector - self.mean) / (self.n / self.evidence + 1.0)
         errors = holds - p
         if self._is_softmax:
             (of_class,) = p[holds]
@@ -112,14 +113,14 @@ class DenseBlock:
         elif self.reduction == "ordinal":
             error, curvature = 1.0 - probability_of_class(p, holds), (p * (1.0 - p)).sum()
             errors = errors.sum(keepdims=True)
-            self.counts[order[np.count_nonzero(holds)]] += 1.0
+            self.counts[order[np.count_nonzero(holds)]] += self.evidence
         else:
             error, curvature = np.abs(errors).max(initial=0.0), (p * (1.0 - p)).max(initial=0.0)
-            self.counts[: len(holds)] += holds
+            self.counts[: len(holds)] += self.evidence * holds
         if error < SURE_BELOW:
             return
         n_classes = max(len(self.weights), 2) if self._is_softmax else 2
-        variance, px = n_classes * PRIOR_VARIANCE * weight, self.covariance @ x
+        variance, px = n_classes * PRIOR_VARIANCE * weight * self.evidence, self.covariance @ x
         gain = variance * px / (1.0 + variance * curvature * max(float(x @ px), 0.0))
         self.covariance -= np.outer(curvature * gain, px)
         self.weights += np.outer(errors, gain)
@@ -134,23 +135,32 @@ class DenseBlock:
         counts = self.counts
         if self.reduction == "ordinal":
             counts = counts[order[:0:-1]].cumsum()[::-1]
-        return sigmoids(margins + np.log((counts + 0.5) / (np.maximum(self.n - counts, 0.0) + 0.5)))
+        few = 0.5 * self.evidence
+        return sigmoids(margins + np.log((counts + few) / (np.maximum(self.n - counts, 0.0) + few)))
 
     def add_class(self) -> None:
         self.counts = np.append(self.counts, 0.0)
         if self.reduction not in OF_ONE_WEIGHT:
             self.weights = np.vstack([self.weights, np.zeros(len(self.mean))])
 
-    def fade(self, kept: float) -> None:
-        """Have what was learned count so much less. No variance grows beyond that of the prior."""
-        self.n *= kept
-        self.counts *= kept
-        self.covariance *= max(min(1.0 / kept, 1.0 / float(self.covariance.diagonal().max())), 1.0)
+    def fade(self, growth: float) -> None:
+        """Have the next message count so much more than those before."""
+        self.evidence *= growth
+        if self.evidence >= 2.0:
+            self._weaken(2.0)
 
     def forget(self, share: float) -> None:
-        self.fade(share)
+        self._weaken(self.evidence / share)
+        self.evidence = 1.0
         self.weights *= math.sqrt(share)
         self.information *= share
+
+    def _weaken(self, factor: float) -> None:
+        """Write all evidence down as what it counts now. No variance grows beyond that of the prior."""
+        self.evidence /= factor
+        self.n /= factor
+        self.counts /= factor
+        self.covariance *= max(min(factor, 1.0 / float(self.covariance.diagonal().max())), 1.0)
 
     def get_state(self) -> State:
         rows, columns = np.tril_indices(len(self.mean))
@@ -158,7 +168,12 @@ class DenseBlock:
         information = self.information[[0, 0, 1], [0, 1, 1]]
         found = self.mean, self.covariance[rows, columns], weights, self.joint, information
         counts = {"vector_counts": self.counts.copy()} if self.reduction in ("multilabel", "ordinal") else {}
-        return {**dict(zip(OF_DENSE, map(np.copy, found), strict=True)), **counts, "n_vectors": self.n}
+        return {
+            **dict(zip(OF_DENSE, map(np.copy, found), strict=True)),
+            **counts,
+            "n_vectors": self.n,
+            "vector_evidence": self.evidence,
+        }
 
     @classmethod
     def from_state(cls, reduction: str, state: State, n_classes: int) -> DenseBlock:
@@ -169,7 +184,17 @@ class DenseBlock:
         counts = state["vector_counts"].copy() if "vector_counts" in state else np.zeros(n_classes)
         weights = weights.reshape(-1, len(mean))
         information = np.array([[a, b], [b, c]])
-        return cls(reduction, mean, covariance, weights, counts, state["n_vectors"], joint, information)
+        return cls(
+            reduction,
+            mean,
+            covariance,
+            weights,
+            counts,
+            state["n_vectors"],
+            state["vector_evidence"],
+            joint,
+            information,
+        )
 
 
 def sigmoids(log_odds: Floats) -> Floats:

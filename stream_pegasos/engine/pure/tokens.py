@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator
 from typing import TypeGuard
@@ -131,7 +130,7 @@ def ngrams_of_run(run: Run, prefix_length: int) -> Iterator[str]:
 
 
 def words_of_tokens(tokens: Iterable[str], stop_words: frozenset[str]) -> Iterator[str]:
-    """The words and marks; of runs, and of words of Hangul, the characters and their pairs."""
+    """The words and marks; of runs, and of words of Hangul, the characters."""
     for token in tokens:
         if token in stop_words:
             continue
@@ -139,7 +138,6 @@ def words_of_tokens(tokens: Iterable[str], stop_words: frozenset[str]) -> Iterat
             yield token
         if isinstance(token, Run):
             yield from token.characters
-            yield from map("".join, itertools.pairwise(token.characters))
 
 
 def is_run(token: str) -> TypeGuard[Run]:
