@@ -82,12 +82,11 @@ cdef extern from "cython/dense.h" nogil:
         Py_ssize_t d, n_rows, n_classes
         double n, evidence
         double* mean
-        double* covariance
-        double* weights
         double* counts
+        float* covariance
+        float* weights
         double[2] joint
         double[3] information
-        double* x
         double* margins
     void sp_free_dense(sp_dense*)
     int sp_reserve_rows(sp_dense*, Py_ssize_t, Py_ssize_t)

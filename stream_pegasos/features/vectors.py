@@ -24,7 +24,7 @@ WORDLLAMA, MAPPING, EXTRA = "wordllama", "mapping", "vectors"
 CODE, SHIFT = 127, 7
 LARGEST = CODE << SHIFT
 # Tables of tokens are made so that they may be cut: their first numbers say most.
-OF_TOKENS, MOST = 128, 512
+OF_TOKENS, MOST = 192, 512
 LONGEST = 256  # characters of a word that it is made of
 CHUNK = 4096  # rows of a table that are turned into whole numbers at a time
 FASTTEXT = (793712314).to_bytes(4, "little")  # what a binary file of fastText begins with

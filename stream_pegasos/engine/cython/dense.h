@@ -10,83 +10,82 @@
 typedef struct {
     ptrdiff_t d, n_rows, n_classes; /* numbers of a vector, 0 where there is no block; rows of weights */
     double n, evidence;
-    double *mean, *covariance; /* the lower half, row by row */
-    double *weights, *counts;
+    double *mean, *counts;
+    float *covariance; /* the lower half, row by row */
+    float *weights;
     double joint[2], information[3];
     /* Of the current message: its direction, what the covariance makes of it, and the margin of each row. */
-    double *x, *px, *margins;
+    float *x, *px;
+    double *margins;
     ptrdiff_t weights_capacity, counts_capacity, margins_capacity;
     int is_view; /* of what another block knows */
 } sp_dense;
 
-/* Sums are taken in eight lanes, or in four of each row, so that all processors give the same bits. */
-static double sp_dot_portable(const double *a, const double *b, ptrdiff_t n) {
-    double s[8] = {0.0};
+/* Sums are taken in eight lanes, so that all processors give the same bits. */
+SP_INLINE float sp_sum_of_lanes(const float *s) { return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7])); }
+
+static float sp_dot_portable(const float *a, const float *b, ptrdiff_t n) {
+    float s[8] = {0.0f};
     for (ptrdiff_t i = 0; i < n; i++) s[i & 7] += a[i] * b[i];
-    return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
+    return sp_sum_of_lanes(s);
 }
 
-static void sp_add_times_portable(double *to, const double *x, double factor, ptrdiff_t n) {
+static void sp_add_times_portable(float *to, const float *x, float factor, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i++) to[i] += factor * x[i];
 }
 
-/* Of four rows, over n columns, which are a multiple of four: their products with x, and y + the sum of rows · factors. */
-static void sp_multiply_four_portable(const double *const *rows, const double *x, const double *factors, double *y,
-                                      double *products, ptrdiff_t n) {
-    double s[4][4] = {{0.0}};
+/* Of four rows, over n columns: their products with x, and y + the sum of rows · factors. */
+static void sp_multiply_four_portable(const float *const *rows, const float *x, const float *factors, float *y,
+                                      float *products, ptrdiff_t n) {
+    float s[4][8] = {{0.0f}};
     for (ptrdiff_t j = 0; j < n; j++) {
-        for (int k = 0; k < 4; k++) s[k][j & 3] += rows[k][j] * x[j];
+        for (int k = 0; k < 4; k++) s[k][j & 7] += rows[k][j] * x[j];
         y[j] += (rows[0][j] * factors[0] + rows[1][j] * factors[1]) + (rows[2][j] * factors[2] + rows[3][j] * factors[3]);
     }
-    for (int k = 0; k < 4; k++) products[k] = (s[k][0] + s[k][1]) + (s[k][2] + s[k][3]);
+    for (int k = 0; k < 4; k++) products[k] = sp_sum_of_lanes(s[k]);
 }
 
 #if defined(SP_AVX2)
-SP_INLINE SP_TARGET_AVX2 double sp_sum_of_lanes(__m256d a) {
-    double s[4];
-    _mm256_storeu_pd(s, a);
-    return (s[0] + s[1]) + (s[2] + s[3]);
-}
-
-static SP_TARGET_AVX2 double sp_dot_avx2(const double *a, const double *b, ptrdiff_t n) {
-    double s[8];
-    __m256d first = _mm256_setzero_pd(), second = _mm256_setzero_pd();
+static SP_TARGET_AVX2 float sp_dot_avx2(const float *a, const float *b, ptrdiff_t n) {
+    float s[8];
+    __m256 sums = _mm256_setzero_ps();
     ptrdiff_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        first = _mm256_add_pd(first, _mm256_mul_pd(_mm256_loadu_pd(a + i), _mm256_loadu_pd(b + i)));
-        second = _mm256_add_pd(second, _mm256_mul_pd(_mm256_loadu_pd(a + i + 4), _mm256_loadu_pd(b + i + 4)));
-    }
-    _mm256_storeu_pd(s, first);
-    _mm256_storeu_pd(s + 4, second);
+    for (; i + 8 <= n; i += 8) sums = _mm256_add_ps(sums, _mm256_mul_ps(_mm256_loadu_ps(a + i), _mm256_loadu_ps(b + i)));
+    _mm256_storeu_ps(s, sums);
     for (; i < n; i++) s[i & 7] += a[i] * b[i];
-    return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
+    return sp_sum_of_lanes(s);
 }
 
-static SP_TARGET_AVX2 void sp_add_times_avx2(double *to, const double *x, double factor, ptrdiff_t n) {
-    const __m256d f = _mm256_set1_pd(factor);
+static SP_TARGET_AVX2 void sp_add_times_avx2(float *to, const float *x, float factor, ptrdiff_t n) {
+    const __m256 f = _mm256_set1_ps(factor);
     ptrdiff_t i = 0;
-    for (; i + 4 <= n; i += 4)
-        _mm256_storeu_pd(to + i, _mm256_add_pd(_mm256_loadu_pd(to + i), _mm256_mul_pd(f, _mm256_loadu_pd(x + i))));
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(to + i, _mm256_add_ps(_mm256_loadu_ps(to + i), _mm256_mul_ps(f, _mm256_loadu_ps(x + i))));
     for (; i < n; i++) to[i] += factor * x[i];
 }
 
-static SP_TARGET_AVX2 void sp_multiply_four_avx2(const double *const *rows, const double *x, const double *factors, double *y,
-                                                 double *products, ptrdiff_t n) {
-    const double *const r0 = rows[0], *const r1 = rows[1], *const r2 = rows[2], *const r3 = rows[3];
-    const __m256d f0 = _mm256_set1_pd(factors[0]), f1 = _mm256_set1_pd(factors[1]), f2 = _mm256_set1_pd(factors[2]),
-                  f3 = _mm256_set1_pd(factors[3]);
-    __m256d s0 = _mm256_setzero_pd(), s1 = s0, s2 = s0, s3 = s0;
-    for (ptrdiff_t j = 0; j < n; j += 4) {
-        const __m256d a = _mm256_loadu_pd(r0 + j), b = _mm256_loadu_pd(r1 + j), c = _mm256_loadu_pd(r2 + j),
-                      d = _mm256_loadu_pd(r3 + j), of = _mm256_loadu_pd(x + j);
-        s0 = _mm256_add_pd(s0, _mm256_mul_pd(a, of)), s1 = _mm256_add_pd(s1, _mm256_mul_pd(b, of));
-        s2 = _mm256_add_pd(s2, _mm256_mul_pd(c, of)), s3 = _mm256_add_pd(s3, _mm256_mul_pd(d, of));
-        _mm256_storeu_pd(y + j, _mm256_add_pd(_mm256_loadu_pd(y + j),
-                                              _mm256_add_pd(_mm256_add_pd(_mm256_mul_pd(a, f0), _mm256_mul_pd(b, f1)),
-                                                            _mm256_add_pd(_mm256_mul_pd(c, f2), _mm256_mul_pd(d, f3)))));
+static SP_TARGET_AVX2 void sp_multiply_four_avx2(const float *const *rows, const float *x, const float *factors, float *y,
+                                                 float *products, ptrdiff_t n) {
+    const __m256 f0 = _mm256_set1_ps(factors[0]), f1 = _mm256_set1_ps(factors[1]), f2 = _mm256_set1_ps(factors[2]),
+                 f3 = _mm256_set1_ps(factors[3]);
+    __m256 s0 = _mm256_setzero_ps(), s1 = s0, s2 = s0, s3 = s0;
+    float s[4][8];
+    ptrdiff_t j = 0;
+    for (; j + 8 <= n; j += 8) {
+        const __m256 a = _mm256_loadu_ps(rows[0] + j), b = _mm256_loadu_ps(rows[1] + j), c = _mm256_loadu_ps(rows[2] + j),
+                     d = _mm256_loadu_ps(rows[3] + j), of = _mm256_loadu_ps(x + j);
+        s0 = _mm256_add_ps(s0, _mm256_mul_ps(a, of)), s1 = _mm256_add_ps(s1, _mm256_mul_ps(b, of));
+        s2 = _mm256_add_ps(s2, _mm256_mul_ps(c, of)), s3 = _mm256_add_ps(s3, _mm256_mul_ps(d, of));
+        _mm256_storeu_ps(y + j, _mm256_add_ps(_mm256_loadu_ps(y + j),
+                                              _mm256_add_ps(_mm256_add_ps(_mm256_mul_ps(a, f0), _mm256_mul_ps(b, f1)),
+                                                            _mm256_add_ps(_mm256_mul_ps(c, f2), _mm256_mul_ps(d, f3)))));
     }
-    products[0] = sp_sum_of_lanes(s0), products[1] = sp_sum_of_lanes(s1);
-    products[2] = sp_sum_of_lanes(s2), products[3] = sp_sum_of_lanes(s3);
+    _mm256_storeu_ps(s[0], s0), _mm256_storeu_ps(s[1], s1), _mm256_storeu_ps(s[2], s2), _mm256_storeu_ps(s[3], s3);
+    for (; j < n; j++) {
+        for (int k = 0; k < 4; k++) s[k][j & 7] += rows[k][j] * x[j];
+        y[j] += (rows[0][j] * factors[0] + rows[1][j] * factors[1]) + (rows[2][j] * factors[2] + rows[3][j] * factors[3]);
+    }
+    for (int k = 0; k < 4; k++) products[k] = sp_sum_of_lanes(s[k]);
 }
 #endif
 #define sp_dot SP_BETTER(sp_dot)
@@ -94,11 +93,11 @@ static SP_TARGET_AVX2 void sp_multiply_four_avx2(const double *const *rows, cons
 #define sp_multiply_four SP_BETTER(sp_multiply_four)
 
 /* y ← P x, four rows at a time, so that y is read and written less often. */
-static void sp_multiply(const double *triangle, const double *x, double *y, ptrdiff_t d) {
-    const double *row = triangle;
+static void sp_multiply(const float *triangle, const float *x, float *y, ptrdiff_t d) {
+    const float *row = triangle;
     ptrdiff_t i = 0;
     for (; i + 4 <= d; row += 4 * i + 10, i += 4) {
-        const double *rows[4] = {row, row + i + 1, row + 2 * i + 3, row + 3 * i + 6};
+        const float *rows[4] = {row, row + i + 1, row + 2 * i + 3, row + 3 * i + 6};
         sp_multiply_four(rows, x, x + i, y, y + i, i);
         for (ptrdiff_t k = 0; k < 4; k++) {
             for (ptrdiff_t j = i; j < i + k; j++) y[i + k] += rows[k][j] * x[j], y[j] += rows[k][j] * x[i + k];
@@ -112,9 +111,9 @@ static void sp_multiply(const double *triangle, const double *x, double *y, ptrd
 }
 
 /* P ← P − factor y y′ */
-static void sp_subtract_square(double *triangle, const double *y, double factor, ptrdiff_t d) {
-    double *row = triangle;
-    for (ptrdiff_t i = 0; i < d; row += ++i) sp_add_times(row, y, -(factor * y[i]), i + 1);
+static void sp_subtract_square(float *triangle, const float *y, double factor, ptrdiff_t d) {
+    float *row = triangle;
+    for (ptrdiff_t i = 0; i < d; row += ++i) sp_add_times(row, y, (float)-(factor * y[i]), i + 1);
 }
 
 static void sp_free_dense(sp_dense *block) {
@@ -132,12 +131,12 @@ static void sp_free_dense(sp_dense *block) {
 
 /* Room for so many rows and classes, which begin with zeros; −1 if there is no memory. */
 static int sp_reserve_rows(sp_dense *block, ptrdiff_t n_rows, ptrdiff_t n_classes) {
-    if (sp_reserve(&block->weights, &block->weights_capacity, n_rows * block->d, sizeof(double)) < 0
+    if (sp_reserve(&block->weights, &block->weights_capacity, n_rows * block->d, sizeof(float)) < 0
         || sp_reserve(&block->counts, &block->counts_capacity, n_classes, sizeof(double)) < 0
         || sp_reserve(&block->margins, &block->margins_capacity, n_rows, sizeof(double)) < 0)
         return -1;
     for (; block->n_rows < n_rows; block->n_rows++) {
-        memset(block->weights + block->n_rows * block->d, 0, (size_t)block->d * sizeof(double));
+        memset(block->weights + block->n_rows * block->d, 0, (size_t)block->d * sizeof(float));
         block->margins[block->n_rows] = 0.0;
     }
     for (; block->n_classes < n_classes; block->n_classes++) block->counts[block->n_classes] = 0.0;
@@ -150,14 +149,14 @@ static int sp_make_dense(sp_dense *block, ptrdiff_t d, ptrdiff_t n_rows, ptrdiff
     memset(block, 0, sizeof *block);
     block->d = d;
     block->mean = (double *)calloc((size_t)d, sizeof(double));
-    block->covariance = (double *)calloc((size_t)n_pairs, sizeof(double));
-    block->x = (double *)calloc((size_t)d, sizeof(double));
-    block->px = (double *)calloc((size_t)d, sizeof(double));
+    block->covariance = (float *)calloc((size_t)n_pairs, sizeof(float));
+    block->x = (float *)calloc((size_t)d, sizeof(float));
+    block->px = (float *)calloc((size_t)d, sizeof(float));
     if (!block->mean || !block->covariance || !block->x || !block->px || sp_reserve_rows(block, n_rows, n_classes) < 0) {
         sp_free_dense(block);
         return -1;
     }
-    for (ptrdiff_t i = 0; i < d; i++) block->covariance[i * (i + 1) / 2 + i] = 1.0;
+    for (ptrdiff_t i = 0; i < d; i++) block->covariance[i * (i + 1) / 2 + i] = 1.0f;
     block->evidence = 1.0;
     block->joint[0] = joint[0], block->joint[1] = joint[1];
     return 0;
@@ -168,20 +167,23 @@ static int sp_view_dense(sp_dense *view, const sp_dense *block) {
     *view = *block;
     view->is_view = 1;
     view->margins_capacity = 0;
-    view->x = (double *)calloc((size_t)block->d + 1, sizeof(double));
-    view->px = view->margins = NULL;
+    view->x = (float *)calloc((size_t)block->d, sizeof(float));
+    view->px = NULL, view->margins = NULL;
     if (!view->x || sp_reserve(&view->margins, &view->margins_capacity, block->n_rows, sizeof(double)) < 0) return -1;
     return 0;
 }
 
 /* Find the direction of a message, 0 where it has no vector, and the margins of all rows. */
 static void sp_meet_vector(sp_dense *block, const float *vector, ptrdiff_t d, double factor) {
-    double norm = 0.0;
+    double squares = 0.0, inverse;
     int is_there = 0;
     for (ptrdiff_t i = 0; i < d && d == block->d; i++) is_there |= vector[i] != 0.0f;
-    for (ptrdiff_t i = 0; i < block->d; i++) block->x[i] = is_there ? vector[i] - block->mean[i] : 0.0;
-    norm = sqrt(sp_dot(block->x, block->x, block->d));
-    for (ptrdiff_t i = 0; norm != 0.0 && i < block->d; i++) block->x[i] /= norm;
+    for (ptrdiff_t i = 0; i < block->d; i++) {
+        const double centred = is_there ? vector[i] - block->mean[i] : 0.0;
+        squares += centred * centred;
+    }
+    inverse = squares > 0.0 ? 1.0 / sqrt(squares) : 0.0;
+    for (ptrdiff_t i = 0; i < block->d; i++) block->x[i] = is_there ? (float)((vector[i] - block->mean[i]) * inverse) : 0.0f;
     for (ptrdiff_t i = 0; i < block->n_rows; i++)
         block->margins[i] = factor * sp_dot(block->weights + i * block->d, block->x, block->d);
 }
@@ -202,7 +204,7 @@ static void sp_step_dense(sp_dense *block, const double *errors, double variance
     gain = variance / (1.0 + variance * curvature * (spread > 0.0 ? spread : 0.0));
     sp_subtract_square(block->covariance, block->px, curvature * gain, block->d);
     for (ptrdiff_t i = 0; i < block->n_rows; i++)
-        if (errors[i] != 0.0) sp_add_times(block->weights + i * block->d, block->px, errors[i] * gain, block->d);
+        if (errors[i] != 0.0) sp_add_times(block->weights + i * block->d, block->px, (float)(errors[i] * gain), block->d);
 }
 
 /* Write all evidence down as what it counts now; no variance grows beyond that of the prior. */
@@ -216,7 +218,7 @@ static void sp_weaken_dense(sp_dense *block, double factor) {
         largest = variance > largest ? variance : largest;
     }
     if (1.0 / largest < factor) factor = 1.0 / largest;
-    for (ptrdiff_t i = 0; factor > 1.0 && i < block->d * (block->d + 1) / 2; i++) block->covariance[i] *= factor;
+    for (ptrdiff_t i = 0; factor > 1.0 && i < block->d * (block->d + 1) / 2; i++) block->covariance[i] = (float)(block->covariance[i] * factor);
 }
 
 /* Have the next message count so much more than those before. */

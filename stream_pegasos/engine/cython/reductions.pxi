@@ -8,18 +8,25 @@ cdef inline double bounded(double margin) noexcept nogil:
     return min(max(margin, -LARGEST_MARGIN_JOINED), LARGEST_MARGIN_JOINED)
 
 
-cdef array_of(const double* numbers, Py_ssize_t n):
+ctypedef fused Number:
+    float
+    double
+
+
+cdef array_of(const Number* numbers, Py_ssize_t n):
+    cdef Py_ssize_t i
     array = np.empty(n)
     cdef double[::1] out = array
-    if n:
-        memcpy(&out[0], numbers, n * sizeof(double))
+    for i in range(n):
+        out[i] = numbers[i]
     return array
 
 
-cdef int write_array(double* to, array) except -1:
+cdef int write_array(Number* to, array) except -1:
+    cdef Py_ssize_t i
     cdef const double[::1] numbers = np.ascontiguousarray(array)
-    if numbers.shape[0]:
-        memcpy(to, &numbers[0], numbers.shape[0] * sizeof(double))
+    for i in range(numbers.shape[0]):
+        to[i] = <Number> numbers[i]
     return 0
 
 
@@ -317,7 +324,7 @@ cdef class ReductionLearner(Learner):
         sp_weaken_dense(&self._dense, self._dense.evidence / share)
         self._dense.evidence = 1.0
         for i in range(self._dense.n_rows * self._dense.d):
-            self._dense.weights[i] *= sqrt(share)
+            self._dense.weights[i] = <float> (self._dense.weights[i] * sqrt(share))
         for i in range(3):
             self._dense.information[i] *= share
 
@@ -327,15 +334,15 @@ cdef class ReductionLearner(Learner):
         cdef Py_ssize_t d = block.d
         if not d:
             return {}
-        weights = array_of(block.weights, block.n_rows * d)
+        weights = array_of[float](block.weights, block.n_rows * d)
         known = (
-            array_of(block.mean, d), array_of(block.covariance, d * (d + 1) // 2),
+            array_of[double](block.mean, d), array_of[float](block.covariance, d * (d + 1) // 2),
             weights if self._shares_weights() else weights.reshape(block.n_rows, d),
-            array_of(block.joint, 2), array_of(block.information, 3),
+            array_of[double](block.joint, 2), array_of[double](block.information, 3),
         )
         state = {**dict(zip(adaptive_state.OF_DENSE, known)), "n_vectors": block.n, "vector_evidence": block.evidence}
         if self._reduction == MULTILABEL or self._reduction == ORDINAL:
-            state["vector_counts"] = array_of(block.counts, block.n_classes)
+            state["vector_counts"] = array_of[double](block.counts, block.n_classes)
         return state
 
     @cython.final
@@ -349,13 +356,13 @@ cdef class ReductionLearner(Learner):
         d = len(mean)
         if sp_make_dense(block, d, self._n_summed(), self._n_classes, FIRST_JOINT_WEIGHTS) < 0:
             raise MemoryError
-        write_array(block.mean, mean)
-        write_array(block.covariance, covariance)
-        write_array(block.weights, weights.ravel())
-        write_array(block.joint, joint)
-        write_array(block.information, information)
+        write_array[double](block.mean, mean)
+        write_array[float](block.covariance, covariance)
+        write_array[float](block.weights, weights.ravel())
+        write_array[double](block.joint, joint)
+        write_array[double](block.information, information)
         if "vector_counts" in state:
-            write_array(block.counts, state["vector_counts"])
+            write_array[double](block.counts, state["vector_counts"])
         block.n, block.evidence = state["n_vectors"], state["vector_evidence"]
         return 0
 

@@ -67,7 +67,7 @@ LARGEST_OFFSET = 1e100
 # learned, what the margins of features and vectors count at first, the precision of that, and what is left of earlier
 # evidence on it at each example.
 PRIOR_VARIANCE, SURE_BELOW = 1 / 8, 0.1
-FIRST_JOINT_WEIGHTS, JOINT_PRECISION, JOINT_MEMORY = (1.0, 2.0), (10.0, 1.0), 1.0 - 1.0 / 1000.0
+FIRST_JOINT_WEIGHTS, JOINT_PRECISION, JOINT_MEMORY = (1.0, 1.5), (10.0, 1.0), 1.0 - 1.0 / 1000.0
 LARGEST_JOINT_WEIGHT, LARGEST_MARGIN_JOINED = 1e3, 1e4
 
 OF_PROBLEM = ("intercepts", "intercept_squares", "offsets", "offset_squares")
