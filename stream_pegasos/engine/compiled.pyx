@@ -200,6 +200,7 @@ cdef double ORDINAL_OFFSET_RATE = adaptive_state.ORDINAL_OFFSET_RATE
 cdef double ORDINAL_OFFSET_SQUARES = adaptive_state.ORDINAL_OFFSET_SQUARES
 cdef double ORDINAL_INTERCEPT_RATE = adaptive_state.ORDINAL_INTERCEPT_RATE
 cdef double PRIOR_VARIANCE = adaptive_state.PRIOR_VARIANCE
+cdef double SHARE_BESIDE = adaptive_state.SHARE_BESIDE
 cdef double SURE_BELOW = adaptive_state.SURE_BELOW
 cdef double[2] FIRST_JOINT_WEIGHTS = adaptive_state.FIRST_JOINT_WEIGHTS
 cdef double[2] JOINT_PRECISION = adaptive_state.JOINT_PRECISION

@@ -283,7 +283,9 @@ cdef class ReductionLearner(Learner):
         cdef Py_ssize_t i, n_classes = 2
         if self._reduction == OF_RULE_OVR:
             n_classes = max(self._n_classes, 2)
-            find_softmax(block.margins, self._n_problems, 1.0, p)
+            for i in range(self._n_problems):
+                p[i] = block.margins[i] + SHARE_BESIDE * block.joint[0] * self._own[i]
+            find_softmax(p, self._n_problems, 1.0, p)
             error, curvature = 1.0 - p[classes[0]], p[classes[0]] * (1.0 - p[classes[0]])
         else:
             above = 0.0

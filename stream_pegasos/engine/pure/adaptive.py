@@ -319,7 +319,7 @@ class AdaptiveLearner(ScaledLearner):
         if weight > 0.0:
             if len(of_features) == n_known or self.reduction == "multilabel":
                 dense.learn_joint(of_features[:n_known], of_vector[:n_known], holds[:n_known], weight)
-            dense.learn(vector, x, holds, self._met_order, weight)
+            dense.learn(vector, x, of_features, holds, self._met_order, weight)
         return joined
 
     def _calibrate(self, margins: Floats, holds: NDArray[np.bool_], classes: list[int], joined: Floats | None) -> None:

@@ -63,10 +63,11 @@ ORDINAL_OFFSET_RATE, ORDINAL_OFFSET_SQUARES = 1.0, 1.0
 ORDINAL_INTERCEPT_RATE = 2.0
 LARGEST_OFFSET = 1e100
 
-# Of the vectors of messages: the variance of a weight for each class that there is, the error below which nothing is
-# learned, what the margins of features and vectors count at first, the precision of that, and what is left of earlier
+# Of the vectors of messages: the variance of a weight for each class that there is; the error below which nothing is
+# learned; the share of the margins of features that several classes are learned beside.
+PRIOR_VARIANCE, SURE_BELOW, SHARE_BESIDE = 1 / 8, 0.3, 0.5
+# What the margins of features and of vectors count at first, the precision of that, and what is left of earlier
 # evidence on it at each example.
-PRIOR_VARIANCE, SURE_BELOW = 1 / 8, 0.1
 FIRST_JOINT_WEIGHTS, JOINT_PRECISION, JOINT_MEMORY = (1.0, 1.5), (10.0, 1.0), 1.0 - 1.0 / 1000.0
 LARGEST_JOINT_WEIGHT, LARGEST_MARGIN_JOINED = 1e3, 1e4
 

@@ -18,6 +18,7 @@ from stream_pegasos.engine.pure.adaptive_state import (
     OF_DENSE,
     OF_ONE_WEIGHT,
     PRIOR_VARIANCE,
+    SHARE_BESIDE,
     SURE_BELOW,
 )
 from stream_pegasos.engine.pure.driver import LARGEST_LOG_ODDS
@@ -36,7 +37,8 @@ class DenseBlock:
 
         k = f P x / (1 + f h x'Px),    P ← P − h k (Px)',    w ← w + e k.
 
-    Examples whose class had a probability near 1 are skipped. Two classes have the weights −w and w, and ordered ones
+    Examples whose class had a probability near 1 are skipped. Several classes are learned beside half of the margins of
+    the features. Two classes have the weights −w and w, and ordered ones
     share w; these, and labels that hold together, have log-odds 2 w'x, added to those of how often a class was met.
 
     The margins of the features and those of the block are joined by two weights, which learn how much either of them
@@ -97,13 +99,21 @@ class DenseBlock:
         step = np.array([c * gradient[0] - b * gradient[1], a * gradient[1] - b * gradient[0]]) / determinant
         self.joint = (self.joint - weight * step).clip(0.0, LARGEST_JOINT_WEIGHT)
 
-    def learn(self, vector: Floats, x: Floats, holds: NDArray[np.bool_], order: list[int], weight: float) -> None:
-        """One step. `holds` says of each problem whether the example is a positive one; `order` has the classes met, in
-        order.
+    def learn(
+        self,
+        vector: Floats,
+        x: Floats,
+        of_features: Floats,
+        holds: NDArray[np.bool_],
+        order: list[int],
+        weight: float,
+    ) -> None:
+        """One step, beside the margins of features. `holds` says of each problem whether the example is a positive one;
+        `order` has the classes met, in order.
         """
         if not vector.any():
             return
-        p = self._probabilities(x, order)
+        p = self._probabilities(x, of_features, order)
         self.n += self.evidence
         self.mean += (vector - self.mean) / (self.n / self.evidence + 1.0)
         errors = holds - p
@@ -125,11 +135,11 @@ class DenseBlock:
         self.covariance -= np.outer(curvature * gain, px)
         self.weights += np.outer(errors, gain)
 
-    def _probabilities(self, x: Floats, order: list[int]) -> Floats:
-        """Of each problem, by the vector and by how often a class was met."""
+    def _probabilities(self, x: Floats, of_features: Floats, order: list[int]) -> Floats:
+        """Of each problem, by the vector, by a share of what the features say and by how often a class was met."""
         margins = self.margins(x)
         if self._is_softmax:
-            return softmax(margins)
+            return softmax(margins + SHARE_BESIDE * self.joint[0] * of_features)
         if self.reduction == "two":
             return sigmoids(margins)
         counts = self.counts
