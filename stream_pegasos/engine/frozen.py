@@ -20,7 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.state import COLUMNS, LARGEST_SUM, WORD, Declaration, Field, State, count
-from stream_pegasos.engine.pure.adaptive_state import LARGEST_LOG_RATIO, LEAST_SCALE, OF_ONE_WEIGHT, ORDERED
+from stream_pegasos.engine.pure.adaptive_state import (
+    LARGEST_LOG_RATIO,
+    LEAST_SCALE,
+    OF_ONE_WEIGHT,
+    OF_VECTORS,
+    ORDERED,
+    dense_fields,
+)
 from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, Learner
 from stream_pegasos.engine.pure.weights import MULTIPLIER
 
@@ -74,7 +81,9 @@ def declared(reduction: str) -> Declaration:
             ("there is no record", lambda state: len(state["records"]) > 0),
             ("the hashes cannot be undone", lambda state: int(state["multiplier"]) % 2 == 1),
             *ORDERED * (reduction == "ordinal"),
+            OF_VECTORS,
         ),
+        dense_fields(reduction),
     )
 
 
@@ -125,6 +134,7 @@ def frozen_rest(learner: Learner, state: State) -> State:
         **({"order": state["order"]} if learner.arguments[-1] == "ordinal" else {}),
         "n_iterations": learner.n_iterations,
         **dict(zip(("slope", "confidence_intercept", "confidence_slope"), learner.calibrated, strict=True)),
+        **{field.name: state[field.name] for field in learner.declaration.optional if field.name in state},
     }
 
 

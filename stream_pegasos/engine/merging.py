@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.state import State
 from stream_pegasos.engine import NAME
+from stream_pegasos.engine.merged_dense import merged_dense
 from stream_pegasos.engine.merged_steps import Floats, Messages, Places, Steps
 from stream_pegasos.engine.pure.adaptive_state import (
     FIRST_SQUARES,
@@ -91,7 +92,7 @@ class Clock:
         self.n_iterations = before + sum(self.n_learned)
         self._rate = 1.0 / half_life if half_life else 0.0  # how often evidence halves an example
         self._of_parts = [float(part["evidence"]) for part in parts]
-        self._kept = [2.0 ** -(self._rate * n) for n in self.n_learned]
+        self.kept = [2.0 ** -(self._rate * n) for n in self.n_learned]
         n = self.n_iterations - before
         bits = math.log2(self._evidence) + self._rate * n
         self._n_rescalings = math.floor(bits / RESCALED_AT_BITS)
@@ -101,7 +102,7 @@ class Clock:
 
     def added(self, number: int, now: Any, before: Any) -> Any:
         """What a part added to evidence, in examples of now; none where it is as it was."""
-        new = now / self._of_parts[number] - before * (self._kept[number] / self._evidence)
+        new = now / self._of_parts[number] - before * (self.kept[number] / self._evidence)
         is_old = now == before * RESCALED_AT ** -self.n_rescalings(number)
         return np.where(is_old, 0.0, np.maximum(new, 0.0) * self._spread[number])
 
@@ -183,6 +184,7 @@ def merged_adaptive(
         "n_iterations": clock.n_iterations,
         **merged_calibration(base, parts, clock.n_learned),
         **merged_newest(base, parts, COUNTS[:2], COUNTS[2:], MOST_NEWEST),
+        **merged_dense(base, parts, "two", [np.arange(2)] * (len(parts) + 1), 2, clock.kept),
     }
 
 
@@ -292,6 +294,7 @@ def merged_columns(
         "evidence": clock.evidence,
         "n_iterations": clock.n_iterations,
         **merged_calibration(base, parts, clock.n_learned),
+        **merged_dense(base, parts, reduction, numbers, n_classes, clock.kept),
     }
     return result | ({"order": order} if is_ordinal else {})
 
@@ -367,7 +370,7 @@ def is_changed(base: State, part: State, half_life: float) -> NDArray[np.bool_]:
     return result
 
 
-SIGNED = ("values", "log_ratios", "intercept", "intercept_log_ratio", "sums", "buffer_values")
+SIGNED = ("values", "vector_weights", "log_ratios", "intercept", "intercept_log_ratio", "sums", "buffer_values")
 OF_SIGNS = (
     ("positives", "negatives"),
     ("n_positives", "n_negatives"),

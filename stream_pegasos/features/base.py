@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.engine import Scanner
@@ -136,6 +137,22 @@ class Features(base.MiniBatchTransformer):
                 name = part.name_of(token) if are_several else token
                 found.append((name, column, 1.0 if specification.binary else sign * count))
         return found
+
+    def vector_contents(self, prepared: Any, factors: NDArray[np.float64]) -> list[tuple[str, float]]:
+        """What the vector of each word adds to that of a message which `prepare` gave, number by number times these
+        factors.
+        """
+        if self.word_vectors is None or not np.any(factors):
+            return []
+        are_several = len(self.each) > 1
+        names: dict[str, str] = {}
+        for part, text in zip(self.each, prepared if are_several else [prepared], strict=True):
+            for word in part.specification.words(text):
+                names.setdefault(word, part.name_of(word) if are_several else word)
+        codes, shifts = self.word_vectors.codes([*names])
+        vectors = codes * np.ldexp(1.0, shifts)[:, np.newaxis]
+        values = vectors @ factors / float(np.linalg.norm(vectors.sum(axis=0)))
+        return [*zip(names.values(), values.tolist(), strict=True)]
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, Features) and self.fields and other.fields:

@@ -25,7 +25,7 @@ from stream_pegasos.features.frames import (
     without_duplicates,
 )
 from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights, plain_weight
-from stream_pegasos.learners.explanations import Columns, explain, first_against_second
+from stream_pegasos.learners.explanations import Columns, Contributions, explain, first_against_second
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.forgetting import forget_column, forget_idle_names, forget_least
 from stream_pegasos.learners.labels import (
@@ -374,10 +374,9 @@ class Classifier(OneByOne, Stateful, base.MiniBatchClassifier):  # type: ignore[
             weights, columns = core._learner.weights_of(keys), core._columns()
         return weights if columns is None else weights[:, list(columns.values())]
 
-    def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> tuple[dict[int, float], float]:
-        """What each feature of an example adds to the margin, by its key, and what the intercept adds; where the model
-        can "explain". With several classes the margin is that of the one named or, without a name, how far that of the
-        predicted class is above the next best.
+    def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> Contributions:
+        """What all that an example has adds to the margin; where the model can "explain". With several classes the
+        margin is that of the one named or, without a name, how far that of the predicted class is above the next best.
         """
         core = self._core
         with self.lock:

@@ -25,6 +25,7 @@ from stream_pegasos.features.frames import n_rows, some_rows
 from stream_pegasos.learners.adaptive import AdaptiveClassifier, WatchedClassifier
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.drift import DriftWatch
+from stream_pegasos.learners.explanations import Contributions, explain
 from stream_pegasos.learners.labels import (
     Label,
     Labels,
@@ -232,12 +233,12 @@ class OrdinalClassifier(OrderedClassifier, WatchedClassifier):  # type: ignore[m
     def _n_columns(self) -> int:
         return len(self.classes)
 
-    def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> tuple[dict[int, float], float]:
+    def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> Contributions:
         if label is not None:
             raise ValueError(
                 f"label is {label!r}; ordered classes are not explained one by one, only the place among them"
             )
-        return self._learner.contributions(encoder, x), 0.0
+        return explain(self._learner, encoder, x, [(0, 1.0)], with_intercept=False)
 
     def predictions_of(self, found: RawScores) -> Predictions:
         said = super().predictions_of(found)

@@ -250,7 +250,7 @@ class TextClassifier(Classifier):
         if "explain" not in self.capabilities:
             raise TypeError(f"explain_one needs a linear classifier, not {type(self.classifier).__name__}")
         with self.lock:
-            contributions, intercept = self.classifier.contributions(*self.encode_one(x), label)
+            contributions, of_vector, intercept = self.classifier.contributions(*self.encode_one(x), label)
         columns: dict[int, list[tuple[str, float]]] = {}
         for ngram, column, value in self.features.contents(self.features.prepare(x)):
             columns.setdefault(column, []).append((ngram, value))
@@ -261,6 +261,8 @@ class TextClassifier(Classifier):
             total = sum(value for _, value in columns[column])
             for ngram, value in columns[column]:
                 explanation[ngram] = explanation.get(ngram, 0.0) + contribution * value / total
+        for word, value in self.features.vector_contents(self.features.prepare(x), of_vector):
+            explanation[word] = explanation.get(word, 0.0) + value
         by_size = sorted(explanation.items(), key=lambda item: (-abs(item[1]), item[0]))
         return {ngram: contribution for ngram, contribution in by_size if contribution}
 

@@ -141,6 +141,9 @@ cdef class Learner:
         wait_for(self._guard, self._guard)
         return self._n_held()
 
+    def of_vector(self, Encoder encoder not None, x, Py_ssize_t column=0):
+        return 1.0, np.zeros(0), 0.0
+
     @property
     def n_columns(self):
         return self._n_columns()

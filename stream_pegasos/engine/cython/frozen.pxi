@@ -132,6 +132,7 @@ cdef class FrozenLearner(ReductionLearner):
             self._met_order[i] = state["order"][i]
         self._slope, self._confidence_intercept = state["slope"], state["confidence_intercept"]
         self._confidence_slope, self.n_iterations = state["confidence_slope"], state["n_iterations"]
+        self._set_dense(state)
 
     cdef Learner _twin(self):
         cdef FrozenLearner twin = FrozenLearner.__new__(FrozenLearner)
@@ -198,13 +199,17 @@ cdef class FrozenLearner(ReductionLearner):
             squares[0] += self._scale_by_records(e, begin - AT_A_TIME)
         total = (squares[0] + squares[1]) + (squares[2] + squares[3])
         self._inverse_norm = 1.0 / sqrt(total) if total > 0.0 else 0.0
+        self._meet_vector(e)
         if not shares_weights:
             self._add_up(e)
+            if self._dense.d:
+                memcpy(self._raw, self._margins, self._n_classes * sizeof(double))
+                self._predict()
             return 0
         total = self._unit * self._inverse_norm * ((sums[0] + sums[1]) + (sums[2] + sums[3]))
         for i in range(self._n_problems):
             self._margins[i] = self._raw[i] = total + self._problems[i].intercept
-        if self._reduction == ORDINAL:
+        if self._reduction == ORDINAL or self._dense.d:
             self._predict()
         return 0
 

@@ -330,6 +330,19 @@ cdef class ReductionLearner(Learner):
         for i in range(3):
             self._dense.information[i] *= share
 
+    def of_vector(self, Encoder encoder not None, x, Py_ssize_t column=0):
+        cdef sp_dense* block = &self._dense
+        cdef const Row* e = &self._current_example.example
+        if not block.d:
+            return 1.0, np.zeros(0), 0.0
+        self.predict(encoder, x)
+        mean, factors = array_of[double](block.mean, block.d), np.zeros(block.d)
+        vector = array_of[float](e.vector, e.n_dimensions)
+        if vector.any() and column < block.n_rows:
+            factors = array_of[float](block.weights + column * block.d, block.d) / np.linalg.norm(vector - mean)
+            factors *= block.joint[1] / self._slope * (1.0 if self._reduction == OF_RULE_OVR else 2.0)
+        return block.joint[0] / self._slope, factors, -float(factors @ mean)
+
     @cython.final
     cdef dict _state_of_dense(self):
         cdef sp_dense* block = &self._dense

@@ -50,6 +50,7 @@ class ScaledLearner(Learner, is_rule=False):
 
     meets_unknown = True
     _features: dict[int, Any]
+    _dense: DenseBlock | None = None  # from the first vector on that is learned
 
     def __len__(self) -> int:
         return len(self._features)
@@ -69,6 +70,12 @@ class ScaledLearner(Learner, is_rule=False):
         values, weights = self._values_and_weights(row)
         products = (values * weights[:, column]).tolist() if column < weights.shape[1] else []
         return {key: product for key, product in zip(row.keys, products, strict=False) if key in self._features}
+
+    def of_vector(self, encoder: Encoder, x: Any, column: int = 0) -> tuple[float, Floats, float]:
+        if self._dense is None:
+            return super().of_vector(encoder, x, column)
+        vector = encoder.row(x, False).vector
+        return self._dense.attribution(vector, column, self.calibration.slope)
 
     def _scales_and_weights(self, keys: Sequence[int]) -> tuple[Floats, Floats]:
         """Of each feature the scale and, in a row, the weights."""
@@ -150,7 +157,6 @@ class AdaptiveLearner(ScaledLearner):
         self._n_examples = 0.0  # as evidence
         self._prior = 0.0  # of two classes, the log-count ratio of all examples
         self._mistakes = Mistakes()
-        self._dense: DenseBlock | None = None  # from the first vector on that is learned
         self.order: NDArray[np.int64] = np.zeros(0, np.int64)
         self.sets: tuple[NDArray[np.int64], NDArray[np.int64]] = (np.zeros(1, np.int64), np.zeros(0, np.int64))
 

@@ -65,6 +65,11 @@ class DenseBlock:
     def _is_softmax(self) -> bool:
         return self.reduction == "ovr"
 
+    @property
+    def _factor(self) -> float:
+        """By which margins are larger than the products with weights."""
+        return 1.0 if self._is_softmax else 2.0
+
     def direction(self, vector: Floats) -> Floats:
         """0 where no word has a vector."""
         if len(vector) != len(self.mean) or not vector.any():
@@ -75,7 +80,16 @@ class DenseBlock:
 
     def margins(self, x: Floats) -> Floats:
         """Of each class, or one that all problems share."""
-        return (self.weights * x).sum(axis=1) * (1.0 if self._is_softmax else 2.0)  # type: ignore[no-any-return]
+        return self._factor * (self.weights * x).sum(axis=1)  # type: ignore[no-any-return]
+
+    def attribution(self, vector: Floats, column: int, slope: float) -> tuple[float, Floats, float]:
+        """What `Learner.of_vector` says."""
+        unit = self.joint / slope
+        factors = np.zeros(len(self.mean))
+        if self.direction(vector).any():
+            centred = vector - self.mean
+            factors = self._factor * unit[1] * self.weights[column] / math.sqrt(float((centred * centred).sum()))
+        return float(unit[0]), factors, -float(factors @ self.mean)
 
     def joined(self, of_features: Floats, of_vector: Floats) -> Floats:
         """The log-odds of problems; with a softmax the logarithms of odds of classes."""

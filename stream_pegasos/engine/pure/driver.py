@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.state import LARGEST_SUM, Declaration, Field, State
 from stream_pegasos.engine.pure.encoders import Encoder, arguments_of
-from stream_pegasos.engine.pure.weights import INTERCEPT, Row
+from stream_pegasos.engine.pure.weights import INTERCEPT, NO_VECTOR, Row
 
 
 def targets_of(y: list[Any], targets: Mapping[Any, float]) -> NDArray[np.float64] | None:
@@ -232,6 +232,12 @@ class Learner:
     def contributions(self, encoder: Encoder, x: Any, column: int = 0) -> dict[int, float]:
         """What each feature of an example that is known adds to the margin of a column."""
         raise NotImplementedError
+
+    def of_vector(self, encoder: Encoder, x: Any, column: int = 0) -> tuple[float, NDArray[np.float64], float]:
+        """How often the margin of the features of an example counts in that which predicts; what each number of the
+        vector of its message is multiplied by, to be added to that; and what else is added.
+        """
+        return 1.0, NO_VECTOR, 0.0
 
     def weights_of(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
         """What some features weigh, with a row each; 0 for those that are not known."""

@@ -12,6 +12,7 @@ from stream_pegasos.common.state import State
 from stream_pegasos.engine.frozen import declared, entries_of, half, nothing_of, refuse
 from stream_pegasos.engine.pure.adaptive import ScaledLearner, logarithms
 from stream_pegasos.engine.pure.adaptive_state import OF_ONE_WEIGHT, Floats
+from stream_pegasos.engine.pure.dense import DenseBlock
 from stream_pegasos.engine.pure.driver import ScoredExample
 from stream_pegasos.engine.pure.encoders import Encoder
 from stream_pegasos.engine.pure.weights import Row
@@ -70,11 +71,14 @@ class FrozenLearner(ScaledLearner):
 
     def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
         values, weights = self._values_and_weights(row)
-        margins = ((values[:, np.newaxis] * weights).sum(axis=0) + self._state["intercepts"]).tolist()
+        margins = (values[:, np.newaxis] * weights).sum(axis=0) + self._state["intercepts"]
+        slope = self.calibration.slope
+        if self._dense is not None:
+            margins = self._dense.joined(margins, self._dense.margins(self._dense.direction(row.vector))) / slope
+        predicting = margins.tolist()
         if self.reduction == "ordinal":
-            slope = self.calibration.slope
-            margins = logarithms([slope * margin for margin in margins], self._state["order"].tolist())
-        return ScoredExample(row, margins, values)
+            predicting = logarithms([slope * margin for margin in predicting], self._state["order"].tolist())
+        return ScoredExample(row, predicting, values)
 
     def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
         refuse()
@@ -84,5 +88,6 @@ class FrozenLearner(ScaledLearner):
 
     def set_state(self, state: State) -> None:
         self._state, self._features = dict(state), entries_of(state)
+        self._dense = DenseBlock.from_state(self.reduction, state, self.n_columns) if "vector_mean" in state else None
         self.calibration.slope = state["slope"]
         self.calibration.confidence = (state["confidence_intercept"], state["confidence_slope"])

@@ -20,7 +20,8 @@ from stream_pegasos.engine.pure.weights import NO_VECTOR, Row
 class Vectors(Protocol):
     """What has a vector for each word."""
 
-    n_dimensions: int
+    @property
+    def n_dimensions(self) -> int: ...
 
     def codes(self, words: Sequence[str]) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
         """Of each word a row of codes and a shift: its vector is codes · 2^shift, in units of their own."""
@@ -103,7 +104,7 @@ class Scanner(Encoder):
         codes, shifts = self.vectors.codes(self.words(message))  # type: ignore[union-attr]
         total = (codes.astype(np.int64) << shifts[:, np.newaxis]).sum(axis=0).astype(np.float64)
         norm = math.sqrt(float((total * total).sum()))
-        return total / norm if norm else total
+        return np.array(total / norm if norm else total)
 
     def words(self, message: Any) -> list[str]:
         """The distinct words of a message that vectors are looked up for."""
