@@ -8,7 +8,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import orjson
@@ -23,9 +23,13 @@ WORDLLAMA, MAPPING, EXTRA = "wordllama", "mapping", "vectors"
 # A code is from −127 to 127 and a shift from 0 to 7, so that the largest number of a table is 127 · 2⁷.
 CODE, SHIFT = 127, 7
 LARGEST = CODE << SHIFT
+# A number below (127 + 1/2) · 2^shift is rounded to a code.
+LIMITS = np.ldexp(np.float32(CODE + 0.5), np.arange(SHIFT))
+UNITS = np.ldexp(np.float32(1.0), -np.arange(SHIFT + 1))
 # Tables of tokens are made so that they may be cut: their first numbers say most.
 OF_TOKENS, MOST = 192, 512
 LONGEST = 256  # characters of a word that it is made of
+FEW = 4  # words, of which each may as well be made by itself
 CHUNK = 4096  # rows of a table that are turned into whole numbers at a time
 FASTTEXT = (793712314).to_bytes(4, "little")  # what a binary file of fastText begins with
 
@@ -52,6 +56,15 @@ class WordVectors:
     table
         What it holds.
 
+    Attributes
+    ----------
+    size
+        How many words or tokens the table has.
+    n_dimensions
+        How many numbers a vector has.
+    digest
+        What tells this table from any other: a hash of its words, or its tokenizer, and its numbers.
+
     Examples
     --------
 
@@ -71,32 +84,7 @@ class WordVectors:
     def __init__(self, name: str, table: _Table) -> None:
         self.name = name
         self._table = table
-
-    @classmethod
-    def of_words(cls, words: Sequence[str], codes: Codes, shifts: Shifts, name: str, digest: str) -> WordVectors:
-        """Some words of a table and their codes, as `codes` gave them, without the table. Others have no vector."""
-        codes, shifts = np.asarray(codes), np.asarray(shifts)
-        if codes.ndim != 2 or codes.dtype != np.int8 or shifts.ndim != 1 or shifts.dtype != np.uint8:
-            raise ValueError("the codes of words are a matrix of int8 and their shifts a list of uint8")
-        _check_dimensions(codes.shape[1])
-        if not len(words) == len(codes) == len(shifts) or np.any(shifts > SHIFT):
-            raise ValueError(f"{len(words)} words need as many codes and shifts from 0 to {SHIFT}")
-        return cls(name, _Words(words, codes, shifts, digest))
-
-    @property
-    def n_dimensions(self) -> int:
-        """How many numbers a vector has."""
-        return self._table.n_dimensions
-
-    @property
-    def size(self) -> int:
-        """How many words or tokens the table has."""
-        return self._table.size
-
-    @property
-    def digest(self) -> str:
-        """What tells this table from any other: a hash of its words, or its tokenizer, and its numbers."""
-        return self._table.digest
+        self.size, self.n_dimensions, self.digest = table.size, table.n_dimensions, table.digest
 
     def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
         """The codes of each word and its shift; the numbers of its vector are codes · 2^shift."""
@@ -199,87 +187,65 @@ def unpacked(found: Mapping[str, Any], given: Any = None) -> WordVectors:
     return vectors
 
 
-class _Table(Protocol):
-    of_files: bool
-    n_dimensions: int
-    size: int
-    digest: str
+class _Table:
+    """Words, or parts that words are made of."""
 
-    def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]: ...
-
-
-class _Words:
-    """A table of whole words. `cased` words that are sought in lower case may stand in it with capitals."""
-
-    def __init__(
-        self,
-        words: Sequence[str],
-        codes: Codes,
-        shifts: Shifts,
-        digest: str,
-        cased: bool = False,
-        of_files: bool = False,
-    ) -> None:
-        self.of_files, self.digest, self._cased = of_files, digest, cased
-        self.size, self.n_dimensions = codes.shape
-        self._rows = {word: row for row, word in enumerate(words)}
-        self._codes, self._shifts = _with_none(codes, shifts)
+    def __init__(self, size: int, n_dimensions: int, digest: str, of_files: bool = True) -> None:
+        if not 1 <= n_dimensions <= MOST:
+            raise ValueError(f"the vectors have {n_dimensions} numbers; they may have 1 to {MOST}")
+        self.size, self.n_dimensions, self.digest, self.of_files = size, n_dimensions, digest, of_files
 
     def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
-        rows = [self._row(word) for word in words]
+        raise NotImplementedError
+
+
+class _Words(_Table):
+    """Whole words. Those in lower case may stand in it with capitals."""
+
+    def __init__(self, words: Sequence[str], codes: Codes, shifts: Shifts, digest: str, of_files: bool) -> None:
+        super().__init__(*codes.shape, digest, of_files)
+        self._rows = {word: row for row, word in enumerate(words)}
+        # With zeros at the end, which a row of −1 takes.
+        self._codes, self._shifts = np.pad(codes, ((0, 1), (0, 0))), np.pad(shifts, (0, 1))
+
+    def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
+        rows = [self.row(word) for word in words]
         return self._codes[rows], self._shifts[rows]
 
-    def __contains__(self, word: str) -> bool:
-        return self._row(word) >= 0
-
-    def _row(self, word: str) -> int:
+    def row(self, word: str) -> int:
+        """That of a word, −1 for one that it lacks."""
         row = self._rows.get(word, -1)
-        if row < 0 and self._cased and word.islower():
+        if row < 0 and word.islower():
             row = self._rows.get(word.capitalize(), -1)
             return self._rows.get(word.upper(), -1) if row < 0 else row
         return row
 
 
-class _Made:
-    """A table of parts that words are made of."""
-
-    of_files = True
-
-    def __init__(self, size: int, n_dimensions: int, digest: str) -> None:
-        self.size, self.n_dimensions, self.digest = size, n_dimensions, digest
-
-    def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
-        return self._made([_encodable(word[:LONGEST]) for word in words])
-
-    def _made(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
-        raise NotImplementedError
-
-
-class _Grams(_Made):
+class _Grams(_Table):
     """Whole words, and n-grams of characters; another word is the mean of its own."""
 
     def __init__(self, words: _Words, grams: Whole, hashes: Callable[[str], Sequence[int]], digest: str) -> None:
         super().__init__(words.size, words.n_dimensions, digest)
         self._words, self._grams, self._hashes = words, grams, hashes
 
-    def _made(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
+    def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
+        words = [_encodable(word[:LONGEST]) for word in words]
         codes, shifts = self._words.codes(words)
         for place, word in enumerate(words):
-            if word and word not in self._words and (found := self._hashes(word)):
+            if word and self._words.row(word) < 0 and (found := self._hashes(word)):
                 mean = np.rint(self._grams[found].sum(axis=0, dtype=np.int64) / len(found))
                 codes[place : place + 1], shifts[place : place + 1] = _in_blocks(mean[np.newaxis])
         return codes, shifts
 
 
-class _Tokens(_Made):
+class _Tokens(_Table):
     """Tokens, and the tokenizer that cuts words into them; a word is the sum of its own."""
 
     def __init__(self, text: bytes, numbers: NDArray[Any]) -> None:
         from tokenizers import Tokenizer
 
         self._tokens = _whole_numbers(numbers)
-        digest = _digest(b"tokens", hashlib.sha256(text).digest(), self._tokens)
-        super().__init__(len(self._tokens), self._tokens.shape[1], digest)
+        super().__init__(*self._tokens.shape, _digest(b"tokens", hashlib.sha256(text).digest(), self._tokens))
         self._tokenizer = Tokenizer.from_str(text.decode("utf-8"))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
@@ -293,17 +259,23 @@ class _Tokens(_Made):
         if model.get("unk_token") is not None:
             self._unknown = self._tokenizer.token_to_id(model["unk_token"])
 
-    def _made(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
+    def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
         # One call for all words takes no threads, unlike that for many texts; each is cut by itself all the same.
-        texts = [word and self._before + word for word in words]
+        texts = [word and self._before + _encodable(word[:LONGEST]) for word in words]
         encoding = self._tokenizer.encode(texts, is_pretokenized=True, add_special_tokens=False)
         tokens, places = np.array(encoding.ids, np.intp), np.array(encoding.word_ids, np.intp)
         if self._unknown is not None:
-            tokens, places = tokens[tokens != self._unknown], places[tokens != self._unknown]
+            known = tokens != self._unknown
+            tokens, places = tokens[known], places[known]
         sums = np.zeros((len(words), self.n_dimensions), np.int32)
-        found, starts = np.unique(places, return_index=True)
-        if len(found):
-            sums[found] = np.add.reduceat(self._tokens[tokens].astype(np.int32), starts, axis=0)
+        starts = np.flatnonzero(np.diff(places, prepend=-1))
+        lengths = np.diff(starts, append=len(places))
+        while len(starts) > FEW:  # the next token of each word that has one more
+            sums[places[starts]] += self._tokens[tokens[starts]]
+            goes_on = lengths > 1
+            starts, lengths = starts[goes_on] + 1, lengths[goes_on] - 1
+        for start, n in zip(starts.tolist(), lengths.tolist(), strict=True):
+            sums[places[start]] += self._tokens[tokens[start : start + n]].sum(axis=0, dtype=np.int32)
         return _in_blocks(sums)
 
 
@@ -317,11 +289,6 @@ def _kinds(step: Any) -> set[str]:
 def _encodable(word: str) -> str:
     """The word with a replacement character for each surrogate that stands alone."""
     return word if word.isascii() else word.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def _check_dimensions(n: int) -> None:
-    if not 1 <= n <= MOST:
-        raise ValueError(f"the vectors have {n} numbers; they may have 1 to {MOST}")
 
 
 def _chunks(numbers: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
@@ -345,7 +312,6 @@ def _whole_numbers(numbers: NDArray[Any], largest: float | None = None) -> Whole
     """The table in its units. Every step is one that IEEE 754 defines to the last bit."""
     if numbers.ndim != 2 or not len(numbers) or numbers.dtype.kind not in "iuf":
         raise ValueError("there is no table of vectors in it")
-    _check_dimensions(numbers.shape[1])
     largest = (_largest(numbers) if largest is None else largest) or 1.0
     whole = np.empty(numbers.shape, np.int16)
     for part, chunk in _chunks(numbers):
@@ -355,11 +321,11 @@ def _whole_numbers(numbers: NDArray[Any], largest: float | None = None) -> Whole
 
 def _in_blocks(whole: NDArray[Any]) -> tuple[Codes, Shifts]:
     """Codes and the smallest shifts that hold these rows; what is larger than any shift holds is clipped."""
-    peaks = np.abs(whole).max(axis=1, initial=0).astype(np.int64)
-    # A number below (127 + 1/2) · 2^shift is rounded to a code.
-    shifts = (2 * peaks[:, np.newaxis] >= (2 * CODE + 1) << np.arange(SHIFT)).sum(axis=1)
-    scaled = np.rint(np.ldexp(whole.astype(np.float64), -shifts[:, np.newaxis]))
-    return np.clip(scaled, -CODE, CODE).astype(np.int8), shifts.astype(np.uint8)
+    scaled = whole.astype(np.float32)  # which only rounds what is clipped
+    shifts = np.searchsorted(LIMITS, np.abs(scaled).max(axis=1, initial=0), side="right")
+    scaled *= UNITS[shifts, np.newaxis]
+    np.rint(scaled, out=scaled)
+    return np.clip(scaled, -CODE, CODE, out=scaled).astype(np.int8), shifts.astype(np.uint8)
 
 
 def _in_blocks_by_chunks(whole: Whole) -> tuple[Codes, Shifts]:
@@ -367,11 +333,6 @@ def _in_blocks_by_chunks(whole: Whole) -> tuple[Codes, Shifts]:
     for part, chunk in _chunks(whole):
         codes[part], shifts[part] = _in_blocks(chunk)
     return codes, shifts
-
-
-def _with_none(codes: Codes, shifts: Shifts) -> tuple[Codes, Shifts]:
-    """With zeros at the end, which a row of −1 takes."""
-    return np.concatenate([codes, np.zeros_like(codes, shape=(1, codes.shape[1]))]), np.append(shifts, np.uint8(0))
 
 
 def _digest(*parts: bytes | NDArray[Any]) -> str:
@@ -395,7 +356,7 @@ def _of_words(
     words = [words[row] for row in order]
     codes, shifts = _in_blocks_by_chunks(_whole_numbers(numbers[order], largest))
     digest = _digest("\n".join(words).encode("utf-8", "surrogatepass"), codes, shifts)
-    return _Words(words, codes, shifts, digest, cased=True, of_files=of_files)
+    return _Words(words, codes, shifts, digest, of_files)
 
 
 def _of_mapping(mapping: Mapping[Any, ArrayLike]) -> _Words:

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer
 
-from stream_pegasos.features import vectors as module
-from stream_pegasos.features.vectors import WordVectors, packed, unpacked, word_vectors
+from stream_pegasos.features.vectors import packed, unpacked, word_vectors
 
 WORDLLAMA = Path(importlib.util.find_spec("wordllama").submodule_search_locations[0])
 WORDS = ["free", "answer", "unbelievably", "好", "好吃", "!", "00", "ñandú", "🙂", "", " a  b ", "<s>", "▁", "x" * 200]
@@ -106,7 +105,7 @@ def of_wordllama():
 
 
 def test_wordllama(of_wordllama):
-    """Each word is the sum of its tokens, whether alone or among others, and the second time, too."""
+    """Each word is the sum of its tokens, whether alone or among others."""
     vectors = word_vectors("wordllama")
     assert (vectors.name, vectors.size, vectors.n_dimensions) == ("wordllama", 32000, 128)
     expected = [of_wordllama(word) for word in WORDS]
@@ -230,19 +229,14 @@ def test_a_folder_whose_tokens_share_rows_and_have_weights(tmp_path):
     assert word_vectors(tmp_path).digest == vectors.digest
 
 
-def test_words_that_are_forgotten_are_made_again(tmp_path, monkeypatch):
-    numbers = np.random.default_rng(1).normal(size=(9, 3)).astype(np.float32)
-    folder = folder_of(tmp_path, WORDPIECE, numbers)
-    words = ["un", "unhappy", "好", "!", "好!", "un!", "!!", "e", "zz", "好" * 300]
-    expected = word_vectors(folder).codes(words)
-    assert expected[0][0].any() and not expected[0][8].any()
-    monkeypatch.setattr(module, "MET", 4)
-    os.utime(folder / "model.safetensors", (1, 1))  # so that it is read again
-    table, choice = word_vectors(folder), np.random.default_rng(2)
-    for _ in range(200):
-        asked = choice.integers(len(words), size=choice.integers(10))
-        codes, shifts = table.codes([words[i] for i in asked])
-        assert (codes == expected[0][asked]).all() and (shifts == expected[1][asked]).all()
+def test_words_are_the_same_in_any_batch(tmp_path):
+    vectors = word_vectors(folder_of(tmp_path, WORDPIECE, np.random.default_rng(1).normal(size=(9, 3))))
+    words = ["un", "unhappy", "好", "!", "好!", "un!", "!!", "e", "zz", "好" * 300, ""]
+    alone, choice = [vectors.vector(word).tolist() for word in words], np.random.default_rng(2)
+    for _ in range(50):
+        asked = choice.integers(len(words), size=choice.integers(20))
+        codes, shifts = vectors.codes([words[i] for i in asked])
+        assert (codes * 2.0 ** shifts[:, np.newaxis]).tolist() == [alone[i] for i in asked]
 
 
 @pytest.mark.heavy
@@ -306,9 +300,7 @@ def test_a_table_is_read_once_unless_it_changes(tmp_path):
 
 def test_copies_and_pickles(tmp_path):
     (tmp_path / "x.vec").write_text(text_of(ROWS))
-    few = word_vectors("wordllama")
-    few = WordVectors.of_words(["free", "Rome"], *few.codes(["free", "Rome"]), few.name, few.digest)
-    for vectors in (word_vectors(x) for x in (ROWS, "wordllama", tmp_path / "x.vec", few)):
+    for vectors in (word_vectors(x) for x in (ROWS, "wordllama", tmp_path / "x.vec")):
         again = pickle.loads(pickle.dumps(vectors))
         assert again == vectors == copy.deepcopy(vectors) and hash(again) == hash(vectors)
         assert (again.vector("good") == vectors.vector("good")).all()
@@ -320,19 +312,6 @@ def test_copies_and_pickles(tmp_path):
     (tmp_path / "x.vec").unlink()
     with pytest.raises(ValueError, match="there is no file or folder"):
         pickle.loads(pickled)
-
-
-def test_some_words_of_a_table():
-    whole = word_vectors("wordllama")
-    words = ["free", "Rome", "好"]
-    few = WordVectors.of_words(words, *whole.codes(words), whole.name, whole.digest)
-    assert all((few.vector(word) == whole.vector(word)).all() for word in words)
-    assert not any(few.vector(word).any() for word in ("rome", "answer"))
-    assert (few.size, few.name, few.digest) == (3, "wordllama", whole.digest)
-    codes, shifts = whole.codes(words)
-    for wrong in (codes[:2], shifts), (codes, shifts + 8), (codes.astype(int), shifts), (codes[:, :0], shifts):
-        with pytest.raises(ValueError):
-            WordVectors.of_words(words, *wrong, whole.name, whole.digest)
 
 
 def test_what_a_model_file_says_of_it(tmp_path):
