@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from peer import nasty_texts
 
-from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE, TOKEN_PATTERNS
+from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE, TOKEN_PATTERNS, word_64
+from stream_pegasos.features.vectors import word_vectors
 
 texts = nasty_texts(st.text(st.sampled_from("a\U0001d7d8\ud800\udfff"), min_size=1), most=5000)
 scanner_options = st.fixed_dictionaries(
@@ -239,3 +240,24 @@ def test_runs_of_scripts_without_spaces(prefix_length, ngram_range):
         )
         for text in texts:
             assert compiled.transform_one(text) == pure.transform_one(text), text
+
+
+@needs_compiled
+def test_the_vectors_of_words_that_were_met_are_kept():
+    """By the hashes of the words, whichever thread met them; not those of fields without vectors."""
+    table = word_vectors({"cheap": [1.0, -0.25], "lunch": [0.001, 0.002], "\ud800": [1.0, 1.0]})
+    options = {"analyzer": "word", "token_pattern": ANY_LANGUAGE, "lowercase": True, "stop_words": frozenset(["at"])}
+    options |= {"ngram_range": (1, 2), "n_features": 1000, "alternate_sign": False, "binary": True, "norm": "l2"}
+    options["hash_function"] = "words"
+    with_vectors = pure_engine.Scanner(**options, vectors=table)
+    words = ["cheap", "lunch", "\ud800", "x", "0" * 99]
+    messages = [("noon", f"Cheap lunch at \ud800 x {'0' * 99}")] * 2000
+    for engine in pure_engine, compiled_engine:
+        scanner = engine.Scanner(**options, fields=(("body", with_vectors.arguments),))
+        scanner.transform_one(messages[0])
+        scanner.with_threads(2).transform_many(messages[:: 1 if engine is compiled_engine else 500])
+        hashes, codes, shifts = scanner.kept_vectors()
+        found = {int(h): (c.tolist(), int(s)) for h, c, s in zip(hashes.view(np.uint64), codes, shifts, strict=True)}
+        assert len(found) == len(hashes)
+        wanted = zip(words, *table.codes(words), strict=True)
+        assert found == {word_64(w.encode("utf-8", "surrogatepass")): (c.tolist(), int(s)) for w, c, s in wanted}

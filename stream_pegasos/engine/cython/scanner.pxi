@@ -245,6 +245,14 @@ cdef class Scanner(Encoder):
         h = (sp_hash_words if s.by_words else sp_murmur3)(<const uint8_t*> PyBytes_AS_STRING(encoded), n) ^ s.bag.field
         return sp_index_of(&self._scanner.bag, h), -1.0 if self._scanner.bag.alternate_sign and <int32_t> h < 0 else 1.0
 
+    def kept_vectors(self):
+        cdef Scanner each
+        scanners = [each for leader in (self, self._threaded) if leader is not None for each in (leader, *(<Scanner> leader)._others)]
+        wait_for(self._guard, self._guard)
+        hashes, codes, shifts = map(np.concatenate, zip(*[each._word_vectors._kept() for each in scanners]))
+        hashes, places = np.unique(hashes, return_index=True)
+        return hashes, codes[places], shifts[places]
+
     cdef bint _needs_python(self, x):
         return self._scanner.any_language and isinstance(x, str) and needs_python(x)
 

@@ -40,6 +40,17 @@ cdef class WordVectors:
         sp_release(&self._vectors.met_places.slots, &self._vectors.met_places.capacity)
         sp_release(&self._vectors.noted, &self._vectors.noted_capacity)
 
+    cdef tuple _kept(self):
+        cdef sp_vectors* v = &self._vectors
+        cdef int64_t[::1] hashes = np.empty(v.n, np.int64)
+        cdef int8_t[:, ::1] codes = np.empty((v.n, v.d), np.int8)
+        cdef uint8_t[::1] shifts = np.empty(v.n, np.uint8)
+        if v.n:
+            memcpy(&hashes[0], v.hashes, v.n * sizeof(int64_t))
+            memcpy(&codes[0, 0], v.codes, v.n * v.d)
+            memcpy(&shifts[0], v.shifts, v.n)
+        return np.asarray(hashes), np.asarray(codes), np.asarray(shifts)
+
     cdef int _write(self, float* vector, bint may_look_up) noexcept nogil:
         """The vector of the message that was scanned; NOT_KEPT where words would have to be looked up that may not."""
         cdef sp_vectors* v = &self._vectors

@@ -70,12 +70,14 @@ class Scanner(Encoder):
         names = [murmur3_32(name.encode("utf-8", "surrogatepass")) for name, _ in self.fields]
         self._scanners = [self, *(Scanner(*arguments) for _, arguments in self.fields)]
         self._hashes_of_fields = [0, *names]
+        self._table = next((each.vectors for each in self._scanners if each.vectors is not None), None)
+        self._met: dict[str, None] = {}  # words whose vectors were looked up
 
     def transform_one(self, text: Any) -> dict[int, float]:
         counts = self._counts(text)
         length = self._length(counts.values())
         features = {index: count / length for index, count in counts.items()}
-        if self.vectors is not None:
+        if self._table is not None:
             features |= {self.n_features + i: number for i, number in enumerate(self.vector(text).tolist())}
         return features
 
@@ -96,15 +98,25 @@ class Scanner(Encoder):
 
     def row(self, x: Any, learning: bool) -> Row:
         counts = self._counts(x)
-        vector = NO_VECTOR if self.vectors is None else self.vector(x)
+        vector = NO_VECTOR if self._table is None else self.vector(x)
         return Row(list(counts), list(counts.values()), 1.0 / self._length(counts.values()), vector)
 
     def vector(self, message: Any) -> NDArray[np.float64]:
         """That of the message; all 0 where no word has one."""
-        codes, shifts = self.vectors.codes(self.words(message))  # type: ignore[union-attr]
-        total = (codes.astype(np.int64) << shifts[:, np.newaxis]).sum(axis=0).astype(np.float64)
+        words = self.words(message)
+        if len(self._met) + len(words) > MOST_WORDS:
+            self._met.clear()
+        self._met |= dict.fromkeys(words)
+        codes, shifts = self._table.codes(words)  # type: ignore[union-attr]
+        total: NDArray[np.float64] = (codes.astype(np.int64) << shifts[:, np.newaxis]).sum(axis=0).astype(np.float64)
         norm = math.sqrt(float((total * total).sum()))
         return np.array(total / norm if norm else total)
+
+    def kept_vectors(self) -> tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.uint8]]:
+        """The hashes of the words whose vectors were looked up, with their codes and shifts."""
+        words = [*self._met]
+        hashes = np.array([word_64(word.encode("utf-8", "surrogatepass")) for word in words], np.uint64)
+        return hashes.view(np.int64), *self._table.codes(words)  # type: ignore[union-attr]
 
     def words(self, message: Any) -> list[str]:
         """The distinct words of a message that vectors are looked up for."""
@@ -157,6 +169,7 @@ class Scanner(Encoder):
         return ngrams_of_tokens(tokens, self.stop_words, self.ngram_range, self.prefix_length, self.boundaries)
 
 
+MOST_WORDS = 96 << 10  # whose vectors are kept: when more come, all of these are forgotten
 ANY_LANGUAGE = "any language"
 # The patterns that the scanner knows without `re`: runs of two or more word characters, of one or more, words and
 # punctuation marks, and whatever stands between white space; and what is no pattern, words and marks of any language.
