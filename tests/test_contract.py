@@ -208,7 +208,8 @@ def test_what_a_model_says_of_itself(case):
     names = ["a", 3, 7, 8]
     for model in (case.make(), case.trained(40)):
         capabilities = model.capabilities
-        assert capabilities <= {"texts", "weights", "explain", "several classes", "ordered", "several labels"}
+        of_labels = {"several classes", "ordered", "several labels"}
+        assert capabilities <= {"texts", "vectors", "weights", "explain", *of_labels}
         assert ("texts" in capabilities) == (case.of != "features") == ("features" in model.parts)
         several = case.has_weights and case.option("initializer") is None
         assert ("several classes" in capabilities) == several == model._multiclass

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
+from stream_pegasos.common.packing import parameters_of
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure import Scanner as PureScanner
 from stream_pegasos.features.frames import is_frame
-from stream_pegasos.features.vectors import WordVectors
+from stream_pegasos.features.vectors import WordVectors, packed
 
 __all__ = ["FeatureUnion", "Features"]
 
@@ -52,6 +53,13 @@ class Features(base.MiniBatchTransformer):
     def word_vectors(self) -> WordVectors | None:
         """The table of word vectors in use, if any."""
         return next((part.word_vectors for part in self.each if part.word_vectors is not None), None)
+
+    def described(self) -> dict[str, Any]:
+        """What the features were made with, by parameter; of word vectors what names them."""
+        parameters = parameters_of(self)
+        if "vectors" in parameters and self.word_vectors is not None:
+            parameters["vectors"] = packed(self.word_vectors)
+        return parameters
 
     @property
     def n_columns(self) -> int:

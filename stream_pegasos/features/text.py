@@ -117,6 +117,8 @@ class TextFeatures(HashedBagOfWords):
     def _check(self) -> None:
         super()._check()
         self._word_vectors = None if self.vectors is None else word_vectors(self.vectors)
+        if isinstance(self.vectors, Mapping):
+            self.vectors = self._word_vectors  # copies of which cost nothing
         if self._word_vectors is not None and self.analyzer != "word":
             raise ValueError(f"word vectors are for analyzer='word', not {self.analyzer!r}")
 

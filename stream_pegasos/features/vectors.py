@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from stream_pegasos.common.extras import missing
 from stream_pegasos.common.locks import Lock
+from stream_pegasos.engine.pure.scanner import word_64
 
-__all__ = ["WordVectors", "packed", "unpacked", "word_vectors"]
+__all__ = ["VectorsError", "WordVectors", "packed", "unpacked", "word_vectors"]
 
 WORDLLAMA, MAPPING, EXTRA = "wordllama", "mapping", "vectors"
 # A code is from −127 to 127 and a shift from 0 to 7, so that the largest number of a table is 127 · 2⁷.
@@ -33,9 +34,16 @@ FEW = 4  # words, of which each may as well be made by itself
 CHUNK = 4096  # rows of a table that are turned into whole numbers at a time
 FASTTEXT = (793712314).to_bytes(4, "little")  # what a binary file of fastText begins with
 
+# What tells a table from any other.
+NAMED = {"name": str, "size": int, "n_dimensions": int, "digest": str}
+
 Codes = NDArray[np.int8]
 Shifts = NDArray[np.uint8]
 Whole = NDArray[np.int16]
+
+
+class VectorsError(ValueError):
+    """The word vectors that a model needs lack, or are others."""
 
 
 class WordVectors:
@@ -89,6 +97,23 @@ class WordVectors:
     def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
         """The codes of each word and its shift; the numbers of its vector are codes · 2^shift."""
         return self._table.codes(words)
+
+    def only(self, hashes: NDArray[np.int64], codes: Codes, shifts: Shifts) -> WordVectors:
+        """The table with some of its words alone, by their hashes; itself if it has no more already.
+
+        Raises
+        ------
+        ValueError
+            If these are not as `Scanner.kept_vectors` gives them.
+        """
+        if self.kept:
+            return self
+        return WordVectors(self.name, _Kept(self.size, self.n_dimensions, self.digest, hashes, codes, shifts))
+
+    @property
+    def kept(self) -> tuple[NDArray[Any], ...]:
+        """Hashes, codes and shifts, if it has `only` some words; nothing of any other table."""
+        return self._table.arrays if isinstance(self._table, _Kept) else ()
 
     def vector(self, word: str) -> NDArray[np.float64]:
         """The vector of one word; zeros for a word that has none."""
@@ -150,29 +175,28 @@ def word_vectors(source: Any) -> WordVectors:
 
 def packed(vectors: WordVectors) -> dict[str, Any]:
     """What names a table, as a model file holds it."""
-    return {
-        "name": vectors.name,
-        "size": vectors.size,
-        "n_dimensions": vectors.n_dimensions,
-        "digest": vectors.digest,
-    }
+    return {key: getattr(vectors, key) for key in NAMED}
 
 
-def unpacked(found: Mapping[str, Any], given: Any = None) -> WordVectors:
-    """The table that `packed` named, found by its name or its path, or the one given, if it is the same.
+def unpacked(found: Mapping[str, Any], given: Any = None, kept: tuple[NDArray[Any], ...] = ()) -> WordVectors:
+    """The table that `packed` named: the one given, if it is the same, or the words that were kept of it, or what is
+    found by its name or its path.
 
     Raises
     ------
-    ValueError
+    VectorsError
         If it lacks, or is another one.
+    ValueError
+        If no table can have been named so, or words not have been kept so.
     """
-    expected = {"name": str, "size": int, "n_dimensions": int, "digest": str}
-    if not isinstance(found, Mapping) or any(type(found.get(key)) is not kind for key, kind in expected.items()):
+    if not isinstance(found, Mapping) or any(type(found.get(key)) is not kind for key, kind in NAMED.items()):
         raise ValueError("it does not say which word vectors it needs")
-    name = found["name"]
-    wanted = f"word vectors {name!r} ({found['size']} × {found['n_dimensions']}, digest {found['digest']})"
+    name, size, n_dimensions, digest = (found[key] for key in NAMED)
+    if given is None and kept:
+        return WordVectors(name, _Kept(size, n_dimensions, digest, *kept))
+    wanted = f"word vectors {name!r} ({size} × {n_dimensions}, digest {digest})"
     if given is None and name == MAPPING:
-        raise ValueError(f"it needs the {wanted}: give the mapping of words to arrays that it was made with")
+        raise VectorsError(f"it needs the {wanted}: give the mapping of words to arrays that it was made with")
     what = "the package wordllama" if name == WORDLLAMA else f"the file or folder {name!r}"
     elsewhere = "" if name == WORDLLAMA else "; if it is elsewhere, give its path"
     try:
@@ -180,10 +204,10 @@ def unpacked(found: Mapping[str, Any], given: Any = None) -> WordVectors:
     except (ImportError, OSError, ValueError) as error:
         if given is not None:
             raise
-        raise ValueError(f"it needs the {wanted} of {what}{elsewhere}: {error}") from error
-    if {**packed(vectors), "name": name} != {key: found[key] for key in expected}:
+        raise VectorsError(f"it needs the {wanted} of {what}{elsewhere}: {error}") from error
+    if (vectors.size, vectors.n_dimensions, vectors.digest) != (size, n_dimensions, digest):
         other = f"{vectors.name!r} is another table ({vectors.size} × {vectors.n_dimensions}, digest {vectors.digest})"
-        raise ValueError(f"it needs the {wanted} of {what} as it was{elsewhere}: {other}")
+        raise VectorsError(f"it needs the {wanted} of {what} as it was{elsewhere}: {other}")
     return vectors
 
 
@@ -202,9 +226,9 @@ class _Table:
 class _Words(_Table):
     """Whole words. Those in lower case may stand in it with capitals."""
 
-    def __init__(self, words: Sequence[str], codes: Codes, shifts: Shifts, digest: str, of_files: bool) -> None:
-        super().__init__(*codes.shape, digest, of_files)
-        self._rows = {word: row for row, word in enumerate(words)}
+    def __init__(self, words: Sequence[Any], codes: Codes, shifts: Shifts, digest: str, of_files: bool) -> None:
+        super().__init__(len(codes), codes.shape[1], digest, of_files)
+        self._rows: dict[Any, int] = {word: row for row, word in enumerate(words)}
         # With zeros at the end, which a row of −1 takes.
         self._codes, self._shifts = np.pad(codes, ((0, 1), (0, 0))), np.pad(shifts, (0, 1))
 
@@ -219,6 +243,32 @@ class _Words(_Table):
             row = self._rows.get(word.capitalize(), -1)
             return self._rows.get(word.upper(), -1) if row < 0 else row
         return row
+
+
+class _Kept(_Words):
+    """Some words of a table, by their hashes."""
+
+    def __init__(
+        self,
+        size: int,
+        n_dimensions: int,
+        digest: str,
+        hashes: NDArray[np.int64],
+        codes: NDArray[Any],
+        shifts: Shifts,
+    ) -> None:
+        n = len(hashes)
+        if (
+            [hashes.dtype.str, codes.dtype.itemsize, shifts.dtype.str] != ["<i8", 1, "|u1"]
+            or [hashes.shape, codes.shape, shifts.shape] != [(n,), (n, n_dimensions), (n,)]
+            or (shifts > SHIFT).any()
+        ):
+            raise ValueError("the vectors of words are not as they were written")
+        super().__init__(hashes.view(np.uint64).tolist(), codes.view(np.int8), shifts, digest, of_files=False)
+        self.size, self.n_dimensions, self.arrays = size, n_dimensions, (hashes, codes.view(np.uint8), shifts)
+
+    def row(self, word: str) -> int:
+        return self._rows.get(word_64(word.encode("utf-8", "surrogatepass")), -1)
 
 
 class _Grams(_Table):
@@ -245,7 +295,8 @@ class _Tokens(_Table):
         from tokenizers import Tokenizer
 
         self._tokens = _whole_numbers(numbers)
-        super().__init__(*self._tokens.shape, _digest(b"tokens", hashlib.sha256(text).digest(), self._tokens))
+        digest = _digest(b"tokens", hashlib.sha256(text).digest(), self._tokens)
+        super().__init__(len(self._tokens), self._tokens.shape[1], digest)
         self._tokenizer = Tokenizer.from_str(text.decode("utf-8"))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()

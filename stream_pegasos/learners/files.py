@@ -6,6 +6,8 @@ The header of such a file may not be large, so all that can grow is an array: th
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import math
 import mmap
 import os
@@ -22,11 +24,14 @@ import orjson
 from numpy.typing import NDArray
 
 from stream_pegasos.common.packing import NAME_OFFSETS, NAMES, look_up, pack, pack_names, unpack, unpack_names
+from stream_pegasos.features.vectors import VectorsError, WordVectors, unpacked, word_vectors
 
 FORMAT = "stream_pegasos"
 FORMAT_VERSION = 1
 # Arrays of JSON as UTF-8.
 STATE, PROGRESS = "state", "progress"
+# The vectors of words that were met, where a file has these, by the hashes of the words.
+VECTORS = "vector_hashes", "vector_codes", "vector_shifts"
 SAFETENSORS_DTYPES = {"<u4": "U32", "<i8": "I64", "<f8": "F64", "|u1": "U8"}  # in the order of a file
 DTYPES = {name: np.dtype(dtype) for dtype, name in SAFETENSORS_DTYPES.items()}
 ALIGNMENT = 64  # of words that are mapped, so that entries of a table share lines of the cache as they are meant to
@@ -40,6 +45,7 @@ class Saveable:
 
     kinds: ClassVar[dict[str, type[Saveable]]] = {}
     mapped: ClassVar[tuple[str, ...]] = ()  # arrays of 32-bit words that stay in the file, of which nothing is checked
+    word_vectors: WordVectors | None = None  # which a file names, but does not have
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -56,26 +62,43 @@ class Saveable:
 
     @classmethod
     def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
+        """What `to_state` gave as a model; `find_vectors` among the values finds word vectors that a file names."""
         raise NotImplementedError
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def vectors_met(self) -> WordVectors:
+        """The word vectors in use, with the words alone that were met.
+
+        Raises
+        ------
+        ValueError
+            If there are no word vectors in use.
+        """
+        raise ValueError(f"{type(self).__name__} has no word vectors to be saved")
+
+    def save(self, path: str | os.PathLike[str], vectors: bool = False) -> None:
         """Write the model to a file, its mini-batch buffer included; the file is there whole or not at all.
 
-        Only what a drift detector has been told is not written: in a loaded model the detector begins anew.
+        Only what a drift detector has been told is not written: in a loaded model the detector begins anew. Of word
+        vectors the file has the name, and `load` finds them where they were.
 
         Parameters
         ----------
         path
             The file; one that exists is replaced at the end, in one step.
+        vectors
+            Whether to write the word vectors, too: those of the words that this model has met since it was made or
+            loaded, up to 98,304 for each thread, by the hashes of the words. A loaded model then needs no package and
+            no file of vectors; words that were not met have no vector, and whatever it saves has the same vectors.
 
         Raises
         ------
         ValueError
-            If a parameter is a function, which no file can hold without code.
+            If a parameter is a function, which no file can hold without code, or there are no vectors to be written.
         OSError
             If the file cannot be written, as when the disk is full; what was there before is left as it was.
         """
-        self.snapshot().write(path)
+        snapshot = self.snapshot()
+        (dataclasses.replace(snapshot, vectors=self.vectors_met()) if vectors else snapshot).write(path)
 
     def snapshot(self, progress: Any = None) -> Snapshot:
         """A copy of the state as it is now, to be written while the model goes on learning.
@@ -91,25 +114,30 @@ class Saveable:
         ValueError
             If a parameter is a function, which no file can hold without code.
         """
-        return Snapshot(type(self).__name__, *self.to_state(), progress, mapped=self.mapped)
+        return Snapshot(type(self).__name__, *self.to_state(), progress, mapped=self.mapped, vectors=self.word_vectors)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls, path: str | os.PathLike[str], vectors: Any = None) -> Self:
         """Read a model from a file that `save` wrote.
 
         Parameters
         ----------
         path
             The file.
+        vectors
+            Where the word vectors of the model are now, as for `TextFeatures`; `None` for where they were.
 
         Raises
         ------
         ValueError
-            If the file is damaged, is no model, or holds a model of another class.
+            If the file is damaged, is no model, or holds a model of another class; or if the word vectors that it needs
+            lack, or are others than they were.
         OSError
-            If the file cannot be read.
+            If the file, or that of `vectors`, cannot be read.
+        TypeError, ImportError
+            If there can be no such `vectors`, or a package for these is missing.
         """
-        model, _ = read_model(path)
+        model, _ = read_model(path, vectors)
         if not isinstance(model, cls):
             raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}")
         return model
@@ -126,6 +154,7 @@ class Snapshot:
     progress: Any
     wait: Callable[[], None] = lambda: None  # until all arrays are written
     mapped: tuple[str, ...] = ()
+    vectors: WordVectors | None = None
 
     def write(self, path: str | os.PathLike[str], keep: str | os.PathLike[str] | None = None) -> None:
         """Write a model file, which is there whole or not at all.
@@ -146,6 +175,8 @@ class Snapshot:
         """
         self.wait()
         arrays = {**self.arrays, STATE: np.frombuffer(orjson.dumps(self.values), np.uint8), **pack_names(self.names)}
+        if self.vectors is not None:
+            arrays.update(zip(VECTORS, self.vectors.kept, strict=False))
         if self.progress is not None:
             arrays[PROGRESS] = np.frombuffer(orjson.dumps(pack(self.progress)), np.uint8)
         header = {
@@ -188,16 +219,19 @@ def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def read_model(path: str | os.PathLike[str]) -> tuple[Saveable, Any]:
+def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Saveable, Any]:
     """The model in a file, and what `snapshot` was given beside it.
 
     Raises
     ------
+    VectorsError
+        If the word vectors that it needs lack, or are others.
     ValueError
-        If the file is damaged or is no model.
-    OSError
-        If the file cannot be read.
+        If the file is damaged or is no model, or it needs no vectors, but there are some.
+    OSError, TypeError, ImportError
+        If the file cannot be read, or there are no such vectors.
     """
+    given = None if vectors is None else word_vectors(vectors)
     with open(path, "rb", opener=_without_waiting) as file:  # the usual OSError where it is missing or may not be read
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError(f"{path} is no model: it is no regular file")
@@ -218,15 +252,24 @@ def read_model(path: str | os.PathLike[str]) -> tuple[Saveable, Any]:
             state = orjson.loads(arrays.pop(STATE).tobytes())
             names = unpack_names(arrays.pop(NAMES), arrays.pop(NAME_OFFSETS))
             progress = orjson.loads(arrays.pop(PROGRESS).tobytes()) if PROGRESS in arrays else None
+            kept = tuple(arrays.pop(name) for name in VECTORS) if VECTORS[0] in arrays else ()
             for name in kind.mapped:
                 arrays[name] = views[name]
                 if not arrays[name].flags.aligned:
                     raise ValueError(f"{name} do not begin where words do")
-            return kind.from_state(arrays, names, state), unpack(progress)
+            find_vectors = functools.partial(unpacked, given=given, kept=kept)
+            model = kind.from_state(arrays, names, {**state, "find_vectors": find_vectors})
+            progress = unpack(progress)
+    except VectorsError as error:
+        raise VectorsError(f"{path} cannot be used: {error}") from None
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())  # River writes its objects on several lines
         raise ValueError(f"{path} is damaged: {reason}") from None
-    raise ValueError(f"{path} has format version {version!r}; this version of the package reads {FORMAT_VERSION}")
+    if version != FORMAT_VERSION:
+        raise ValueError(f"{path} has format version {version!r}; this version of the package reads {FORMAT_VERSION}")
+    if given is not None and model.word_vectors is None:
+        raise ValueError(f"{path} is a model without word vectors")
+    return model, progress
 
 
 def begins_as_model(path: str | os.PathLike[str]) -> bool:

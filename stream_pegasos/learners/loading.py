@@ -11,20 +11,24 @@ from stream_pegasos.learners.files import read_model
 __all__ = ["load", "load_with_progress"]
 
 
-def load(path: str | os.PathLike[str]) -> Classifier:
+def load(path: str | os.PathLike[str], vectors: Any = None) -> Classifier:
     """Read a model of any class of the package from a file. A drift detector in it begins anew.
 
     Parameters
     ----------
     path
         A file that `save` wrote.
+    vectors
+        Where the word vectors of the model are now, as for `TextFeatures`; `None` for where they were.
 
     Raises
     ------
     ValueError
-        If the file is damaged or is no model.
+        If the file is damaged or is no model; or if the word vectors that it needs lack, or are others than they were.
     OSError
-        If the file cannot be read.
+        If the file, or that of `vectors`, cannot be read.
+    TypeError, ImportError
+        If there can be no such `vectors`, or a package for these is missing.
 
     Examples
     --------
@@ -40,17 +44,17 @@ def load(path: str | os.PathLike[str]) -> Classifier:
     'spam'
 
     """
-    return load_with_progress(path)[0]
+    return load_with_progress(path, vectors)[0]
 
 
-def load_with_progress(path: str | os.PathLike[str]) -> tuple[Classifier, Any]:
+def load_with_progress(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Classifier, Any]:
     """The model in a file, and what `snapshot` was given beside it.
 
     Raises
     ------
-    ValueError, OSError
+    ValueError, OSError, TypeError, ImportError
         As `load` does.
     """
-    model, progress = read_model(path)
+    model, progress = read_model(path, vectors)
     assert isinstance(model, Classifier)
     return model, progress

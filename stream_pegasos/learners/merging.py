@@ -177,12 +177,13 @@ def snapshot_of(model: Classifier) -> Snapshot:
     """The state of a model as it is now, all of it in memory at once."""
     with model.lock:
         arrays, names, values = model.to_state()
-    return Snapshot(type(model).__name__, arrays, names, values, None)
+    return Snapshot(type(model).__name__, arrays, names, values, None, vectors=model.word_vectors)
 
 
 def model_of(snapshot: Snapshot) -> Any:
     """The model that a snapshot is of."""
-    return Saveable.kind_of(snapshot.kind).from_state(snapshot.arrays, snapshot.names, snapshot.values)
+    values = {**snapshot.values, "find_vectors": lambda _: snapshot.vectors}
+    return Saveable.kind_of(snapshot.kind).from_state(snapshot.arrays, snapshot.names, values)
 
 
 def merged_snapshots(base: Snapshot, parts: Sequence[Snapshot]) -> Snapshot:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn, Self
 
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.packing import look_up, pack_parameters, unpack_parameters
+from stream_pegasos.common.packing import look_up, pack, unpack_parameters
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.frozen import refuse
 from stream_pegasos.features.base import Features, FeatureUnion
 from stream_pegasos.features.text import TextFeatures
+from stream_pegasos.features.vectors import WordVectors
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.feature_names import FeatureNames
@@ -54,6 +55,8 @@ class TextClassifier(Classifier):
     ------
     TypeError
         If a part is of another class.
+    ValueError
+        If there are word vectors that the classifier has no use for.
 
     Examples
     --------
@@ -109,6 +112,11 @@ class TextClassifier(Classifier):
             raise TypeError(f"{features!r} is a {type(features).__name__}, not a TextFeatures or HashedBagOfWords")
         if not isinstance(self.classifier, Classifier) or isinstance(self.classifier, TextClassifier):
             raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
+        if self.word_vectors is not None and "vectors" not in self.capabilities:
+            raise ValueError(
+                f"{type(self.classifier).__name__} has no use for word vectors: they need an AdaptiveClassifier, or an "
+                "OrdinalClassifier or MultiLabelClassifier made with one"
+            )
         self.lock = self.classifier.lock
         self.names: FeatureNames | None = None
 
@@ -118,7 +126,13 @@ class TextClassifier(Classifier):
 
     @property
     def capabilities(self) -> frozenset[str]:  # type: ignore[override]
-        return self.classifier.capabilities | {"texts"}
+        inner = getattr(self.classifier, "classifier", self.classifier)
+        return self.classifier.capabilities | {"texts", *(["vectors"] if isinstance(inner, AdaptiveClassifier) else [])}
+
+    @property
+    def word_vectors(self) -> WordVectors | None:  # type: ignore[override]
+        """The table of word vectors in use, if any."""
+        return self.features.word_vectors
 
     @property
     def max_features(self) -> int | None:  # type: ignore[override]
@@ -320,7 +334,13 @@ class TextClassifier(Classifier):
     @classmethod
     def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
         classifier = cls.kind_of(values["kind"]).from_state(arrays, names, values["classifier"])
-        return cls._unpacked_with(classifier, values)
+        return cls._unpacked_with(classifier, arrays, values)
+
+    def vectors_met(self) -> WordVectors:
+        if self.word_vectors is None:
+            return super().vectors_met()
+        with self.lock:
+            return self.word_vectors.only(*self.features.scanner.kept_vectors())
 
     def _packed_with(self, classifier: dict[str, Any]) -> dict[str, Any]:
         """What a file says of the model, given what it says of the classifier."""
@@ -329,8 +349,11 @@ class TextClassifier(Classifier):
         return {**packed_features(self.features), "kind": kind, "classifier": classifier, **names}
 
     @classmethod
-    def _unpacked_with(cls, classifier: Any, values: Any) -> Self:
-        model = cls(unpacked_features(values), classifier)
+    def _unpacked_with(cls, classifier: Any, arrays: Arrays, values: Any) -> Self:
+        model = cls(unpacked_features(values, values["find_vectors"]), classifier)
+        n, known = model.word_vectors.n_dimensions if model.word_vectors else 0, len(arrays.get("vector_mean", ()))
+        if known not in (0, n):
+            raise ValueError(f"the classifier knows vectors of {known} numbers, but those of words have {n}")
         if "names" in values:
             model.keep_names()
             model.names.set_state(values["names"])  # type: ignore[union-attr]
@@ -341,15 +364,19 @@ def packed_features(features: Features) -> dict[str, Any]:
     """What a file says of the features."""
     if isinstance(features, FeatureUnion):
         return {"parts": [packed_features(part) for part in features.parts]}
-    return {"features": pack_parameters(features), "features_kind": type(features).__name__}
+    described = {name: pack(value) for name, value in features.described().items()}
+    return {"features": described, "features_kind": type(features).__name__}
 
 
-def unpacked_features(values: Any) -> Features:
-    """What `packed_features` packed."""
+def unpacked_features(values: Any, find_vectors: Callable[[Any], WordVectors]) -> Features:
+    """What `packed_features` packed, with the word vectors that are found for what names them."""
     if "parts" in values:
-        return FeatureUnion([unpacked_features(part) for part in values["parts"]])
+        return FeatureUnion([unpacked_features(part, find_vectors) for part in values["parts"]])
     look_up(values["features_kind"])
-    return Features.kinds[values["features_kind"]](**unpack_parameters(values["features"]))
+    parameters = unpack_parameters(values["features"])
+    if parameters.get("vectors") is not None:
+        parameters["vectors"] = find_vectors(parameters["vectors"])
+    return Features.kinds[values["features_kind"]](**parameters)
 
 
 class FrozenTextClassifier(TextClassifier):
@@ -465,4 +492,4 @@ class FrozenTextClassifier(TextClassifier):
         kind = cls.kind_of(values["kind"])
         if not issubclass(kind, Classifier):
             raise ValueError(f"{values['kind']} is no classifier")
-        return cls._unpacked_with(kind.from_frozen_state(rest, names, values["classifier"], known), values)
+        return cls._unpacked_with(kind.from_frozen_state(rest, names, values["classifier"], known), arrays, values)

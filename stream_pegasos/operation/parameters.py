@@ -7,6 +7,7 @@ from typing import Any
 from river import base
 
 from stream_pegasos.common.packing import pack, parameters_of
+from stream_pegasos.features.base import Features
 from stream_pegasos.learners.classifier import Classifier
 
 __all__ = ["made_with"]
@@ -26,7 +27,8 @@ def made_with(estimator: base.Base) -> dict[str, Any]:
     ('AdaptiveClassifier', 500)
 
     """
+    parameters = estimator.described() if isinstance(estimator, Features) else parameters_of(estimator)
     return {
         name: {"kind": type(value).__name__, **made_with(value)} if isinstance(value, Classifier) else pack(value)
-        for name, value in parameters_of(estimator).items()
+        for name, value in parameters.items()
     }

@@ -49,11 +49,12 @@ def packed(snapshot: Snapshot) -> bytes:
     for name, array in snapshot.arrays.items():
         half = array.astype(np.float32) if array.dtype == np.float64 else array
         arrays[name] = half if np.array_equal(half, array) else array
-    return pickle.dumps((snapshot.kind, arrays, snapshot.names, snapshot.values), pickle.HIGHEST_PROTOCOL)
+    content = snapshot.kind, arrays, snapshot.names, snapshot.values, snapshot.vectors
+    return pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
 
 
 def unpacked(content: bytes) -> Snapshot:
     """What `packed` packed."""
-    kind, arrays, names, values = pickle.loads(content)
+    kind, arrays, names, values, vectors = pickle.loads(content)
     whole = {name: array.astype(float) if array.dtype == np.float32 else array for name, array in arrays.items()}
-    return Snapshot(kind, whole, names, values, None)
+    return Snapshot(kind, whole, names, values, None, vectors=vectors)

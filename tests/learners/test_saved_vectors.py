@@ -1,0 +1,160 @@
+"""Files of models with word vectors: they name the table, or have the vectors of the words that were met."""
+
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+from forging import put_together, take_apart
+
+import stream_pegasos
+from stream_pegasos import (
+    AdaptiveClassifier,
+    KernelPegasosClassifier,
+    MultiLabelClassifier,
+    OrdinalClassifier,
+    PegasosClassifier,
+    TextClassifier,
+    TextFeatures,
+    merge,
+)
+from stream_pegasos.features.vectors import VectorsError, word_vectors
+from stream_pegasos.learners.merging import model_of, snapshot_of
+
+ROWS = {"cheap": [1.0, -0.5, 0.003], "lunch": [0.25, 0.0, 0.125], "noon": [0.004, 0.002, -0.001]}
+TEXTS, LABELS = ["cheap pills", "see you at Lunch", "é漢字"] * 9, ["spam", "ham", "ham"] * 9
+
+
+@pytest.fixture
+def table(tmp_path):
+    file = tmp_path / "words.vec"
+    file.write_text("".join(f"{word} {' '.join(map(str, row))}\n" for word, row in ROWS.items()))
+    return file
+
+
+def learned(features):
+    model = TextClassifier(features)
+    model.learn_many([{"a": text, "b": text} if features.fields else text for text in TEXTS], LABELS)
+    return model
+
+
+def vector_of(model, text):
+    return model.features.transform_many([text]).toarray()[0, model.features.specification.n_features :].tolist()
+
+
+def few(**options):
+    return TextFeatures(n_features=1 << 10, **options)
+
+
+def test_a_file_names_the_vectors(table, path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = learned(few(vectors="words.vec"))
+    model.save(path)
+    arrays, _ = take_apart(path)
+    assert "vector_hashes" not in arrays
+    loaded = stream_pegasos.load(path)
+    assert loaded.word_vectors == model.word_vectors and loaded.word_vectors.name == "words.vec"
+    assert vector_of(loaded, "cheap lunch") == vector_of(model, "cheap lunch")
+    table.rename(tmp_path / "other.vec")
+    with pytest.raises(VectorsError, match=r"needs the word vectors 'words\.vec' .*: there is no file") as error:
+        stream_pegasos.load(path)
+    assert "damaged" not in str(error.value) and str(path) in str(error.value)
+    for place in tmp_path / "other.vec", {word: np.float32(row) for word, row in ROWS.items()}:
+        found = TextClassifier.load(path, vectors=place)
+        assert found.word_vectors.digest == model.word_vectors.digest
+    with pytest.raises(VectorsError, match="another table"):
+        stream_pegasos.load(path, vectors={"cheap": [1.0, 2.0]})
+    with pytest.raises(FileNotFoundError):
+        stream_pegasos.load(path, vectors="nowhere")
+    learned(few()).save(path)
+    with pytest.raises(ValueError, match="a model without word vectors"):
+        stream_pegasos.load(path, vectors=ROWS)
+
+
+def test_the_features_of_several_fields(table, path):
+    learned(few(on="a") + few(on="b", vectors=table)).save(path)
+    loaded = stream_pegasos.load(path)
+    assert [part.word_vectors is None for part in loaded.features.parts] == [True, False]
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_file_with_the_vectors_of_words_that_were_met(frozen, table, path):
+    """It needs no other, and so does what is saved or copied of the loaded model."""
+    model = learned(few(vectors=table))
+    wanted = vector_of(model, "cheap lunch noon cheap")
+    (model.freeze() if frozen else model).save(path, vectors=True)
+    table.unlink()
+    for again in range(2):
+        loaded = stream_pegasos.load(path)
+        assert vector_of(loaded, "cheap lunch") == vector_of(model, "cheap lunch")
+        assert vector_of(loaded, "cheap lunch noon cheap") == wanted, "a word that was met when it was predicted"
+        assert not any(vector_of(loaded, "pills dinner"))
+        assert pickle.loads(pickle.dumps(loaded)).word_vectors == loaded.word_vectors
+        assert loaded.clone().word_vectors is loaded.word_vectors
+        loaded.save(path, vectors=again == 1)
+    with pytest.raises(VectorsError):
+        model.save(path)
+        stream_pegasos.load(path)
+    with pytest.raises(ValueError, match="no word vectors to be saved"):
+        learned(few()).save(path, vectors=True)
+    with pytest.raises(ValueError, match="no word vectors to be saved"):
+        PegasosClassifier().save(path, vectors=True)
+
+
+def test_forged_vectors_are_refused(table, path):
+    learned(few(vectors=table)).save(path, vectors=True)
+    arrays, header = take_apart(path)
+    for name, wrong in (
+        ("vector_shifts", arrays["vector_shifts"] | 8),
+        ("vector_codes", arrays["vector_codes"][:, :2]),
+        ("vector_codes", arrays["vector_codes"][1:]),
+        ("vector_hashes", arrays["vector_hashes"].astype(float)),
+        ("vector_hashes", arrays["vector_hashes"][:, np.newaxis]),
+    ):
+        put_together(path, {**arrays, name: wrong}, header)
+        with pytest.raises(ValueError, match="damaged: the vectors of words are not as they were written"):
+            stream_pegasos.load(path)
+    put_together(path, {name: array for name, array in arrays.items() if name != "vector_shifts"}, header)
+    with pytest.raises(ValueError, match="damaged"):
+        stream_pegasos.load(path)
+
+
+def test_a_mapping_is_in_memory_where_models_are_merged():
+    model = learned(few(vectors=ROWS))
+    parts = [model_of(snapshot_of(model)) for _ in range(2)]
+    assert merge(model, parts).word_vectors is model.word_vectors
+
+
+def test_what_was_learned_of_vectors_of_another_size_is_refused():
+    snapshot = snapshot_of(learned(few(vectors=ROWS)))
+    assert len(snapshot.arrays["vector_mean"]) == 3
+    for rows in {"cheap": [1.0, 2.0]}, {"cheap": [1.0, 2.0, 3.0, 4.0]}:
+        other = word_vectors(rows)
+        with pytest.raises(ValueError, match=f"vectors of 3 numbers, but those of words have {other.n_dimensions}"):
+            model_of(dataclasses.replace(snapshot, vectors=other))
+    none = {**snapshot.values["features"], "vectors": None}
+    with pytest.raises(ValueError, match="vectors of 3 numbers, but those of words have 0"):
+        model_of(dataclasses.replace(snapshot, values={**snapshot.values, "features": none}))
+
+
+def test_classifiers_that_have_no_use_for_vectors():
+    features = few(vectors=ROWS)
+    for classifier in AdaptiveClassifier(), OrdinalClassifier(), MultiLabelClassifier():
+        assert "vectors" in TextClassifier(features, classifier).capabilities
+    for classifier in PegasosClassifier(), OrdinalClassifier(PegasosClassifier()), KernelPegasosClassifier():
+        assert "vectors" not in TextClassifier(classifier=classifier).capabilities
+        with pytest.raises(ValueError, match="need an AdaptiveClassifier"):
+            TextClassifier(features, classifier)
+
+
+def test_names_are_kept_and_explained_beside_vectors():
+    model = TextClassifier(few(vectors=ROWS))
+    model.keep_names()
+    model.learn_many(TEXTS, LABELS)
+    assert {"cheap", "lunch"} <= dict(model.names.weights(model, 0)).keys()
+
+
+def test_the_vectors_of_features_are_made_once():
+    features = few(vectors=ROWS)
+    assert features.clone().word_vectors is features.word_vectors is features.vectors
+    assert pickle.loads(pickle.dumps(features)).word_vectors == word_vectors(ROWS)
