@@ -13,7 +13,7 @@ from stream_pegasos.cli.console import Failure, note, print_lines, printable
 from stream_pegasos.cli.inputs import FileInput
 from stream_pegasos.cli.interrupts import exit_with_code
 from stream_pegasos.cli.models import chosen_label, load_model, takes_several, takes_text
-from stream_pegasos.cli.options import StreamOptions, model_argument, result_option
+from stream_pegasos.cli.options import StreamOptions, model_argument, result_option, vectors_option
 
 if TYPE_CHECKING:
     from stream_pegasos.streams import Example
@@ -30,8 +30,15 @@ if TYPE_CHECKING:
     "--label LABEL", "The label to explain.", brief=True, shown="all; for a text, the predicted one against the next"
 )
 @bundled("stream", StreamOptions)
+@vectors_option
 def explain(
-    model: Path, stream_file: str | None, text: str | None, top: int, label: str | None, stream: StreamOptions
+    model: Path,
+    stream_file: str | None,
+    text: str | None,
+    top: int,
+    label: str | None,
+    stream: StreamOptions,
+    vectors: str | None,
 ) -> None:
     """Print the features that weigh most for each label, or why a text is predicted as it is.
 
@@ -55,20 +62,20 @@ def explain(
             raise click.BadParameter(
                 "a STREAM names the weights of the model; it does not go with a text", param_hint="--text"
             )
-        learner = load_model(model, None)
+        learner = load_model(model, None, vectors)
         if label is not None and "ordered" in learner.capabilities:
             raise click.BadParameter("ordered classes cannot be explained one by one", param_hint="--label")
         chosen = None if label is None else chosen_label(learner, label, "--label")
         _explain_text(learner, text, model, top, chosen)
         return
     source = FileInput(stream_file, stream, unlabelled=True) if stream_file else None
-    learner = load_model(model, source)
+    learner = load_model(model, source, vectors)
     if "weights" not in learner.capabilities:
         raise Failure(f"{model} has a kernel, and no weights that explain it")
     chosen = None if label is None else chosen_label(learner, label, "--label")
     hashed = takes_text(learner)
     names = _names(learner.features, source) if hashed and source else None
-    kept = kept_names(learner, model) if hashed and not source else None
+    kept = kept_names(learner, model, vectors) if hashed and not source else None
     lines: list[str] = []
     for about, weights, intercept in _columns(learner):
         against, speaks_for = about if isinstance(about, tuple) else (None, about)
@@ -92,14 +99,14 @@ def explain(
         exit_with_code(source)
 
 
-def kept_names(learner: Any, path: Path) -> Any:
+def kept_names(learner: Any, path: Path, vectors: str | None) -> Any:
     """The names of features in a model file or, in what serve keeps, those that the page shows; `None` without any."""
     from stream_pegasos.learners.feature_names import FeatureNames
     from stream_pegasos.learners.loading import load_with_progress
 
     if learner.names is not None:
         return learner.names
-    progress = load_with_progress(path)[1]
+    progress = load_with_progress(path, vectors)[1]
     if not progress or "names" not in progress.get("monitor", {}):
         return None
     names = FeatureNames()

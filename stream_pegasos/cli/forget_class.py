@@ -7,7 +7,7 @@ import click
 from stream_pegasos.cli.command import PATH, Command, argument
 from stream_pegasos.cli.console import Failure, check_outputs, listed, print_lines, printable, writing
 from stream_pegasos.cli.models import chosen_label, load_model
-from stream_pegasos.cli.options import force_option, model_argument, result_option
+from stream_pegasos.cli.options import force_option, model_argument, result_option, vectors_option
 
 
 @click.command(cls=Command)
@@ -22,7 +22,8 @@ from stream_pegasos.cli.options import force_option, model_argument, result_opti
     shown="none, it must be given",
 )
 @force_option
-def forget_class(model: Path, label: str, save: Path, force: bool) -> None:
+@vectors_option
+def forget_class(model: Path, label: str, save: Path, force: bool, vectors: str | None) -> None:
     """Remove a class from a model, such as one that a typo brought.
 
     The class is not predicted any more; if its label comes again, it is new.
@@ -41,8 +42,8 @@ def forget_class(model: Path, label: str, save: Path, force: bool) -> None:
     checkpoints = Checkpoints(save)
     checkpoints.claim()
     try:
-        learner = load_model(model, None)
-        _, progress = load_with_progress(model)
+        learner = load_model(model, None, vectors)
+        _, progress = load_with_progress(model, vectors)
         try:
             learner.forget_class(chosen_label(learner, label, "LABEL"))
         except TypeError as error:

@@ -7,14 +7,15 @@ import click
 from stream_pegasos.cli.command import PATH, Command, argument
 from stream_pegasos.cli.console import Failure, check_outputs, print_lines
 from stream_pegasos.cli.models import load_model, save_model, takes_text
-from stream_pegasos.cli.options import force_option, model_argument
+from stream_pegasos.cli.options import force_option, model_argument, vectors_option
 
 
 @click.command(cls=Command)
 @model_argument
 @argument("frozen", "FROZEN", "Write the frozen model here.", type=PATH)
 @force_option
-def freeze(model: Path, frozen: Path, force: bool) -> None:
+@vectors_option
+def freeze(model: Path, frozen: Path, force: bool, vectors: str | None) -> None:
     """Write what a model needs to predict, for many machines.
 
     A frozen model has a fifth of the size, or less. It predicts as the model
@@ -28,7 +29,7 @@ def freeze(model: Path, frozen: Path, force: bool) -> None:
       stream-pegasos predict frozen.safetensors new.jsonl
     """
     check_outputs(save=frozen, force=force, inputs=[model])
-    learner = load_model(model, None)
+    learner = load_model(model, None, vectors)
     if not takes_text(learner):
         raise Failure(f"{model} is a model of features; only models of texts can be frozen")
     try:

@@ -4,6 +4,7 @@ import inspect
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,12 @@ def model_for(source: Input | None, load: Path | None, options: ModelOptions) ->
     if load is None:
         return new_model(options, source)
     rest, decision = options.without_decision()
-    if rest != ModelOptions():
+    if replace(rest, vectors=None) != ModelOptions():
         raise click.BadParameter(
             "a loaded model keeps its own options, but for --threshold and --max-false-positive-rate",
             param_hint="--load",
         )
-    model = model_to_use(load, source, decision)
+    model = model_to_use(load, source, decision, options.vectors)
     if source is not None:  # or it may as well predict alone
         check_learns(model, load)
     tell_what_begins_anew(model)
@@ -110,7 +111,8 @@ def new_model(options: ModelOptions, source: Input | None) -> Any:
             if features is not None:
                 raise click.BadParameter(
                     f"format {source.format} carries features, not text: --ngrams, --n-features, --analyzer, "
-                    "--token-pattern, --binary, --norm, --mask-digits, --prefix-length and --boundaries do not apply"
+                    "--token-pattern, --binary, --norm, --mask-digits, --prefix-length, --boundaries and --vectors do "
+                    "not apply"
                 )
             return _new_classifier(**classifier)
         model = TextClassifier(features, _new_classifier(**classifier))
@@ -164,8 +166,12 @@ def resuming(
 def _resumed(
     checkpoints: Any, checkpoint: Path, load: Path | None, options: ModelOptions, source: Input | None
 ) -> tuple[Any, Any]:
+    from stream_pegasos.features.vectors import VectorsError
+
     try:
-        resumed = checkpoints.resume()
+        resumed = checkpoints.resume(options.vectors)
+    except VectorsError as error:
+        raise _without_vectors(error) from None
     except ValueError as error:
         raise Failure(f"{error}; name another file, or move it away to begin anew") from None
     if resumed is None:
@@ -189,12 +195,19 @@ def _made_with(model: Any) -> list[tuple[str, dict[str, Any]]]:
     return [(type(part).__name__, made_with(part)) for part in model.parts.values()]
 
 
-def load_model(path: Path, source: Input | None) -> Any:
+def _without_vectors(error: ValueError) -> Failure:
+    return Failure(f"{error} (--vectors says where they are)")
+
+
+def load_model(path: Path, source: Input | None, vectors: str | None = None) -> Any:
     from stream_pegasos import load
+    from stream_pegasos.features.vectors import VectorsError
     from stream_pegasos.learners.files import begins_as_model
 
     try:
-        model = load(path)
+        model = load(path, vectors)
+    except VectorsError as error:
+        raise _without_vectors(error) from None
     except ValueError as error:
         if os.path.isfile(path) and not begins_as_model(path):
             raise Failure(f"{path} is damaged or is no model, as --save writes one; MODEL comes before FILE") from None
@@ -204,9 +217,9 @@ def load_model(path: Path, source: Input | None) -> Any:
     return model
 
 
-def model_to_use(path: Path, source: Input | None, decision: DecisionOptions) -> Any:
+def model_to_use(path: Path, source: Input | None, decision: DecisionOptions, vectors: str | None = None) -> Any:
     """A loaded model, with the decision that is asked for."""
-    model = load_model(path, source)
+    model = load_model(path, source, vectors)
     set_decision(model, path, decision)
     return model
 

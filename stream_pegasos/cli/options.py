@@ -140,8 +140,15 @@ class ModelOptions:
         "--boundaries/--no-boundaries", "Also make n-grams with the start and the end of a text.", shown="boundaries"
     )
 
+    vectors: str | None = model_field(
+        "--vectors NAME_OR_PATH",
+        "Word vectors: wordllama, a folder of model2vec, or a file of word2vec or fastText; of a loaded model, where "
+        "its own are now.",
+        shown="none",
+    )
+
     def without_decision(self) -> "tuple[ModelOptions, DecisionOptions]":
-        """The options that no loaded model takes, and those that it does; a positive label alone decides nothing."""
+        """The options that no loaded model takes, and those of its decision; a positive label alone decides nothing."""
         if self.threshold is None and self.max_false_positive_rate is None:
             return self, DecisionOptions()
         names = [f.name for f in fields(DecisionOptions)]
@@ -230,6 +237,9 @@ names_option = result_option(
     "--names",
     "Keep the words of the heaviest features in the model file, for explain and the page of serve.",
     is_flag=True,
+)
+vectors_option = model_option(
+    "--vectors NAME_OR_PATH", "Where the word vectors of the model are now.", shown="where they were"
 )
 model_argument = argument("model", "MODEL", "A model that --save wrote.", type=PATH)
 

@@ -19,6 +19,7 @@ from stream_pegasos.cli.options import (
     n_threads,
     result_option,
     threads_option,
+    vectors_option,
 )
 
 # So many answers wait at most until a message could be read.
@@ -40,6 +41,7 @@ MOST_WAITING = 10_000
 @bundled("stream", StreamOptions)
 @threads_option
 @bundled("decision", DecisionOptions)
+@vectors_option
 def predict(
     model: Path,
     file: str,
@@ -49,6 +51,7 @@ def predict(
     stream: StreamOptions,
     threads: int | None,
     decision: DecisionOptions,
+    vectors: str | None,
 ) -> None:
     """Answer each message: the predicted label, a tab and the probability of that label.
 
@@ -79,7 +82,7 @@ def predict(
     output = None if output == Path("-") else output
     check_outputs(output, inputs=[model, file])
     source = FileInput(file, stream, unlabelled=True, unreadable=True)
-    learner = model_to_use(model, source, decision)
+    learner = model_to_use(model, source, decision, vectors)
     labels = learner.classes if wide else None
     format = chosen_format(output_format, output, source.separator, labels=labels)
     with Interrupt() as interrupt, closing(Output(format, output)) as out:

@@ -11,7 +11,14 @@ from stream_pegasos.cli.evaluate import ResultOptions, report
 from stream_pegasos.cli.inputs import FileInput
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_to_use
-from stream_pegasos.cli.options import DecisionOptions, StreamOptions, model_argument, n_threads, threads_option
+from stream_pegasos.cli.options import (
+    DecisionOptions,
+    StreamOptions,
+    model_argument,
+    n_threads,
+    threads_option,
+    vectors_option,
+)
 
 
 @click.command(cls=Command)
@@ -20,6 +27,7 @@ from stream_pegasos.cli.options import DecisionOptions, StreamOptions, model_arg
 @bundled("stream", StreamOptions)
 @threads_option
 @bundled("decision", DecisionOptions)
+@vectors_option
 @bundled("results", ResultOptions)
 @wide_option
 def test(
@@ -28,6 +36,7 @@ def test(
     stream: StreamOptions,
     threads: int | None,
     decision: DecisionOptions,
+    vectors: str | None,
     results: ResultOptions,
     wide: bool,
 ) -> None:
@@ -46,7 +55,7 @@ def test(
     """
     results.check(model, file)
     source = FileInput(file, stream, unreadable=bool(results.predictions))
-    learner = model_to_use(model, source, decision)
+    learner = model_to_use(model, source, decision, vectors)
     with Interrupt() as interrupt, closing(source):
         report(learner, source, interrupt, results, wide=wide, learn=False, threads=n_threads(threads))
     exit_with_code(source, interrupt)

@@ -40,7 +40,7 @@ LEARNERS: tuple[dict[str, Any], ...] = (
 )
 THE_DEFAULTS = "the defaults"
 OF_PEGASOS = {"l2", "t0", "batch_size", "project"}
-OF_ADAPTIVE = {"learning_rate", "half_life", "threshold", "max_false_positive_rate", "drift_detector"}
+OF_ADAPTIVE = {"learning_rate", "half_life", "threshold", "max_false_positive_rate", "drift_detector", "vectors"}
 N_ROWS = 10
 ENOUGH = 1_000  # messages
 SAVE = "--save model.safetensors"
@@ -137,6 +137,8 @@ def models_to_try(options: ModelOptions, source: Input | None) -> dict[str, Any]
     given = {field.name for field in fields(options) if getattr(options, field.name) is not None}
     several = options.multi_label or (source is not None and source.several)  # which only the adaptive learner learns
     of_pegasos, of_adaptive = given & OF_PEGASOS, given & OF_ADAPTIVE
+    if options.vectors is not None:
+        given.add("analyzer")  # they are for words
     if of_pegasos or options.classifier == "pegasos":
         given |= OF_ADAPTIVE
     if of_adaptive or options.classifier == "adaptive" or several:

@@ -15,6 +15,7 @@ try:
 except ImportError:  # only POSIX has it
     fcntl = None  # type: ignore[assignment]
 
+from stream_pegasos.features.vectors import VectorsError
 from stream_pegasos.learners.files import Snapshot, remove_leftovers
 from stream_pegasos.learners.loading import load_with_progress
 
@@ -126,11 +127,18 @@ class Checkpoints:
             return
         self._lock = lock
 
-    def resume(self) -> tuple[Any, Any] | None:
+    def resume(self, vectors: Any = None) -> tuple[Any, Any] | None:
         """The model and the progress in the newest checkpoint that is whole; `None` if there is no file at all.
+
+        Parameters
+        ----------
+        vectors
+            Where the word vectors of the model are now; `None` for where they were.
 
         Raises
         ------
+        VectorsError
+            If the word vectors that the model needs lack, or are others.
         ValueError
             If there are files, but none is whole.
         OSError
@@ -143,7 +151,9 @@ class Checkpoints:
         errors = []
         for path in there:
             try:
-                model, progress = load_with_progress(path)
+                model, progress = load_with_progress(path, vectors)
+            except VectorsError:
+                raise
             except ValueError as error:
                 errors.append(str(error))
                 continue

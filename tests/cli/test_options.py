@@ -137,3 +137,30 @@ def test_nothing_is_imported_that_is_not_needed(here):
     assert "stream_pegasos.evaluation.prequential" in imported
     heavy = "matplotlib pandas narwhals rich river.optim river.drift river.utils scipy"
     assert not imported & {*heavy.split()}
+
+
+def test_word_vectors(ok, fails, here):
+    """They are given to a new model; of a saved one, it is said where they are now."""
+    (here / "x.vec").write_text("win 1 0.5\nlunch -1 0.25\n")
+    ok("train mail.jsonl --save m --vectors x.vec")
+    assert load("m").word_vectors.name == "x.vec"
+    assert "char_wb" not in ok("tune mail.jsonl --vectors x.vec --limit 200")
+    run = "run mail.jsonl --no-follow --output none --checkpoint c"
+    ok(f"{run} --vectors x.vec --half-life 500")
+    assert "other options" in fails(f"{run} --half-life 500")
+    (here / "x.vec").rename("y.vec")
+    for line in "predict m mail.jsonl", "test m mail.jsonl", "explain m", "freeze m f", "forget-class m ham --save n":
+        said = fails(line)
+        assert "needs the word vectors 'x.vec'" in said and "(--vectors says where they are)" in said
+        assert "damaged" not in said
+        ok(f"{line} --vectors y.vec")
+    assert "needs the word vectors" in fails("train mail.jsonl --load m --save n --force")
+    ok("train mail.jsonl --load m --save n --vectors y.vec --force")
+    assert load("n").word_vectors.name == load("f").word_vectors.name == "y.vec"
+    assert "no file or folder 'x.vec'" in fails("evaluate mail.jsonl --vectors x.vec")
+    assert "--load" in fails("train mail.jsonl --load m --save n --vectors y.vec --l2 1", code=2)
+    assert "need an AdaptiveClassifier" in fails("evaluate mail.jsonl --vectors y.vec --classifier pegasos", code=2)
+    assert "--vectors" in fails("evaluate a.vw --vectors y.vec", code=2)
+    said = fails(run)
+    assert "(--vectors says where they are)" in said and "begin anew" not in said
+    ok(f"{run} --vectors y.vec --half-life 500")
