@@ -30,6 +30,7 @@ from stream_pegasos import (
     load,
 )
 from stream_pegasos.common.packing import parameters_of
+from stream_pegasos.features.vectors import word_vectors
 from stream_pegasos.learners.predictions import PartlyLearnedError
 from stream_pegasos.sklearn import OnlineClassifier, OnlineTextClassifier, TextVectorizer
 from stream_pegasos.streams import synthetic
@@ -382,3 +383,24 @@ def test_columns_of_a_frame_are_fields():
     alone.learn_many(frame.to_dict("records"), LABELS)
     assert model.predict(frame[["body", "subject"]]).tolist() == alone.predict_many(frame.to_dict("records")).tolist()
     assert model.model_.weights == alone.weights
+
+
+def test_word_vectors():
+    """They are an option like any other; what is cloned or pickled does not read a table anew."""
+    table = word_vectors({word: [float(len(word)), float("a" in word)] for text in TEXTS for word in text.split()})
+    grid = {"features__vectors": [None, table], "features__n_features": [2**10]}
+    search = GridSearchCV(OnlineTextClassifier(), grid, cv=2).fit(TEXTS, LABELS)
+    assert {each["features__vectors"] for each in search.cv_results_["params"]} == {None, table}
+    estimator = OnlineTextClassifier(TextFeatures(vectors=table))
+    for made in (clone(estimator), estimator.set_params(features__prefix_length=3)):
+        assert made.fit(TEXTS, LABELS).model_.word_vectors is table
+        again = pickle.loads(pickle.dumps(made))
+        assert again.model_.word_vectors == table
+        assert (again.predict_proba(TEXTS) == made.predict_proba(TEXTS)).all()
+    vectorizer = clone(TextVectorizer(2**10, vectors=table))
+    assert vectorizer.vectors is table
+    found = vectorizer.transform(TEXTS)
+    assert found.shape == (len(TEXTS), 2**10 + 2)
+    assert (found != TextFeatures(2**10, vectors=table).transform_many(TEXTS)).nnz == 0
+    with pytest.raises(ValueError, match="need an AdaptiveClassifier"):
+        OnlineTextClassifier(TextFeatures(vectors=table), PegasosClassifier()).fit(TEXTS, LABELS)
