@@ -38,6 +38,7 @@ from stream_pegasos.spark.parts import (
     check_can_merge,
     merged_parts,
     parts_of,
+    some,
     worker,
 )
 from stream_pegasos.spark.sharing import context_of, packed, unpacked
@@ -170,18 +171,23 @@ class InOrder:
 
     def learn(self, batch: DataFrame, model: TextClassifier) -> tuple[TextClassifier, list[Part], DataFrame]:
         """The model that has learned a micro-batch, what there is to say of it, and the answers."""
-        learner = FeatureModel(model)
-        sent = context_of(batch).broadcast(learner.features)
         ordered = arranged(batch, self._order) if self._order else batch
-        work = worker(featured, sent, self._messages.text)
-        try:
-            table = ordered.mapInArrow(work, f"{batch.schema.toDDL()}, {COLUMNS}").toArrow()
-        finally:
-            sent.destroy()
         part = Part()
-        X = partial(rows_of, table, model.features.specification.n_features)
-        answers = part.answer(learner, X, *self._messages.read(table), self._messages)
-        table = without_columns(table)
+        if model.word_vectors is None:
+            learner = FeatureModel(model)
+            sent = context_of(batch).broadcast(learner.features)
+            work = worker(featured, sent, self._messages.text)
+            try:
+                table = ordered.mapInArrow(work, f"{batch.schema.toDDL()}, {COLUMNS}").toArrow()
+            finally:
+                sent.destroy()
+            X = partial(rows_of, table, model.features.specification.n_features)
+            answers = part.answer(learner, X, *self._messages.read(table), self._messages)
+            table = without_columns(table)
+        else:  # for whose numbers the features have no place
+            table = ordered.toArrow()
+            texts, labels, weights = self._messages.read(table)
+            answers = part.answer(model, partial(some, texts), texts, labels, weights, self._messages)
         for name, values in answers.items():
             table = table.append_column(name, values)
         schema = answers_schema(batch, self._messages)
@@ -249,7 +255,7 @@ class StreamLearning:
         self._figures: list[dict[str, Any]] = []
         progress: dict[str, Any] = {}
         if self._path.exists():
-            loaded, progress = load_with_progress(self._path)
+            loaded, progress = load_with_progress(self._path, model.word_vectors)
             check_text_model(loaded)
             self.model: TextClassifier = loaded  # type: ignore[assignment]
         else:
@@ -314,7 +320,9 @@ class StreamLearning:
 
     def _saved(self) -> TextClassifier:
         """The model as the next try begins with it."""
-        return model_of(unpacked(self._begun)) if self._begun is not None else load(self._path)  # type: ignore[return-value]
+        if self._begun is not None:
+            return model_of(unpacked(self._begun))  # type: ignore[no-any-return]
+        return load(self._path, self.model.word_vectors)  # type: ignore[return-value]
 
     def _query_id(self) -> str | None:
         """What Spark calls the query of this checkpoint."""
