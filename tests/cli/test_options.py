@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import importlib.util
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -139,7 +140,7 @@ def test_nothing_is_imported_that_is_not_needed(here):
     assert not imported & {*heavy.split()}
 
 
-def test_word_vectors(ok, fails, here):
+def test_word_vectors(ok, fails, here, monkeypatch):
     """They are given to a new model; of a saved one, it is said where they are now."""
     (here / "x.vec").write_text("win 1 0.5\nlunch -1 0.25\n")
     ok("train mail.jsonl --save m --vectors x.vec")
@@ -161,6 +162,8 @@ def test_word_vectors(ok, fails, here):
     assert "--load" in fails("train mail.jsonl --load m --save n --vectors y.vec --l2 1", code=2)
     assert "need an AdaptiveClassifier" in fails("evaluate mail.jsonl --vectors y.vec --classifier pegasos", code=2)
     assert "--vectors" in fails("evaluate a.vw --vectors y.vec", code=2)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert "pip install 'stream-pegasos[vectors]'" in fails("evaluate mail.jsonl --vectors wordllama")
     said = fails(run)
     assert "(--vectors says where they are)" in said and "begin anew" not in said
     ok(f"{run} --vectors y.vec --half-life 500")
