@@ -82,7 +82,7 @@ def test_the_digest_is_of_words_and_numbers_alone(tmp_path):
 
 def test_the_digest_is_the_same_on_every_machine():
     assert word_vectors(ROWS).digest == "26b15073796c109229bd7c8c32e5750b"
-    assert word_vectors("wordllama").digest == "4de246db6147c34dca2bd63cf72b7bf3"
+    assert word_vectors("wordllama").digest == "1bdc44bf90eb2db555f0a69b4898db23"
 
 
 def test_text_with_odd_words(tmp_path):
@@ -99,7 +99,7 @@ def of_wordllama():
     tokenizer = Tokenizer.from_file(str(WORDLLAMA / "tokenizers/l2_supercat_tokenizer_config.json"))
     tokenizer.no_padding()
     (numbers,) = load_file(WORDLLAMA / "weights/l2_supercat_256.safetensors").values()
-    numbers = numbers[:, :128].astype(float)
+    numbers = numbers[:, :192].astype(float)
     whole = np.rint(numbers / np.abs(numbers).max() * 16256)
     return lambda word: whole[tokenizer.encode(word, add_special_tokens=False).ids].sum(axis=0)
 
@@ -107,7 +107,7 @@ def of_wordllama():
 def test_wordllama(of_wordllama):
     """Each word is the sum of its tokens, whether alone or among others."""
     vectors = word_vectors("wordllama")
-    assert (vectors.name, vectors.size, vectors.n_dimensions) == ("wordllama", 32000, 128)
+    assert (vectors.name, vectors.size, vectors.n_dimensions) == ("wordllama", 32000, 192)
     expected = [of_wordllama(word) for word in WORDS]
     for words in (WORDS, WORDS, *([word] for word in WORDS)):
         check(vectors, words, [expected[WORDS.index(word)] for word in words], 16256.0)
@@ -145,7 +145,7 @@ def test_no_text_fails_and_sums_are_exact(words):
     assert all((a[0] == c).all() and a[1][0] == s for a, c, s in zip(alone, codes, shifts, strict=True))
     whole = codes.astype(np.int32) << shifts[:, np.newaxis]
     assert shifts.max(initial=0) <= 7 and np.abs(codes.astype(int)).max(initial=0) <= 127
-    assert (whole.sum(axis=0) == sum((vectors.vector(w) for w in words[::-1]), np.zeros(128))).all()
+    assert (whole.sum(axis=0) == sum((vectors.vector(w) for w in words[::-1]), np.zeros(192))).all()
     for text in words:
         assert not word_vectors({"a b c": [1.0]}).vector(text).any()
 
@@ -209,10 +209,10 @@ def folder_of(path, described, numbers, **more):
 def test_a_folder_of_model2vec(kind, tmp_path):
     """Of each kind of tokenizer; unknown tokens are left out; nothing is cut off."""
     described, tokens = TOKENS[kind]
-    numbers = np.random.default_rng(1).normal(size=(len(described["model"]["vocab"]), 130)).astype(np.float32)
+    numbers = np.random.default_rng(1).normal(size=(len(described["model"]["vocab"]), 194)).astype(np.float32)
     vectors = word_vectors(folder_of(tmp_path, described, numbers))
-    assert (vectors.size, vectors.n_dimensions, vectors.name) == (len(numbers), 128, str(tmp_path))
-    numbers = numbers[:, :128].astype(float)
+    assert (vectors.size, vectors.n_dimensions, vectors.name) == (len(numbers), 192, str(tmp_path))
+    numbers = numbers[:, :192].astype(float)
     whole = np.rint(numbers / np.abs(numbers).max() * 16256)
     check(vectors, list(tokens), [whole[found].sum(axis=0) for found in tokens.values()], 16256.0)
 
