@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from river import drift, optim
@@ -15,6 +16,7 @@ from stream_pegasos import (
     OrdinalClassifier,
     PegasosClassifier,
     TextClassifier,
+    TextFeatures,
 )
 
 TWO, SEVERAL, GROWING, ORDERED, SETS = "two", "several", "growing", "ordered", "sets"
@@ -25,6 +27,7 @@ LABELS = {
     ORDERED: (2, 0, 3, 1),
     SETS: (("red",), (7, "red"), (), ("blue", "red", "")),
 }
+VECTORS = str(Path(__file__).with_name("words.vec"))
 NAMES = ["a", "b", 3, -1, ("c", 1), 1 << 60, "", "\ud800", 8]
 COLUMNS = list(range(9))
 WORDS = ["cheap", "pills", "see", "you", "at", "lunch", "é", "漢字", "x1", "İstanbul", "ΟΔΟΣ", "a!b"]
@@ -294,4 +297,19 @@ CASES = [
     Case("text, a third class", text, GROWING, of="texts"),
     Case("text, thresholds", lambda: text(OrdinalClassifier()), ORDERED, of="texts", has_thresholds=True),
     Case("text, labels", lambda: text(MultiLabelClassifier()), SETS, of="texts"),
+    *(
+        Case(
+            f"text, vectors, {classes}",
+            lambda kind=kind: TextClassifier(TextFeatures(vectors=VECTORS), kind()),
+            classes,
+            of="texts",
+            has_thresholds=classes == ORDERED,
+        )
+        for classes, kind in (
+            (TWO, AdaptiveClassifier),
+            (GROWING, AdaptiveClassifier),
+            (ORDERED, OrdinalClassifier),
+            (SETS, MultiLabelClassifier),
+        )
+    ),
 ]

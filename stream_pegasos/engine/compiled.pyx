@@ -94,7 +94,7 @@ cdef extern from "cython/dense.h" nogil:
     int sp_view_dense(sp_dense*, const sp_dense*)
     void sp_meet_vector(sp_dense*, const float*, Py_ssize_t, double)
     void sp_count_vector(sp_dense*, const float*)
-    void sp_step_dense(sp_dense*, const double*, double, double)
+    void sp_step_dense(sp_dense*, const double*, double, double, double)
     void sp_fade_dense(sp_dense*, double)
     void sp_weaken_dense(sp_dense*, double)
     void sp_step_joint(sp_dense*, const double*, const double*, double, double, const double*, double)
@@ -206,6 +206,8 @@ cdef double[2] FIRST_JOINT_WEIGHTS = adaptive_state.FIRST_JOINT_WEIGHTS
 cdef double[2] JOINT_PRECISION = adaptive_state.JOINT_PRECISION
 cdef double JOINT_MEMORY = adaptive_state.JOINT_MEMORY
 cdef double LARGEST_JOINT_WEIGHT = adaptive_state.LARGEST_JOINT_WEIGHT
+cdef double LARGEST_VECTOR_EXAMPLE = adaptive_state.LARGEST_VECTOR_EXAMPLE
+cdef double LEAST_SPREAD = adaptive_state.LEAST_SPREAD
 cdef double LARGEST_MARGIN_JOINED = adaptive_state.LARGEST_MARGIN_JOINED
 cdef double CONFIDENCE_RATE = driver.CONFIDENCE_RATE
 cdef double LEAST_CONFIDENCE_SLOPE = driver.LEAST_CONFIDENCE_SLOPE

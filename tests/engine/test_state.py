@@ -10,6 +10,7 @@ from rules import LEARNERS, for_each_learner, history, learned, targets_of
 
 from stream_pegasos.common.state import BUFFERED, COLUMNS, FEATURES, TAUGHT
 from stream_pegasos.engine.pure.adaptive_state import OF_PROBLEM
+from stream_pegasos.engine.pure.dense import DenseBlock
 from stream_pegasos.engine.pure.encoders import check_names
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, FIRST_NAME, INTERCEPT
 
@@ -232,7 +233,14 @@ def more_violations(state):
     state["n_violations"][at] = state["n_buffered"][at] + 1
 
 
+def of_other_vectors(state):
+    several = "class_counts" in state
+    block = DenseBlock.of("ovr" if several else "two", 3, len(state["class_counts"]) if several else 2).get_state()
+    state.update(block, vector_covariance=block["vector_covariance"][:-1])
+
+
 FAULTS = {
+    "the covariance is of other vectors": (("adaptive", "ovr columns"), of_other_vectors),
     "the buffer holds features of no example": (("two", "ovr", "crammer_singer", "pairs"), buffer_of_nobody),
     "there are more violations than examples that wait": (
         ("two, average", "ovr, average", "crammer_singer, average", "pairs, average"),

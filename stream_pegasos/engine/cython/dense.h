@@ -195,13 +195,14 @@ static void sp_count_vector(sp_dense *block, const float *vector) {
         block->mean[i] += (vector[i] - block->mean[i]) / (block->n / block->evidence + 1.0);
 }
 
-/* One step of Newton's method, given of each row what it is wrong by. */
-static void sp_step_dense(sp_dense *block, const double *errors, double variance, double curvature) {
+/* One step of Newton's method, given of each row what it is wrong by; none where less variance is left than `least`. */
+static void sp_step_dense(sp_dense *block, const double *errors, double variance, double curvature, double least) {
     double spread, gain;
     sp_multiply(block->covariance, block->x, block->px, block->d);
     variance *= block->evidence;
     spread = sp_dot(block->x, block->px, block->d);
-    gain = variance / (1.0 + variance * curvature * (spread > 0.0 ? spread : 0.0));
+    if (!(spread >= least)) return;
+    gain = variance / (1.0 + variance * curvature * spread);
     sp_subtract_square(block->covariance, block->px, curvature * gain, block->d);
     for (ptrdiff_t i = 0; i < block->n_rows; i++)
         if (errors[i] != 0.0) sp_add_times(block->weights + i * block->d, block->px, (float)(errors[i] * gain), block->d);

@@ -231,6 +231,7 @@ cdef class ReductionLearner(Learner):
         """Learn what the vector of a message of these classes tells; the first problems were known before."""
         cdef Py_ssize_t i
         cdef bint is_there = False
+        weight = min(weight, LARGEST_VECTOR_EXAMPLE)
         if weight <= 0.0:
             return
         if n_known == self._n_problems or self._reduction == MULTILABEL:
@@ -318,7 +319,7 @@ cdef class ReductionLearner(Learner):
                 errors[0] += error
             else:
                 errors[i] = error
-        sp_step_dense(block, errors, n_classes * PRIOR_VARIANCE * weight, curvature)
+        sp_step_dense(block, errors, n_classes * PRIOR_VARIANCE * weight, curvature, LEAST_SPREAD)
 
     @cython.final
     cdef void _forget_vectors(self, double share) noexcept nogil:

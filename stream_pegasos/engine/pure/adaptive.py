@@ -15,6 +15,7 @@ from stream_pegasos.engine.pure.adaptive_state import (
     FIRST_SQUARES,
     LARGEST_EXAMPLE,
     LARGEST_LOG_RATIO,
+    LARGEST_VECTOR_EXAMPLE,
     LEAST_SCALE,
     LEAST_SLOPE,
     LEAST_SQUARES,
@@ -322,6 +323,7 @@ class AdaptiveLearner(ScaledLearner):
         x = dense.direction(vector)
         of_vector = np.broadcast_to(dense.margins(x), of_features.shape)
         joined = dense.joined(of_features, of_vector)
+        weight = min(weight, LARGEST_VECTOR_EXAMPLE)
         if weight > 0.0:
             if len(of_features) == n_known or self.reduction == "multilabel":
                 dense.learn_joint(of_features[:n_known], of_vector[:n_known], holds[:n_known], weight)

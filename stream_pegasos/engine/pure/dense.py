@@ -15,6 +15,7 @@ from stream_pegasos.engine.pure.adaptive_state import (
     JOINT_PRECISION,
     LARGEST_JOINT_WEIGHT,
     LARGEST_MARGIN_JOINED,
+    LEAST_SPREAD,
     OF_DENSE,
     OF_ONE_WEIGHT,
     PRIOR_VARIANCE,
@@ -145,7 +146,10 @@ class DenseBlock:
             return
         n_classes = max(len(self.weights), 2) if self._is_softmax else 2
         variance, px = n_classes * PRIOR_VARIANCE * weight * self.evidence, self.covariance @ x
-        gain = variance * px / (1.0 + variance * curvature * max(float(x @ px), 0.0))
+        spread = float(x @ px)
+        if spread < LEAST_SPREAD:
+            return
+        gain = variance * px / (1.0 + variance * curvature * spread)
         self.covariance -= np.outer(curvature * gain, px)
         self.weights += np.outer(errors, gain)
 
