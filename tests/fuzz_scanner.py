@@ -3,6 +3,7 @@
 from random import Random
 
 import numpy as np
+from estimators import VECTORS
 from fuzz_shared import NUMBERS, SECONDS, below, check_size, check_works, mutated, one_character, state_of
 from river import drift
 
@@ -52,8 +53,9 @@ def bag_of(random):
     words = analyzer == "word"
     low = 1 + below(random, 3)
     any_language = words and random.random() < 0.5
+    vectors = {"vectors": VECTORS} if any_language and random.random() < 0.5 else {}
     return (TextFeatures if any_language else HashedBagOfWords)(
-        n_features=random.choice([1, 2, 10, 1000, 2**20, 2**30, 2**31 - 1]),
+        n_features=random.choice([1, 2, 10, 1000, 2**20, 2**30, 2**31 - 1 - 10 * len(vectors)]),
         ngram_range=(low, low + below(random, 3)),
         analyzer=analyzer,
         lowercase=random.random() < 0.7,
@@ -68,6 +70,7 @@ def bag_of(random):
         mask_digits=random.random() < 0.5,
         prefix_length=random.choice([0, 1, 4, 1000]) if words else 0,
         boundaries=words and random.random() < 0.5,
+        **vectors,
     )
 
 
@@ -101,10 +104,11 @@ CLASSIFIERS = [
 def check_bag(bag, texts, n_pure):
     """The values of texts are finite and of length 1 or 0; those of the last few are what the pure engine finds."""
     matrix = bag.transform_many(texts)
-    assert matrix.shape == (len(texts), bag.n_features)
+    assert matrix.shape == (len(texts), bag.n_columns)
     assert np.isfinite(matrix.data).all()
     if bag.norm is not None:
-        sizes = abs(matrix).sum(axis=1) if bag.norm == "l1" else matrix.multiply(matrix).sum(axis=1)
+        hashed = matrix[:, : bag.n_features]
+        sizes = abs(hashed).sum(axis=1) if bag.norm == "l1" else hashed.multiply(hashed).sum(axis=1)
         assert np.allclose(sizes[sizes != 0], 1.0, rtol=1e-9, atol=0.0)
     scanner = pure_engine.Scanner(*bag.scanner.arguments)
     for i in range(len(texts) - n_pure, len(texts)):
@@ -137,7 +141,8 @@ class ScannerTarget:
 
     def check(self, texts, random, at):
         at(0, SECONDS * 3)  # the texts of a block go through together
-        bag, make, seed = bag_of(random), random.choice(CLASSIFIERS), random.random()
+        bag, seed = bag_of(random), random.random()
+        make = random.choice(CLASSIFIERS if bag.word_vectors is None else CLASSIFIERS[:3])  # the adaptive ones
         check_bag(bag, texts, len(texts) // 50)
         labels = [below(random, 2) for _ in texts]
         weights = [random.choice([1.0, 1.0, 0.0, 1e-300, 0.3, 1e30]) for _ in texts]

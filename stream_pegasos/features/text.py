@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from stream_pegasos.common.checks import check_integer
 from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE
 from stream_pegasos.features.hashing import HashedBagOfWords
 from stream_pegasos.features.vectors import WordVectors, word_vectors
@@ -119,8 +120,10 @@ class TextFeatures(HashedBagOfWords):
         self._word_vectors = None if self.vectors is None else word_vectors(self.vectors)
         if isinstance(self.vectors, Mapping):
             self.vectors = self._word_vectors  # copies of which cost nothing
-        if self._word_vectors is not None and self.analyzer != "word":
-            raise ValueError(f"word vectors are for analyzer='word', not {self.analyzer!r}")
+        if self._word_vectors is not None:
+            if self.analyzer != "word":
+                raise ValueError(f"word vectors are for analyzer='word', not {self.analyzer!r}")
+            check_integer("n_features", self.n_features, 1, 2**31 - 1 - self._word_vectors.n_dimensions)
 
     @property
     def word_vectors(self) -> WordVectors | None:
