@@ -190,9 +190,10 @@ static void sp_meet_vector(sp_dense *block, const float *vector, ptrdiff_t d, do
 
 /* Move the mean towards a vector. */
 static void sp_count_vector(sp_dense *block, const float *vector) {
+    double share;
     block->n += block->evidence;
-    for (ptrdiff_t i = 0; i < block->d; i++)
-        block->mean[i] += (vector[i] - block->mean[i]) / (block->n / block->evidence + 1.0);
+    share = 1.0 / (block->n / block->evidence + 1.0);
+    for (ptrdiff_t i = 0; i < block->d; i++) block->mean[i] += share * (vector[i] - block->mean[i]);
 }
 
 /* One step of Newton's method, given of each row what it is wrong by; none where less variance is left than `least`. */
