@@ -161,6 +161,10 @@ class AdaptiveClassifier(WatchedClassifier):
     For a class that comes late, the earlier examples and their features are already counted as negative; its weights
     begin with its first example.
 
+    With word vectors (`TextFeatures(vectors=...)`) a logistic regression of second order on the vectors of messages
+    stands beside all that. Its margins and those of the features are joined by two weights, learned online, so that the
+    vectors count where they tell something: mostly at first.
+
     Parameters
     ----------
     learning_rate

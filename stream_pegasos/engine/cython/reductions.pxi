@@ -294,7 +294,8 @@ cdef class ReductionLearner(Learner):
                 p[i] = self._of_vector(i)
                 if self._reduction != TWO:
                     above = block.counts[self._met_order[i + 1]] + above if self._reduction == ORDINAL else block.counts[i]
-                    p[i] += log((above + few) / (max(block.n - above, 0.0) + few))
+                    p[i] += SHARE_BESIDE * block.joint[0] * self._own[i]
+                    p[i] += (1.0 - SHARE_BESIDE) * log((above + few) / (max(block.n - above, 0.0) + few))
                 p[i] = sigmoid(p[i])
                 if self._reduction == ORDINAL:
                     curvature += p[i] * (1.0 - p[i])

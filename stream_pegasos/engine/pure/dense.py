@@ -29,18 +29,20 @@ Floats = NDArray[np.float64]
 
 @dataclass(slots=True)
 class DenseBlock:
-    """Logistic regression on the directions x of the vectors u of messages, x = (u − mean)/‖u − mean‖, by itself.
+    """Logistic regression on the directions x = (u − mean)/‖u − mean‖ of the vectors u of messages, and how it is joined
+    to the margins of features.
 
-    The weights w of each class have a normal prior whose variance f grows with the number of classes. Each example is
-    a step of Newton's method (an extended Kalman filter; Laplace's approximation, one example at a time), with one
-    covariance f·P for all classes: with p the probabilities before, e = [class = y] − p, and h the curvature of the
-    loss, p (1 − p) for the class of the example,
+    The weights w of each class have a normal prior, whose variance is f = 1/8 for each class that there is. An example
+    is a step of Newton's method, as in an extended Kalman filter (Haykin 2001, ch. 1; online Laplace approximation),
+    with one covariance f·P for all classes: with p the probabilities before, e = [class = y] − p, and h = p (1 − p) of
+    the class of the example,
 
         k = f P x / (1 + f h x'Px),    P ← P − h k (Px)',    w ← w + e k.
 
-    Examples whose class had a probability near 1 are skipped. Several classes are learned beside half of the margins of
-    the features. Two classes have the weights −w and w, and ordered ones
-    share w; these, and labels that hold together, have log-odds 2 w'x, added to those of how often a class was met.
+    Examples whose class had a probability near 1 are skipped. Two classes have the weights −w and w, and ordered ones
+    share w; these, and labels that hold together, have log-odds 2 w'x, and f = 1/4. More than two classes are learned
+    beside half of the margins of their features; ordered ones, and labels, also beside half of the log-odds of how
+    often each was met.
 
     The margins of the features and those of the block are joined by two weights, which learn how much either of them
     tells: steps of Newton's method on the log loss, with a prior, over the newest thousand examples or so.
@@ -156,15 +158,17 @@ class DenseBlock:
     def _probabilities(self, x: Floats, of_features: Floats, order: list[int]) -> Floats:
         """Of each problem, by the vector, by a share of what the features say and by how often a class was met."""
         margins = self.margins(x)
-        if self._is_softmax:
-            return softmax(margins + SHARE_BESIDE * self.joint[0] * of_features)
         if self.reduction == "two":
             return sigmoids(margins)
+        margins = margins + SHARE_BESIDE * self.joint[0] * of_features
+        if self._is_softmax:
+            return softmax(margins)
         counts = self.counts
         if self.reduction == "ordinal":
             counts = counts[order[:0:-1]].cumsum()[::-1]
         few = 0.5 * self.evidence
-        return sigmoids(margins + np.log((counts + few) / (np.maximum(self.n - counts, 0.0) + few)))
+        log_odds = np.log((counts + few) / (np.maximum(self.n - counts, 0.0) + few))
+        return sigmoids(margins + (1.0 - SHARE_BESIDE) * log_odds)
 
     def add_class(self) -> None:
         self.counts = np.append(self.counts, 0.0)
