@@ -135,6 +135,8 @@ class _Tokens(Table):
         # Such a tokenizer knows other tokens after a space, where most words are.
         self._before = " " if "ByteLevel" in _kinds(described["pre_tokenizer"]) else ""
         model = described["model"]
+        if model.get("byte_fallback"):  # bytes of a character that is no token tell nothing of a word
+            self._tokens[[self._tokenizer.token_to_id(f"<0x{byte:02X}>") or 0 for byte in range(256)]] = 0
         self._unknown = model.get("unk_id")
         if model.get("unk_token") is not None:
             self._unknown = self._tokenizer.token_to_id(model["unk_token"])

@@ -35,6 +35,7 @@ def of_wordllama():
     (numbers,) = load_file(folder / "weights/l2_supercat_256.safetensors").values()
     numbers = numbers[:, :192].astype(float)
     whole = np.rint(numbers / np.abs(numbers).max() * 16256)
+    whole[[i for token, i in tokenizer.get_vocab().items() if token.startswith("<0x")]] = 0.0
     return lambda word: whole[tokenizer.encode(word, add_special_tokens=False).ids].sum(axis=0)
 
 
