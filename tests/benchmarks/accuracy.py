@@ -59,9 +59,10 @@ def recipe(features: dict[str, Any], classifier: dict[str, Any]) -> TextClassifi
     return TextClassifier(default.features.clone(features), default.classifier.clone(classifier))
 
 
-# The recipe, then the same with one part left out or changed.
+# The recipe, then the same with one part more, left out or changed.
 VARIANTS: dict[str, Callable[[], TextClassifier]] = {
     "TextClassifier()": TextClassifier,
+    **several.recipe_with_vectors("classes"),
     **{
         name: partial(recipe, features, classifier)
         for name, features, classifier in [

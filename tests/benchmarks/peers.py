@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 DATA = Path(os.environ.get("STREAM_PEGASOS_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
+WORDLLAMA = "wordllama"  # the package whose word vectors are taken
 WORDS = r"\w\w+"
 WORDS_AND_MARKS = r"\w+|[^\w\s|:]"  # but for the two marks that mean something to Vowpal Wabbit
 HAN = "\u3400-\u4dbf\u4e00-\u9fff"
@@ -60,6 +62,11 @@ def is_installed(module: str, name: str) -> bool:
         print(f"{name}: left out, it is not installed")
         return False
     return True
+
+
+def has_word_vectors() -> bool:
+    """Whether the package with them is installed, without importing it."""
+    return find_spec(WORDLLAMA) is not None
 
 
 def is_chinese(texts: Sequence[str]) -> bool:
@@ -117,15 +124,15 @@ def late_vowpal_wabbit(
     return margins[[label == "" for _, label in lines]]
 
 
-def print_row(cells: list[str], markdown: bool) -> None:
+def print_row(cells: list[str], markdown: bool, width: int = 19) -> None:
     if markdown:
         print(f"| {' | '.join(cells)} |", flush=True)
     else:
-        print(f"{cells[0]:66}" + "".join(f"{cell:>19}" for cell in cells[1:]), flush=True)
+        print(f"{cells[0]:66}" + "".join(f"{cell:>{width}}" for cell in cells[1:]), flush=True)
 
 
-def print_head(cells: list[str], markdown: bool) -> None:
-    print_row(cells, markdown)
+def print_head(cells: list[str], markdown: bool, width: int = 19) -> None:
+    print_row(cells, markdown, width)
     if markdown:
         print("|" + "---|" * len(cells))
 

@@ -12,8 +12,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from peers import (
+    WORDLLAMA,
     expected_calibration_error,
     has_vowpal_wabbit,
+    has_word_vectors,
     print_head,
     print_row,
     read_records,
@@ -27,7 +29,14 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import f1_score
 from sklearn.multioutput import MultiOutputClassifier
 
-from stream_pegasos import MultiLabelClassifier, OrdinalClassifier, PegasosClassifier, TextClassifier
+from stream_pegasos import (
+    AdaptiveClassifier,
+    MultiLabelClassifier,
+    OrdinalClassifier,
+    PegasosClassifier,
+    TextClassifier,
+    TextFeatures,
+)
 
 Kind = Literal["classes", "ordered", "labels"]
 Floats = NDArray[np.float64]
@@ -58,9 +67,27 @@ class Answers(NamedTuple):
     probabilities: Floats | None = None  # a column a class
 
 
+CLASSIFIERS: dict[Kind, Callable[[], Any]] = {
+    "classes": AdaptiveClassifier,
+    "ordered": OrdinalClassifier,
+    "labels": MultiLabelClassifier,
+}
+
+
+def recipe(kind: Kind, vectors: Any = None) -> TextClassifier:
+    """The default text model for labels of a kind, with word vectors where a table is given."""
+    return TextClassifier(TextFeatures(vectors=vectors), CLASSIFIERS[kind]())
+
+
+def recipe_with_vectors(kind: Kind) -> dict[str, Callable[[], TextClassifier]]:
+    """By its name in a table; nothing where the package with the vectors is missing."""
+    return {"with word vectors": partial(recipe, kind, WORDLLAMA)} if has_word_vectors() else {}
+
+
 OURS: dict[Kind, dict[str, Callable[[], TextClassifier]]] = {
     "classes": {
         "TextClassifier()": TextClassifier,
+        **recipe_with_vectors("classes"),
         "Pegasos, t0 = 1/l2, one against the rest": lambda: TextClassifier(
             classifier=PegasosClassifier(t0=1e4, multi_class="ovr")
         ),
@@ -69,13 +96,14 @@ OURS: dict[Kind, dict[str, Callable[[], TextClassifier]]] = {
         ),
     },
     "ordered": {
-        "OrdinalClassifier()": lambda: TextClassifier(classifier=OrdinalClassifier()),
+        "OrdinalClassifier()": partial(recipe, "ordered"),
+        **recipe_with_vectors("ordered"),
         "neighbouring pairs, Pegasos, t0 = 1/l2": lambda: TextClassifier(
             classifier=OrdinalClassifier(PegasosClassifier(t0=1e4))
         ),
         "TextClassifier(), without order": TextClassifier,
     },
-    "labels": {"MultiLabelClassifier()": lambda: TextClassifier(classifier=MultiLabelClassifier())},
+    "labels": {"MultiLabelClassifier()": partial(recipe, "labels"), **recipe_with_vectors("labels")},
 }
 VOWPAL_WABBIT = {  # the first of the losses is its default
     **{loss: ["--loss_function", loss] for loss in ("squared", "hinge", "logistic")},
@@ -151,10 +179,7 @@ def figures_of_classes(answers: Answers, stream: Stream) -> list[float | None]:
     right = truths == predicted
     cells: list[float | None] = [right.mean()]
     if stream.kind == "ordered":
-        known = [
-            (label, truth) for label, truth in zip(answers.labels, stream.labels, strict=True) if label is not None
-        ]
-        cells.append(float(np.mean([abs(label - truth) for label, truth in known])))
+        cells.append(absolute_error(answers.labels, stream.labels))
     cells.append(f1_score(truths, predicted, labels=list(range(len(numbers))), average="macro", zero_division=0.0))
     if answers.probabilities is None or answers.classes is None:
         return [*cells, None, None]
@@ -167,6 +192,22 @@ def figures_of_classes(answers: Answers, stream: Stream) -> list[float | None]:
     of_predicted = given[rows, predicted][said]
     cells.append(-float(np.log(np.clip(of_truth, 1e-6, 1.0)).mean()))
     return [*cells, expected_calibration_error(of_predicted, right[said])]
+
+
+def absolute_error(predicted: list[Any], truths: list[Any]) -> float:
+    """Of the messages that had an answer."""
+    known = [(label, truth) for label, truth in zip(predicted, truths, strict=True) if label is not None]
+    return float(np.mean([abs(label - truth) for label, truth in known]))
+
+
+def score(predicted: list[Any], stream: Stream) -> float:
+    """How good answers are, by the one figure that says most of labels of this kind."""
+    if stream.kind == "ordered":
+        return absolute_error(predicted, stream.labels)
+    if stream.kind == "labels":
+        of = stream.met
+        return float(f1_score(held(stream.labels, of), held(predicted, of), average="micro", zero_division=0.0))
+    return float(np.mean([label == truth for label, truth in zip(predicted, stream.labels, strict=True)]))
 
 
 def figures_of_labels(answers: Answers, stream: Stream) -> list[float | None]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import several
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 from peers import HAN, is_chinese, print_head, print_row, run_vowpal_wabbit, words_by_jieba, write_vowpal_wabbit
@@ -34,10 +35,13 @@ find_words_and_marks: Callable[[str], list[str]] = re.compile(WORDS_AND_MARKS).f
 Model = Callable[[list[str], list[Any], list[str]], Sequence[Any]]
 
 
-def ours(texts: list[str], labels: list[Any], later: list[str]) -> Sequence[Any]:
-    model = TextClassifier()
-    model.learn_many(texts, labels)
-    return model.predict_many(later).tolist()
+def ours(make: Callable[[], TextClassifier]) -> Model:
+    def answer(texts: list[str], labels: list[Any], later: list[str]) -> Sequence[Any]:
+        model = make()
+        model.learn_many(texts, labels)
+        return model.predict_many(later).tolist()
+
+    return answer
 
 
 def tfidf(make: Callable[[], Any], tokens: Callable[[str], list[str]] = find_words_and_marks) -> Model:
@@ -113,7 +117,8 @@ def river_naive_bayes(texts: list[str], labels: list[Any], later: list[str]) -> 
 
 OURS = "stream_pegasos, one pass"
 MODELS: dict[str, Model] = {
-    OURS: ours,
+    OURS: ours(TextClassifier),
+    **{f"{OURS}, {name}": ours(make) for name, make in several.recipe_with_vectors("classes").items()},
     "Vowpal Wabbit, logistic, word pairs, one pass": vowpal_wabbit,
     "River MultinomialNB, one pass": river_naive_bayes,
     "scikit-learn: LinearSVC, tf-idf": tfidf(lambda: LinearSVC(random_state=0)),
@@ -174,7 +179,7 @@ def draw(found: dict[str, tuple[float, float]], n_streams: int) -> Figure:
     axes = figure.subplots()
     fastest = max(speed for _, speed in found.values())
     for name, (accuracy, speed) in found.items():
-        color = "C3" if name == OURS else "C0" if "one pass" in name else "0.5"
+        color = "C3" if name.startswith(OURS) else "C0" if "one pass" in name else "0.5"
         axes.plot(speed, accuracy, "o", color=color, markersize=9)
         is_right = speed > fastest / 4
         # A name that would run into the point or the name of a slightly better model goes below.
@@ -186,7 +191,7 @@ def draw(found: dict[str, tuple[float, float]], n_streams: int) -> Figure:
             textcoords="offset points",
             ha="right" if is_right else "left",
             color=color,
-            weight="bold" if name == OURS else "normal",
+            weight="bold" if name.startswith(OURS) else "normal",
         )
     axes.set_xscale("log")
     axes.set_xlim(right=2 * fastest)
