@@ -9,7 +9,8 @@ equally uncertain messages, and the range of the second.
 
 Streams come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/data; what is missing is left out.
 
-    python tests/benchmarks/teaching.py [--labels N] [--seeds N] [--limit N] [--only STREAM,...] [--markdown]
+    python tests/benchmarks/teaching.py [--labels N] [--seeds N] [--limit N] [--only STREAM,...]
+                                        [--vectors NAME_OR_PATH] [--markdown]
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 from peers import print_head, print_row, read_records
 from river import active
 
-from stream_pegasos import TextClassifier
+from stream_pegasos import TextClassifier, TextFeatures
 from stream_pegasos.operation.teaching import MOST_HELD, MOST_SCORED, uncertainty
 
 STREAMS = ("sms_spam", "enron_1to3", "banking77")
@@ -61,6 +62,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="how many runs")
     parser.add_argument("--limit", type=int, help="take the first so many messages of each stream")
     parser.add_argument("--only", default=",".join(STREAMS), help="the streams")
+    parser.add_argument("--vectors", help="the model also has these word vectors: a name, a file or a folder")
     parser.add_argument("--markdown", action="store_true", help="print Markdown tables")
     arguments = parser.parse_args()
     for name in arguments.only.split(","):
@@ -68,24 +70,30 @@ def main() -> None:
         if not records:
             continue
         stream = Stream([record["text"] for record in records], [record["label"] for record in records])
-        print(f"\n{name}: accuracy with {arguments.labels} labels\n")
+        of_words = f" and the word vectors of {arguments.vectors}" if arguments.vectors else ""
+        print(f"\n{name}: accuracy with {arguments.labels} labels{of_words}\n")
         columns = [f"{where}: {which}" for where in ("file", "stream") for which in ("rest", "held out", "range")]
         print_head(["labels asked for", *columns], arguments.markdown)
         for strategy in STRATEGIES:
             cells = []
             for passes in (False, True):
-                results = [taught(stream, strategy, seed, passes, arguments.labels) for seed in range(arguments.seeds)]
+                results = [
+                    taught(stream, strategy, seed, passes, arguments.labels, arguments.vectors)
+                    for seed in range(arguments.seeds)
+                ]
                 rest, held_out = zip(*results, strict=True)
                 spread = f"{min(held_out):.4f} to {max(held_out):.4f}"
                 cells += [f"{np.mean(rest):.4f}", f"{np.mean(held_out):.4f}", spread]
             print_row([strategy, *cells], arguments.markdown)
 
 
-def taught(stream: Stream, strategy: str, seed: int, passes: bool, n_labels: int) -> tuple[float, float]:
+def taught(
+    stream: Stream, strategy: str, seed: int, passes: bool, n_labels: int, vectors: str | None = None
+) -> tuple[float, float]:
     """The accuracies on the rest and on what is held out, where so many labels were asked for by a strategy."""
     generator = random.Random(seed)
     asks = STRATEGIES[strategy]()
-    model = TextClassifier()
+    model = TextClassifier(TextFeatures(vectors=vectors))
     pool = [i for i in range(len(stream.texts)) if (i + 1) % HELD_OUT]
     coming = iter(pool)
     waiting: list[int] = []
