@@ -5,7 +5,8 @@ Streams come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/d
 missing are left out and named.
 
     python tests/benchmarks/speed.py [--runs 7]
-        [--only vw,recipe,recipe_classes,wc,river,classes,sklearn,kernel,average,steps,threads,memory,profile,startup]
+        [--only vw,recipe,recipe_classes,vectors,wc,river,classes,sklearn,kernel,average,steps,threads,memory,profile,
+        startup]
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ import numpy as np
 from numpy_kernel import NumpyKernelPegasos
 from peers import (
     DATA,
+    WORDLLAMA,
     WORDS,
     WORDS_AND_MARKS,
     has_vowpal_wabbit,
+    has_word_vectors,
     read_records,
     run_vowpal_wabbit,
     streams_of_several_classes,
@@ -43,6 +46,7 @@ from stream_pegasos import (
     KernelPegasosClassifier,
     PegasosClassifier,
     TextClassifier,
+    TextFeatures,
     engine,
 )
 from stream_pegasos.learners.labels import targets_many
@@ -60,6 +64,7 @@ def main() -> None:
         "vw": vowpal_wabbit,
         "recipe": recipe,
         "recipe_classes": recipe_of_several_classes,
+        "vectors": word_vectors,
         "wc": word_count,
         "river": river,
         "classes": several_classes,
@@ -188,6 +193,44 @@ def recipe_of_several_classes(runs: int) -> None:
                 1,
                 WORDS_AND_MARKS,
             )
+
+
+def word_vectors(runs: int) -> None:
+    """The recipe with word vectors beside itself: each stream once, and each word looked up anew in each timing."""
+    if not has_word_vectors():
+        print(f"{WORDLLAMA}: left out, it is not installed")
+        return
+
+    def make(vectors: str | None) -> TextClassifier:
+        return TextClassifier(TextFeatures(vectors=vectors))
+
+    make(WORDLLAMA)  # which reads the table, once for all
+    for name in ("sms_spam", "enron_1to3", "banking77"):
+        if not (records := read_records(name)):
+            continue
+        texts, labels = copies([record["text"] for record in records], 1), [record["label"] for record in records]
+        compare(
+            f"{name}: recipe with word vectors | without",
+            lambda texts=texts, labels=labels: make(WORDLLAMA).predict_learn_many(texts, labels),
+            lambda texts=texts, labels=labels: make(None).predict_learn_many(texts, labels),
+            runs,
+            len(texts),
+            "docs/s",
+            "",
+        )
+        found = [microseconds(make(vectors), texts, labels) for vectors in (WORDLLAMA, None)]
+        for work in found[0]:
+            cells = " ".join(f"{f'{each[work][0]:.1f}, {each[work][1]:.1f} µs':>22}" for each in found)
+            print(f"{f'{name}: {work} with word vectors | without, p50, p99':58} {cells}", flush=True)
+
+
+def microseconds(model: TextClassifier, texts: list[str], labels: list[str]) -> dict[str, list[float]]:
+    """The median and the 99th percentile of the time of a call; predicting looks up the new words of a message."""
+    took: dict[str, list[float]] = {"predict_one": [], "learn_one": []}
+    for text, label in zip(texts, labels, strict=True):
+        took["predict_one"].append(seconds(lambda text=text: model.predict_one(text)))
+        took["learn_one"].append(seconds(lambda text=text, label=label: model.learn_one(text, label)))
+    return {work: (1e6 * np.percentile(each, [50, 99])).tolist() for work, each in took.items()}
 
 
 def vowpal_wabbit(runs: int) -> None:
