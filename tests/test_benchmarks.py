@@ -20,6 +20,7 @@ import several
 import split
 import teaching
 import tuning
+import vectors
 from peers import CHARACTERS, is_chinese, late_vowpal_wabbit, words_by_jieba, write_vowpal_wabbit
 from river import evaluate, feature_extraction, linear_model, metrics, naive_bayes
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -32,6 +33,7 @@ from stream_pegasos import (
     OrdinalClassifier,
     PegasosClassifier,
     TextClassifier,
+    TextFeatures,
     merge,
 )
 from stream_pegasos.evaluation import prequential
@@ -539,6 +541,31 @@ def test_tuning_compares_on_the_half_that_it_did_not_see():
     half = len(STARS) // 2
     assert (found, cost, same) == ("the defaults", f"{np.mean(wrong[half:]):.4f}", cost)
     assert gain.startswith("+0.0000")
+
+
+def test_word_vectors_are_compared_over_the_same_orders(tmp_path, monkeypatch, capsys, written):
+    numbers = np.random.default_rng(1).normal(size=(len(words(TEXTS)), 5))
+    lines = [f"{word} {' '.join(map(str, row))}" for word, row in zip(sorted(words(TEXTS)), numbers, strict=True)]
+    (table := tmp_path / "words.vec").write_text("\n".join(lines))
+
+    def absolute_errors(order):
+        texts, stars = [TEXTS[i] for i in order], [STARS[i] for i in order]
+        for features in (TextFeatures(), TextFeatures(vectors=table)):
+            said = TextClassifier(features, OrdinalClassifier()).predict_learn_many(texts, stars).labels
+            yield np.mean([abs(one - star) for one, star in zip(said, stars, strict=True) if one is not None])
+
+    monkeypatch.setattr(vectors, "AFTER", (200, 1_000))
+    options = ["--stream", written(STARS), "--ordered", "--vectors", table, "--orders", 3, "--markdown"]
+    monkeypatch.setattr(sys, "argv", ["vectors.py", *map(str, options)])
+    vectors.main()
+    row = capsys.readouterr().out.splitlines()[-1].strip("| ").split(" | ")
+    found = np.array([[*absolute_errors(np.random.default_rng(seed).permutation(300)[:200])] for seed in range(3)])
+    differences = found[:, 1] - found[:, 0]
+    error = np.sqrt(((differences - differences.mean()) ** 2).sum() / 2 / 3)
+    without, with_vectors = found.mean(axis=0)
+    one, other = absolute_errors(range(300))
+    after = f"{without:.4f} → {with_vectors:.4f} ± {error:.4f}"
+    assert row == ["stream.jsonl: absolute error", after, "-", f"{one:.4f} → {other:.4f}"]
 
 
 @pytest.mark.parametrize("passes", [False, True])
