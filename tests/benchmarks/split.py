@@ -181,7 +181,7 @@ def draw(found: dict[str, tuple[float, float]], n_streams: int) -> Figure:
     for name, (accuracy, speed) in found.items():
         color = "C3" if name.startswith(OURS) else "C0" if "one pass" in name else "0.5"
         axes.plot(speed, accuracy, "o", color=color, markersize=9)
-        is_right = speed > fastest / 4
+        is_right = speed > fastest / 5
         # A name that would run into the point or the name of a slightly better model goes below.
         is_below = any(0.0 < other - accuracy < 0.003 and its_speed < speed for other, its_speed in found.values())
         axes.annotate(
