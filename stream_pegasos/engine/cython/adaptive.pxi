@@ -289,8 +289,9 @@ cdef class AdaptiveLearner(ColumnLearner):
             rate = self._learning_rate * sqrt(2.0 * min(max(self._slope, LEAST_SLOPE), MOST_SLOPE))
             self._calibrate_problems(one)
         else:
+            if not self._dense.d:
+                self._calibrate(self._margins[0], probability, y)
             self._count_mistake(one)
-            self._calibrate(self._raw[0], self._probability(self._raw[0]) if self._dense.d else probability, y)
         if near:
             encoder._keep(e)
             if not self.several and self._take_step_of_column(e, one, weight) < 0:

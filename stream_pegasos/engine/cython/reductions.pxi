@@ -223,6 +223,8 @@ cdef class ReductionLearner(Learner):
             return sp_reserve_rows(&self._dense, n_rows, self._n_classes)
         if sp_make_dense(&self._dense, e.n_dimensions, n_rows, self._n_classes, FIRST_JOINT_WEIGHTS) < 0:
             return -1
+        if not self.several:
+            self._slope = 1.0  # from now on the weights of margins make log-odds of them
         self._meet_vector(e)
         return 0
 

@@ -315,6 +315,8 @@ class AdaptiveLearner(ScaledLearner):
         """
         if self._dense is None and len(vector) and weight > 0.0:
             self._dense = DenseBlock.of(self.reduction, len(vector), len(self._class_counts))
+            if not self.several:
+                self.calibration.slope = 1.0  # from now on the weights of margins make log-odds of them
         if self._dense is None:
             return None
         dense, of_features = self._dense, self._predicting(margins)
@@ -335,10 +337,10 @@ class AdaptiveLearner(ScaledLearner):
         are the joined ones, if there are any.
         """
         if not self.several:
-            (margin,), y = margins.tolist(), 1.0 if holds[0] else -1.0
-            predicting = margin if joined is None else float(joined[0]) / self.calibration.slope
-            self.calibration.learn(margin, y)
-            self._mistakes.learn(predicting, y)
+            (margin,), y = (margins if joined is None else joined).tolist(), 1.0 if holds[0] else -1.0
+            if joined is None:
+                self.calibration.learn(margin, y)
+            self._mistakes.learn(margin, y)
             return
         _, _, offsets, squares = self._problems
         if self.reduction == "ovr":

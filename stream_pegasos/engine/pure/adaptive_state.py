@@ -241,10 +241,11 @@ def from_two_classes(state: State) -> State:
     the positive one in column 1. Their margins are −m and m, so that the slope is half of what it was.
     """
     ratios = np.abs(state["log_ratios"] - state["intercept_log_ratio"])
+    slope = float(state["joint_weights"][0]) if "joint_weights" in state else state["slope"]
     made = Calibration().get_state(several=True) | in_columns(state, np.array([-1.0, 1.0]))
     made |= {
         "log_ratios": np.minimum(ratios, LARGEST_LOG_RATIO),
-        "slope": max(state["slope"] / 2.0, SMALLEST_SLOPE),
+        "slope": max(slope / 2.0, SMALLEST_SLOPE),
     }
     if "vector_weights" in state:
         made["vector_weights"] = np.outer([-1.0, 1.0], state["vector_weights"])
