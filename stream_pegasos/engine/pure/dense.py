@@ -29,13 +29,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(slots=True)
 class DenseBlock:
-    """Logistic regression on the directions x = (u − mean)/‖u − mean‖ of the vectors u of messages, and how it is joined
-    to the margins of features.
+    """Logistic regression on the directions x = (u − mean)/‖u − mean‖ of the vectors u of messages; and how it is
+    joined to the margins of features.
 
     The weights w of each class have a normal prior, whose variance is f = 1/8 for each class that there is. An example
-    is a step of Newton's method, as in an extended Kalman filter (Haykin 2001, ch. 1; online Laplace approximation),
-    with one covariance f·P for all classes: with p the probabilities before, e = [class = y] − p, and h = p (1 − p) of
-    the class of the example,
+    is a step of Newton's method, as in an extended Kalman filter (Ollivier, Online natural gradient as a Kalman filter,
+    2018), with one covariance f·P for all classes: with p the probabilities before, e = [class = y] − p, and
+    h = p (1 − p) of the class of the example,
 
         k = f P x / (1 + f h x'Px),    P ← P − h k (Px)',    w ← w + e k.
 
