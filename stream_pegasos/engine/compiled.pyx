@@ -206,6 +206,7 @@ cdef double[2] FIRST_JOINT_WEIGHTS = adaptive_state.FIRST_JOINT_WEIGHTS
 cdef double[2] JOINT_PRECISION = adaptive_state.JOINT_PRECISION
 cdef double JOINT_MEMORY = adaptive_state.JOINT_MEMORY
 cdef double LARGEST_JOINT_WEIGHT = adaptive_state.LARGEST_JOINT_WEIGHT
+cdef double LARGEST_JOINED = adaptive_state.LARGEST_JOINED
 cdef double LARGEST_VECTOR_EXAMPLE = adaptive_state.LARGEST_VECTOR_EXAMPLE
 cdef double LEAST_SPREAD = adaptive_state.LEAST_SPREAD
 cdef double LARGEST_MARGIN_JOINED = adaptive_state.LARGEST_MARGIN_JOINED

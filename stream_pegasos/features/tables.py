@@ -358,7 +358,7 @@ def _read_text(name: str, file: Path) -> Table:
 
 def _read_binary(name: str, file: Path) -> Table:
     try:
-        from gensim.models import KeyedVectors, fasttext
+        from gensim.models import KeyedVectors, fasttext  # type: ignore[import-untyped, unused-ignore]
     except ModuleNotFoundError as error:
         raise missing(f"vectors={name!r}", EXTRA, error) from error
     with file.open("rb") as opened:

@@ -214,6 +214,7 @@ cdef class ReductionLearner(Learner):
         for i in range(self._n_problems):
             self._own[i] = self._raw[i] + self._problems[i].offset / self._slope
             self._joined[i] = joint[0] * self._own[i] + joint[1] * self._of_vector(i)
+            self._joined[i] = min(max(self._joined[i], -LARGEST_JOINED), LARGEST_JOINED)
 
     @cython.final
     cdef int _make_dense(self, const Row* e) noexcept nogil:

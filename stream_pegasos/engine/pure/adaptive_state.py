@@ -69,7 +69,7 @@ PRIOR_VARIANCE, SURE_BELOW, SHARE_BESIDE = 1 / 8, 0.3, 0.5
 # What the margins of features and of vectors count at first, the precision of that, and what is left of earlier
 # evidence on it at each example.
 FIRST_JOINT_WEIGHTS, JOINT_PRECISION, JOINT_MEMORY = (1.0, 1.5), (10.0, 1.0), 1.0 - 1.0 / 1000.0
-LARGEST_JOINT_WEIGHT, LARGEST_MARGIN_JOINED = 1e3, 1e4
+LARGEST_JOINT_WEIGHT, LARGEST_MARGIN_JOINED, LARGEST_JOINED = 1e3, 1e4, 1e100
 # No message teaches more than so many of weight 1, and none where less variance is left: single precision ends there.
 LARGEST_VECTOR_EXAMPLE, LEAST_SPREAD = 1e3, 1e-6
 
@@ -241,7 +241,7 @@ def from_two_classes(state: State) -> State:
     the positive one in column 1. Their margins are −m and m, so that the slope is half of what it was.
     """
     ratios = np.abs(state["log_ratios"] - state["intercept_log_ratio"])
-    slope = float(state["joint_weights"][0]) if "joint_weights" in state else state["slope"]
+    slope = max(float(state["joint_weights"][0]), LEAST_SLOPE) if "joint_weights" in state else state["slope"]
     made = Calibration().get_state(several=True) | in_columns(state, np.array([-1.0, 1.0]))
     made |= {
         "log_ratios": np.minimum(ratios, LARGEST_LOG_RATIO),

@@ -13,6 +13,7 @@ from stream_pegasos.engine.pure.adaptive_state import (
     FIRST_JOINT_WEIGHTS,
     JOINT_MEMORY,
     JOINT_PRECISION,
+    LARGEST_JOINED,
     LARGEST_JOINT_WEIGHT,
     LARGEST_MARGIN_JOINED,
     LEAST_SPREAD,
@@ -96,7 +97,8 @@ class DenseBlock:
 
     def joined(self, of_features: Floats, of_vector: Floats) -> Floats:
         """The log-odds of problems; with a softmax the logarithms of odds of classes."""
-        return self.joint[0] * of_features + self.joint[1] * of_vector  # type: ignore[no-any-return]
+        joined = self.joint[0] * of_features + self.joint[1] * of_vector
+        return joined.clip(-LARGEST_JOINED, LARGEST_JOINED)  # type: ignore[no-any-return]
 
     def learn_joint(self, of_features: Floats, of_vector: Floats, holds: NDArray[np.bool_], weight: float) -> None:
         """One step of the two weights."""
@@ -151,9 +153,9 @@ class DenseBlock:
         spread = float(x @ px)
         if spread < LEAST_SPREAD:
             return
-        gain = variance * px / (1.0 + variance * curvature * spread)
-        self.covariance -= np.outer(curvature * gain, px)
-        self.weights += np.outer(errors, gain)
+        gain = variance / (1.0 + variance * curvature * spread)
+        self.covariance -= curvature * gain * np.outer(px, px)  # symmetric, to the last bit
+        self.weights += np.outer(gain * errors, px)
 
     def _probabilities(self, x: Floats, of_features: Floats, order: list[int]) -> Floats:
         """Of each problem, by the vector, by a share of what the features say and by how often a class was met."""
