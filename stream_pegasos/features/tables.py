@@ -249,7 +249,7 @@ def of_mapping(mapping: Mapping[Any, ArrayLike]) -> Table:
             raise TypeError(f"vectors has {word!r} for a word, which is no str")
         try:
             row = np.asarray(mapping[word], np.float64)
-        except (TypeError, ValueError) as error:
+        except (OverflowError, TypeError, ValueError) as error:
             raise TypeError(f"the vector of {word!r} is no array of numbers") from error
         if row.ndim != 1 or len(row) != (len(rows[0]) if rows else len(row)):
             raise ValueError(f"the vector of {word!r} has the shape {row.shape}, unlike that of {words[0]!r}")

@@ -173,8 +173,9 @@ def unpacked(found: Mapping[str, Any], given: Any = None, kept: tuple[NDArray[An
     wanted = f"word vectors {name!r} ({size} × {n_dimensions}, digest {digest})"
     if given is None and name == MAPPING:
         raise VectorsError(f"it needs the {wanted}: give the mapping of words to arrays that it was made with")
-    what = "the package wordllama" if name == WORDLLAMA else f"the file or folder {name!r}"
-    elsewhere = "" if name == WORDLLAMA else "; if it is elsewhere, give its path"
+    places = {WORDLLAMA: "the package wordllama", MAPPING: "the mapping that it was made with"}
+    what = places.get(name, f"the file or folder {name!r}")
+    elsewhere = "" if name in places else "; if it is elsewhere, give its path"
     try:
         vectors = word_vectors(name if given is None else given)
     except (ImportError, OSError, ValueError) as error:

@@ -86,9 +86,10 @@ class Saveable:
         path
             The file; one that exists is replaced at the end, in one step.
         vectors
-            Whether to write the word vectors, too: those of the words that this model has met since it was made or
-            loaded, up to 98,304 for each thread, by the hashes of the words. A loaded model then needs no package and
-            no file of vectors; words that were not met have no vector, and whatever it saves has the same vectors.
+            Whether to write the word vectors, too: those of the words that this model has met since it was made,
+            copied, merged or loaded, by the hashes of the words; of more than 98,304 words a thread, those met last. A
+            loaded model then needs no package and no file of vectors; words that were not met have no vector, and
+            whatever it saves has the same vectors.
 
         Raises
         ------

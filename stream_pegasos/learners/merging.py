@@ -196,7 +196,8 @@ def merged_snapshots(base: Snapshot, parts: Sequence[Snapshot]) -> Snapshot:
         As `merge` does.
     """
     known = [Known.of(each) for each in (base, *parts)]
-    check_mergeable(known[0])
+    for each in known:
+        check_mergeable(each)
     check_parts(known, [base, *parts])
     if len(parts) == 1:
         return parts[0]
@@ -247,11 +248,11 @@ def changes(base: Snapshot, part: Snapshot) -> Snapshot:
     return after.snapshot(part)
 
 
-def check_mergeable(base: Known) -> None:
-    """Raise a TypeError if parts of such a model cannot be merged."""
-    if base.kind not in MERGEABLE or "frozen" in base.rest:
-        raise TypeError(f"a model of {base.kind} cannot be merged; {', '.join(MERGEABLE)} can, unless they are frozen")
-    parameters = unpack_parameters(base.parameters)
+def check_mergeable(model: Known) -> None:
+    """Raise a TypeError if such a model cannot be merged with others."""
+    if model.kind not in MERGEABLE or "frozen" in model.rest:
+        raise TypeError(f"a model of {model.kind} cannot be merged; {', '.join(MERGEABLE)} can, unless they are frozen")
+    parameters = unpack_parameters(model.parameters)
     for name, reason in (
         ("drift_detector", "watches one sequence of errors"),
         ("initializer", "would draw first weights in each part"),

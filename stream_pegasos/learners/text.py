@@ -340,7 +340,13 @@ class TextClassifier(Classifier):
         if self.word_vectors is None:
             return super().vectors_met()
         with self.lock:
-            return self.word_vectors.only(*self.features.scanner.kept_vectors())
+            met = self.word_vectors.only(*self.features.scanner.kept_vectors())
+        if not len(met.kept[0]):
+            raise ValueError(
+                "this model has met no word since it was made, copied, merged or loaded, so there are no vectors to be "
+                "saved; let it predict messages with the words that matter first"
+            )
+        return met
 
     def _packed_with(self, classifier: dict[str, Any]) -> dict[str, Any]:
         """What a file says of the model, given what it says of the classifier."""

@@ -240,7 +240,7 @@ def of_other_vectors(state):
 
 
 FAULTS = {
-    "the covariance is of other vectors": (("adaptive", "ovr columns"), of_other_vectors),
+    "the covariance is none of the vectors": (("adaptive", "ovr columns"), of_other_vectors),
     "the buffer holds features of no example": (("two", "ovr", "crammer_singer", "pairs"), buffer_of_nobody),
     "there are more violations than examples that wait": (
         ("two, average", "ovr, average", "crammer_singer, average", "pairs, average"),

@@ -114,6 +114,7 @@ def test_what_a_model_file_says_of_it(tmp_path):
         ({}, ValueError, "empty"),
         ({1: [1.0]}, TypeError, "1 for a word"),
         ({"a": "b"}, TypeError, "of 'a' is no array"),
+        ({"a": [10**400]}, TypeError, "of 'a' is no array"),
         ({"a": 1.0}, ValueError, "shape"),
         ({"a": [1.0], "b": [1.0, 2.0]}, ValueError, "'b' has the shape"),
         ({"a": [float("nan"), 1.0]}, ValueError, "infinite, or none"),

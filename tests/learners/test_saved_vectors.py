@@ -1,5 +1,6 @@
 """Files of models with word vectors: they name the table, or have the vectors of the words that were met."""
 
+import copy
 import dataclasses
 import pickle
 
@@ -95,6 +96,8 @@ def test_a_file_with_the_vectors_of_words_that_were_met(frozen, table, path):
     with pytest.raises(VectorsError):
         model.save(path)
         stream_pegasos.load(path)
+    with pytest.raises(ValueError, match="has met no word since it was made, copied"):
+        copy.deepcopy(model).save(path, vectors=True)
     with pytest.raises(ValueError, match="no word vectors to be saved"):
         learned(few()).save(path, vectors=True)
     with pytest.raises(ValueError, match="no word vectors to be saved"):

@@ -106,3 +106,9 @@ def test_parts_may_bring_vectors_and_classes_first(case):
     right = [case.predicted(model, x) == y for x, y in zip(texts, labels, strict=True)]
     alone = [case.predicted(parts[0], x) == y for x, y in zip(texts, labels, strict=True)]
     assert np.mean(right) >= np.mean(alone) - 0.1
+
+
+def test_a_frozen_part_is_refused():
+    base = taught()
+    with pytest.raises(TypeError, match="unless they are frozen"):
+        merge(base, [copy.deepcopy(base), base.freeze()])

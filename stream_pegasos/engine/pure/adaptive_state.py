@@ -71,7 +71,7 @@ PRIOR_VARIANCE, SURE_BELOW, SHARE_BESIDE = 1 / 8, 0.3, 0.5
 FIRST_JOINT_WEIGHTS, JOINT_PRECISION, JOINT_MEMORY = (1.0, 1.5), (10.0, 1.0), 1.0 - 1.0 / 1000.0
 LARGEST_JOINT_WEIGHT, LARGEST_MARGIN_JOINED, LARGEST_JOINED = 1e3, 1e4, 1e100
 # No message teaches more than so many of weight 1, and none where less variance is left: single precision ends there.
-LARGEST_VECTOR_EXAMPLE, LEAST_SPREAD = 1e3, 1e-6
+LARGEST_VECTOR_EXAMPLE, LEAST_SPREAD, LARGEST_VECTOR_WEIGHT = 1e3, 1e-6, 1e30
 
 OF_PROBLEM = ("intercepts", "intercept_squares", "offsets", "offset_squares")
 OF_DENSE = ("vector_mean", "vector_covariance", "vector_weights", "joint_weights", "joint_information")
@@ -116,19 +116,27 @@ def dense_fields(reduction: str) -> tuple[Field, ...]:
         Field("vector_evidence", 1.0, 2.0),
         Field("vector_mean", 0.0, 1.0 + 1e-6, (DIMENSIONS,), signed=True),
         Field("vector_covariance", 0.0, 1.0 + 1e-6, ("pairs",), signed=True),
-        Field("vector_weights", 0.0, LARGEST_ADAPTIVE_WEIGHT, shape, signed=True),
+        Field("vector_weights", 0.0, LARGEST_VECTOR_WEIGHT, shape, signed=True),
         *counts,
         Field("joint_weights", 0.0, LARGEST_JOINT_WEIGHT, ("joint",), size=2),
         Field("joint_information", 0.0, LARGEST_SUM, ("information",), signed=True, size=3),
     )
 
 
-def is_triangle(state: State) -> bool:
-    n = len(state["vector_mean"]) if "vector_mean" in state else 0
-    return n == 0 or len(state["vector_covariance"]) == n * (n + 1) // 2
+def is_covariance(state: State) -> bool:
+    """Whether it is the lower half of a matrix for the vectors, and no entry is larger than variances allow."""
+    n = len(state.get("vector_mean", ()))
+    if n == 0:
+        return True
+    if len(state["vector_covariance"]) != n * (n + 1) // 2:
+        return False
+    rows, columns = np.tril_indices(n)
+    variances = state["vector_covariance"][rows == columns]
+    most = np.sqrt(np.maximum(variances[rows] * variances[columns], 0.0))
+    return bool((variances >= 0.0).all() and (np.abs(state["vector_covariance"]) <= 1.001 * most + LEAST_SPREAD).all())
 
 
-OF_VECTORS: tuple[str, Callable[[State], bool]] = ("the covariance is of other vectors", is_triangle)
+OF_VECTORS: tuple[str, Callable[[State], bool]] = ("the covariance is none of the vectors", is_covariance)
 OF_TWO_CLASSES = Declaration(
     (
         EVIDENCE,
