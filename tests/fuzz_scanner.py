@@ -101,6 +101,11 @@ CLASSIFIERS = [
 ]
 
 
+def classifier_for(bag, random):
+    """What makes one; word vectors are for the adaptive ones."""
+    return random.choice(CLASSIFIERS if bag.word_vectors is None else CLASSIFIERS[:3])
+
+
 def check_bag(bag, texts, n_pure):
     """The values of texts are finite and of length 1 or 0; those of the last few are what the pure engine finds."""
     matrix = bag.transform_many(texts)
@@ -142,7 +147,7 @@ class ScannerTarget:
     def check(self, texts, random, at):
         at(0, SECONDS * 3)  # the texts of a block go through together
         bag, seed = bag_of(random), random.random()
-        make = random.choice(CLASSIFIERS if bag.word_vectors is None else CLASSIFIERS[:3])  # the adaptive ones
+        make = classifier_for(bag, random)
         check_bag(bag, texts, len(texts) // 50)
         labels = [below(random, 2) for _ in texts]
         weights = [random.choice([1.0, 1.0, 0.0, 1e-300, 0.3, 1e30]) for _ in texts]

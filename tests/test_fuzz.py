@@ -44,7 +44,8 @@ def test_few_inputs(target, n):
 @given(texts=st.lists(any_text, min_size=1, max_size=8), seed=st.integers(0, 10**6))
 def test_any_texts(texts, seed):
     random = Random(seed)
-    bag, make = fuzz_scanner.bag_of(random), random.choice(fuzz_scanner.CLASSIFIERS)
+    bag = fuzz_scanner.bag_of(random)
+    make = fuzz_scanner.classifier_for(bag, random)
     fuzz_scanner.check_bag(bag, texts, len(texts))
     model, twin = (TextClassifier(bag, make(Random(seed))) for _ in range(2))
     fuzz_scanner.check_learning(model, twin, texts, [i % 2 for i in range(len(texts))], [1.0] * len(texts))
