@@ -87,6 +87,7 @@ cdef extern from "cython/dense.h" nogil:
         float* weights
         double[2] joint
         double[3] information
+        bint has_vector
         double* margins
     void sp_free_dense(sp_dense*)
     int sp_reserve_rows(sp_dense*, Py_ssize_t, Py_ssize_t)

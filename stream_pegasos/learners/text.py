@@ -263,10 +263,11 @@ class TextClassifier(Classifier):
         """
         if "explain" not in self.capabilities:
             raise TypeError(f"explain_one needs a linear classifier, not {type(self.classifier).__name__}")
+        encoder, prepared = self.encode_one(x)
         with self.lock:
-            contributions, of_vector, intercept = self.classifier.contributions(*self.encode_one(x), label)
+            contributions, of_vector, intercept = self.classifier.contributions(encoder, prepared, label)
         columns: dict[int, list[tuple[str, float]]] = {}
-        for ngram, column, value in self.features.contents(self.features.prepare(x)):
+        for ngram, column, value in self.features.contents(prepared):
             columns.setdefault(column, []).append((ngram, value))
         explanation = {"(intercept)": intercept}
         for column, contribution in contributions.items():
@@ -275,7 +276,7 @@ class TextClassifier(Classifier):
             total = sum(value for _, value in columns[column])
             for ngram, value in columns[column]:
                 explanation[ngram] = explanation.get(ngram, 0.0) + contribution * value / total
-        for word, value in self.features.vector_contents(self.features.prepare(x), of_vector):
+        for word, value in self.features.vector_contents(prepared, of_vector):
             explanation[word] = explanation.get(word, 0.0) + value
         by_size = sorted(explanation.items(), key=lambda item: (-abs(item[1]), item[0]))
         return {ngram: contribution for ngram, contribution in by_size if contribution}

@@ -14,7 +14,9 @@ typedef struct {
     float *covariance; /* the lower half, row by row */
     float *weights;
     double joint[2], information[3];
-    /* Of the current message: its direction, what the covariance makes of it, and the margin of each row. */
+    /* Of the current message: whether it has a vector, its direction, what the covariance makes of it, and the margin of
+       each row. */
+    int has_vector;
     float *x, *px;
     double *margins;
     ptrdiff_t weights_capacity, counts_capacity, margins_capacity;
@@ -176,14 +178,15 @@ static int sp_view_dense(sp_dense *view, const sp_dense *block) {
 /* Find the direction of a message, 0 where it has no vector, and the margins of all rows. */
 static void sp_meet_vector(sp_dense *block, const float *vector, ptrdiff_t d, double factor) {
     double squares = 0.0, inverse;
-    int is_there = 0;
-    for (ptrdiff_t i = 0; i < d && d == block->d; i++) is_there |= vector[i] != 0.0f;
+    block->has_vector = 0;
+    for (ptrdiff_t i = 0; i < d && d == block->d; i++) block->has_vector |= vector[i] != 0.0f;
     for (ptrdiff_t i = 0; i < block->d; i++) {
-        const double centred = is_there ? vector[i] - block->mean[i] : 0.0;
+        const double centred = block->has_vector ? vector[i] - block->mean[i] : 0.0;
         squares += centred * centred;
     }
     inverse = squares > 0.0 ? 1.0 / sqrt(squares) : 0.0;
-    for (ptrdiff_t i = 0; i < block->d; i++) block->x[i] = is_there ? (float)((vector[i] - block->mean[i]) * inverse) : 0.0f;
+    for (ptrdiff_t i = 0; i < block->d; i++)
+        block->x[i] = block->has_vector ? (float)((vector[i] - block->mean[i]) * inverse) : 0.0f;
     for (ptrdiff_t i = 0; i < block->n_rows; i++)
         block->margins[i] = factor * sp_dot(block->weights + i * block->d, block->x, block->d);
 }

@@ -232,16 +232,12 @@ cdef class ReductionLearner(Learner):
     @cython.final
     cdef void _learn_vector(self, const Row* e, const int64_t* classes, Py_ssize_t n, Py_ssize_t n_known, double weight) noexcept nogil:
         """Learn what the vector of a message of these classes tells; the first problems were known before."""
-        cdef Py_ssize_t i
-        cdef bint is_there = False
         weight = min(weight, LARGEST_VECTOR_EXAMPLE)
         if weight <= 0.0:
             return
         if n_known == self._n_problems or self._reduction == MULTILABEL:
             self._learn_joint(n_known, weight)
-        for i in range(e.n_dimensions if e.n_dimensions == self._dense.d else 0):
-            is_there |= e.vector[i] != 0.0
-        if is_there:
+        if self._dense.has_vector:
             self._learn_direction(e, classes, n, weight)
 
     @cython.final
