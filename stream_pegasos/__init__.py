@@ -6,20 +6,24 @@ __version__ = "0.2.0"
 
 __all__ = [
     "AdaptiveClassifier",
+    "Category",
     "FrozenTextClassifier",
     "HashedBagOfWords",
     "KernelPegasosClassifier",
     "MultiLabelClassifier",
+    "Number",
     "OrdinalClassifier",
     "PegasosClassifier",
     "TextClassifier",
     "TextFeatures",
+    "Time",
     "__version__",
     "load",
     "merge",
 ]
 
 if TYPE_CHECKING:
+    from stream_pegasos.features.fields import Category, Number, Time
     from stream_pegasos.features.hashing import HashedBagOfWords
     from stream_pegasos.features.text import TextFeatures
     from stream_pegasos.learners.adaptive import AdaptiveClassifier
@@ -34,15 +38,18 @@ else:
     # A name is imported when it is first asked for, so that the command and its --help start at once.
     _PLACES = {
         "AdaptiveClassifier": "learners.adaptive",
+        "Category": "features.fields",
         "FrozenTextClassifier": "learners.text",
         "HashedBagOfWords": "features.hashing",
         "KernelPegasosClassifier": "learners.kernel",
         "MultiLabelClassifier": "learners.multilabel",
+        "Number": "features.fields",
         "OrdinalClassifier": "learners.ordinal",
         "OrdinalPairsClassifier": "learners.ordinal",
         "PegasosClassifier": "learners.pegasos",
         "TextClassifier": "learners.text",
         "TextFeatures": "features.text",
+        "Time": "features.fields",
         "load": "learners.loading",
         "merge": "learners.merging",
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,7 @@ class Features(base.MiniBatchTransformer):
     kinds: ClassVar[dict[str, type[Features]]] = {}  # by name
     scanner: Scanner
     on: str | None = None
+    namespace: str | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -73,10 +75,10 @@ class Features(base.MiniBatchTransformer):
 
     def prepare(self, x: Any) -> Any:
         """What the scanner takes of a message."""
-        raise NotImplementedError
+        return self.prepare_value(fields_of(x, self.fields).get(self.on))
 
     def prepare_value(self, value: Any) -> Any:
-        """What the scanner takes of the field; `None` stands for nothing."""
+        """What the scanner takes of the field, a tuple if there are several in `each`; `None` stands for nothing."""
         raise NotImplementedError
 
     def name_of(self, token: str) -> str:
@@ -85,7 +87,9 @@ class Features(base.MiniBatchTransformer):
 
     def without_norm(self) -> Features:
         """The same features, whose values are divided by nothing."""
-        raise NotImplementedError
+        made = copy.copy(self)
+        made.scanner = Scanner(*dataclasses.replace(self.specification, norm=None).arguments)
+        return made
 
     def prepare_many(self, X: Any) -> list[Any]:
         """What the scanner takes of several messages."""
@@ -142,7 +146,7 @@ class Features(base.MiniBatchTransformer):
             specification = part.specification
             for token, count in Counter(specification.ngrams(text)).items():
                 column, sign = self.scanner.index(token, field)
-                name = part.name_of(token) if are_several else token
+                name = part.name_of(token) if are_several or not part.takes_text else token
                 found.append((name, column, 1.0 if specification.binary else sign * count))
         return found
 
@@ -174,34 +178,41 @@ class Features(base.MiniBatchTransformer):
 class FeatureUnion(Features):
     """Features of several fields of a message, as the sum of features makes it.
 
-    What is found in one field is told from the same in another. A field that a message lacks, or that is `None`, has no
-    features.
+    What is found in one field is told from the same in another, unless their features have the same `namespace`. A
+    field that a message lacks, or that is `None`, has no features.
 
     Parameters
     ----------
     parts
-        The features, each of which reads a field by its `on`. Columns and their values are as the first one has them.
+        The features, each of which reads a field by its `on`. Columns and their values are as those of texts have them.
 
     Raises
     ------
     ValueError
-        If there are less than two parts, a part reads no field, or one that another part reads; or if parts differ in
-        `n_features`, `alternate_sign`, `binary` or `norm`.
+        If there are less than two parts, a part reads no field, or one that another part reads in the same way; or if
+        those of texts differ in `n_features`, `alternate_sign`, `binary` or `norm`.
     TypeError
         If a part is something else than features.
 
     Examples
     --------
 
-    >>> from stream_pegasos import TextClassifier, TextFeatures
+    >>> from stream_pegasos import Category, Number, TextClassifier, TextFeatures
 
-    >>> model = TextClassifier(features=TextFeatures(on="subject") + TextFeatures(on="body"))
-    >>> model.learn_one({"subject": "free", "body": "see the prize"}, "spam")
-    >>> model.learn_one({"subject": "lunch?", "body": "are you free at noon"}, "ham")
-    >>> model.predict_one({"subject": "free lunch"})
+    >>> features = TextFeatures(on="subject") + TextFeatures(on="body") + Category(on="sender") + Number(on="size")
+    >>> model = TextClassifier(features=features)
+    >>> model.learn_one({"subject": "free", "body": "see the prize", "sender": "shop", "size": 9_000}, "spam")
+    >>> model.learn_one({"subject": "lunch?", "body": "are you free at noon", "sender": "ann"}, "ham")
+    >>> model.predict_one({"subject": "free lunch", "size": 9_100})
     'spam'
     >>> sorted(model.explain_one({"subject": "free"}))[-1]
     'subject: free </s>'
+
+    Words of fields that share a namespace are the same:
+
+    >>> features = TextFeatures(on="body") + TextFeatures(on="subject", namespace="body")
+    >>> features.transform_one({"body": "free"}) == features.transform_one({"subject": "free"})
+    True
 
     """
 
@@ -214,29 +225,60 @@ class FeatureUnion(Features):
                 raise TypeError(f"{part!r} is a {type(part).__name__}, not features of this package")
             if part.on is None:
                 raise ValueError(f"{type(part).__name__} reads no field: say on='NAME'")
-        first, *others = [part.specification for part in parts]
-        for part, scanner in zip(parts[1:], others, strict=True):
-            for name in ("n_features", "alternate_sign", "binary", "norm"):
-                ours, its = getattr(first, name), getattr(scanner, name)
-                if ours != its:
-                    raise ValueError(f"{name} is {ours!r} of {parts[0].on!r}, but {its!r} of {part.on!r}")
-        names = [str(part.on) for part in parts]
-        if len({*names}) < len(names):
-            raise ValueError(f"two parts read the same field; the fields are {', '.join(names)}")
-        if len({part.word_vectors.digest for part in parts if part.word_vectors is not None}) > 1:
-            raise ValueError("two parts have different word vectors; a message has one vector")
-        fields = tuple((name, part.scanner.arguments) for name, part in zip(names[1:], parts[1:], strict=True))
-        self.scanner = Scanner(*dataclasses.replace(first, fields=fields).arguments)
+        read = Counter((type(part), part.on) for part in parts)
+        if read.most_common(1)[0][1] > 1:
+            names = ", ".join(str(part.on) for part in parts)
+            raise ValueError(f"two parts read the same field in the same way; the fields are {names}")
+        self.scanner = scanner_of(self.each)
 
     @property
     def each(self) -> Sequence[Features]:
-        return self.parts
+        return [leaf for part in self.parts for leaf in part.each]
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(part.on for part in self.parts if part.on is not None))
 
     def prepare(self, x: Any) -> tuple[Any, ...]:
-        if not isinstance(x, Mapping):
-            names = ", ".join(map(str, self.fields))
-            raise TypeError(f"a message must be a dict with the fields {names}, not {type(x).__name__}")
-        return tuple([part.prepare_value(x.get(part.on)) for part in self.parts])
+        message = fields_of(x, self.fields)
+        prepared: list[Any] = []
+        for part in self.parts:
+            value = part.prepare_value(message.get(part.on))
+            prepared += value if len(part.each) > 1 else [value]
+        return tuple(prepared)
 
-    def without_norm(self) -> FeatureUnion:
-        return FeatureUnion([part.without_norm() for part in self.parts])
+
+def scanner_of(each: Sequence[Features]) -> Scanner:
+    """The scanner of the features of several fields.
+
+    Raises
+    ------
+    ValueError
+        If they do not go together.
+    """
+    of_texts = [part for part in each if part.takes_text] or each
+    columns = {name: getattr(of_texts[0].specification, name) for name in OF_COLUMNS}
+    for part in of_texts:
+        for name, ours in columns.items():
+            its = getattr(part.specification, name)
+            if its != ours:
+                raise ValueError(f"{name} is {ours!r} of {of_texts[0].on!r}, but {its!r} of {part.on!r}")
+    if len({part.word_vectors.digest for part in each if part.word_vectors is not None}) > 1:
+        raise ValueError("two parts have different word vectors; a message has one vector")
+    first, *others = [dataclasses.replace(part.specification, **columns) for part in each]
+    spaces = [str(part.on if part.namespace is None else part.namespace) for part in each]
+    fields = [
+        ("" if space == spaces[0] else space, scanner.arguments)  # that of the first field has no name
+        for space, scanner in zip(spaces[1:], others, strict=True)
+    ]
+    return Scanner(*dataclasses.replace(first, fields=tuple(fields)).arguments)
+
+
+OF_COLUMNS = "n_features", "alternate_sign", "binary", "norm"
+
+
+def fields_of(x: Any, names: Sequence[str]) -> Mapping[Any, Any]:
+    """The message, if it has fields."""
+    if isinstance(x, Mapping):
+        return x
+    raise TypeError(f"a message must be a dict with the fields {', '.join(map(str, names))}, not {type(x).__name__}")

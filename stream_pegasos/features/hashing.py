@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from stream_pegasos.common.checks import check_bool, check_integer, check_one_of
 from stream_pegasos.engine import Scanner
@@ -82,6 +82,9 @@ class HashedBagOfWords(Features):
         longer word become one more n-gram, with a space before them, so that the forms of a word share a feature.
     boundaries
         Whether n-grams of two or more words include the ends of the text, written `<s>` and `</s>`; only for words.
+    namespace
+        Beside features of other fields: those with the same namespace share what is learned of an n-gram. `None` is
+        that of the name of the field.
 
     Raises
     ------
@@ -131,6 +134,7 @@ class HashedBagOfWords(Features):
     mask_digits: bool = False
     prefix_length: int | None = 0
     boundaries: bool | None = False
+    namespace: str | None = None
 
     def __post_init__(self) -> None:
         self._check()
@@ -295,9 +299,6 @@ class HashedBagOfWords(Features):
         if not self._as_it_is or isinstance(X, (str, bytes, dict)) or is_frame(X):
             return super().prepare_many(X)
         return X if isinstance(X, list) else list(X)
-
-    def without_norm(self) -> Self:
-        return self.clone({"norm": None})
 
 
 def strip_accents(text: str, how: str | Callable[[str], str] | None) -> str:

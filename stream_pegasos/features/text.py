@@ -68,7 +68,9 @@ class TextFeatures(HashedBagOfWords):
     boundaries
         Whether n-grams include the ends of the text, written `<s>` and `</s>`. `None` is `True` for words, and `False`
         for n-grams of characters, which do not.
-
+    namespace
+        Beside features of other fields: those with the same namespace share what is learned of a word. `None` is that
+        of the name of the field.
     vectors
         Word vectors, which tell of a word before it was met with a label: `"wordllama"`, which the extra `vectors`
         installs; a folder that model2vec wrote; a file of word2vec's or fastText's, `.vec` or `.bin`; or a mapping of

@@ -357,7 +357,7 @@ def test_the_vectorizer_gives_the_recipe_s_features():
         TextVectorizer(analyzer="char", prefix_length=4).fit()
     model = make_pipeline(TextVectorizer(2**10), LogisticRegression()).fit(TEXTS, LABELS)
     assert model.score(TEXTS, LABELS) > 0.95
-    assert set(TextVectorizer().get_params()) == set(parameters_of(TextFeatures())) - {"on"}
+    assert set(TextVectorizer().get_params()) == set(parameters_of(TextFeatures())) - {"on", "namespace"}
 
 
 def test_without_scikit_learn_the_error_says_what_to_install():
