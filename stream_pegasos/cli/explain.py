@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 @argument(
     "stream_file", "STREAM", "Messages, as those that it learned: their words are the names of features.", default=None
 )
-@result_option("--text TEXT", "Explain the prediction for this text instead.", brief=True, shown="none")
+@result_option(
+    "--text TEXT",
+    "Explain the prediction for this text instead; of a model of several fields it is a JSON object with them.",
+    brief="Explain the prediction for this text instead.",
+    shown="none",
+)
 @result_option("--top N", "How many features for each label.", type=number(int, 1), default=20, brief=True)
 @result_option(
     "--label LABEL", "The label to explain.", brief=True, shown="all; for a text, the predicted one against the next"
@@ -66,7 +71,7 @@ def explain(
         if label is not None and "ordered" in learner.capabilities:
             raise click.BadParameter("ordered classes cannot be explained one by one", param_hint="--label")
         chosen = None if label is None else chosen_label(learner, label, "--label")
-        _explain_text(learner, text, model, top, chosen)
+        _explain_message(learner, _message(learner, text), model, top, chosen)
         return
     source = FileInput(stream_file, stream, unlabelled=True) if stream_file else None
     learner = load_model(model, source, vectors)
@@ -130,7 +135,25 @@ def _block(heading: str, rows: list[tuple[float, str]]) -> list[str]:
     return [heading, *(f"  {weight:+.5f}  {_shown(name)}" for weight, name in rows)]
 
 
-def _explain_text(learner: Any, text: str, path: Path, top: int, chosen: Any) -> None:
+def _message(learner: Any, text: str) -> Any:
+    """What is explained: the text, or the fields that it spells."""
+    if not takes_text(learner) or learner.features.takes_text:
+        return text
+    import orjson
+
+    from stream_pegasos.features.message import message_of
+
+    fields = ", ".join(learner.features.fields)
+    try:
+        message = message_of(orjson.loads(text))
+    except orjson.JSONDecodeError:
+        message = None
+    if not isinstance(message, dict) or not {*message} & {*learner.features.fields}:
+        raise click.BadParameter(f"a message of this model is a JSON object with {fields}", param_hint="--text")
+    return message
+
+
+def _explain_message(learner: Any, message: Any, path: Path, top: int, chosen: Any) -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -139,10 +162,10 @@ def _explain_text(learner: Any, text: str, path: Path, top: int, chosen: Any) ->
     if not takes_text(learner):
         raise Failure(f"{path} is a model of features, not of texts")
     try:
-        why = explained(learner, text, chosen, top)
-    except TypeError as error:
+        why = explained(learner, message, chosen, top)
+    except (TypeError, ValueError) as error:
         raise Failure(f"{path}: {error}") from None
-    head, legend = _said(learner, text, why)
+    head, legend = _said(learner, message, why)
     if "withheld" in why:
         head += f"; the limit of false positives withholds {', '.join(map(printable, why['withheld']))}"
     console = Console(highlight=False, soft_wrap=True)
@@ -157,9 +180,9 @@ def _explain_text(learner: Any, text: str, path: Path, top: int, chosen: Any) ->
     print_lines(capture.get().rstrip("\n"))
 
 
-def _said(learner: Any, text: str, why: dict[str, Any]) -> tuple[str, str]:
+def _said(learner: Any, message: Any, why: dict[str, Any]) -> tuple[str, str]:
     """What is predicted of a text, and what the signs of the contributions mean."""
-    said = learner.predictions([text])
+    said = learner.predictions([message])
     chances = dict(zip(said.classes, said.probabilities[0].tolist(), strict=True))
     several, named, against = takes_several(learner), why["explained"], why["against"]
     labels = why["label"] if several else [why["label"]]

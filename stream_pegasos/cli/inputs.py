@@ -3,7 +3,7 @@
 import os
 import stat
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
 from time import perf_counter
@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import click
 
 from stream_pegasos.cli.console import Failure, note, printable
-from stream_pegasos.cli.options import StreamOptions
+from stream_pegasos.cli.options import StreamOptions, field_names
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.labels import AllowedLabels, Label
@@ -34,6 +34,7 @@ class Input:
     separator: str | None = None  # what stands between several labels
     several = False  # whether a message may have several labels
     fields: tuple[str, ...] = ()  # that a message is made of; none where it is a text
+    text_fields: Sequence[str] = ("text",)
     labels_met: "Collection[Label]" = ("ham", "spam")  # and taken
     _n_told = 0  # of bad records
     _fault = ""  # of the newest one
@@ -98,7 +99,10 @@ class _ChosenInput(Input):
 
         if options.format is not None and options.format not in FORMATS:
             raise click.BadParameter(f"{options.format!r} is none of {', '.join(FORMATS)}", param_hint="--format")
-        if options.text_field == options.label_field:
+        self.text_fields = field_names(options.text_field)
+        if not self.text_fields:
+            raise click.BadParameter(f"{options.text_field!r} names no field", param_hint="--text-field")
+        if options.label_field in self.text_fields:
             raise click.BadParameter("text and label are the same field", param_hint="--text-field")
         self.name = "standard input" if address == "-" else address
         if os.path.isfile(address):
@@ -112,6 +116,7 @@ class _ChosenInput(Input):
         self.several = self.separator is not None
         self.allowed = allowed_labels(options.labels)
         self.labels_met: dict[Label, None] = {}  # in the order in which they came
+        self._unread: set[str] = set()  # fields that were told of
         self._address = address
         self._options = options
         self._columns = None if options.columns is None else [name.strip() for name in options.columns.split(",")]
@@ -119,6 +124,11 @@ class _ChosenInput(Input):
 
     def _count_windows_1252(self) -> None:
         self.n_windows_1252 += 1
+
+    def _tell_of_unread_field(self, name: str) -> None:
+        if name not in self._unread:
+            self._unread.add(name)
+            note(f"the field {printable(name)} is none that the model reads")
 
     def tell_of_keyboard(self) -> None:
         if self._address == "-" and sys.stdin is not None and sys.stdin.isatty():
@@ -129,10 +139,11 @@ class _ChosenInput(Input):
     def how_written(self) -> dict[str, Any]:
         """The options of readers that say how the records are written."""
         return {
-            "text_field": self._options.text_field,
+            "text_field": self.text_fields[0],
             "label_field": self._options.label_field,
             "id_field": self._options.id_field,
             "fields": self.fields,
+            "on_unread_field": self._tell_of_unread_field if self.strict else None,
             "encoding": self._options.encoding,
             "encoding_errors": self._options.encoding_errors,
             "on_windows_1252": self._count_windows_1252,

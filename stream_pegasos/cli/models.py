@@ -98,9 +98,10 @@ def model_for_first_message(learner: Any, options: ModelOptions, source: Input, 
 
 def new_model(options: ModelOptions, source: Input | None) -> Any:
     from stream_pegasos import TextClassifier
+    from stream_pegasos.features.base import FeatureUnion
 
     try:
-        features, classifier = options.given()
+        features, classifier = options.given(("text",) if source is None else source.text_fields)
         if source is not None:
             source.several |= bool(options.multi_label)
             if source.several:
@@ -108,13 +109,16 @@ def new_model(options: ModelOptions, source: Input | None) -> Any:
         if classifier.get("ordered") and classifier.get("multi_label"):
             raise click.BadParameter("it is for one label a message, not for several", param_hint="--ordered")
         if source is not None and source.format in DICT_FORMATS:
-            if features is not None:
+            if isinstance(features, FeatureUnion) and source.format == "vw":
+                pass  # its namespaces are the fields
+            elif features is not None:
                 raise click.BadParameter(
                     f"format {source.format} carries features, not text: --ngrams, --n-features, --analyzer, "
                     "--token-pattern, --binary, --norm, --mask-digits, --prefix-length, --boundaries and --vectors do "
                     "not apply"
                 )
-            return _new_classifier(**classifier)
+            else:
+                return _new_classifier(**classifier)
         model = TextClassifier(features, _new_classifier(**classifier))
         _read_fields(source, model)
         return model
@@ -124,8 +128,12 @@ def new_model(options: ModelOptions, source: Input | None) -> Any:
 
 def _read_fields(source: Input | None, model: Any) -> None:
     """Have a stream make its messages of the fields that a model reads."""
-    if source is not None and takes_text(model) and not model.features.takes_text:
+    if source is None or not takes_text(model):
+        return
+    if not model.features.takes_text:
         source.fields = model.features.fields
+    elif len(source.text_fields) > 1:
+        raise Failure(f"the model reads one text, but --text-field names {', '.join(source.text_fields)}")
 
 
 def _new_classifier(
@@ -247,7 +255,7 @@ def _check_model(model: Any, path: Path, source: Input | None) -> None:
     if source:
         source.several = takes_several(model)
         _read_fields(source, model)
-    if source and takes_text(model) == (source.format in DICT_FORMATS):
+    if source and takes_text(model) == (source.format in DICT_FORMATS) and not source.fields:
         kind = "texts" if takes_text(model) else "features, as in the formats vw and svmlight"
         raise Failure(f"{path} is a model of {kind}, but {source.name} has format {source.format}")
 

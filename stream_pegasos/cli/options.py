@@ -2,6 +2,7 @@
 
 import functools
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,9 @@ class StreamOptions:
         shown="what the extension of the file says; jsonl for standard input and other pipes",
     )
     text_field: str = stream_field(
-        "--text-field NAME",
-        "The field with the text, in jsonl, csv, tsv and parquet; a.b is the field b of an object a.",
+        "--text-field A,B,…",
+        "The field with the text, in jsonl, csv, tsv and parquet, or several; a.b is the field b of an object a. In "
+        "vw a field is a namespace.",
         default="text",
         brief="Field of the text [default: text]",
     )
@@ -140,6 +142,11 @@ class ModelOptions:
         "--boundaries/--no-boundaries", "Also make n-grams with the start and the end of a text.", shown="boundaries"
     )
 
+    category_field: str | None = model_field(
+        "--category-field A,B,…", "Fields with one of several values, as a sender, or with a list of them."
+    )
+    number_field: str | None = model_field("--number-field A,B,…", "Fields with a number, as a size.")
+    time_field: str | None = model_field("--time-field A,B,…", "Fields with a time, of which hour and weekday count.")
     vectors: str | None = model_field(
         "--vectors NAME_OR_PATH",
         "Word vectors: wordllama, a folder of model2vec, or a file of word2vec or fastText; of a loaded model, where "
@@ -155,11 +162,12 @@ class ModelOptions:
         decision = DecisionOptions(**{name: getattr(self, name) for name in names})
         return replace(self, **dict.fromkeys(names)), decision
 
-    def given(self) -> "tuple[Features | None, dict[str, Any]]":
-        """The features, if any option of theirs is given, and the parameters given for the classifier; its name and
-        what labels are among them.
+    def given(self, text_fields: Sequence[str]) -> "tuple[Features | None, dict[str, Any]]":
+        """The features, if any option of theirs is given or there are several fields, and the parameters given for the
+        classifier; its name and what labels are among them.
         """
-        from stream_pegasos.features.text import TextFeatures
+        from stream_pegasos import Category, Number, TextFeatures, Time
+        from stream_pegasos.features.base import FeatureUnion
 
         given = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
         if given.get("classifier") not in (None, "adaptive", "pegasos"):
@@ -178,7 +186,16 @@ class ModelOptions:
             given["drift_detector"] = _drift_detector(given["drift_detector"])
         names = {f.name for f in fields(TextFeatures)}
         of_features = {name: given.pop(name) for name in [*given] if name in names}
+        kinds = {"category_field": Category, "number_field": Number, "time_field": Time}
+        others = [kind(on=name) for option, kind in kinds.items() for name in field_names(given.pop(option, ""))]
+        if others or len(text_fields) > 1:
+            return FeatureUnion([*(TextFeatures(on=name, **of_features) for name in text_fields), *others]), given
         return TextFeatures(**of_features) if of_features else None, given
+
+
+def field_names(text: str) -> list[str]:
+    """The names of fields in an option, with commas between them."""
+    return [name for part in text.split(",") if (name := part.strip())]
 
 
 def _drift_detector(name: str) -> Any:

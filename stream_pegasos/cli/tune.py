@@ -100,7 +100,7 @@ def tune(
     check_plot(plot)
     source = FileInput(file, stream)
     with Interrupt() as interrupt, closing(source):
-        model_for_first_message(None, model, source, interrupt)
+        model_for_first_message(new_model(model, source), model, source, interrupt)
         models = models_to_try(model, source)
         try:
             metric_named(metric, kind_of(next(iter(models.values()))))

@@ -54,7 +54,7 @@ class Features(base.MiniBatchTransformer):
     @property
     def word_vectors(self) -> WordVectors | None:
         """The table of word vectors in use, if any."""
-        return next((part.word_vectors for part in self.each if part.word_vectors is not None), None)
+        return next((part.word_vectors for part in self.each if part is not self and part.word_vectors), None)
 
     def described(self) -> dict[str, Any]:
         """What the features were made with, by parameter; of word vectors what names them."""

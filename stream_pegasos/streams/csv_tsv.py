@@ -93,6 +93,7 @@ def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Examp
 
     there = [name for name in layout.fields if name in header] or [*layout.message_fields[:1]]
     columns = {name: column(name) for name in there}
+    layout.tell_of_unread(header)
     text_column = columns[there[0]]
     label_column = None if unlabelled and layout.label_field not in header else column(layout.label_field)
     id_column = None if layout.id_field == "id" and "id" not in header else column(layout.id_field)

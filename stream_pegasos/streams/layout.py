@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from stream_pegasos.streams.encoding import Encoding
@@ -21,6 +22,15 @@ class Layout(NamedTuple):
     columns: tuple[str, ...] | None = None
     labelled: bool = False  # whether a record without a label is bad
     fields: tuple[str, ...] = ()  # that a message is made of; it is the text of the text field if there are none
+
+    on_unread_field: Callable[[str], None] | None = None  # told of the others of a record
+
+    def tell_of_unread(self, names: Iterable[str]) -> None:
+        """Tell of those fields of a record that are not read, where messages are made of some."""
+        if self.on_unread_field is not None and self.fields:
+            read = (*self.fields, self.label_field, self.id_field)
+            for name in {*names} - {*read, *(name.partition(".")[0] for name in read)}:
+                self.on_unread_field(name)
 
     @property
     def message_fields(self) -> tuple[str, ...]:

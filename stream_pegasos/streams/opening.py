@@ -42,6 +42,7 @@ def open_source(
     on_bad: OnBad | None = None,
     on_event: OnEvent | None = None,
     on_windows_1252: Callable[[], None] | None = None,
+    on_unread_field: Callable[[str], None] | None = None,
 ) -> Source:
     """Open a stream to follow it.
 
@@ -64,7 +65,8 @@ def open_source(
     format
         As in `read`; jsonl by default for Kafka and standard input. Entries of Redis have fields
         instead.
-    text_field, label_field, id_field, delimiter, columns, fields, encoding, encoding_errors, on_windows_1252
+    text_field, label_field, id_field, delimiter, columns, fields, encoding, encoding_errors, on_windows_1252,
+    on_unread_field
         As in `read`.
     follow
         Whether to wait for more at the end of what is there.
@@ -119,6 +121,7 @@ def open_source(
     elif server is not None and server.scheme != "kafka":
         raise StreamError(f"format {format!r} does not fit a Redis stream, whose entries have fields")
     layout = checked_layout(format, text_field, label_field, id_field, written, encoded, delimiter, columns, fields)
+    layout = layout._replace(on_unread_field=on_unread_field)
     if address == "-":
         if labels:
             raise StreamError("labels cannot come from standard input: give a file, a Kafka topic or a Redis stream")

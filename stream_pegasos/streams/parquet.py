@@ -6,10 +6,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from itertools import count
 from typing import Any, BinaryIO
 
 from stream_pegasos.common.extras import missing
+from stream_pegasos.features.message import Fields
 from stream_pegasos.streams.chunks import Chunks, buffered
 from stream_pegasos.streams.example import Example, StreamError, one_line, unreadable
 from stream_pegasos.streams.fields import parsed_fields, value_of
@@ -35,6 +37,7 @@ def read_parquet(
             table = parquet.ParquetFile(whole, buffer_size=_BUFFER, pre_buffer=False)
             schema = table.schema_arrow
         columns = _columns(schema, layout, unlabelled)
+        layout.tell_of_unread(schema.names)
         records = _records(table.iter_batches(_ROWS, columns=columns, use_threads=False))
         for row in count(1):
             with _reading(name):
@@ -51,6 +54,8 @@ def read_parquet(
             except ValueError as error:
                 yield unreadable(error, row)
             else:
+                if layout.fields:
+                    x = Fields({name: _as_in_json(value) for name, value in x.items()})
                 yield Example(x, y, w, row, id)
 
 
@@ -100,6 +105,11 @@ def _records(batches: Iterator[Any]) -> Iterator[dict[str, Any] | ValueError]:
                 yield ValueError("not UTF-8")
             else:
                 yield from _records(batch.slice(i, 1) for i in range(batch.num_rows))
+
+
+def _as_in_json(value: Any) -> Any:
+    """A value of a message, of which a time is a text, and a decimal number a number."""
+    return value.isoformat() if hasattr(value, "isoformat") else float(value) if isinstance(value, Decimal) else value
 
 
 def _has(fields: Any, name: str) -> bool:

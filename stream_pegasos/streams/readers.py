@@ -19,7 +19,7 @@ from stream_pegasos.streams.json_lines import json_parser, read_json
 from stream_pegasos.streams.labelled_text import fasttext_parser, labelled_text_parser, parse_text
 from stream_pegasos.streams.layout import Layout
 from stream_pegasos.streams.lines import Parser, read_lines
-from stream_pegasos.streams.vw_svmlight import parse_svmlight, parse_vw
+from stream_pegasos.streams.vw_svmlight import parse_svmlight, vw_parser
 
 EXTENSIONS = {
     ".jsonl": "jsonl",
@@ -42,7 +42,7 @@ PARQUET = b"PAR1\x15"  # what Parquet begins with, the first byte of a page or o
 
 OnBadLine = Callable[[int, str], None]
 FORMATS = (*dict.fromkeys(EXTENSIONS.values()), "text")
-WITHOUT_FIELDS = ("labelled-text", "fasttext", "vw", "svmlight", "text")
+WITHOUT_FIELDS = ("labelled-text", "fasttext", "svmlight", "text")
 
 
 def read(
@@ -62,6 +62,7 @@ def read(
     unreadable: bool = False,
     on_bad_line: OnBadLine | None = None,
     on_windows_1252: Callable[[], None] | None = None,
+    on_unread_field: Callable[[str], None] | None = None,
 ) -> Iterator[Example]:
     """Yield the examples of a stream in constant memory, each as soon as its line is there.
 
@@ -109,7 +110,8 @@ def read(
         The names of the columns of csv and tsv without a header.
     fields
         The fields that a message is made of, named as `text_field` is and read in its place: `x` is then a dict of
-        those that the record has.
+        those that the record has. In vw a field is a namespace, whose features are its text, or `a.b`, the value of the
+        feature b of the namespace a.
     encoding
         The encoding of the text, by the name of one of Python's codecs; UTF-8 may have a byte order mark.
     encoding_errors
@@ -126,6 +128,8 @@ def read(
         raises.
     on_windows_1252
         Called for each line that is not UTF-8 and is read as Windows-1252.
+    on_unread_field
+        Called with the name of each field of a record that is not read, where a message is made of `fields`.
 
     Raises
     ------
@@ -159,6 +163,7 @@ def read(
         format = format_of(_path(source))
     encoded = Encoding(encoding, encoding_errors, on_windows_1252)
     layout = checked_layout(format, text_field, label_field, id_field, labels, encoded, delimiter, columns, fields)
+    layout = layout._replace(on_unread_field=on_unread_field)
     if format == "text" and not unlabelled:
         raise StreamError("lines of text have no labels")
     return read_layout(source, layout._replace(labelled=not unlabelled), unlabelled, unreadable, on_bad_line)
@@ -249,7 +254,9 @@ def line_parser(layout: Layout) -> Parser:
         return _line_parser(fasttext_parser(labels), layout.encoding)
     if layout.format == "text":
         return _line_parser(parse_text, layout.encoding, blank=True)
-    return _line_parser(parse_vw if layout.format == "vw" else parse_svmlight, layout.encoding, labels)
+    if layout.format == "vw":
+        return _line_parser(vw_parser(layout), layout.encoding, labels)
+    return _line_parser(parse_svmlight, layout.encoding, labels)
 
 
 def label_parser(layout: Layout) -> Parser:

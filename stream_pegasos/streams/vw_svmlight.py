@@ -3,45 +3,81 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
+from stream_pegasos.features.message import Fields
 from stream_pegasos.learners.labels import Label
-from stream_pegasos.streams.example import Parsed, label_of
+from stream_pegasos.streams.example import Parsed, label_of, one_line
+from stream_pegasos.streams.layout import Layout
 
 
-def parse_vw(line: bytes) -> Parsed:
-    head, bar, features = line.decode().partition("|")
-    if not bar:
-        raise ValueError("no | before the features")
-    tokens = head.split()
-    tag = None
-    # The tag is what touches the bar, or what a quote announces.
-    if tokens and (not head[-1].isspace() or tokens[-1].startswith("'")):
-        tag = tokens.pop().removeprefix("'")
-    if len(tokens) > 2:
-        raise ValueError("more than a label, a weight and a tag before the first |")
-    y = _number_label(tokens[0]) if tokens else None
-    w = _number(tokens[1], "weight") if len(tokens) > 1 else 1.0
-    if w < 0:
-        raise ValueError(f"weight {tokens[1]} is negative")
+def vw_parser(layout: Layout) -> Callable[[bytes], Parsed]:
+    """The parser of a line of Vowpal Wabbit: its features are the message or, where the layout has fields, these are
+    its namespaces.
+    """
+    message_of: Callable[[str], Any] = partial(_fields, layout=layout) if layout.fields else _features
+
+    def parse(line: bytes) -> Parsed:
+        head, bar, namespaces = line.decode().partition("|")
+        if not bar:
+            raise ValueError("no | before the features")
+        tokens = head.split()
+        tag = None
+        # The tag is what touches the bar, or what a quote announces.
+        if tokens and (not head[-1].isspace() or tokens[-1].startswith("'")):
+            tag = tokens.pop().removeprefix("'")
+        if len(tokens) > 2:
+            raise ValueError("more than a label, a weight and a tag before the first |")
+        y = _number_label(tokens[0]) if tokens else None
+        w = _number(tokens[1], "weight") if len(tokens) > 1 else 1.0
+        if w < 0:
+            raise ValueError(f"weight {tokens[1]} is negative")
+        return message_of(namespaces), y, w, tag
+
+    return parse
+
+
+def _features(text: str) -> dict[str, float]:
     x: dict[str, float] = {}
-    for namespace in features.replace("\t", " ").split("|"):
-        prefix, scale = "", 1.0
-        name, _, rest = namespace.partition(" ")
-        if name:
-            name, colon, value = name.partition(":")
-            prefix = f"{name}^" if name else ""
-            scale = _number(value, f"weight of namespace {name!r}") if colon else 1.0
-        for token in rest.split(" "):
-            if token:
-                name, colon, value = token.partition(":")
-                if not name:
-                    raise ValueError(f"feature {token!r} has no name")
-                number = scale * _number(value, f"value of feature {name!r}") if colon else scale
-                name = prefix + name
-                x[name] = x[name] + number if name in x else number
+    for prefix, scale, tokens in _namespaces(text):
+        for token in tokens:
+            name, colon, value = token.partition(":")
+            if not name:
+                raise ValueError(f"feature {token!r} has no name")
+            number = scale * _number(value, f"value of feature {name!r}") if colon else scale
+            name = f"{prefix}^{name}" if prefix else name
+            x[name] = x[name] + number if name in x else number
     if not all(map(math.isfinite, x.values())):
         raise ValueError("a feature's value is infinite")
-    return x, y, w, tag
+    return x
+
+
+def _fields(text: str, layout: Layout) -> Fields:
+    """The message of namespaces that are fields. The text of one is its features, without their values; these are
+    fields of their own.
+    """
+    found: dict[str, str] = {}
+    for namespace, _, tokens in _namespaces(text):
+        features = [token.partition(":") for token in tokens]
+        found[namespace] = " ".join([*filter(None, [found.get(namespace)]), *(name for name, _, _ in features)])
+        found |= {f"{namespace}.{name}": value for name, colon, value in features if colon}
+    layout.tell_of_unread(name.partition(".")[0] for name in found)
+    message = Fields({name: found[name] for name in layout.fields if name in found})
+    if not message:
+        missing = " or ".join(map(repr, layout.fields))
+        raise ValueError(f"no namespace {missing}; it has {', '.join(map(one_line, found)) or 'none'}")
+    return message
+
+
+def _namespaces(text: str) -> Iterator[tuple[str, float, list[str]]]:
+    """The name of each namespace, its weight, and its features as they are written."""
+    for namespace in text.replace("\t", " ").split("|"):
+        head, _, rest = namespace.partition(" ")
+        name, colon, weight = head.partition(":")
+        scale = _number(weight, f"weight of namespace {name!r}") if colon else 1.0
+        yield name, scale, [token for token in rest.split(" ") if token]
 
 
 def parse_svmlight(line: bytes) -> Parsed | None:
