@@ -10,13 +10,16 @@ from river import drift, optim
 
 from stream_pegasos import (
     AdaptiveClassifier,
+    Category,
     HashedBagOfWords,
     KernelPegasosClassifier,
     MultiLabelClassifier,
+    Number,
     OrdinalClassifier,
     PegasosClassifier,
     TextClassifier,
     TextFeatures,
+    Time,
 )
 
 TWO, SEVERAL, GROWING, ORDERED, SETS = "two", "several", "growing", "ordered", "sets"
@@ -88,7 +91,11 @@ class Case:
         if self.of == "features":
             return dict.fromkeys(words, 1.0)
         text = " ".join(words)
-        return {"text": text} if self.of == "fields" else text
+        return (
+            {"text": text, "size": len(text), "date": f"2026-11-{len(text) % 30 + 1:02}"}
+            if self.of == "fields"
+            else text
+        )
 
     def option(self, name):
         """An option of the estimator or, of a text model, of its classifier; None if there is no such option."""
@@ -280,6 +287,11 @@ CASES = [
             on="text",
             stop_words=frozenset(["at", "you", "x1"]),
         ),
+        of="fields",
+    ),
+    Case(
+        "fields",
+        lambda: TextClassifier(TextFeatures(on="text") + Category(on="text") + Number(on="size") + Time(on="date")),
         of="fields",
     ),
     Case(

@@ -141,16 +141,15 @@ def _message(learner: Any, text: str) -> Any:
         return text
     import orjson
 
-    from stream_pegasos.features.message import message_of
+    from stream_pegasos.streams.fields import message_of_fields
 
-    fields = ", ".join(learner.features.fields)
+    fields = learner.features.fields
     try:
-        message = message_of(orjson.loads(text))
-    except orjson.JSONDecodeError:
-        message = None
-    if not isinstance(message, dict) or not {*message} & {*learner.features.fields}:
-        raise click.BadParameter(f"a message of this model is a JSON object with {fields}", param_hint="--text")
-    return message
+        record = orjson.loads(text)
+        return message_of_fields(record if isinstance(record, dict) else {}, fields)
+    except ValueError:
+        wanted = f"a message of this model is a JSON object with {', '.join(fields)}"
+        raise click.BadParameter(wanted, param_hint="--text") from None
 
 
 def _explain_message(learner: Any, message: Any, path: Path, top: int, chosen: Any) -> None:

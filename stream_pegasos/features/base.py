@@ -278,7 +278,19 @@ OF_COLUMNS = "n_features", "alternate_sign", "binary", "norm"
 
 
 def fields_of(x: Any, names: Sequence[str]) -> Mapping[Any, Any]:
-    """The message, if it has fields."""
-    if isinstance(x, Mapping):
-        return x
-    raise TypeError(f"a message must be a dict with the fields {', '.join(map(str, names))}, not {type(x).__name__}")
+    """The message, if it has fields, of which one at least is read.
+
+    Raises
+    ------
+    TypeError
+        If it is no dict.
+    ValueError
+        If it has other fields alone.
+    """
+    if not isinstance(x, Mapping):
+        wanted = ", ".join(map(str, names))
+        raise TypeError(f"a message must be a dict with the fields {wanted}, not {type(x).__name__}")
+    if x and not any(name in x for name in names):
+        wanted, has = (", ".join(map(str, some)) for some in (names, [*x][:20]))
+        raise ValueError(f"the message has none of the fields {wanted}; it has {has}")
+    return x

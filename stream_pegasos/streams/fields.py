@@ -19,7 +19,7 @@ def parsed_fields(record: Any, layout: Layout) -> Parsed:
     """Message, label, weight and id; a `RecordError` where message or label is none."""
     id = _id(record, layout.id_field)
     try:
-        message = _fields(record, layout.fields) if layout.fields else record.get(layout.text_field)
+        message = message_of_fields(record, layout.fields) if layout.fields else record.get(layout.text_field)
         layout.tell_of_unread(record)
         if not layout.fields and type(message) is not str:
             message = _nested_text(record, layout.text_field)
@@ -56,8 +56,14 @@ def value_of(record: dict[str, Any], field: str) -> Any:
     return value_of(inner, rest) if type(inner) is dict else _ABSENT
 
 
-def _fields(record: dict[str, Any], names: tuple[str, ...]) -> Fields:
-    """The message that some fields make, of those that are there."""
+def message_of_fields(record: dict[str, Any], names: tuple[str, ...]) -> Fields:
+    """The message that some fields of a record make, of those that are there.
+
+    Raises
+    ------
+    ValueError
+        If none is there.
+    """
     values = {name: value_of(record, name) for name in names}
     message = Fields({name: value for name, value in values.items() if value is not _ABSENT})
     if not message:

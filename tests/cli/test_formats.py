@@ -164,3 +164,44 @@ def test_a_model_of_fields_reads_them_from_every_stream(ok, fails, here):
     assert "the header has no field 'subject'" in fails("train other.csv --load new.safetensors --save x.safetensors")
     (here / "plain.txt").write_text("ham\thello\n")
     assert "a message of labelled-text has no fields" in fails("train plain.txt --load new.safetensors --save x")
+
+
+def write_records(name, records):
+    with open(name, "w") as file:
+        file.writelines(json.dumps(record) + "\n" for record in records)
+
+
+def test_fields_of_each_kind_are_options(main, ok, fails, here):
+    records = [
+        {
+            "id": i,
+            "title": text,
+            "body": "",
+            "from": {"name": label},
+            "size": len(text),
+            "at": "2026-11-23",
+            "label": label,
+        }
+        for i, (text, label) in enumerate(stream)
+    ]
+    write_records("fields.jsonl", records)
+    options = "--text-field title,body --category-field from.name --number-field size --time-field at"
+    ok(f"train fields.jsonl {options} --save m")
+    features = load("m").features
+    assert features.fields == ("title", "body", "from.name", "size", "at")
+    answers = ok("predict m fields.jsonl --output-format tsv").splitlines()[1:]
+    assert [line.split("\t")[:2] for line in answers] == [[str(r["id"]), r["label"]] for r in records]
+    assert "from.name=ham" in ok("explain m fields.jsonl")
+    message = '{"title": "prize", "from": {"name": "ham"}}'
+    assert "from.name=ham" in ok("explain m --top 3 --text", message)
+    assert "JSON object with title, body" in fails("explain m --text prize", code=2)
+    (here / "fields.vw").write_text("".join(f"{r['label']} |title {r['title']} |n size:{r['size']}\n" for r in records))
+    assert "learned 600 messages" in ok("train fields.vw --text-field title,body --number-field n.size --save v")
+    assert main(f"evaluate fields.jsonl {options} --strict")[2] == ""
+    records[0]["queue"] = 7
+    write_records("fields.jsonl", records)
+    assert "the field queue is none that the model reads" in main("predict m fields.jsonl --strict")[2]
+    ok("train mail.jsonl --save text")
+    assert "reads one text, but --text-field names title, body" in fails(
+        "predict text mail.jsonl --text-field title,body"
+    )

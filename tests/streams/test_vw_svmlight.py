@@ -34,6 +34,19 @@ def test_vw(line, x, y, w, tag):
     assert type(found[0].y) is type(y)
 
 
+def test_namespaces_of_vw_are_fields():
+    lines = b"1 'tag |subject win a prize |n:2 amount:3.5 count |body see |subject now\n0 |body noon\n0 |other x:1\n"
+    fields = ["subject", "body", "n.amount", "n"]
+    unread = []
+    found, bad = examples(lines, "vw", fields=fields, on_unread_field=unread.append)
+    assert [(each.x, each.y, each.id) for each in found] == [
+        ({"subject": "win a prize now", "body": "see", "n.amount": "3.5", "n": "amount count"}, 1, "tag"),
+        ({"body": "noon"}, 0, None),
+    ]
+    assert bad == [(3, "no namespace 'subject' or 'body' or 'n.amount' or 'n'; it has other, other.x")]
+    assert unread == ["other"]
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
