@@ -25,6 +25,11 @@ STREAMS = {
     "fasttext": [b"__label__spam win a prize\n__label__1 see you\n  __label__ x\n"],
     "vw": [b"1 2.5 'tag|words:2 cheap:3 pills |n:0.5 len:7\n-1 tag| see you\n| x\n", b"spam |a b:1e3 b\n"],
     "svmlight": [b"1 1:0.5 7:1e3 # note\n-1 qid:3 2:1 10:-0\n+1 3:4\n", b"3.5 0:1\n"],
+    "mail": [
+        b"From a@x Thu Jan  2 10:00:00 2020\nLabel: spam\nMessage-ID: <1@x>\n\nwin\n>From b\n\n"
+        b"From b@x Fri Jan  3 10:00:00 2020\nlabel:\n 1\n\n\xff\n",
+        b"Label: ham\r\nSubject: a\r\n\r\nFrom b\r\n",
+    ],
     "text": [b"win a prize\r\n\nsee you\tcaf\xe9\n", b"\xef\xbb\xbfone"],
 }
 STREAM_TOKENS = [
@@ -135,7 +140,8 @@ def check_stream(data, format, options):
     strict_examples, strict_error = read_all(data, format, options, None)
     assert repr(strict_examples) == repr(examples[: len(strict_examples)])
     if bad:
-        assert strict_error.endswith(f"line {bad[0][0]}: {bad[0][1]}")
+        record = "mail" if format == "mail" else "line"
+        assert strict_error.endswith(f"{record} {bad[0][0]}: {bad[0][1]}")
     else:
         assert len(strict_examples) == len(examples) and strict_error == error
     assert error is None or error.isprintable()

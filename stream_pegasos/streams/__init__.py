@@ -3,7 +3,7 @@
 from stream_pegasos.streams.example import Example, LabelFormat, StreamError, Truth, label_of
 from stream_pegasos.streams.join import LabelJoin
 from stream_pegasos.streams.opening import open_sink, open_source
-from stream_pegasos.streams.readers import FORMATS, format_of, read
+from stream_pegasos.streams.readers import FORMATS, format_of, read, read_mail
 from stream_pegasos.streams.sources import Answer, Batch, Sink, Source, of_any_server
 from stream_pegasos.streams.synthetic import synthetic
 
@@ -24,5 +24,6 @@ __all__ = [
     "open_sink",
     "open_source",
     "read",
+    "read_mail",
     "synthetic",
 ]

@@ -33,6 +33,11 @@ class Layout(NamedTuple):
                 self.on_unread_field(name)
 
     @property
+    def record(self) -> str:
+        """What `Example.line` counts."""
+        return "mail" if self.format == "mail" else "line"
+
+    @property
     def message_fields(self) -> tuple[str, ...]:
         """The fields that a message needs one of."""
         return self.fields or (self.text_field,)

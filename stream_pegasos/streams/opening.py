@@ -131,6 +131,8 @@ def open_source(
     if server is None:
         from stream_pegasos.streams.file import FollowedFile
 
+        if format == "mail":
+            raise StreamError(f"{address} is mail, which predict and train read to its end; to go on, {STDIN_HINT}")
         if not encoded.has_lines:
             raise StreamError(
                 f"a growing file cannot be {encoding}, whose lines are found only after decoding: {STDIN_HINT}"

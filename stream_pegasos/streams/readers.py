@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import BinaryIO
 
+from stream_pegasos.learners.labels import Label
 from stream_pegasos.streams.chunks import PathOrFile, buffered, chunks_of, may_begin, opened
 from stream_pegasos.streams.compression import EXTENSIONS as COMPRESSIONS
 from stream_pegasos.streams.compression import decompressed
@@ -36,13 +38,16 @@ EXTENSIONS = {
     ".svm": "svmlight",
     ".libsvm": "svmlight",
     ".parquet": "parquet",
+    ".eml": "mail",
+    ".mbox": "mail",
+    ".mbx": "mail",
 }
 ONE_LABEL = LabelFormat()
 PARQUET = b"PAR1\x15"  # what Parquet begins with, the first byte of a page or of the footer after its magic
 
 OnBadLine = Callable[[int, str], None]
 FORMATS = (*dict.fromkeys(EXTENSIONS.values()), "text")
-WITHOUT_FIELDS = ("labelled-text", "fasttext", "svmlight", "text")
+WITHOUT_FIELDS = ("labelled-text", "fasttext", "svmlight", "mail", "text")
 
 
 def read(
@@ -84,7 +89,15 @@ def read(
     | `vw` | `label weight 'tag\\|namespace:weight feature:value ...` | .vw |
     | `svmlight` | `label id:value ... # comment` | .svmlight .svm .libsvm |
     | `parquet` | a row; `line` is its number | .parquet |
+    | `mail` | a mail, an mbox, a Maildir or another folder; `line` is the number of the mail | .eml .mbox .mbx |
     | `text` | a line, without label | |
+
+    A mail is a `str`: its bytes, decoded as Latin-1. Its `id` is its Message-ID, without the angle brackets. What
+    begins with `From ` is an mbox, in either quoting; a folder with `cur` or `new` is a Maildir, without its
+    subfolders. In another folder each file, also in its subfolders, is a mail or an mbox, unless it is hidden. The
+    mails of a folder come in order of arrival: by the name of the file in a Maildir, by the line before them in an
+    mbox, or else by the first header Received, the header Date or when the file was modified. A mail that cannot be
+    read is a bad line.
 
     Parameters
     ----------
@@ -92,12 +105,13 @@ def read(
         A path, `-` for standard input, or a file opened in binary mode, which stays open.
     format
         One of the formats above; by default that of the path's extension, or jsonl for standard input and other
-        pipes without an extension.
+        pipes without an extension; a folder is mail.
     text_field
         The field with the text in the formats jsonl, parquet, csv and tsv. In the first two `a.b` is the
         field b of the object a, unless a field is called `a.b`.
     label_field
-        The field with the label, named in the same way.
+        The field with the label, named in the same way; in mail a header, such as `"X-Spam-Flag"`, which is taken
+        out of the mail.
     id_field
         The field with the id, a string or an integer, named in the same way. A record may lack it; columns that
         lack it are an error, unless it is `"id"`.
@@ -113,7 +127,8 @@ def read(
         those that the record has. In vw a field is a namespace, whose features are its text, or `a.b`, the value of the
         feature b of the namespace a.
     encoding
-        The encoding of the text, by the name of one of Python's codecs; UTF-8 may have a byte order mark.
+        The encoding of the text, by the name of one of Python's codecs; UTF-8 may have a byte order mark. Mail and
+        Parquet say themselves how they are encoded.
     encoding_errors
         `"windows-1252"`: a line that is not UTF-8 is read as Windows-1252; `"strict"`: it is a bad line.
         With another encoding than UTF-8, a line that is not in it is always bad.
@@ -135,8 +150,8 @@ def read(
     ------
     StreamError
         If the format, the encoding or another option is unknown, if options do not go together, if a CSV
-        header or Parquet file lacks a field, if compressed data or a Parquet file is truncated or damaged,
-        or, without `on_bad_line`, if a line is bad.
+        header or Parquet file lacks a field, if there is no mail in a folder, if compressed data or a Parquet
+        file is truncated or damaged, or, without `on_bad_line`, if a line is bad.
     OSError
         If the source cannot be opened or read.
     ImportError
@@ -210,20 +225,92 @@ def read_layout(
         "fasttext": "no __label__ before the text",
         "vw": "no label",
         "svmlight": "no label",
+        "mail": f"no label in a header {layout.label_field!r}",
     }.get(layout.format, f"no label in the field {layout.label_field!r}")
-    with opened(source) as file:
-        for example in _examples(file, name, layout, unlabelled):
-            fault = example.fault
-            if fault is None:
-                if unlabelled or example.y is not None:
-                    yield example
-                    continue
-                fault = no_label
-            if on_bad_line is None:
-                raise StreamError(f"{name}: line {example.line}: {fault}")
-            on_bad_line(example.line, fault)
-            if unreadable:
-                yield Example("", None, 1.0, example.line, example.id, fault)
+    is_folder = layout.format == "mail" and isinstance(source, str | os.PathLike) and os.path.isdir(source)
+    with nullcontext() if is_folder else opened(source) as file:
+        if file is None:
+            examples = _mails_at([(_path(source), None)], layout.label_field, layout.labels)
+        else:
+            examples = _examples(file, name, layout, unlabelled)
+        record = f"{name}: {layout.record}"
+        yield from _readable(examples, record, None if unlabelled else no_label, unreadable, on_bad_line)
+
+
+def read_mail(
+    folders: Mapping[Label, str | os.PathLike[str] | Iterable[str | os.PathLike[str]]],
+    *,
+    unreadable: bool = False,
+    on_bad_line: OnBadLine | None = None,
+) -> Iterator[Example]:
+    """Yield mails that are labelled by where they are, all in the order in which they arrived.
+
+    Each path is a mail, an mbox, a Maildir or another folder, as `read` knows them; any file may be compressed. The
+    places of the mails are held in memory, about 300 bytes each, and one mail at a time; a compressed mbox is copied to
+    a temporary file.
+
+    Parameters
+    ----------
+    folders
+        By each label a path, or several.
+    unreadable, on_bad_line
+        As in `read`; what counts as the line is the number of the mail.
+
+    Raises
+    ------
+    StreamError
+        If there is no mail in one of the folders, or, without `on_bad_line`, if a mail cannot be read.
+    OSError
+        If there is nothing at a path, or it cannot be read.
+
+    Examples
+    --------
+
+    >>> import mailbox, tempfile
+    >>> from stream_pegasos.streams import read_mail
+
+    >>> with tempfile.TemporaryDirectory() as mail:
+    ...     spam, ham = mailbox.mbox(f"{mail}/spam"), mailbox.Maildir(f"{mail}/ham")
+    ...     _ = spam.add("Message-ID: <1@example.com>\\nSubject: win\\n\\nA prize\\n")
+    ...     _ = ham.add("Message-ID: <2@example.com>\\nSubject: lunch\\n\\nAt noon?\\n")
+    ...     spam.close()
+    ...     mails = list(read_mail({"spam": f"{mail}/spam", "ham": f"{mail}/ham"}))
+    >>> sorted((example.y, example.id) for example in mails)
+    [('ham', '2@example.com'), ('spam', '1@example.com')]
+
+    """
+    sources: list[tuple[str, Label | None]] = []
+    for label, paths in folders.items():
+        each = [paths] if isinstance(paths, str | os.PathLike) else paths
+        sources += [(os.fspath(path), label) for path in each]
+    return _readable(_mails_at(sources, None, ONE_LABEL), "mail", None, unreadable, on_bad_line)
+
+
+def _mails_at(
+    sources: Sequence[tuple[str, Label | None]], label_header: str | None, labels: LabelFormat
+) -> Iterator[Example]:
+    from stream_pegasos.streams.mail import mail_parser
+    from stream_pegasos.streams.mail_folders import read_mail_folders
+
+    return read_mail_folders(sources, mail_parser(label_header, labels))
+
+
+def _readable(
+    examples: Iterable[Example], record: str, no_label: str | None, unreadable: bool, on_bad_line: OnBadLine | None
+) -> Iterator[Example]:
+    """The examples without those that are bad, which are told, unless these are to have their place."""
+    for example in examples:
+        fault = example.fault
+        if fault is None:
+            if no_label is None or example.y is not None:
+                yield example
+                continue
+            fault = no_label
+        if on_bad_line is None:
+            raise StreamError(f"{record} {example.line}: {fault}")
+        on_bad_line(example.line, fault)
+        if unreadable:
+            yield Example("", None, 1.0, example.line, example.id, fault)
 
 
 def _examples(file: BinaryIO, name: str, layout: Layout, unlabelled: bool) -> Iterator[Example]:
@@ -234,6 +321,10 @@ def _examples(file: BinaryIO, name: str, layout: Layout, unlabelled: bool) -> It
         from stream_pegasos.streams.parquet import read_parquet
 
         return read_parquet(None if is_compressed else file, chunks, name, layout, unlabelled)
+    if layout.format == "mail":
+        from stream_pegasos.streams.mail import mail_parser, read_mails
+
+        return read_mails(buffered(chunks), mail_parser(layout.label_field, layout.labels))
     encoding, chunks = layout.encoding.with_lines(chunks, name, brackets=layout.format == "jsonl")
     layout = layout._replace(encoding=encoding)
     if layout.format in ("csv", "tsv"):
@@ -285,7 +376,8 @@ def _line_parser(parse: Parser, encoding: Encoding, labels: LabelFormat = ONE_LA
 
 
 def format_of(name: str) -> str:
-    """The format that a file's extension stands for, `.gz` and the like aside; jsonl for a pipe without one.
+    """The format that a file's extension stands for, `.gz` and the like aside; mail for a folder, and jsonl for a pipe
+    without an extension.
 
     Raises
     ------
@@ -300,6 +392,8 @@ def format_of(name: str) -> str:
     ('jsonl', 'jsonl')
 
     """
+    if os.path.isdir(name):
+        return "mail"
     stem, extension = os.path.splitext(name.lower())
     if extension in COMPRESSIONS:
         extension = os.path.splitext(stem)[1]

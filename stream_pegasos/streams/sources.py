@@ -201,7 +201,7 @@ def record_parser(layout: Layout, labels: bool, what: str) -> RecordParser:
 
     It gives `None` for a blank record; a bad one raises a ValueError with the reason.
     """
-    if layout.format in ("csv", "tsv", "parquet"):
+    if layout.format in ("csv", "tsv", "parquet", "mail"):
         raise StreamError(f"{what} cannot be {layout.format}, whose records are no single lines: {STDIN_HINT}")
     if labels and layout.format != "jsonl":
         raise StreamError(f"labels come as jsonl, not as {layout.format}")

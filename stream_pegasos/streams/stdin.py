@@ -27,7 +27,7 @@ class StandardInput:
             layout,
             unlabelled=True,
             unreadable=reporter.unreadable,
-            on_bad_line=lambda line, reason: reporter.bad(self.name, f"line {line}", reason),
+            on_bad_line=lambda line, reason: reporter.bad(self.name, f"{layout.record} {line}", reason),
         )
 
     def batches(self) -> Iterator[Batch]:

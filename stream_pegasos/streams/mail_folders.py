@@ -1,0 +1,205 @@
+"""Folders of mail, Maildirs and mboxes, together in the order in which their mails arrived."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timedelta, timezone
+from email.utils import parsedate_tz
+from typing import IO, NamedTuple
+
+from stream_pegasos.streams.chunks import buffered, chunks_of
+from stream_pegasos.streams.compression import decompressed
+from stream_pegasos.streams.example import Example, Parsed, StreamError, Truth, one_line, unreadable
+from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG
+from stream_pegasos.streams.mail import FROM, end_of_headers, header, separating_date, split, unwrapped, value
+
+_OF_MAILDIR = ("cur", "new")
+_LONGEST_HEAD = 1 << 16  # bytes in which the date of a mail is looked for
+_MOST_IN_MEMORY = 1 << 24  # bytes of copies
+_LONGEST_DATE = 200  # characters
+_seconds = re.compile(r"([0-9]{1,12})[.]").match  # at the beginning of the name of a file in a Maildir
+_received, _date = header("Received"), header("Date")
+
+
+class _Place(NamedTuple):
+    """Where a mail is; what comes first of it sorts mails by their arrival."""
+
+    time: float  # seconds since 1970
+    name: str
+    path: str
+    offset: int = 0
+    length: int | None = None  # of a mail in an mbox
+    is_copied: bool = False
+    label: Truth | None = None
+    fault: str | None = None
+
+
+def read_mail_folders(
+    sources: Iterable[tuple[str, Truth | None]], parse: Callable[[bytes], Parsed]
+) -> Iterator[Example]:
+    """The mails at some paths, in order of arrival; those at a path with a label have that one.
+
+    What is known of a mail beforehand is where it is; it is read when its turn comes.
+    """
+    with tempfile.SpooledTemporaryFile(_MOST_IN_MEMORY) as copies:
+        index = _Index(copies)
+        for path, label in sources:
+            index.add(path, label)
+        for number, place in enumerate(index.in_order(), 1):
+            try:
+                x, y, w, id = parse(index.mail(place))
+            except OSError as error:
+                yield unreadable(ValueError(one_line(_fault(place.path, error))), number)
+            except ValueError as error:  # which may be of compressed data
+                yield unreadable(ValueError(one_line(str(error))), number)
+            else:
+                yield Example(x, y if place.label is None else place.label, w, number, id)
+
+
+def _fault(path: str, error: OSError | str) -> str:
+    return f"{path}: {(error.strerror or error) if isinstance(error, OSError) else error}"
+
+
+class _Index:
+    """Where mails are."""
+
+    def __init__(self, copies: IO[bytes]) -> None:
+        self._places: list[_Place] = []
+        self._copies = copies  # of mails in what cannot be read at any place: compressed mboxes and pipes
+        self._n_files = 0
+
+    def in_order(self) -> list[_Place]:
+        """All places. In an mbox alone the order is the one of the file."""
+        if self._n_files > 1:
+            self._places.sort(key=lambda place: place[:4])
+        return self._places
+
+    def add(self, path: str, label: Truth | None) -> None:
+        """Take in what is at a path; an OSError where nothing is, a StreamError where no mail is."""
+        before = len(self._places)
+        if not stat.S_ISDIR(os.stat(path).st_mode):
+            self._add_file(path, label)
+            return
+        for each, fault in _files(path):
+            try:
+                if fault is not None:
+                    raise fault
+                status = os.stat(each)
+                if stat.S_ISREG(status.st_mode):
+                    self._add_file_of_folder(each, status.st_mtime, label)
+            except OSError as error:
+                if each == path:
+                    raise
+                self._add_fault(each, _fault(each, error))
+        if len(self._places) == before:
+            raise StreamError(f"{path}: there is no mail in this folder")
+
+    def _add_file_of_folder(self, path: str, modified: float, label: Truth | None) -> None:
+        folder, name = os.path.split(os.path.abspath(path))
+        if os.path.basename(folder) not in _OF_MAILDIR:
+            self._add_file(path, label)
+            return
+        seconds = _seconds(name)
+        self._n_files += 1
+        self._places.append(_Place(float(seconds[1]) if seconds else modified, name, path, label=label))
+
+    def _add_file(self, path: str, label: Truth | None) -> None:
+        """A mail, or an mbox."""
+        self._n_files += 1
+        name = os.path.basename(path)
+        with open(path, "rb") as file:
+            modified = os.fstat(file.fileno()).st_mtime
+            is_compressed, chunks = decompressed(chunks_of(file), path)
+            try:
+                head = chunks.look(lambda head: len(head) < _LONGEST_HEAD and end_of_headers(head) is None)
+                is_mbox = head.startswith(FROM)
+                is_copied = not file.seekable() or (is_compressed and is_mbox)
+                if not is_copied and not is_mbox:
+                    self._places.append(_Place(_arrived(head, modified), name, path, label=label))
+                    return
+                for offset, length, mail in split(buffered(chunks)):
+                    time = _arrived((mail or b"")[:_LONGEST_HEAD], modified)
+                    begin = self._copied(mail or b"") if is_copied else offset
+                    self._places.append(_Place(time, name, path, begin, length, is_copied, label))
+            except StreamError as error:
+                self._add_fault(path, str(error), modified)
+
+    def _copied(self, mail: bytes) -> int:
+        """The offset of the copy of a mail."""
+        offset = self._copies.seek(0, os.SEEK_END)
+        self._copies.write(mail)
+        return offset
+
+    def _add_fault(self, path: str, fault: str, time: float = float("inf")) -> None:
+        self._places.append(_Place(time, os.path.basename(path), path, fault=fault))
+
+    def mail(self, place: _Place) -> bytes:
+        """A mail by its place; a ValueError or OSError with the reason where it cannot be read."""
+        if place.fault is not None:
+            raise ValueError(place.fault)
+        if place.is_copied:
+            return unwrapped(_bytes_at(place, self._copies))
+        with open(place.path, "rb") as file:
+            if place.length is not None:
+                mail = _bytes_at(place, file)
+                if len(mail) < place.length or not mail.startswith(FROM):
+                    raise ValueError(_fault(place.path, "it was written anew meanwhile"))
+                return unwrapped(mail)
+            mail = buffered(decompressed(chunks_of(file), place.path)[1]).read(LONGEST_LINE + 1)
+        if not 0 < len(mail) <= LONGEST_LINE:
+            raise ValueError(_fault(place.path, f"the mail is {TOO_LONG}" if mail else "the file is empty"))
+        return mail
+
+
+def _bytes_at(place: _Place, mbox: IO[bytes]) -> bytes:
+    assert place.length is not None
+    if place.length > LONGEST_LINE:
+        raise ValueError(_fault(place.path, f"the mail is {TOO_LONG}"))
+    mbox.seek(place.offset)
+    return mbox.read(place.length)
+
+
+def _files(folder: str) -> Iterator[tuple[str, OSError | None]]:
+    """The files of a folder with mail, none of them hidden, and what of it cannot be read."""
+    errors: list[OSError] = []
+    for path, folders, names in os.walk(folder, onerror=errors.append):
+        if any(name in _OF_MAILDIR for name in folders):
+            folders[:] = [name for name in _OF_MAILDIR if name in folders]
+            names = []
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from ((os.path.join(path, name), None) for name in names if not name.startswith("."))
+    yield from ((error.filename or folder, error) for error in errors)
+
+
+def _arrived(head: bytes, modified: float) -> float:
+    """When a mail arrived: in an mbox as the line before it says, else as the newest header Received or as Date says,
+    else when its file was modified.
+    """
+    if head.startswith(FROM):
+        line, _, head = head.partition(b"\n")
+        date = separating_date(line)
+        time = None if date is None else _time(date.decode("latin-1"))
+        if time is not None:
+            return time
+    end = end_of_headers(head)
+    for pattern in (_received, _date):
+        found = pattern.search(head, 0, len(head) if end is None else end)
+        time = None if found is None else _time(value(found).rpartition(";")[2])
+        if time is not None:
+            return time
+    return modified
+
+
+def _time(date: str) -> float | None:
+    """The seconds since 1970 of a date, which is UTC where it has no zone; `None` where it is none."""
+    try:
+        parts = parsedate_tz(date.strip()[:_LONGEST_DATE])
+        if parts is None:
+            return None
+        return datetime(*parts[:6], tzinfo=timezone(timedelta(seconds=parts[9] or 0))).timestamp()
+    except Exception:  # it raises in many ways
+        return None
