@@ -13,10 +13,11 @@ import click
 from stream_pegasos.cli.answers import OUTPUT_FORMAT, EvaluatedAnswers, Output, chosen_format
 from stream_pegasos.cli.command import Command, argument, bundled, number
 from stream_pegasos.cli.console import check_outputs, check_plot, print_lines, writing
-from stream_pegasos.cli.inputs import FileInput, SyntheticInput, progress_bar
+from stream_pegasos.cli.inputs import FileInput, SyntheticInput, labelled_input, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_for_first_message, new_model, save_model, tell_of_labels
 from stream_pegasos.cli.options import (
+    MailOptions,
     ModelOptions,
     StreamOptions,
     force_option,
@@ -69,6 +70,7 @@ class ResultOptions:
 
 @click.command(cls=Command)
 @argument("file", "FILE", "The stream, - for standard input; 20,000 synthetic messages without it.", default=None)
+@bundled("mails", MailOptions)
 @bundled("stream", StreamOptions)
 @bundled("model", ModelOptions)
 @stream_option("--delay N", "Each label arrives N messages late.", type=number(int, 0), default=0, shown="0")
@@ -78,6 +80,7 @@ class ResultOptions:
 @force_option
 def evaluate(
     file: str | None,
+    mails: MailOptions,
     stream: StreamOptions,
     model: ModelOptions,
     delay: int,
@@ -101,11 +104,16 @@ def evaluate(
       stream-pegasos evaluate sms.jsonl.gz --plot curve.png
       stream-pegasos evaluate stars.csv --ordered
       stream-pegasos evaluate news.csv --label-field topics --label-separator ';'
+      stream-pegasos evaluate --spam spam.mbox --ham ham/
       stream-pegasos evaluate tweets.csv --text-field tweet --ngrams 1,2
       zcat mail.vw.gz | stream-pegasos evaluate - --format vw --delay 100
     """
-    results.check(file, save=save, force=force)
-    source = SyntheticInput(stream) if file is None else FileInput(file, stream, unreadable=bool(results.predictions))
+    results.check(file, *mails.paths, save=save, force=force)
+    source: FileInput | SyntheticInput
+    if file is None and not mails.given:
+        source = SyntheticInput(stream)
+    else:
+        source = labelled_input(file, mails, stream, unreadable=bool(results.predictions))
     learner = new_model(model, source)
     with Interrupt() as interrupt, closing(source):
         learner = model_for_first_message(learner, model, source, interrupt)

@@ -5,6 +5,7 @@ import stat
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import chain, islice
 from time import perf_counter
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -12,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import click
 
 from stream_pegasos.cli.console import Failure, note, printable
-from stream_pegasos.cli.options import StreamOptions, field_names
+from stream_pegasos.cli.options import MailOptions, StreamOptions, field_names
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.labels import AllowedLabels, Label
@@ -40,6 +41,16 @@ class Input:
     _fault = ""  # of the newest one
     _next_note = 10 * REPORTED_BAD_LINES
 
+    @property
+    def is_mail(self) -> bool:
+        """Whether a message is a mail, with its headers."""
+        return self.format == "mail"
+
+    @property
+    def record(self) -> str:
+        """What the lines of examples count."""
+        return "mail" if self.is_mail else "line"
+
     def look_ahead(self) -> None:
         """See from the first message with a label whether messages may have several, where that can be done."""
 
@@ -55,23 +66,28 @@ class Input:
             self._n_told += 1
             note(f"{where} skipped: {reason}")
         elif self.n_bad == self._next_note:
-            note(f"{self.n_bad:,} lines skipped, the newest of them {where}: {fault}")
+            note(f"{self.n_bad:,} {self.record}s skipped, the newest of them {where}: {fault}")
             self._next_note *= 10
 
     def refuse(self, example: Any, reason: str) -> None:
         """Report an example that the model refuses to learn."""
-        self.report(f"line {example.line}", reason)
+        self.report(f"{self.record} {example.line}", reason)
 
     def report_rest(self) -> None:
         if rest := self.n_bad - self._n_told:
-            note(f"{rest:,} more bad line{'s' * (rest != 1)} skipped")
+            note(f"{rest:,} more bad {self.record}{'s' * (rest != 1)} skipped")
         if self.n_windows_1252:
             lines, were = ("line", "was") if self.n_windows_1252 == 1 else ("lines", "were")
             note(f"{self.n_windows_1252:,} {lines} {were} not UTF-8 and {were} read as Windows-1252")
 
     def nothing(self, done: str) -> Failure:
         """The end of a command that has done nothing."""
-        hint = "; see --format, --encoding, --text-field and --label-field" if self.n_bad and not self.n_good else ""
+        options = (
+            "--label-field, --spam and --ham"
+            if self.is_mail
+            else "--format, --encoding, --text-field and --label-field"
+        )
+        hint = f"; see {options}" if self.n_bad and not self.n_good else ""
         return Failure(f"no message of {self.name} was {done}{hint}")
 
 
@@ -252,7 +268,7 @@ class FileInput(_ChosenInput):
             status = os.fstat(sys.stdin.fileno()) if self._address == "-" else os.stat(self._address)
         except (OSError, ValueError, AttributeError):
             return False
-        return not stat.S_ISREG(status.st_mode)
+        return not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode))
 
     def in_thread(self) -> "Iterator[Example]":
         """The stream for a thread to read, which holds nothing up where it waits at the end of the process."""
@@ -276,17 +292,27 @@ class FileInput(_ChosenInput):
         return examples
 
     def _read(self) -> "Iterator[Example]":
-        from stream_pegasos.streams import StreamError, read
+        from stream_pegasos.streams import StreamError
 
         if self._pipe is None:
             self.tell_of_keyboard()
+        try:
+            yield from _first(self._with_known_labels(self._examples()), self._options.limit)
+        except StreamError as error:
+            if not self.n_good:
+                raise
+            self.report("the rest", str(error))
+
+    def _examples(self) -> "Iterator[Example]":
+        from stream_pegasos.streams import read
+
         with ExitStack() as stack:
-            source: Any = "-"
+            source: Any = self._address
             if self._pipe is not None:
                 source = self._pipe
-            elif self._address != "-":
+            elif self._address != "-" and not (self.is_mail and os.path.isdir(self._address)):
                 source = self._file = stack.enter_context(open(self._address, "rb"))
-            examples = read(
+            yield from read(
                 source,
                 format=self.format,
                 labels=self.written,
@@ -295,14 +321,11 @@ class FileInput(_ChosenInput):
                 **self.how_written,
                 unlabelled=self._unlabelled,
                 unreadable=self._unreadable,
-                on_bad_line=lambda line, reason: self.report(f"line {line}", reason),
+                on_bad_line=self._report_bad_line,
             )
-            try:
-                yield from _first(self._with_known_labels(examples), self._options.limit)
-            except StreamError as error:
-                if not self.n_good:
-                    raise
-                self.report("the rest", str(error))
+
+    def _report_bad_line(self, line: int, reason: str) -> None:
+        self.report(f"{self.record} {line}", reason)
 
     def _with_known_labels(self, examples: "Iterable[Example]") -> "Iterator[Example]":
         for example in examples:
@@ -316,7 +339,7 @@ class FileInput(_ChosenInput):
                 example = example._replace(y=(example.y,))  # it was read before that was known
             fault = self.meet_label(example.y)
             if fault is not None:
-                self.report(f"line {example.line}", fault)
+                self.report(f"{self.record} {example.line}", fault)
                 example = example._replace(fault=fault)
             if fault is None or self._unreadable:
                 yield example
@@ -330,6 +353,33 @@ class FileInput(_ChosenInput):
         return self._file.tell() / max(1, os.fstat(self._file.fileno()).st_size)
 
 
+class LabelledMail(FileInput):
+    """Mails that are labelled by the folders that they are in."""
+
+    def __init__(self, mails: MailOptions, options: StreamOptions, unreadable: bool = False) -> None:
+        if options.format not in (None, "mail"):
+            raise click.BadParameter(f"{options.format!r} is not mail, as --spam and --ham are", param_hint="--format")
+        super().__init__(mails.paths[0], replace(options, format="mail"), unreadable=unreadable)
+        self.name = ", ".join(mails.paths)
+        self._mails = mails
+
+    def _examples(self) -> "Iterator[Example]":
+        from stream_pegasos.streams import read_mail
+
+        return read_mail(self._mails.given, unreadable=self._unreadable, on_bad_line=self._report_bad_line)
+
+
+def labelled_input(file: str | None, mails: MailOptions, options: StreamOptions, unreadable: bool = False) -> FileInput:
+    """What a command learns: the file, or mails."""
+    if mails.given:
+        if file is not None:
+            raise click.BadParameter("mails with a label are given in place of FILE", param_hint="--spam, --ham")
+        return LabelledMail(mails, options, unreadable)
+    if file is None:
+        raise click.MissingParameter(param_hint="'FILE'", param_type="argument")
+    return FileInput(file, options, unreadable=unreadable)
+
+
 def _first(examples: "Iterator[Example]", limit: int | None) -> "Iterator[Example]":
     """The first ones, up to a number of those that could be read."""
     rest = limit
@@ -340,7 +390,7 @@ def _first(examples: "Iterator[Example]", limit: int | None) -> "Iterator[Exampl
 
 
 def bad_lines(source: Input) -> str:
-    return f"{source.n_bad:,} bad line{'s' * (source.n_bad != 1)}"
+    return f"{source.n_bad:,} bad {source.record}{'s' * (source.n_bad != 1)}"
 
 
 @contextmanager

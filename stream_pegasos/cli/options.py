@@ -4,6 +4,7 @@ import functools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +25,9 @@ result_option, result_field = functools.partial(option, group="Results"), functo
 class StreamOptions:
     format: str | None = stream_field(
         "--format NAME",
-        "jsonl, csv, tsv, labelled-text, text, fasttext, vw, svmlight or parquet. Any may be compressed.",
+        "jsonl, csv, tsv, labelled-text, text, fasttext, vw, svmlight, parquet or mail. Any may be compressed.",
         brief="jsonl, csv, tsv, text, fasttext, vw, svmlight, …",
-        shown="what the extension of the file says; jsonl for standard input and other pipes",
+        shown="what the extension of the file says; mail for a folder; jsonl for standard input and other pipes",
     )
     text_field: str = stream_field(
         "--text-field A,B,…",
@@ -37,7 +38,7 @@ class StreamOptions:
     )
     label_field: str = stream_field(
         "--label-field NAME",
-        "The field with the label, named in the same way.",
+        "The field with the label, named in the same way; in mail a header, which is taken out of the mail.",
         default="label",
         brief="Field of the label [default: label]",
     )
@@ -74,6 +75,37 @@ class StreamOptions:
     )
     limit: int | None = stream_field("--limit N", "Stop after N messages.", type=number(int, 0), shown="no limit")
     strict: bool = stream_field("--strict", "Exit with code 1 if any line was bad.", default=False)
+
+
+@dataclass(frozen=True)
+class MailOptions:
+    """Mails that are labelled by where they are; the labels are the names of the fields."""
+
+    spam: tuple[str, ...] = stream_field(
+        "--spam PATH",
+        "In place of FILE: a Maildir, mbox, .eml or folder of mails with the label spam; may be given several times. "
+        "Mails of --spam and --ham come in order of arrival.",
+        brief="In place of FILE: Maildir, mbox or folder of spam.",
+        shown="none",
+        default=(),
+        multiple=True,
+    )
+    ham: tuple[str, ...] = stream_field(
+        "--ham PATH",
+        "The same with the label ham.",
+        brief="The same of ham.",
+        shown="none",
+        default=(),
+        multiple=True,
+    )
+
+    @property
+    def given(self) -> dict[str, tuple[str, ...]]:
+        return {f.name: paths for f in fields(self) if (paths := getattr(self, f.name))}
+
+    @property
+    def paths(self) -> list[str]:
+        return [*chain(*self.given.values())]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import click
 
 from stream_pegasos.cli.command import PATH, Command, argument, bundled
 from stream_pegasos.cli.console import check_outputs, print_lines, rate
-from stream_pegasos.cli.inputs import FileInput, bad_lines, progress_bar
+from stream_pegasos.cli.inputs import bad_lines, labelled_input, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import (
     keep_names,
@@ -19,6 +19,7 @@ from stream_pegasos.cli.models import (
     tell_of_labels,
 )
 from stream_pegasos.cli.options import (
+    MailOptions,
     ModelOptions,
     StreamOptions,
     force_option,
@@ -31,7 +32,8 @@ from stream_pegasos.cli.options import (
 
 
 @click.command(cls=Command)
-@argument("file", "FILE", "The stream, - for standard input.")
+@argument("file", "FILE", "The stream, - for standard input.", default=None)
+@bundled("mails", MailOptions)
 @result_option(
     "--save MODEL",
     "Write the model here, as safetensors.",
@@ -47,7 +49,8 @@ from stream_pegasos.cli.options import (
 @threads_option
 @bundled("model", ModelOptions)
 def train(
-    file: str,
+    file: str | None,
+    mails: MailOptions,
     save: Path,
     force: bool,
     load: Path | None,
@@ -65,11 +68,12 @@ def train(
     Examples:
       stream-pegasos train mail.jsonl.gz --save mail.safetensors
       stream-pegasos train new.jsonl --load old.safetensors --save new.safetensors
+      stream-pegasos train --spam Maildir/.Junk --ham Maildir --save m.safetensors
     """
-    check_outputs(save=save, force=force, inputs=[file])
+    check_outputs(save=save, force=force, inputs=[file, *mails.paths])
     from stream_pegasos.evaluation.prequential import chunks, learn
 
-    source = FileInput(file, stream)
+    source = labelled_input(file, mails, stream)
     learner = model_for(source, load, model)
     known = labels_known(learner)
     n, start = 0, perf_counter()

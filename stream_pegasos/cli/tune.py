@@ -11,10 +11,17 @@ import click
 
 from stream_pegasos.cli.command import PATH, Command, argument, bundled
 from stream_pegasos.cli.console import check_outputs, check_plot, print_lines, printable, writing
-from stream_pegasos.cli.inputs import DICT_FORMATS, FileInput, Input, bad_lines, progress_bar
+from stream_pegasos.cli.inputs import DICT_FORMATS, Input, bad_lines, labelled_input, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_for_first_message, new_model, save_model
-from stream_pegasos.cli.options import ModelOptions, StreamOptions, force_option, result_option, save_option
+from stream_pegasos.cli.options import (
+    MailOptions,
+    ModelOptions,
+    StreamOptions,
+    force_option,
+    result_option,
+    save_option,
+)
 
 if TYPE_CHECKING:
     from stream_pegasos.evaluation.tuning import Candidate, Tuning
@@ -48,7 +55,8 @@ COST = {"several labels": "wrong labels a message", "ordered": "mean absolute er
 
 
 @click.command(cls=Command)
-@argument("file", "FILE", "The stream, - for standard input.")
+@argument("file", "FILE", "The stream, - for standard input.", default=None)
+@bundled("mails", MailOptions)
 @bundled("stream", StreamOptions)
 @bundled("model", ModelOptions)
 @result_option(
@@ -68,7 +76,8 @@ COST = {"several labels": "wrong labels a message", "ordered": "mean absolute er
 @save_option
 @force_option
 def tune(
-    file: str,
+    file: str | None,
+    mails: MailOptions,
     stream: StreamOptions,
     model: ModelOptions,
     metric: str,
@@ -96,9 +105,9 @@ def tune(
     from stream_pegasos.evaluation.scores import kind_of
     from stream_pegasos.evaluation.tuning import tune as tune_models
 
-    check_outputs(plot, save=save, force=force, inputs=[file])
+    check_outputs(plot, save=save, force=force, inputs=[file, *mails.paths])
     check_plot(plot)
-    source = FileInput(file, stream)
+    source = labelled_input(file, mails, stream)
     with Interrupt() as interrupt, closing(source):
         model_for_first_message(new_model(model, source), model, source, interrupt)
         models = models_to_try(model, source)
@@ -119,7 +128,8 @@ def tune(
             raise source.nothing("learned")
         head = f"{source.name}: {len(models)} models, {tuning.n:,} messages, {bad_lines(source)}"
         head += ", interrupted" * tuning.interrupted
-        train = " ".join(filter(None, ["stream-pegasos train", shlex.quote(file), _flags(stream), _flags(model)]))
+        files = _flags(mails) if file is None else shlex.quote(file)
+        train = " ".join(filter(None, ["stream-pegasos train", files, _flags(stream), _flags(model)]))
         print_lines("\n".join([head, "", *_table(tuning), "", *_found(tuning, train)]))
         if plot:
             from stream_pegasos.evaluation.plot import save_tuning
@@ -151,15 +161,16 @@ def models_to_try(options: ModelOptions, source: Input | None) -> dict[str, Any]
     }
 
 
-def _flags(options: StreamOptions | ModelOptions) -> str:
+def _flags(options: MailOptions | StreamOptions | ModelOptions) -> str:
     """Those options that are not the defaults, as they are written on the command line."""
     words = []
     for field in fields(options):
         value = getattr(options, field.name)
         if value != field.default:
             on, _, off = field.metadata["flag"].partition(" ")[0].partition("/")
-            written = shlex.quote(str(value).removesuffix(".0"))
-            words += [on if value else off] if isinstance(value, bool) else [on, written]
+            for each in value if isinstance(value, tuple) else (value,):
+                written = shlex.quote(str(each).removesuffix(".0"))
+                words += [on if each else off] if isinstance(each, bool) else [on, written]
     return " ".join(words)
 
 

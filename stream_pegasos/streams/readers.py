@@ -7,7 +7,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from stream_pegasos.learners.labels import Label
 from stream_pegasos.streams.chunks import PathOrFile, buffered, chunks_of, may_begin, opened
@@ -238,7 +238,7 @@ def read_layout(
 
 
 def read_mail(
-    folders: Mapping[Label, str | os.PathLike[str] | Iterable[str | os.PathLike[str]]],
+    folders: Mapping[Any, str | os.PathLike[str] | Iterable[str | os.PathLike[str]]],
     *,
     unreadable: bool = False,
     on_bad_line: OnBadLine | None = None,

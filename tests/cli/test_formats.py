@@ -129,7 +129,7 @@ def test_files_that_cannot_be_read(fails, here):
         assert fails(command) == "stream-pegasos: error: x.jsonl: No such file or directory\n"
     (here / "d.jsonl").mkdir()
     (here / "mail.xyz").write_text("x")
-    assert "d.jsonl: Is a directory" in fails("evaluate d.jsonl")
+    assert "d.jsonl: Is a directory" in fails("evaluate d.jsonl --format jsonl")
     assert "'.xyz'" in fails("evaluate mail.xyz")
 
 

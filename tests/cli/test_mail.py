@@ -1,0 +1,73 @@
+"""Mails in files and folders, labelled by a header or by where they are."""
+
+import mailbox
+
+import pytest
+from commands import figures, stream
+
+from stream_pegasos import load
+
+N = 200
+EIGHT = 1577952000  # 8 o'clock on 2 January 2020
+
+
+@pytest.fixture
+def mails(here):
+    """The same mails with the label in a header of one mbox, and in a Maildir of spam and two mboxes of ham."""
+    boxes = {"all.mbox": [], "ham.mbox": [], "more.mbox": []}
+    (here / "spam box" / "cur").mkdir(parents=True)
+    for i, (text, label) in enumerate(stream[:N]):
+        minute = b"From a@x Thu Jan  2 %02d:%02d:00 2020\n" % (8 + i // 60, i % 60)
+        head, body = b"Message-ID: <%d@x>\n" % i, b"Subject: a\n\n" + text.encode() + b"\n"
+        boxes["all.mbox"].append(minute + head + b"X-Label: " + label.encode() + b"\n" + body)
+        if label == "ham":
+            boxes["more.mbox" if i % 3 else "ham.mbox"].append(minute + head + body)
+        else:
+            (here / "spam box" / "cur" / f"{EIGHT + 60 * i}.x:2,S").write_bytes(head + body)
+    for name, written in boxes.items():
+        box = mailbox.mbox(here / name)
+        for data in written:
+            box.add(data)
+        box.close()
+    return "--spam 'spam box' --ham ham.mbox --ham more.mbox"
+
+
+def test_folders_teach_what_a_header_does(ok, mails):
+    out = ok(f"train {mails} --save m")
+    assert out.startswith(f"learned {N} messages in ") and "0 bad mails" in out
+    ok("train all.mbox --label-field x-label --save n")
+    assert load("m").weights == load("n").weights
+    assert figures(ok(f"evaluate {mails}")) == figures(ok("evaluate all.mbox --label-field X-Label"))
+    assert f"  stream-pegasos train {mails} --limit 9" in ok(f"tune {mails} --limit 9")
+
+
+def test_every_way_to_read_mails(ok, main, here, mails):
+    ok(f"train {mails} --save m")
+    expected = ok("predict m all.mbox")
+    assert len(expected.splitlines()) == N
+    data = (here / "all.mbox").read_bytes()
+    assert ok("predict m --format mail", input=data) == ok("run --load m --format mail", input=data)
+    assert ok("predict m --format mail", input=data) == expected
+    rows = ok("predict m 'spam box' --output-format tsv").splitlines()[1:]
+    assert [row.split("\t")[0] for row in rows] == [f"{i}@x" for i in range(N) if stream[i][1] == "spam"]
+    assert main("explain m all.mbox")[0] == 0
+
+
+def test_wrong_usage(main, fails, here, mails):
+    for command in ("train --save m", "tune"):
+        assert main(command)[0] == 2 and main(f"{command} mail.jsonl {mails}")[0] == 2
+    assert main(f"evaluate {mails} --format csv")[0] == 2
+    assert "which predict and train read to its end" in fails("run 'spam box'")
+    (here / "empty").mkdir()
+    for files in ("empty", "--spam empty --ham ham.mbox"):
+        assert fails(f"evaluate {files}") == "stream-pegasos: error: empty: there is no mail in this folder\n"
+    first, *_, end = fails("evaluate all.mbox").splitlines()
+    assert first == "stream-pegasos: mail 1 skipped: no label in a header 'label'" and "--label-field" in end
+
+
+def test_a_mail_that_cannot_be_read_is_told(main, here, mails):
+    (here / "spam box" / "cur" / "1.gone").symlink_to("nowhere")
+    code, out, err = main(f"evaluate {mails} --predictions p.tsv")
+    assert code == 0 and "1 bad mail\n" in out
+    assert err == f"stream-pegasos: mail {N + 1} skipped: spam box/cur/1.gone: No such file or directory\n"
+    assert (here / "p.tsv").read_text().rstrip().endswith("No such file or directory")
