@@ -36,6 +36,8 @@ class Features(base.MiniBatchTransformer):
         super().__init_subclass__(**kwargs)
         Features.kinds[cls.__name__] = cls
 
+    is_one: ClassVar[bool] = True  # and no sum
+
     @property
     def each(self) -> Sequence[Features]:
         """The features of each field."""
@@ -54,7 +56,7 @@ class Features(base.MiniBatchTransformer):
     @property
     def word_vectors(self) -> WordVectors | None:
         """The table of word vectors in use, if any."""
-        return next((part.word_vectors for part in self.each if part is not self and part.word_vectors), None)
+        return None if self.is_one else next((part.word_vectors for part in self.each if part.word_vectors), None)
 
     def described(self) -> dict[str, Any]:
         """What the features were made with, by parameter; of word vectors what names them."""
@@ -140,7 +142,7 @@ class Features(base.MiniBatchTransformer):
         """What is found in a message that `prepare` gave: the name of each token, its column, and what it adds there
         before values are divided by their norm.
         """
-        are_several = len(self.each) > 1
+        are_several = not self.is_one
         found = []
         for field, (part, text) in enumerate(zip(self.each, prepared if are_several else [prepared], strict=True)):
             specification = part.specification
@@ -156,7 +158,7 @@ class Features(base.MiniBatchTransformer):
         """
         if self.word_vectors is None or not np.any(factors):
             return []
-        are_several = len(self.each) > 1
+        are_several = not self.is_one
         names: dict[str, str] = {}
         for part, text in zip(self.each, prepared if are_several else [prepared], strict=True):
             for word in part.specification.words(text):
@@ -168,7 +170,7 @@ class Features(base.MiniBatchTransformer):
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, Features) and self.fields and other.fields:
-            return FeatureUnion([*self.each, *other.each])
+            return FeatureUnion([part for sum in (self, other) for part in getattr(sum, "parts", [sum])])
         return super().__add__(other)
 
     def _more_tags(self) -> set[str]:
@@ -208,13 +210,16 @@ class FeatureUnion(Features):
     >>> sorted(model.explain_one({"subject": "free"}))[-1]
     'subject: free </s>'
 
-    Words of fields that share a namespace are the same:
+    Words of fields that share a namespace are the same. To have both, a word by itself and in its field, is the most
+    accurate for a short field beside a long one:
 
-    >>> features = TextFeatures(on="body") + TextFeatures(on="subject", namespace="body")
-    >>> features.transform_one({"body": "free"}) == features.transform_one({"subject": "free"})
+    >>> features = TextFeatures(on="body") + TextFeatures(on="subject") + TextFeatures(on="subject", namespace="body")
+    >>> features.transform_one({"body": "free"}).keys() < features.transform_one({"subject": "free"}).keys()
     True
 
     """
+
+    is_one = False
 
     def __init__(self, parts: Sequence[Features]) -> None:
         self.parts = parts
@@ -225,11 +230,11 @@ class FeatureUnion(Features):
                 raise TypeError(f"{part!r} is a {type(part).__name__}, not features of this package")
             if part.on is None:
                 raise ValueError(f"{type(part).__name__} reads no field: say on='NAME'")
-        read = Counter((type(part), part.on) for part in parts)
-        if read.most_common(1)[0][1] > 1:
+        if len({(type(part), part.on, part.namespace) for part in parts}) < len(parts):
             names = ", ".join(str(part.on) for part in parts)
             raise ValueError(f"two parts read the same field in the same way; the fields are {names}")
         self.scanner = scanner_of(self.each)
+        self._fields = tuple(dict.fromkeys(part.on for part in parts if part.on is not None))
 
     @property
     def each(self) -> Sequence[Features]:
@@ -237,14 +242,17 @@ class FeatureUnion(Features):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(part.on for part in self.parts if part.on is not None))
+        return self._fields
 
     def prepare(self, x: Any) -> tuple[Any, ...]:
-        message = fields_of(x, self.fields)
+        message = fields_of(x, self._fields)
         prepared: list[Any] = []
         for part in self.parts:
             value = part.prepare_value(message.get(part.on))
-            prepared += value if len(part.each) > 1 else [value]
+            if part.is_one:
+                prepared.append(value)
+            else:
+                prepared += value
         return tuple(prepared)
 
 
@@ -287,10 +295,13 @@ def fields_of(x: Any, names: Sequence[str]) -> Mapping[Any, Any]:
     ValueError
         If it has other fields alone.
     """
-    if not isinstance(x, Mapping):
+    if not isinstance(x, (dict, Mapping)):
         wanted = ", ".join(map(str, names))
         raise TypeError(f"a message must be a dict with the fields {wanted}, not {type(x).__name__}")
-    if x and not any(name in x for name in names):
+    for name in names:
+        if name in x:
+            return x
+    if x:
         wanted, has = (", ".join(map(str, some)) for some in (names, [*x][:20]))
         raise ValueError(f"the message has none of the fields {wanted}; it has {has}")
     return x

@@ -34,9 +34,19 @@ class FieldFeatures(Features):
     def prepare_value(self, value: Any) -> Any:
         if value is None or value == "" or value != value:  # a NaN is what data frames have for nothing
             return ()
-        return tuple(self.tokens(value))
+        return tuple(self._tokens(value))
 
-    def tokens(self, value: Any) -> Iterable[str]:
+    def tokens(self, x: Any) -> list[str]:
+        """What is found in a message.
+
+        Parameters
+        ----------
+        x
+            A dict that has the field.
+        """
+        return [self.name_of(token) for token in self.prepare(x)]
+
+    def _tokens(self, value: Any) -> Iterable[str]:
         """What is found in a value of the field."""
         raise NotImplementedError
 
@@ -74,7 +84,9 @@ class Category(FieldFeatures):
 
     """
 
-    def tokens(self, value: Any) -> Iterable[str]:
+    def _tokens(self, value: Any) -> Iterable[str]:
+        if type(value) is str:
+            return (value,)
         values = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
         return dict.fromkeys(self._written(each) for each in values if each is not None and each != "")
 
@@ -118,33 +130,43 @@ class Number(FieldFeatures):
 
     >>> from stream_pegasos import Number
 
-    >>> Number(on="size").tokens(1500)[:6]
-    ['> 0', '0.0078125..2147483648.0', '128.0..32768.0', '512.0..2048.0', '1024.0..2048.0', '1024.0..1536.0']
-    >>> Number(on="size").tokens("-3")[2:5]
-    ['-8.0..-0.5', '-4.0..-2.0', '-4.0..-3.0']
+    >>> Number(on="size").tokens({"size": 1500})[:5]
+    ['size > 0', 'size: 2^-1 to 2^31', 'size: 2^7 to 2^15', 'size: 2^9 to 2^11', 'size: 1024 to 2048']
+    >>> Number(on="size").tokens({"size": "-2.75"})[4:8]
+    ['size: -4 to -2', 'size: -3 to -2', 'size: -3 to -2.5', 'size: -2.875 to -2.75']
 
     """
 
-    bits = 1, 2, 4, 6, 8, 11, 14, 17, 20  # behind the first, which is 1; those of all are of an interval's numbers
+    bits = 0, 1, 2, 4, 6, 8, 11, 14, 17, 20  # behind the first, that all numbers of an interval have in common
+    powers = 32, 8, 2  # of two, that wider intervals span
 
-    def tokens(self, value: Any) -> list[str]:
+    def _tokens(self, value: Any) -> list[str]:
         number = self._number(value)
-        if number == 0.0:
-            return ["= 0"]
-        if math.isinf(number):
-            return ["> 0" if number > 0 else "< 0", str(number)]
+        if number == 0.0 or math.isinf(number):
+            return [f"= {number:g}"] if number else ["= 0"]
+        sign = ">" if number > 0 else "<"
         significand, exponent = math.frexp(abs(number))
-        # Of the wide intervals the size is from one power of two to another.
-        powers = [(width * (exponent // width) - 1, width) for width in (32, 8, 2, 1)]
-        ends = [(_power(1, at), _power(1, at + width)) for at, width in powers]
-        for n in self.bits:
-            first = int(math.ldexp(significand, n + 1))
-            ends.append((_power(first, exponent - n - 1), _power(first + 1, exponent - n - 1)))
-        if number > 0:
-            return ["> 0", *(f"{low!r}..{high!r}" for low, high in ends)]
-        return ["< 0", *(f"-{high!r}..-{low!r}" for low, high in ends)]
+        first = int(math.ldexp(significand, LAST + 1))  # bits
+        found = [f"{sign} 0"]
+        found += [f"{sign}{n}*{exponent // n}" for n in self.powers]
+        found += [f"{sign}{exponent} {n} {first >> LAST - n}" for n in self.bits]
+        return found
+
+    def name_of(self, token: str) -> str:
+        sign, rest = token[0], token[1:]
+        if rest[0] == " ":
+            return f"{self.on} {token}"
+        if "*" in rest:
+            n, times = map(int, rest.split("*"))
+            ends = [f"2^{n * times - 1}", f"2^{n * times + n - 1}"]
+        else:
+            exponent, n, first = map(int, rest.split())
+            ends = [f"{_times_power(number, exponent - n - 1):.12g}" for number in (first, first + 1)]
+        return f"{self.on}: {ends[0]} to {ends[1]}" if sign == ">" else f"{self.on}: -{ends[1]} to -{ends[0]}"
 
     def _number(self, value: Any) -> float:
+        if type(value) in (int, float) and abs(value) < 1e300:
+            return float(value)
         if isinstance(value, str):
             if "_" in value:  # which Python alone takes
                 raise ValueError(f"field {self.on!r} is {value[:50]!r}, which is no number")
@@ -161,7 +183,10 @@ class Number(FieldFeatures):
         return number
 
 
-def _power(number: int, exponent: int) -> float:
+LAST = Number.bits[-1]
+
+
+def _times_power(number: int, exponent: int) -> float:
     """number · 2^exponent."""
     try:
         return math.ldexp(number, exponent)
@@ -189,14 +214,16 @@ class Time(FieldFeatures):
     >>> from stream_pegasos import Time
 
     >>> time = Time(on="date")
-    >>> [time.tokens(value) for value in ("2026-11-23T19:54:58Z", "Mon, 23 Nov 2026 20:54:58 +0100", 0)]
-    [['hour 19', 'Monday'], ['hour 20', 'Monday'], ['hour 0', 'Thursday']]
-    >>> time.tokens("2026-11-23")
-    ['Monday']
+    >>> time.tokens({"date": "2026-11-23T19:54:58Z"})
+    ['date: hour 19', 'date: Monday']
+    >>> time.tokens({"date": "Mon, 23 Nov 2026 20:54:58 +0100"})
+    ['date: hour 20', 'date: Monday']
+    >>> time.tokens({"date": 0})
+    ['date: hour 0', 'date: Thursday']
 
     """
 
-    def tokens(self, value: Any) -> list[str]:
+    def _tokens(self, value: Any) -> list[str]:
         time = self._time(value)
         weekday = WEEKDAYS[time.weekday()]
         return [f"hour {time.hour}", weekday] if isinstance(time, dt.datetime) else [weekday]
