@@ -6,8 +6,7 @@ import datetime as dt
 import email.utils
 import json
 import math
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from stream_pegasos.engine import Scanner
 from stream_pegasos.features.base import Features
@@ -21,6 +20,8 @@ class FieldFeatures(Features):
     Their columns are those of the text features that they are added to, or else those of `TextFeatures`.
     """
 
+    analyzer: ClassVar[str] = "word"  # of a text with white space between features; or "ngrams" of a list of them
+
     def __init__(self, on: str) -> None:
         self.on = on
         try:
@@ -28,13 +29,13 @@ class FieldFeatures(Features):
         except TypeError:
             raise TypeError(f"on is {on!r}, which cannot be the name of a field") from None
         self.scanner = Scanner(
-            "ngrams", r"\w+", False, frozenset(), (1, 1), 2**30, False, True, "l2", False, 0, False, "words"
+            self.analyzer, r"\S+", False, frozenset(), (1, 1), 2**30, False, True, "l2", False, 0, False, "words"
         )
 
     def prepare_value(self, value: Any) -> Any:
         if value is None or value == "" or value != value:  # a NaN is what data frames have for nothing
-            return ()
-        return tuple(self._tokens(value))
+            return () if self.analyzer == "ngrams" else ""
+        return self.written(value)
 
     def tokens(self, x: Any) -> list[str]:
         """What is found in a message.
@@ -44,10 +45,10 @@ class FieldFeatures(Features):
         x
             A dict that has the field.
         """
-        return [self.name_of(token) for token in self.prepare(x)]
+        return [self.name_of(token) for token in self.specification.ngrams(self.prepare(x))]
 
-    def _tokens(self, value: Any) -> Iterable[str]:
-        """What is found in a value of the field."""
+    def written(self, value: Any) -> Any:
+        """The features of a value, as the analyzer takes them."""
         raise NotImplementedError
 
 
@@ -84,13 +85,15 @@ class Category(FieldFeatures):
 
     """
 
-    def _tokens(self, value: Any) -> Iterable[str]:
+    analyzer = "ngrams"
+
+    def written(self, value: Any) -> tuple[str, ...]:
         if type(value) is str:
             return (value,)
         values = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
-        return dict.fromkeys(self._written(each) for each in values if each is not None and each != "")
+        return tuple(dict.fromkeys(self._text(each) for each in values if each is not None and each != ""))
 
-    def _written(self, value: Any) -> str:
+    def _text(self, value: Any) -> str:
         if isinstance(value, str):
             return str.__str__(value)
         if hasattr(value, "item"):
@@ -137,32 +140,31 @@ class Number(FieldFeatures):
 
     """
 
-    bits = 0, 1, 2, 4, 6, 8, 11, 14, 17, 20  # behind the first, that all numbers of an interval have in common
-    powers = 32, 8, 2  # of two, that wider intervals span
-
-    def _tokens(self, value: Any) -> list[str]:
+    def written(self, value: Any) -> str:
         number = self._number(value)
         if number == 0.0 or math.isinf(number):
-            return [f"= {number:g}"] if number else ["= 0"]
-        sign = ">" if number > 0 else "<"
-        significand, exponent = math.frexp(abs(number))
-        first = int(math.ldexp(significand, LAST + 1))  # bits
-        found = [f"{sign} 0"]
-        found += [f"{sign}{n}*{exponent // n}" for n in self.powers]
-        found += [f"{sign}{exponent} {n} {first >> LAST - n}" for n in self.bits]
-        return found
+            return f"={abs(number) and number:g}"
+        sign = "+" if number > 0 else "-"
+        significand, e = math.frexp(abs(number))
+        bits = int(math.ldexp(significand, 21))
+        # Wide intervals by powers of 2³², 2⁸ and 2²; within a power of two, by ever more of the first bits.
+        return (
+            f"{sign} {sign}32*{e // 32} {sign}8*{e // 8} {sign}2*{e // 2} {sign}{e}:0:1 {sign}{e}:1:{bits >> 19} "
+            f"{sign}{e}:2:{bits >> 18} {sign}{e}:4:{bits >> 16} {sign}{e}:6:{bits >> 14} {sign}{e}:8:{bits >> 12} "
+            f"{sign}{e}:11:{bits >> 9} {sign}{e}:14:{bits >> 6} {sign}{e}:17:{bits >> 3} {sign}{e}:20:{bits}"
+        )
 
     def name_of(self, token: str) -> str:
         sign, rest = token[0], token[1:]
-        if rest[0] == " ":
-            return f"{self.on} {token}"
+        if sign == "=" or not rest:
+            return f"{self.on} = {rest}" if rest else f"{self.on} {'>' if sign == '+' else '<'} 0"
         if "*" in rest:
             n, times = map(int, rest.split("*"))
-            ends = [f"2^{n * times - 1}", f"2^{n * times + n - 1}"]
+            low, high = f"2^{n * times - 1}", f"2^{n * times + n - 1}"
         else:
-            exponent, n, first = map(int, rest.split())
-            ends = [f"{_times_power(number, exponent - n - 1):.12g}" for number in (first, first + 1)]
-        return f"{self.on}: {ends[0]} to {ends[1]}" if sign == ">" else f"{self.on}: -{ends[1]} to -{ends[0]}"
+            e, n, bits = map(int, rest.split(":"))
+            low, high = (f"{_times_power(first, e - n - 1):.12g}" for first in (bits, bits + 1))
+        return f"{self.on}: {low} to {high}" if sign == "+" else f"{self.on}: -{high} to -{low}"
 
     def _number(self, value: Any) -> float:
         if type(value) in (int, float) and abs(value) < 1e300:
@@ -181,9 +183,6 @@ class Number(FieldFeatures):
         if math.isnan(number):
             raise ValueError(f"field {self.on!r} is {str(value)[:50]!r}, which is no number")
         return number
-
-
-LAST = Number.bits[-1]
 
 
 def _times_power(number: int, exponent: int) -> float:
@@ -215,18 +214,18 @@ class Time(FieldFeatures):
 
     >>> time = Time(on="date")
     >>> time.tokens({"date": "2026-11-23T19:54:58Z"})
-    ['date: hour 19', 'date: Monday']
+    ['date: hour=19', 'date: Monday']
     >>> time.tokens({"date": "Mon, 23 Nov 2026 20:54:58 +0100"})
-    ['date: hour 20', 'date: Monday']
+    ['date: hour=20', 'date: Monday']
     >>> time.tokens({"date": 0})
-    ['date: hour 0', 'date: Thursday']
+    ['date: hour=0', 'date: Thursday']
 
     """
 
-    def _tokens(self, value: Any) -> list[str]:
+    def written(self, value: Any) -> str:
         time = self._time(value)
         weekday = WEEKDAYS[time.weekday()]
-        return [f"hour {time.hour}", weekday] if isinstance(time, dt.datetime) else [weekday]
+        return f"hour={time.hour} {weekday}" if isinstance(time, dt.datetime) else weekday
 
     def _time(self, value: Any) -> dt.date:
         if hasattr(value, "item") and not isinstance(value, dt.date):

@@ -91,7 +91,7 @@ def compare_numbers(markdown: bool) -> None:
         best = np.mean((chances > 0.5) == np.array(labels))
         ours = Number(on="x")
         encoders: list[Callable[[float], dict[str, float]]] = [
-            lambda x, ours=ours: dict.fromkeys(ours.prepare_value(x), 1.0),  # type: ignore[misc]
+            lambda x, ours=ours: dict.fromkeys(ours.prepare_value(x).split(), 1.0),  # type: ignore[misc]
             Quantiles(),
             Standardised(),
         ]
