@@ -1,0 +1,304 @@
+"""Tokens for what the headers of a mail say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from email.message import Message
+from email.utils import mktime_tz, parsedate_tz
+
+__all__ = ["read_headers", "shape_of", "site_of"]
+
+MAX_FIELDS = 150  # header fields that are looked at
+MAX_HOPS = 12
+MAX_HEADER_TEXT = 6_000  # characters
+
+# Fields that the receiving side writes, or that it alone decides whether to keep.
+OF_RECEIVER = frozenset(
+    """
+    delivered-to delivery-date return-path envelope-to x-envelope-to x-original-to x-original-date x-apparently-to
+    x-delivered-to x-uid x-uidl x-status x-keywords status x-mozilla-status x-mozilla-status2 lines content-length
+    x-envelope-from x-envelope-info x-spam-status x-spam-level x-spam-checker-version
+    """.split()  # noqa: SIM905
+)
+# Those that programs for mailing lists write: they tell which lists somebody reads.
+OF_LISTS = frozenset(
+    """
+    sender errors-to precedence x-beenthere x-mailman-version x-mailing-list mailing-list x-loop x-list x-sequence
+    x-ml-name x-no-archive mail-followup-to x-mailscanner x-egroups-return
+    """.split()  # noqa: SIM905
+)
+# Those whose content has tokens of its own, or is a text of its own.
+WITHOUT_TEXT = frozenset(["subject", "date", "to", "cc", "bcc"])
+COMMON = frozenset(
+    """
+    from to date subject message-id mime-version content-type content-transfer-encoding cc
+    """.split()  # noqa: SIM905
+)
+USUAL_CASES = ("MIME-Version", "Message-ID")
+
+CLASSES = bytes.maketrans(
+    bytes(range(ord("0"), ord("9") + 1)) + bytes(range(ord("A"), ord("Z") + 1)) + bytes(range(ord("a"), ord("z") + 1)),
+    b"0" * 10 + b"A" * 26 + b"a" * 26,
+)
+REPEATED = re.compile(rb"(.)\1+", re.DOTALL)
+IN_BRACKETS = re.compile(r"<([^<>\s]{0,300})>")
+# In small letters: what is before an address's @, a host, an IP address.
+LOCAL_PART = re.compile(r"(?<![\w.+=%$-])[\w.+=%$-]{1,200}@")
+HOST = re.compile(r"(?<![\w.-])(?:(?:[\w-]{1,60}\.){1,8}[a-z]{2,20}\b|\d{1,3}(?:\.\d{1,3}){3}(?![\w.]))")
+IP = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
+CAME_FROM = re.compile(r"\s*from\s+([^\s()]{1,200})(?:\s+\(([^()]{0,300}(?:\([^()]{0,100}\))?[^()]{0,100})\))?")
+OF_HOMES = re.compile(r"dsl|dhcp|dial|ppp|cable|pool|dyn|client|cust|modem|\d[-.]\d{1,3}[-.]\d")
+OF_THIS_MAIL = re.compile(r"\b(?:id|for)\s+[^\s;\0]{1,200}")
+HOP_NAMES = re.compile(r"\b(from|by|helo|ehlo)[ \n\t=]+[^\s()\[\];=]{1,200}|\([\w-]{1,60}(?= \[)")
+SELF = re.compile(r"\blocalhost\b|\b127\.0\.0\.1\b")
+RESULTS = re.compile(r"\b(spf|dkim|dmarc|arc|dara|compauth)\s*=\s*([a-z]+)", re.IGNORECASE)
+SIGNER = re.compile(r"(?:^|[;\s])d\s*=\s*([\w.-]+)")
+ZONE = re.compile(r"([+-])(\d\d)(\d\d)\b")
+REPLY = re.compile(r"(?:re|aw|sv|fwd?|wg|tr)\s*(?:\[\d+\])?\s*:", re.IGNORECASE)
+WORD = re.compile(r"[^\W\d_]+")
+LIST_TAG = re.compile(r"\[[^\]]{1,25}\]\s*")
+
+
+def shape_of(text: str, longest: int = 24) -> str:
+    """Each run of capitals, of letters or of digits becomes A, a or 0; what is not ASCII becomes a question mark."""
+    classes = text[:100].encode("ascii", "replace").translate(CLASSES)
+    return REPEATED.sub(rb"\1", classes).decode("ascii")[:longest]
+
+
+def address_in(value: str) -> tuple[str, str]:
+    """The name and the address in a field with a single one, roughly: there is no end to how they are written."""
+    if found := IN_BRACKETS.search(value):
+        return value[: found.start()].strip(" \t\r\n\"'"), found[1]
+    words = value.split()
+    return "", next((word for word in words if "@" in word), words[0] if words else "").strip("<>\"',;")
+
+
+def host_of(address: str) -> str:
+    return address.rpartition("@")[2].strip(" >]").lower()[:100] if "@" in address else ""
+
+
+def site_of(host: str) -> str:
+    """A host without its machine: its last two labels, or three under a country's short second level."""
+    labels = host.split(".")
+    n = 3 if len(labels) > 2 and len(labels[-1]) == 2 and len(labels[-2]) <= 3 else 2
+    return ".".join(labels[-n:])
+
+
+def read_headers(mail: Message, subject: str, decode: Callable[[str], str]) -> tuple[str, str, list[str]]:
+    """The headers as a text in which no address, host or list is named; the route; and tokens.
+
+    Parameters
+    ----------
+    mail
+        The mail, with header fields as they stand.
+    subject
+        Its subject, decoded.
+    decode
+        What decodes a header field.
+    """
+    fields: dict[str, str] = {}
+    hops: list[str] = []
+    lines: list[str] = []
+    tokens: list[str] = []
+    for name, value in mail.items()[:MAX_FIELDS]:
+        lower = name.lower()
+        if lower == "received":
+            hops.append(value)
+        elif lower in fields:
+            if lower in COMMON:
+                tokens.append(f"twice:{lower}")
+        else:
+            fields[lower] = value
+            if lower in OF_RECEIVER or lower in OF_LISTS or lower.startswith(("list-", "resent-")):
+                continue
+            if lower not in COMMON:
+                tokens.append(f"field:{lower[:40]}")
+            elif name != lower and name not in USUAL_CASES and not name.istitle():
+                tokens.append(f"odd-case:{lower}")
+            if lower not in WITHOUT_TEXT:
+                lines.append(f"{lower}: {value[:300]}")
+    tokens += [f"no:{name}" for name in sorted(COMMON - fields.keys())]
+    for read in (address_tokens(fields, decode), subject_tokens(subject, fields), date_tokens(fields, hops)):
+        tokens += read
+    for read in (route_tokens(hops), identity_tokens(fields), program_tokens(fields), result_tokens(fields)):
+        tokens += read
+    route = read_route(hops)
+    start = 0  # hops from the receiver to itself say nothing of the mail
+    while start < len(route) and SELF.search(route[start]):
+        start += 1
+    unnamed = HOP_NAMES.sub(lambda found: found[1] or "(host", "\n".join(route[start:]))
+    text = masked("\n".join(lines)[:MAX_HEADER_TEXT].lower())
+    return f"{text}\n{masked(unnamed)}", "\n".join(route), tokens
+
+
+def masked(text: str) -> str:
+    """A text in small letters without the names in it."""
+    return HOST.sub("host", LOCAL_PART.sub("@", text))
+
+
+def read_route(hops: list[str]) -> list[str]:
+    """What servers wrote as they took the mail in, newest first; not when, for whom, and under which number."""
+    lines = "\0".join([hop[:400].partition(";")[0] for hop in hops[:MAX_HOPS]]).lower()
+    return OF_THIS_MAIL.sub("", lines).split("\0")
+
+
+def route_tokens(hops: list[str]) -> Iterator[str]:
+    """Who set the mail on its way, as the first server saw him."""
+    if not hops or not (found := CAME_FROM.match(hops[-1][:600].lower())):
+        return
+    said, inside = found[1], found[2] or ""
+    known = inside.partition("[")[0].strip().rpartition("@")[2]
+    if IP.search(said):
+        yield "first:says-ip"
+    elif "." not in said:
+        yield f"first:says-{'local' if said.startswith('local') else 'no-host'}"
+    if "." not in known:
+        yield "first:unnamed"
+    else:
+        alike = "as-said" if known == said else "site-as-said" if site_of(known) == site_of(said) else "other"
+        yield f"first:{alike}"
+    if OF_HOMES.search(known or said):
+        yield "first:of-homes"
+    if "may be forged" in inside:
+        yield "first:may-be-forged"
+
+
+def address_tokens(fields: dict[str, str], decode: Callable[[str], str]) -> Iterator[str]:
+    name, address = address_in(fields.get("from", ""))
+    name = decode(name)
+    local, host = address.rpartition("@")[0], host_of(address)
+    site = site_of(host)
+    if host:
+        yield f"from:{site}"
+        yield f"from:.{host.rpartition('.')[2]}"
+    else:
+        yield "from:no-address"
+    yield f"from:local:{shape_of(local, 8)}"
+    yield f"from:name:{shape_of(name, 10)}"
+    yield f"from:quoted:{fields.get('from', '')[:1] == chr(34)}"
+    if "@" in name:
+        yield f"from:name-has-address:{site_of(host_of(name)) == site}"
+    if "reply-to" in fields:
+        theirs = host_of(address_in(fields["reply-to"])[1])
+        alike = "host" if theirs == host else "site" if site_of(theirs) == site else "other"
+        yield f"reply:{alike if theirs else 'none'}"
+    recipients = f"{fields.get('to', '')},{fields.get('cc', '')}"
+    n = recipients.count("@")
+    yield f"to:n:{min(n, 3) if n < 8 else 8}"
+    to_name, to_address = address_in(fields.get("to", ""))
+    to_local = to_address.rpartition("@")[0].lower()
+    if "undisclosed" in fields.get("to", "").lower():
+        yield "to:undisclosed"
+    yield f"to:named:{bool(to_name)}"
+    if to_address:
+        yield f"to:is-sender:{to_address.lower() == address.lower()}"
+        yield f"to:site-of-sender:{site_of(host_of(to_address)) == site}"
+        if to_name and to_name.lower().strip("\"'") in (to_local, to_address.lower()):
+            yield "to:name-is-address"
+
+
+def subject_tokens(subject: str, fields: dict[str, str]) -> Iterator[str]:
+    answers = "in-reply-to" in fields or "references" in fields
+    bare = LIST_TAG.sub("", subject, count=1)
+    is_reply = REPLY.match(bare) is not None
+    yield f"subject:reply:{is_reply}:{answers}"
+    letters = [character for character in bare if character.isalpha()]
+    n_upper = sum(map(str.isupper, letters))
+    if letters:
+        yield f"subject:upper:{4 * n_upper // len(letters)}"
+    yield f"subject:length:{len(bare).bit_length()}"
+    for mark in "!?$%*.":
+        if mark in bare:
+            yield f"subject:{mark}:{min(bare.count(mark), 3)}"
+    if "  " in fields.get("subject", "").strip():
+        yield "subject:gap"
+    if len(bare) > 8 and re.search(r"(?:\s|^)[a-z0-9]*\d[a-z0-9]*[a-z]\d*$", bare[-20:]):
+        yield "subject:ends-at-random"
+    if "=?" in fields.get("subject", ""):
+        yield f"subject:encoded:{fields['subject'].partition('=?')[2].partition('?')[0].lower()[:20]}"
+    if not fields.get("subject", "").isascii():
+        yield "subject:raw-bytes"
+    to_local = address_in(fields.get("to", ""))[1].rpartition("@")[0].lower()
+    if len(to_local) > 2 and to_local in bare.lower():
+        yield "subject:names-recipient"
+
+
+def date_tokens(fields: dict[str, str], hops: list[str]) -> Iterator[str]:
+    value = fields.get("date", "")
+    if not value:
+        return
+    shape = WORD.sub(lambda word: "Aaa" if len(word[0]) == 3 else word[0][:6], value[:50])
+    yield f"date:{re.sub(r'[0-9]', '0', ZONE.sub('+zone', shape))}"
+    if zone := ZONE.search(value):
+        hours, minutes = int(zone[2]), int(zone[3])
+        if hours > 14 or minutes not in (0, 30, 45) or (hours > 12 and zone[1] == "-"):
+            yield "date:odd-zone"
+        elif not hours and not minutes:
+            yield f"date:{zone[0]}"
+    else:
+        yield "date:no-zone"
+    try:
+        written = parsedate_tz(value)
+        received = parsedate_tz(hops[0].rpartition(";")[2]) if hops else None
+        if written is None:
+            yield "date:unreadable"
+        elif received is not None:
+            late = mktime_tz(received) - mktime_tz(written)
+            days = abs(late) // 3600
+            yield f"date:{'late' if late >= 0 else 'early'}:{min(int(days).bit_length(), 8)}"
+    except (ValueError, OverflowError, TypeError, IndexError):
+        yield "date:unreadable"
+
+
+def identity_tokens(fields: dict[str, str]) -> Iterator[str]:
+    value = fields.get("message-id", "").strip()
+    if not value:
+        return
+    local, _, host = value.strip("<>").rpartition("@")
+    yield f"id:{shape_of(local, 16)}"
+    yield f"id:length:{len(local) // 4}"
+    yield f"id:host:{shape_of(host, 10)}"
+    sender = host_of(address_in(fields.get("from", ""))[1])
+    host = host.lower()
+    yield f"id:{'host' if host == sender else 'site' if site_of(host) == site_of(sender) else 'other'}-of-sender"
+    if not (value.startswith("<") and value.endswith(">")):
+        yield "id:no-brackets"
+    if "$" in local:
+        yield "id:$"
+
+
+def program_tokens(fields: dict[str, str]) -> Iterator[str]:
+    for name in ("x-mailer", "user-agent"):
+        if name in fields:
+            words = WORD.findall(fields[name][:100].lower())
+            yield f"mailer:{' '.join(words[:1])}"
+            yield f"mailer:{' '.join(words[:3])}"
+            yield f"mailer:shape:{shape_of(fields[name], 20)}"
+    for name in ("x-priority", "importance", "x-msmail-priority", "content-class", "auto-submitted"):
+        if name in fields:
+            yield f"{name}:{fields[name].lower()[:20]}"
+    content = fields.get("content-type", "")
+    yield f"content:{re.sub(r'[0-9]+', '0', content.lower().partition('boundary')[0])[:60].strip()}"
+    for parameter in re.findall(r";\s*([\w-]{1,20})\s*=\s*(\"?)", content[:500]):
+        yield f"content:{parameter[0]}={parameter[1]}"
+    if boundary := re.search(r"boundary\s*=\s*\"?([^\";\s]{1,100})", content, re.IGNORECASE):
+        yield f"boundary:{shape_of(boundary[1])}"
+    if "content-transfer-encoding" in fields:
+        yield f"content:encoding:{fields['content-transfer-encoding'][:20]}"
+    if "mime-version" in fields and fields["mime-version"].strip() != "1.0":
+        yield "mime-version:odd"
+
+
+def result_tokens(fields: dict[str, str]) -> Iterator[str]:
+    """What the receiving server, whose field is the first, found of SPF, DKIM and DMARC."""
+    sender = site_of(host_of(address_in(fields.get("from", ""))[1]))
+    for method, result in RESULTS.findall(fields.get("authentication-results", "")):
+        yield f"auth:{method.lower()}={result.lower()[:12]}"
+    if "received-spf" in fields:
+        yield f"auth:received-spf={fields['received-spf'].split(' ')[0].lower()[:12]}"
+    if signer := SIGNER.search(fields.get("dkim-signature", "")):
+        yield f"auth:signed-by-sender:{site_of(signer[1].lower()) == sender}"
+    for name in ("list-unsubscribe", "list-unsubscribe-post"):
+        if name in fields:
+            yield f"list:{name}"

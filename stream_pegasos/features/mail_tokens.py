@@ -1,0 +1,149 @@
+"""Tokens for links, HTML, attachments and the look of a text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+from stream_pegasos.features.mail_headers import shape_of, site_of
+from stream_pegasos.features.mail_html import Page
+
+__all__ = ["attachment_tokens", "link_tokens", "page_tokens", "text_tokens"]
+
+MAX_LINKS = 40
+MAX_HIDDEN = 60  # words
+
+LINK = re.compile(r"\b(?:https?|ftp)://[^\s<>\"')\]]{1,500}|\bwww\.[^\s<>\"')\]]{1,300}", re.IGNORECASE)
+HOST = re.compile(r"(?:([a-z]+):)?(?://)?(?:([^/@?#\s]{0,200})@)?([^/:?#\s]{1,200})?(?::(\d+))?([^\s]*)", re.IGNORECASE)
+NAMED_HOST = re.compile(r"\b(?:[a-z0-9-]{1,60}\.){1,5}(?:com|net|org|info|biz|edu|gov|[a-z]{2})\b", re.IGNORECASE)
+WORD = re.compile(r"[^\W\d_]{2,20}")
+QUOTED = re.compile(r"^[>|]", re.MULTILINE)
+UPPER, LOWER = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz"
+NOT_UPPER = bytes(set(range(128)) - set(UPPER))
+NOT_LOWER = bytes(set(range(128)) - set(LOWER))
+MONEY = re.compile(r"[$£€]\s?\d")
+
+
+def bin_of(n: int) -> int:
+    return n.bit_length()
+
+
+def tokens_of_link(address: str, kind: str) -> Iterator[str]:
+    address = address.strip()
+    found = HOST.match(address)
+    if found is None:
+        return
+    scheme, user, host, port, path = found.groups()
+    scheme = (scheme or "").lower()
+    if scheme in ("mailto", "cid", "javascript", "tel", "data") or address.startswith("#"):
+        yield f"{kind}:{scheme or '#'}"
+        return
+    host = (host or "").lower().strip(".")
+    if user is not None:
+        yield f"{kind}:has-user"
+    if port:
+        yield f"{kind}:has-port"
+    if not host:
+        yield f"{kind}:no-host"
+    elif re.fullmatch(r"[\d.]+|0x\w+", host):
+        yield f"{kind}:host-is-ip"
+    else:
+        yield f"{kind}:{site_of(host)}"
+        yield f"{kind}:.{host.rpartition('.')[2][:20]}"
+        if host.count(".") > 3 or host.count("-") > 2:
+            yield f"{kind}:long-host"
+    if scheme == "https":
+        yield f"{kind}:https"
+    if "%" in host or path.count("%") > 3:
+        yield f"{kind}:escaped"
+        path = unquote(path[:300], errors="replace")
+    for word in WORD.findall(path[:200].lower())[:8]:
+        yield f"path:{word}"
+    if "?" in path:
+        yield f"{kind}:query:{bin_of(path.count('=') + path.count('&'))}"
+        if "@" in path:
+            yield f"{kind}:query-has-address"
+    yield f"{kind}:shape:{shape_of(path[:60], 8)}"
+
+
+def link_tokens(text: str) -> Iterator[str]:
+    """The tokens of links in a plain text."""
+    n = 0
+    for found in LINK.finditer(text):
+        n += 1
+        if n > MAX_LINKS:
+            break
+        yield from tokens_of_link(found[0], "link")
+    yield f"links:{bin_of(n)}"
+
+
+def page_tokens(page: Page, length: int) -> Iterator[str]:
+    """The tokens of an HTML text of that length."""
+    for tag, count in page.tags.items():
+        yield f"tag:{tag[:15]}"
+        if tag in ("table", "font", "img", "br", "a", "#comment"):
+            yield f"tag:{tag}:{bin_of(count)}"
+    for trait in sorted(page.traits):
+        yield f"html:{trait}"
+    hidden = WORD.findall("".join(page.hidden)[:2_000].lower())
+    for word in hidden[:MAX_HIDDEN]:
+        yield f"hidden:{word}"
+    if hidden:
+        yield f"html:hidden:{bin_of(len(hidden))}"
+    for address, label in page.links[:MAX_LINKS]:
+        yield from tokens_of_link(address, "href")
+        if named := NAMED_HOST.search(label):
+            found = HOST.match(address.strip())
+            host = (found[3] or "").lower() if found else ""
+            yield f"href:{'as-named' if site_of(named[0].lower()) == site_of(host) else 'names-other-host'}"
+        elif not label:
+            yield "href:no-text"
+    for address, is_small in page.images[:MAX_LINKS]:
+        yield from tokens_of_link(address, "img")
+        if is_small:
+            yield "img:too-small"
+    n_seen = sum(map(len, page.seen))
+    yield f"html:share:{10 * n_seen // max(1, length)}"
+    yield f"html:links:{bin_of(len(page.links))}"
+    yield f"html:images:{bin_of(len(page.images))}"
+    if page.images and n_seen < 200:
+        yield "html:images-only"
+
+
+def attachment_tokens(name: str, kind: str, disposition: str, size: int) -> Iterator[str]:
+    yield f"attached:{kind}"
+    yield f"attached:{disposition[:12]}:size:{bin_of(size)}"
+    stem, dot, ending = name.lower().rpartition(".")
+    if dot:
+        yield f"attached:.{ending[:8]}"
+        if re.search(r"\.\w{2,4}\s*$", stem):
+            yield "attached:two-endings"
+        for word in WORD.findall(stem)[:4]:
+            yield f"attached:{word}"
+
+
+def text_tokens(text: str) -> Iterator[str]:
+    """How a text looks."""
+    n = max(1, len(text))
+    lines = text.split("\n")
+    yield f"text:size:{bin_of(len(text))}"
+    yield f"text:lines:{bin_of(len(lines))}"
+    yield f"text:longest:{bin_of(max(map(len, lines)))}"
+    if quoted := len(QUOTED.findall(text)):
+        yield f"text:quoted:{4 * quoted // len(lines)}"
+    data = text.encode("ascii", "ignore")
+    n_upper, n_lower = len(data.translate(None, NOT_UPPER)), len(data.translate(None, NOT_LOWER))
+    yield f"text:upper:{10 * n_upper // max(1, n_upper + n_lower)}"
+    yield f"text:letters:{10 * (n_upper + n_lower) // n}"
+    for mark in "!$%*?#=_\\{":
+        if count := text.count(mark):
+            yield f"text:{mark}:{bin_of(count)}"
+    if len(data) < len(text):
+        yield f"text:not-ascii:{bin_of(100 * (len(text) - len(data)) // n)}"
+    if "\n-- \n" in text:
+        yield "text:signed"
+    if "-----BEGIN PGP" in text:
+        yield "text:pgp"
+    if MONEY.search(text):
+        yield "text:money"

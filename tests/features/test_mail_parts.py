@@ -1,0 +1,245 @@
+"""A mail taken apart: what a reader sees, what stands beside it, and mails made to do harm."""
+
+import subprocess
+import sys
+import time
+from base64 import b64encode
+from email.message import EmailMessage
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from stream_pegasos.features.mail_html import read_html
+from stream_pegasos.features.mail_parts import FIRST, LAST, mail_parts
+
+PLAIN = b"From: Ann <ann@mail.bank.example>\nTo: bob@home.example\nSubject: Hello\n"
+
+
+def html(markup):
+    return mail_parts(PLAIN + b"Content-Type: text/html; charset=utf-8\n\n" + markup.encode())
+
+
+def body(content, *fields):
+    return mail_parts(PLAIN + b"".join(field + b"\n" for field in fields) + b"\n" + content)
+
+
+def test_a_plain_mail():
+    parts = body(b"See you!\n\n  Ann\n")
+    assert (parts.subject, parts.text, parts.left_out) == ("Hello", "See you!\nAnn", {})
+    assert {"from:bank.example", "from:.example", "to:n:1", "tree:text/plain"} <= set(parts.tokens)
+    assert len(parts.tokens) == len(set(parts.tokens)) and not any("\n" in token for token in parts.tokens)
+    assert body(b"See you!\n\n  Ann\n").tokens == parts.tokens
+
+
+@pytest.mark.parametrize(
+    "content, fields",
+    [
+        ("Grüße".encode(), []),
+        ("Grüße".encode("latin-1"), []),
+        ("Grüße".encode("latin-1"), [b"Content-Type: text/plain; charset=iso-8859-1"]),
+        ("Grüße".encode("latin-1"), [b"Content-Type: text/plain; charset=us-ascii"]),
+        ("Grüße".encode("latin-1"), [b"Content-Type: text/plain; charset=nowhere"]),
+        ("Grüße".encode("latin-1"), [b"Content-Type: text/plain; charset=rot13"]),
+        ("Grüße".encode(), [b"Content-Type: text/plain; charset=iso-8859-1"]),  # wrong, and plainly so
+        ("Grüße".encode("utf-16"), [b"Content-Type: text/plain; charset=utf-16"]),
+        ("Grüße".encode("mac-roman"), [b"Content-Type: text/plain; charset=macintosh"]),
+        (b"Gr=C3=BC=C3=\n=9Fe", [b"Content-Transfer-Encoding: quoted-printable"]),
+        (b64encode("Grüße".encode()), [b"Content-Transfer-Encoding: BASE64"]),
+        (b64encode("Grüße".encode()).rstrip(b"=") + b" \n!", [b"Content-Transfer-Encoding: base64"]),
+        ("Gr\u200bü\u00adße".encode(), []),
+    ],
+)
+def test_a_text_is_decoded_whatever_is_said_of_it(content, fields):
+    assert body(content, *fields).text == "Grüße"
+
+
+@pytest.mark.parametrize(
+    "field, subject",
+    [
+        (b"=?utf-8?q?Gr=C3=BC=C3=9Fe?=", "Grüße"),
+        (b"=?iso-8859-1?B?R3L832U=?= to =?us-ascii?q?you?=", "Grüße to you"),
+        ("Grüße".encode(), "Grüße"),
+        ("Grüße".encode("latin-1"), "Grüße"),
+        (b"=?utf-8?b?a?=", "=?utf-8?b?a?="),
+        (b"a\n b", "a b"),
+    ],
+)
+def test_a_subject_is_decoded(field, subject):
+    assert mail_parts(b"Subject: " + field + b"\n\n").subject == subject
+
+
+def test_a_reader_sees_words_as_they_are_shown():
+    assert html("F<b>re</b>e V<!-- x -->iagra<p>for<br>you<td>1<td>2").text.split() == [
+        "Free",
+        "Viagra",
+        "for",
+        "you",
+        "1",
+        "2",
+    ]
+    assert html("<head><title>T</title></head><style>p{}</style><script>x<y</script>a&amp;b &#8364;5").text == "a&b €5"
+    parts = mail_parts(b"Subject: x\n\n<html><body>Hi</body></html>")
+    assert parts.text == "Hi"  # no type is written, but it is HTML
+
+
+@pytest.mark.parametrize(
+    "tag, why",
+    [
+        ('<div style="display : NONE">', "display"),
+        ('<p style="visibility:hidden">', "visibility"),
+        ('<span style="font-size:0">', "font-size"),
+        ('<span style="color:red; font-size: 1px">', "font-size"),
+        ('<div style="max-height:0px;overflow:hidden">', "max-height"),
+        ('<font color="#fff">', "color"),
+        ('<table bgcolor="black"><td style="color:#020202">', "color"),
+        ('<td bgcolor=blue><font color="#0000FF">', "color"),
+        ("<p hidden>", "hidden"),
+    ],
+)
+def test_what_is_hidden_is_no_text(tag, why):
+    parts = html(f"seen {tag}secret words")
+    assert "secret" not in parts.text and {"hidden:secret", "hidden:words", f"html:hides-by-{why}"} <= set(parts.tokens)
+
+
+@pytest.mark.parametrize("tag", ['<p style="font-size:10px">', '<p style="width:100%">', "<font color=red>", "<p>"])
+def test_what_is_shown_is_not_hidden(tag):
+    assert "secret" in html(f"{tag}secret").text
+
+
+def test_hiding_ends_with_its_tag():
+    page, _ = read_html('a<div style="display:none">b<i>c</i></div>d')
+    assert "".join(page.seen).split() == ["a", "d"] and "".join(page.hidden).split() == ["bc"]
+
+
+def test_links_and_images():
+    tokens = set(
+        html(
+            '<a href="http://1.2.3.4/pay/login.php?a=1">www.bank.example.com</a> <a href="https://shop.test/x">here</a>'
+            '<img src="http://count.test/open.gif" width=1 height=1>'
+        ).tokens
+    )
+    assert {"href:host-is-ip", "href:names-other-host", "path:pay", "path:login", "href:shop.test"} <= tokens
+    assert {"href:https", "img:count.test", "img:too-small"} <= tokens
+    assert {"link:x.test", "path:buy", "links:1"} <= set(body(b"see http://www.x.test/buy now").tokens)
+
+
+def test_parts_forwarded_and_attached():
+    mail = EmailMessage()
+    mail["Subject"] = "Outer"
+    mail.set_content("plain words")
+    mail.add_alternative("<p>rich <b>words</b></p>", subtype="html")
+    mail.add_attachment(b"MZ", maintype="application", subtype="octet-stream", filename="Invoice.pdf.exe")
+    inner = EmailMessage()
+    inner["Subject"] = "Inner"
+    inner.set_content("forwarded")
+    mail.add_attachment(inner)
+    parts = mail_parts(bytes(mail))
+    assert parts.text == "rich words\nInner\nforwarded"
+    inside = "multipart/alternative(text/plain,text/html),application/octet-stream,message/rfc822(text/plain)"
+    assert {f"tree:multipart/mixed({inside})", "attached:.exe", "attached:two-endings", "attached:invoice"} <= set(
+        parts.tokens
+    )
+
+
+def test_headers_name_nobody():
+    parts = mail_parts(
+        b"Received: from localhost (me [127.0.0.1]) by box.home.example; Mon, 1 Jul 2024 10:00:00 +0000\n"
+        b"Received: from out (x.dsl.isp.example [9.8.7.6]) by mx.home.example "
+        b"(Postfix) with ESMTP id A1B2 for <b@h>; Mon\n"
+        b"Delivered-To: bob@home.example\nList-Id: <secret.lists.example>\nFrom: <ann@bank.example>\n"
+        b"X-Mailer: Foo 1.2\n\n"
+    )
+    assert not any(name in parts.headers for name in ("home", "isp", "9.8", "a1b2", "secret", "bank", "localhost"))
+    assert "x-mailer: foo 1.2" in parts.headers and "(postfix) with esmtp" in parts.headers
+    assert "mx.home.example" in parts.route and "a1b2" not in parts.route
+    assert {"first:says-no-host", "first:other", "first:of-homes"} & set(parts.tokens)
+
+
+def test_senders_answers_and_results():
+    tokens = set(
+        mail_parts(
+            b"Authentication-Results: mx.x; spf=fail smtp.mailfrom=a; dkim=pass; dmarc=none\nFrom: a@b.bank.test\n"
+            b"DKIM-Signature: v=1; d=bank.test; s=x\nReply-To: c@other.test\nDate: Mon, 1 Jul 2024 10:00:00 -1700\n"
+            b"Subject: Re: hi\nMiME-Version: 1.0\nList-Unsubscribe: <mailto:x@y>\n\n"
+        ).tokens
+    )
+    assert {"auth:spf=fail", "auth:dkim=pass", "auth:dmarc=none", "auth:signed-by-sender:True"} <= tokens
+    assert {"reply:other", "date:odd-zone", "subject:reply:True:False", "odd-case:mime-version"} <= tokens
+    assert "list:list-unsubscribe" in tokens
+
+
+def test_a_long_text_keeps_its_beginning_and_its_end():
+    parts = body(b"start" + b"x" * 9_000 + b"end")
+    assert len(parts.text) == FIRST + LAST + 1 and parts.text.startswith("start") and parts.text.endswith("end")
+    assert parts.left_out == {"characters": 9_008 - FIRST - LAST}
+
+
+MULTI = PLAIN + b"Content-Type: multipart/mixed; boundary=a\n\n"
+HTML = PLAIN + b"Content-Type: text/html\n\n"
+HOSTILE = {
+    "header of 20 MB": b"Subject: " + b"x" * 20_000_000 + b"\n\nhi",
+    "folded header": b"Subject: x\n" + b" y\n" * 500_000 + b"\nhi",
+    "many headers": b"X-A: b\n" * 100_000 + b"\nhi",
+    "brackets": b"From: " + b"(" * 60_000 + b"\nDate: " + b"(" * 2_000 + b"\n\n",
+    "parameters": b"Content-Type: multipart/mixed" + b';a="x' * 5_000 + b"\n\n",
+    "10,000 parts": MULTI + b"--a\n\nx\n" * 10_000,
+    "5,000 deep": b"".join(b"Content-Type: multipart/mixed; boundary=a%d\n\n--a%d\n" % (i, i) for i in range(5_000)),
+    "forwarded 5,000 times": b"Content-Type: message/rfc822\n\n" * 5_000,
+    "lines": MULTI + b"--a\n\n" + b"\n" * 400_000,
+    "tags": HTML + b"<div>" * 100_000,
+    "tags never opened": HTML + b"<b>" * 2_000 + b"</i>" * 100_000,
+    "attributes": HTML + b"<a " + b" ".join(b"a%d=1" % i for i in range(40_000)) + b">",
+    "a megabyte of markup": HTML + b"<p>some <b>te</b>xt</p>\n" * 50_000,
+    "links": PLAIN + b"\n" + b"http://" * 50_000,
+    "codec": PLAIN + b"Content-Type: text/plain; charset=punycode\n\n" + b"a-\xc3" * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_mail_made_to_do_harm_is_cut_and_counted(name):
+    start = time.process_time()
+    parts = mail_parts(HOSTILE[name])
+    assert time.process_time() - start < 5.0  # no measure of speed: without the bounds some never end
+    assert sum(parts.left_out.values()) > 0 and len(parts.text) <= FIRST + LAST + 1
+    assert len(parts.headers) + len(parts.route) < 40_000 and len(parts.tokens) < 3_000
+
+
+PIECES = st.sampled_from(
+    [
+        *(b"Content-Type: multipart/mixed; boundary=a\n", b"--a\n", b"--a--", b"Content-Type: message/rfc822\n\n"),
+        *(
+            b"Subject: =?utf-8?b?",
+            b"=?x?q?",
+            b"\n",
+            b"\n\n",
+            b"\r",
+            b"\xff",
+            b"\0",
+            b"%",
+            b"Received: from (",
+            b"From: <",
+        ),
+        *(b"Content-Type: text/html; charset=utf-16\n\n", b"Content-Transfer-Encoding: base64\n", b"filename*0*="),
+        *(b"<a href='//x", b"<p style='color:", b"&#x110000;", b"http://[", b"Date: 1 Jan 99999999999"),
+        b"Content-Disposition: attachment; filename=",
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=300) | st.lists(PIECES | st.binary(max_size=5), max_size=30).map(b"".join))
+@example(b"")
+@example(b"\n")
+@example(b"Content-Type: text/html\n\n\0")
+def test_no_bytes_raise(message):
+    parts = mail_parts(message)
+    assert all(isinstance(text, str) for text in (parts.subject, parts.text, parts.headers, parts.route, *parts.tokens))
+
+
+def test_lxml_is_not_imported_before_html_comes():
+    code = (
+        "import sys, stream_pegasos; from stream_pegasos.features.mail_parts import mail_parts;"
+        "mail_parts(b'Subject: x\\n\\nhi'); assert 'lxml' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
