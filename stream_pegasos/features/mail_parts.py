@@ -28,6 +28,7 @@ MAX_BODY = 400_000  # bytes of a mail's body
 MAX_LINES = 8_000  # lines of a body of several parts
 MAX_PARTS = 100  # parts of a mail
 MAX_DEPTH = 16  # parts of a mail that have parts themselves
+MAX_TOKENS = 2_000
 MAX_TEXT = 100_000  # characters of the text, and of the markup that it is read from
 
 FIRST, LAST = 2_500, 1_000  # characters of a long text that are kept: its beginning and its end
@@ -43,6 +44,9 @@ INVISIBLE = re.compile(
 NO_CHARSETS = ("punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined", "utf_7", "mbcs", "oem")
 # Charsets that are written for what is more than them.
 WIDER = {"us-ascii": "cp1252", "ascii": "cp1252", "iso-8859-1": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
+
+# What the email package raises where a parameter (RFC 2231) names a codec such as idna, or is numbered wrongly.
+BAD_PARAMETER = (LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ class MailParts:
         Features of what stands beside the text, each of the form `"kind:what"`, in the order of the mail; none twice.
     left_out
         How much was left out because it was beyond a bound: `"bytes"` of the mail, `"characters"` of header fields, of
-        text or of markup, and `"parts"`. What is 0 is not there.
+        text or of markup, `"parts"` and `"tokens"`. What is 0 is not there.
     """
 
     subject: str
@@ -140,6 +144,21 @@ def decode_field(value: str) -> str:
     return " ".join(value.split())
 
 
+def file_name(part: Message) -> str:
+    try:
+        return decode_field(part.get_filename() or "")
+    except BAD_PARAMETER:
+        return ""
+
+
+def charset_of(part: Message) -> str:
+    try:
+        given = part.get_param("charset")
+    except BAD_PARAMETER:
+        return ""
+    return given if isinstance(given, str) else given[2] if given else ""
+
+
 class MailReader:
     """What is found in a mail, part by part."""
 
@@ -154,14 +173,17 @@ class MailReader:
         subject = decode_field(mail.get("Subject", ""))
         headers, route, tokens = read_headers(mail, subject, decode_field)
         self._add(tokens)
-        self._add([f"tree:{self._read_part(mail, '')}"])
+        self._add([f"tree:{self._read_part(mail)[:200]}"])
         text = "\n".join(filter(None, map(str.strip, "\n".join(self.texts).split("\n"))))
         if len(text) > FIRST + LAST:
             self.left_out["characters"] += len(text) - FIRST - LAST
             text = f"{text[:FIRST]}\n{text[-LAST:]}"
         self._add(text_tokens(text))
         self._add(f"left-out:{what}" for what in self.left_out)
-        return MailParts(subject, text, headers, route, list(self.tokens), dict(self.left_out))
+        found = list(self.tokens)
+        if len(found) > MAX_TOKENS:
+            self.left_out["tokens"] += len(found) - MAX_TOKENS
+        return MailParts(subject, text, headers, route, found[:MAX_TOKENS], dict(self.left_out))
 
     def _add(self, tokens: Iterable[str]) -> None:
         self.tokens.update(dict.fromkeys(tokens))
@@ -176,7 +198,10 @@ class MailReader:
         # Each character stands for a byte, so that nothing is lost before charsets are known.
         mail = parser.parsestr(headers.decode("latin-1"), headersonly=True)
         if mail.get_content_maintype() in ("multipart", "message"):
-            return parser.parsestr((headers + self._few_parts(body)).decode("latin-1"))
+            try:
+                return parser.parsestr((headers + self._few_parts(body)).decode("latin-1"))
+            except BAD_PARAMETER:  # no mail program finds its parts, either
+                mail.replace_header("Content-Type", "text/plain")
         rest = mail.get_payload()  # of headers that end without a blank line
         mail.set_payload((rest if isinstance(rest, str) else "") + body.decode("latin-1"))
         return mail
@@ -202,7 +227,7 @@ class MailReader:
         self.left_out["bytes"] += len(body) - stop
         return body[:stop]
 
-    def _read_part(self, part: Message, shown: str) -> str:
+    def _read_part(self, part: Message) -> str:
         """Take in a part and those within it. Its type is given back, with the types of the parts within it."""
         kind, payload = part.get_content_type()[:60], part.get_payload()
         if isinstance(payload, list):
@@ -211,8 +236,7 @@ class MailReader:
             )
         if isinstance(payload, str):
             disposition = part.get("Content-Disposition", "")
-            name = part.get_filename() if "name" in f"{disposition};{part.get('Content-Type', '')}".lower() else ""
-            name = decode_field(name) if isinstance(name, str) else ""
+            name = file_name(part) if "name" in f"{disposition};{part.get('Content-Type', '')}".lower() else ""
             disposition = disposition.partition(";")[0].strip().lower()
             if kind.startswith("text/") and disposition != "attachment" and kind != "text/calendar":
                 self._read_text(part, kind, payload)
@@ -232,7 +256,7 @@ class MailReader:
             self.texts = []
             if kind == "message/rfc822":
                 self.texts.append(decode_field(part.get("Subject", "")))
-            kinds.append(self._read_part(part, kind))
+            kinds.append(self._read_part(part))
             texts.append(self.texts)
         if kind == "multipart/alternative" and len(texts) > 1:
             # A reader is shown the last that has anything.
@@ -251,8 +275,7 @@ class MailReader:
 
     def _read_text(self, part: Message, kind: str, payload: str) -> None:
         content = part.get("Content-Type", "")
-        given = part.get_param("charset") if "charset" in content.lower() else ""
-        charset = given if isinstance(given, str) else given[2] if given else ""
+        charset = charset_of(part) if "charset" in content.lower() else ""
         encoding = part.get("Content-Transfer-Encoding", "").strip().lower()
         text = decode_bytes(decode_transfer(payload.encode("latin-1", "replace"), encoding), charset)
         if len(text) > self.n_characters:
