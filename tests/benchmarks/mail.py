@@ -150,7 +150,7 @@ def accuracy(messages: list[Message], bare: list[Message], is_spam: Bools, argum
         ("... without text", ("subject", "headers", "tokens"), messages),
         ("... without names of hosts", DEFAULT, without_kinds(messages, SITES)),
         ("... without marks of lists", DEFAULT, without_kinds(messages, ("list:", "twice:"))),
-        ("... of the first hop", DEFAULT, without_kinds(messages, ("first:",))),
+        ("... without marks of the first hop", DEFAULT, without_kinds(messages, ("first:",))),
         ("mails without fields of lists and servers: subject and text", ("subject", "text"), bare),
         ("... and headers, tokens", DEFAULT, bare),
     ]
