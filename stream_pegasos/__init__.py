@@ -10,6 +10,7 @@ __all__ = [
     "FrozenTextClassifier",
     "HashedBagOfWords",
     "KernelPegasosClassifier",
+    "MailFeatures",
     "MultiLabelClassifier",
     "Number",
     "OrdinalClassifier",
@@ -25,6 +26,7 @@ __all__ = [
 if TYPE_CHECKING:
     from stream_pegasos.features.fields import Category, Number, Time
     from stream_pegasos.features.hashing import HashedBagOfWords
+    from stream_pegasos.features.mail import MailFeatures
     from stream_pegasos.features.text import TextFeatures
     from stream_pegasos.learners.adaptive import AdaptiveClassifier
     from stream_pegasos.learners.kernel import KernelPegasosClassifier
@@ -42,6 +44,7 @@ else:
         "FrozenTextClassifier": "learners.text",
         "HashedBagOfWords": "features.hashing",
         "KernelPegasosClassifier": "learners.kernel",
+        "MailFeatures": "features.mail",
         "MultiLabelClassifier": "learners.multilabel",
         "Number": "features.fields",
         "OrdinalClassifier": "learners.ordinal",

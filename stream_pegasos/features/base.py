@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -52,6 +53,11 @@ class Features(base.MiniBatchTransformer):
     def takes_text(self) -> bool:
         """Whether a message may be a text."""
         return False
+
+    @property
+    def mail_field(self) -> str | None:
+        """The field that holds a whole mail, `"text"` where the message is one; `None` if there is none."""
+        return None
 
     @property
     def word_vectors(self) -> WordVectors | None:
@@ -170,7 +176,8 @@ class Features(base.MiniBatchTransformer):
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, Features) and self.fields and other.fields:
-            return FeatureUnion([part for sum in (self, other) for part in getattr(sum, "parts", [sum])])
+            some = (each.parts if isinstance(each, FeatureUnion) else [each] for each in (self, other))
+            return FeatureUnion([*itertools.chain.from_iterable(some)])
         return super().__add__(other)
 
     def _more_tags(self) -> set[str]:
@@ -243,6 +250,10 @@ class FeatureUnion(Features):
     @property
     def fields(self) -> tuple[str, ...]:
         return self._fields
+
+    @property
+    def mail_field(self) -> str | None:
+        return next((part.mail_field for part in self.parts if part.mail_field is not None), None)
 
     def prepare(self, x: Any) -> tuple[Any, ...]:
         message = fields_of(x, self._fields)

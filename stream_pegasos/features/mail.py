@@ -1,0 +1,161 @@
+"""Whole mails as they come."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from email.message import Message
+from typing import Any
+
+from stream_pegasos.common.checks import check_bool
+from stream_pegasos.common.extras import missing
+from stream_pegasos.features.base import Features, scanner_of
+from stream_pegasos.features.fields import FieldFeatures
+from stream_pegasos.features.mail_parts import MailParts, mail_parts
+from stream_pegasos.features.text import TextFeatures
+from stream_pegasos.features.vectors import WordVectors
+
+__all__ = ["MailFeatures"]
+
+
+class MailFeatures(Features):
+    """The features of a whole mail, headers and all (RFC 5322, MIME).
+
+    These are, each told from the others: the words of the text that a reader sees; those of the subject; those of the
+    header fields, in which addresses, hosts and lists have no names; those of the route; and marks of everything else,
+    such as whose site sent it, where links lead and what their texts claim, what is hidden from a reader, attachments
+    by name, type and size, character sets, and what servers found by SPF, DKIM and DMARC. tests/benchmarks/mail.py
+    measures what each of them is worth.
+
+    Nothing in a mail is opened, run or fetched. No mail raises, however broken. The time for one is bounded, too: of a
+    mail beyond 464 kB, 100 parts or 8,000 lines the rest is left out, and so is the middle of a long text. The mail has
+    a mark that says so, and `parts` counts it.
+
+    Parameters
+    ----------
+    on
+        The name of the field with the mail, if messages are dicts; `None` if a message is a mail.
+    route
+        Whether to take the names of the servers on a mail's way. They tell how spam comes to the mailboxes that the
+        model has learned from. Say `False` for a model that is to serve others.
+    vectors
+        Word vectors, as `TextFeatures` has them; of a mail subject and text have one together.
+
+    Raises
+    ------
+    ImportError
+        If lxml, which the extra `mail` installs, is missing.
+    TypeError
+        If a mail is no bytes, no str and no `email.message.Message`. In a str each character stands for a byte
+        (Latin-1), as in mails that a stream brings; one with other characters is encoded as UTF-8.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import MailFeatures, TextClassifier
+
+    >>> model = TextClassifier(features=MailFeatures())
+    >>> model.learn_one(b"From: shop@x.example\\nSubject: =?utf-8?q?Fr=65e?=\\n\\nSee http://1.2.3.4/prize", "spam")
+    >>> model.learn_one(b"From: Ann <ann@y.example>\\nSubject: lunch\\n\\nAt noon?", "ham")
+    >>> model.predict_one(b"From: win@z.example\\nSubject: Free prize\\n\\n")
+    'spam'
+    >>> features = MailFeatures()
+    >>> features.parts(b"Subject: =?utf-8?q?Fr=65e?=\\n\\nSee http://1.2.3.4/prize").subject
+    'Free'
+
+    """
+
+    is_one = False
+
+    def __init__(
+        self,
+        on: str | None = None,
+        route: bool = True,
+        vectors: str | os.PathLike[str] | Mapping[str, Any] | WordVectors | None = None,
+    ) -> None:
+        self.on, self.route = on, route
+        check_bool("route", route)
+        try:
+            import lxml  # noqa: F401  (or else it would be missed at the first mail with HTML)
+        except ModuleNotFoundError as error:
+            raise missing("MailFeatures", "mail", error) from error
+        text = TextFeatures(vectors=vectors)
+        self.vectors = text.vectors
+        of_text, of_subject = (text.clone({"on": name, "namespace": self._space(name)}) for name in ("text", "subject"))
+        names = ["headers", "route"] if route else ["headers"]
+        others = [TextFeatures(on=name, namespace=self._space(name)) for name in names]
+        self._each = [of_text, of_subject, *others, Marks("marks", self._space("marks"))]
+        self.scanner = scanner_of(self._each)
+
+    def _space(self, name: str) -> str:
+        return name if self.on is None else f"{self.on}.{name}"
+
+    @property
+    def each(self) -> Sequence[Features]:
+        return self._each
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return () if self.on is None else (self.on,)
+
+    @property
+    def takes_text(self) -> bool:
+        return self.on is None
+
+    @property
+    def mail_field(self) -> str | None:
+        return self.on or "text"
+
+    def parts(self, x: Any) -> MailParts:
+        """What a mail is taken apart into, and how much of it is left out.
+
+        Parameters
+        ----------
+        x
+            The mail; with `on`, a dict that has it.
+        """
+        return mail_parts(bytes_of(x if self.on is None or not isinstance(x, Mapping) else x.get(self.on, b"")))
+
+    def prepare(self, x: Any) -> Any:
+        return self.prepare_value(x) if self.on is None else super().prepare(x)
+
+    def prepare_value(self, value: Any) -> tuple[Any, ...]:
+        parts = mail_parts(b"" if value is None and self.on is not None else bytes_of(value))
+        route = [parts.route] if self.route else []
+        return parts.text, parts.subject, parts.headers, *route, parts.tokens
+
+
+class Marks(FieldFeatures):
+    """Features that come by their names."""
+
+    analyzer = "ngrams"
+
+    def __init__(self, on: str, namespace: str) -> None:
+        super().__init__(on)
+        self.namespace = namespace
+
+    def name_of(self, token: str) -> str:
+        return token
+
+
+def bytes_of(mail: Any) -> bytes:
+    """A mail as it was received.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    """
+    if isinstance(mail, str):
+        try:
+            return mail.encode("latin-1")
+        except UnicodeEncodeError:
+            return mail.encode("utf-8", "surrogatepass")
+    if isinstance(mail, (bytes, bytearray, memoryview)):
+        return bytes(mail)
+    if isinstance(mail, Message):
+        try:
+            return mail.as_bytes()
+        except (LookupError, ValueError, TypeError, AttributeError):  # of one that was put together by hand
+            return str(mail).encode("utf-8", "replace")
+    raise TypeError(f"a mail must be the text or bytes of one, or an email.message.Message, not {type(mail).__name__}")
