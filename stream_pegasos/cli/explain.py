@@ -1,6 +1,7 @@
 """The command `explain`."""
 
 import math
+import sys
 from collections.abc import Iterable, Iterator
 from heapq import nlargest, nsmallest
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.command import Command, argument, bundled, number
+from stream_pegasos.cli.command import PATH, Command, argument, bundled, number
 from stream_pegasos.cli.console import Failure, note, print_lines, printable
 from stream_pegasos.cli.inputs import FileInput
 from stream_pegasos.cli.interrupts import exit_with_code
@@ -30,6 +31,13 @@ if TYPE_CHECKING:
     brief="Explain the prediction for this text instead.",
     shown="none",
 )
+@result_option(
+    "--mail FILE",
+    "Explain the prediction for the mail in this file instead, - for standard input.",
+    type=PATH,
+    brief=True,
+    shown="none",
+)
 @result_option("--top N", "How many features for each label.", type=number(int, 1), default=20, brief=True)
 @result_option(
     "--label LABEL", "The label to explain.", brief=True, shown="all; for a text, the predicted one against the next"
@@ -40,6 +48,7 @@ def explain(
     model: Path,
     stream_file: str | None,
     text: str | None,
+    mail: Path | None,
     top: int,
     label: str | None,
     stream: StreamOptions,
@@ -62,16 +71,18 @@ def explain(
       stream-pegasos explain mail.safetensors --text 'win a free prize'
       stream-pegasos explain bank.safetensors --text 'my card is lost' --label card_lost
     """
-    if text is not None:
-        if stream_file:
+    if text is not None or mail is not None:
+        if stream_file or None not in (text, mail):
             raise click.BadParameter(
-                "a STREAM names the weights of the model; it does not go with a text", param_hint="--text"
+                "explain a text, or a mail, or name the weights of the model by a STREAM: one of these",
+                param_hint="--text" if mail is None else "--mail",
             )
         learner = load_model(model, None, vectors)
         if label is not None and "ordered" in learner.capabilities:
             raise click.BadParameter("ordered classes cannot be explained one by one", param_hint="--label")
         chosen = None if label is None else chosen_label(learner, label, "--label")
-        _explain_message(learner, _message(learner, text), model, top, chosen)
+        message = _mail(learner, mail, model) if text is None else _message(learner, text)
+        _explain_message(learner, message, model, top, chosen)
         return
     source = FileInput(stream_file, stream, unlabelled=True) if stream_file else None
     learner = load_model(model, source, vectors)
@@ -150,6 +161,16 @@ def _message(learner: Any, text: str) -> Any:
     except ValueError:
         wanted = f"a message of this model is a JSON object with {', '.join(fields)}"
         raise click.BadParameter(wanted, param_hint="--text") from None
+
+
+def _mail(learner: Any, file: Path | None, path: Path) -> Any:
+    """The mail in a file, as a message of the model."""
+    from stream_pegasos.features.message import Fields
+
+    if not takes_text(learner) or learner.features.mail_field is None:
+        raise Failure(f"{path} is no model of mails")
+    mail = (sys.stdin.buffer.read() if file in (None, Path("-")) else file.read_bytes()).decode("latin-1")
+    return mail if learner.features.takes_text else Fields({learner.features.mail_field: mail})
 
 
 def _explain_message(learner: Any, message: Any, path: Path, top: int, chosen: Any) -> None:

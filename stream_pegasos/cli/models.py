@@ -101,7 +101,8 @@ def new_model(options: ModelOptions, source: Input | None) -> Any:
     from stream_pegasos.features.base import FeatureUnion
 
     try:
-        features, classifier = options.given(("text",) if source is None else source.text_fields)
+        given = (("text",), False) if source is None else (source.text_fields, source.is_mail)
+        features, classifier = options.given(*given)
         if source is not None:
             source.several |= bool(options.multi_label)
             if source.several:
@@ -109,16 +110,14 @@ def new_model(options: ModelOptions, source: Input | None) -> Any:
         if classifier.get("ordered") and classifier.get("multi_label"):
             raise click.BadParameter("it is for one label a message, not for several", param_hint="--ordered")
         if source is not None and source.format in DICT_FORMATS:
-            if isinstance(features, FeatureUnion) and source.format == "vw":
-                pass  # its namespaces are the fields
-            elif features is not None:
+            if features is None:
+                return _new_classifier(**classifier)
+            if source.format != "vw" or not isinstance(features, FeatureUnion):  # of which namespaces are fields
                 raise click.BadParameter(
                     f"format {source.format} carries features, not text: --ngrams, --n-features, --analyzer, "
-                    "--token-pattern, --binary, --norm, --mask-digits, --prefix-length, --boundaries and --vectors do "
-                    "not apply"
+                    "--token-pattern, --binary, --norm, --mask-digits, --prefix-length, --boundaries, --vectors and "
+                    "--mail do not apply"
                 )
-            else:
-                return _new_classifier(**classifier)
         model = TextClassifier(features, _new_classifier(**classifier))
         _read_fields(source, model)
         return model

@@ -174,6 +174,9 @@ class ModelOptions:
         "--boundaries/--no-boundaries", "Also make n-grams with the start and the end of a text.", shown="boundaries"
     )
 
+    mail: bool | None = model_field(
+        "--mail", "The text of a message is a whole mail, headers and all.", shown="off unless the format is mail"
+    )
     category_field: str | None = model_field(
         "--category-field A,B,…", "Fields with one of several values, as a sender, or with a list of them."
     )
@@ -194,11 +197,11 @@ class ModelOptions:
         decision = DecisionOptions(**{name: getattr(self, name) for name in names})
         return replace(self, **dict.fromkeys(names)), decision
 
-    def given(self, text_fields: Sequence[str]) -> "tuple[Features | None, dict[str, Any]]":
-        """The features, if any option of theirs is given or there are several fields, and the parameters given for the
+    def given(self, text_fields: Sequence[str], is_mail: bool) -> "tuple[Features | None, dict[str, Any]]":
+        """The features, if any option of theirs is given or messages are no texts, and the parameters given for the
         classifier; its name and what labels are among them.
         """
-        from stream_pegasos import Category, Number, TextFeatures, Time
+        from stream_pegasos import Category, MailFeatures, Number, TextFeatures, Time
         from stream_pegasos.features.base import FeatureUnion
 
         given = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
@@ -220,9 +223,13 @@ class ModelOptions:
         of_features = {name: given.pop(name) for name in [*given] if name in names}
         kinds = {"category_field": Category, "number_field": Number, "time_field": Time}
         others = [kind(on=name) for option, kind in kinds.items() for name in field_names(given.pop(option, ""))]
+        kind: Any = MailFeatures if given.pop("mail", is_mail) else TextFeatures
+        if kind is MailFeatures and (wrong := [*of_features.keys() - {"vectors"}]):
+            flag = next(f.metadata["flag"] for f in fields(self) if f.name == wrong[0]).partition(" ")[0]
+            raise click.BadParameter("it is for texts, not for mails", param_hint=flag)
         if others or len(text_fields) > 1:
-            return FeatureUnion([*(TextFeatures(on=name, **of_features) for name in text_fields), *others]), given
-        return TextFeatures(**of_features) if of_features else None, given
+            return FeatureUnion([*(kind(on=name, **of_features) for name in text_fields), *others]), given
+        return kind(**of_features) if of_features or kind is MailFeatures else None, given
 
 
 def field_names(text: str) -> list[str]:

@@ -143,7 +143,8 @@ def tune(
 
 def models_to_try(options: ModelOptions, source: Input | None) -> dict[str, Any]:
     """The model with these options, and others with one option more or several, by how these are written."""
-    of_features = source is not None and source.format in DICT_FORMATS
+    # Of features that are given, and of mails, there is one kind.
+    are_fixed = options.mail or (source is not None and (source.is_mail or source.format in DICT_FORMATS))
     given = {field.name for field in fields(options) if getattr(options, field.name) is not None}
     several = options.multi_label or (source is not None and source.several)  # which only the adaptive learner learns
     of_pegasos, of_adaptive = given & OF_PEGASOS, given & OF_ADAPTIVE
@@ -153,7 +154,7 @@ def models_to_try(options: ModelOptions, source: Input | None) -> dict[str, Any]
         given |= OF_ADAPTIVE
     if of_adaptive or options.classifier == "adaptive" or several:
         given |= OF_PEGASOS
-    tried = [features | learner for features, learner in product(({},) if of_features else FEATURES, LEARNERS)]
+    tried = [features | learner for features, learner in product(({},) if are_fixed else FEATURES, LEARNERS)]
     return {
         _flags(ModelOptions(**each)) or THE_DEFAULTS: new_model(replace(options, **each), source)
         for each in tried

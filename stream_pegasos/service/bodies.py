@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,18 +43,19 @@ class Bodies:
         self._coming: dict[_Coming, None] = {}  # those that began first come first
         self._timer: asyncio.TimerHandle | None = None  # for the first of them: most come at once and need none
 
-    async def receive(self, request: Request) -> bytes:
-        """The body of a request.
+    async def receive(self, request: Request, types: Sequence[str]) -> tuple[str, bytes]:
+        """The content type of a request, in lower case, and its body.
 
         Raises
         ------
         HTTPException
-            If it is no JSON, or too large, or too slow, or there is no room for it.
+            If it is of none of these types, or too large, or too slow, or there is no room for it.
         """
         headers, largest = dict(request.scope["headers"]), self._limits.body
-        if headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != b"application/json":
+        type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
+        if type not in types:
             # So a browser asks before it lets the page of a stranger send anything.
-            raise HTTPException(415, "the content type must be application/json")
+            raise HTTPException(415, f"the content type must be {' or '.join(types)}")
         length = headers.get(b"content-length", b"")
         # Python refuses to read an int of very many digits.
         if length.isdigit() and (len(length) > 18 or int(length) > largest):
@@ -65,7 +67,7 @@ class Bodies:
         if self._timer is None:
             self._timer = loop.call_at(coming.began + self._limits.seconds, self._refuse_late)
         try:
-            return await self._all_parts(request, coming)
+            return type, await self._all_parts(request, coming)
         except ClientDisconnect:
             raise HTTPException(400, "the body did not come to its end") from None
         except asyncio.CancelledError:

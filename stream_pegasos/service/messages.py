@@ -168,6 +168,14 @@ def decoded(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
         raise HTTPException(422, "the body is no JSON") from None
 
 
+def message_of_mail(mail: bytes, given: Mapping[str, str], field: str, kind: Any) -> Any:
+    """A mail that is the body of a request, as a message with what the query says beside it."""
+    try:
+        return msgspec.convert({**given, field: mail.decode("latin-1")}, kind, strict=False)
+    except ValidationError as error:
+        raise HTTPException(422, _fault(error)) from None
+
+
 def _fault(error: ValidationError) -> str:
     """What is wrong, with nothing of the input but where."""
     what, _, place = str(error).partition(" - at `$")
@@ -210,7 +218,7 @@ def batch_of(sent: Any, service: Service) -> Batch:
     ids = [None if message.id is UNSET else message.id for message in messages]
     X = _contents(messages, ids, service, is_list)
     for i, x in enumerate(X):
-        if size_of(x) > limits.text:
+        if service.mail_field is None and size_of(x) > limits.text:
             raise HTTPException(413, f"message {i}: a text of {size_of(x):,} characters; it may have {limits.text:,}")
         if service.fields:
             try:

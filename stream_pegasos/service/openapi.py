@@ -14,9 +14,10 @@ from starlette.types import Receive, Scope, Send
 
 from stream_pegasos import __version__
 from stream_pegasos.evaluation.tallies import CLASSES, LABELS, ORDERED
-from stream_pegasos.service.messages import decoded, parameters
+from stream_pegasos.service.messages import decoded, message_of_mail, parameters
 from stream_pegasos.service.work import Service
 
+JSON, MAIL = "application/json", "message/rfc822"
 Examples = dict[str, tuple[Any, Any]]  # what is sent, and the answer to it, by a name
 
 
@@ -30,6 +31,7 @@ class Operation:
     summary: str
     query: type[msgspec.Struct] | None = None  # the type of its parameters
     takes: Any = None  # the type of its body
+    takes_mail: bool = False  # whether the body may as well be a mail
     answers: Any = None  # the type of its answer
     examples: Callable[[str], Examples] = lambda kind: {}  # that work, for a kind of model
     refusals: dict[str, str] = field(default_factory=dict)  # what statuses mean
@@ -52,7 +54,11 @@ class Endpoint:
     async def _answer(self, request: Request) -> Response:
         operation = self._operation
         if self._decoder is not None:
-            return await operation.handler(decoded(await self._service.bodies.receive(request), self._decoder))
+            field = self._service.mail_field if operation.takes_mail else None
+            type, body = await self._service.bodies.receive(request, (JSON,) if field is None else (JSON, MAIL))
+            if field is not None and type == MAIL:
+                return await operation.handler(message_of_mail(body, request.query_params, field, operation.takes))
+            return await operation.handler(decoded(body, self._decoder))
         if operation.query is not None:
             return await operation.handler(parameters(request.query_params, operation.query))
         return await operation.handler()
@@ -75,6 +81,8 @@ def openapi(operations: Sequence[Operation], service: Service) -> dict[str, Any]
             ]
         if one.takes is not None:
             sent = _content(schema_of[one.takes], {name: sent for name, (sent, _) in examples.items()})
+            if one.takes_mail and service.mail_field is not None:
+                sent["content"][MAIL] = {"schema": {"type": "string", "format": "binary"}}
             described["requestBody"] = {"required": True, **sent}
         said = _content(schema_of.get(one.answers), {name: said for name, (_, said) in examples.items()})
         refusals = {status: {"description": meaning} for status, meaning in one.refusals.items()}
@@ -100,7 +108,7 @@ def _content(schema: Any, examples: dict[str, Any]) -> dict[str, Any]:
     content: dict[str, Any] = {} if schema is None else {"schema": schema}
     if examples:
         content["examples"] = {name: {"value": value} for name, value in examples.items()}
-    return {"content": {"application/json": content}} if content else {}
+    return {"content": {JSON: content}} if content else {}
 
 
 # A message, what it is labelled with, and what is said of it, by the kind of model.

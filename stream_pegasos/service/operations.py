@@ -102,6 +102,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         "POST /predict",
         "Predict the label of a message, or of many",
         takes=one_or_many(Message),
+        takes_mail=True,
         answers=Prediction | list[Prediction],
         examples=predicting,
         refusals=OF_BODIES,
@@ -118,6 +119,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         "POST /learn",
         "Predict a message, or many, then learn them; the same id with another label is a correction",
         takes=one_or_many(LabelledMessage),
+        takes_mail=True,
         answers=Learned | list[Learned],
         examples=learning,
         refusals=OF_BODIES,
@@ -136,13 +138,14 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         "POST /explain",
         "Why a message is predicted as it is",
         takes=with_content(QuestionedMessage, service.fields),
+        takes_mail=True,
         answers=Explanation,
         examples=explaining,
         refusals=OF_BODIES,
     )
     async def explain(message: Any) -> Response:
         (x,) = batch_of(message, service).X
-        if size_of(x) > LONGEST_EXPLAINED:
+        if service.mail_field is None and size_of(x) > LONGEST_EXPLAINED:
             raise HTTPException(413, f"only texts of up to {LONGEST_EXPLAINED:,} characters are explained")
         label = None if message.label is UNSET else label_as_read(message.label, known=service.model.classes)
         with refusing(unknown=422):

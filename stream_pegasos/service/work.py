@@ -147,6 +147,12 @@ class Service:
         features = self.model.features
         return () if features.takes_text else features.fields
 
+    @property
+    def mail_field(self) -> str | None:
+        """The field that holds a whole mail, if the model reads mails."""
+        field: str | None = self.model.features.mail_field
+        return field
+
     def snapshot(self) -> Snapshot:
         with self._lock:
             ids, digests = self._learned.ids(), self._learned.digests()
