@@ -21,6 +21,7 @@ from random import Random
 
 from fuzz_http import HttpTarget
 from fuzz_loader import LoaderTarget, watch
+from fuzz_mail import MailTarget
 from fuzz_readers import ReadersTarget
 from fuzz_scanner import ScannerTarget
 from fuzz_shared import SECONDS
@@ -30,7 +31,13 @@ import stream_pegasos
 MEGABYTES = 500  # of memory that the process of a target may come to hold
 MOST_FAILURES = 20
 
-TARGETS = {"scanner": ScannerTarget, "readers": ReadersTarget, "loader": LoaderTarget, "http": HttpTarget}
+TARGETS = {
+    "scanner": ScannerTarget,
+    "readers": ReadersTarget,
+    "mail": MailTarget,
+    "loader": LoaderTarget,
+    "http": HttpTarget,
+}
 
 
 def block_of(target, name, seed, number):

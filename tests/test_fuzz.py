@@ -31,7 +31,9 @@ def run(*options):
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("target, n", [("scanner", 1000), ("readers", 2000), ("loader", 400), ("http", 400)])
+@pytest.mark.parametrize(
+    "target, n", [("scanner", 1000), ("readers", 2000), ("mail", 200), ("loader", 400), ("http", 400)]
+)
 def test_few_inputs(target, n):
     if target == "http":
         pytest.importorskip("msgspec")

@@ -120,7 +120,9 @@ class MailFeatures(Features):
         return self.prepare_value(x) if self.on is None else super().prepare(x)
 
     def prepare_value(self, value: Any) -> tuple[Any, ...]:
-        parts = mail_parts(b"" if value is None and self.on is not None else bytes_of(value))
+        if value is None and self.on is not None:
+            return ("",) * (len(self._each) - 1) + ((),)
+        parts = mail_parts(bytes_of(value))
         route = [parts.route] if self.route else []
         return parts.text, parts.subject, parts.headers, *route, parts.tokens
 
@@ -150,7 +152,7 @@ def bytes_of(mail: Any) -> bytes:
         try:
             return mail.encode("latin-1")
         except UnicodeEncodeError:
-            return mail.encode("utf-8", "surrogatepass")
+            return mail.encode("utf-8", "replace")
     if isinstance(mail, (bytes, bytearray, memoryview)):
         return bytes(mail)
     if isinstance(mail, Message):
