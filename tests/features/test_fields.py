@@ -74,7 +74,8 @@ def _value(end):
 def test_a_number_is_in_all_of_its_intervals_which_are_nested(x):
     found = ends(x)
     assert len(found) == 13
-    assert all(low <= x * (1 + 1e-11) and x * (1 - 1e-11) <= high for low, high in found)
+    written = 1e-11 * abs(x)  # to which the ends are
+    assert all(low - written <= x <= high + written for low, high in found)
     widths = [high - low for low, high in found]
     assert widths == sorted(widths, reverse=True) and widths[-1] < 2e-6 * abs(x)
 
