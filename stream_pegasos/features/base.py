@@ -17,6 +17,7 @@ from stream_pegasos.common.packing import parameters_of
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure import Scanner as PureScanner
 from stream_pegasos.features.frames import is_frame
+from stream_pegasos.features.message import Fields, Message, shown_message
 from stream_pegasos.features.vectors import WordVectors, packed
 
 __all__ = ["FeatureUnion", "Features"]
@@ -92,6 +93,10 @@ class Features(base.MiniBatchTransformer):
     def name_of(self, token: str) -> str:
         """What one of the tokens is called beside those of other fields."""
         return f"{self.on}: {token}"
+
+    def shown(self, x: Message) -> str:
+        """A message as a person reads it."""
+        return shown_message(x)
 
     def without_norm(self) -> Features:
         """The same features, whose values are divided by nothing."""
@@ -254,6 +259,15 @@ class FeatureUnion(Features):
     @property
     def mail_field(self) -> str | None:
         return next((part.mail_field for part in self.parts if part.mail_field is not None), None)
+
+    def shown(self, x: Message) -> str:
+        if self.mail_field is None or not isinstance(x, dict):
+            return super().shown(x)
+        read = Fields(x)
+        for part in self.parts:
+            if part.mail_field in x:
+                read[part.mail_field] = part.shown(read)
+        return super().shown(read)
 
     def prepare(self, x: Any) -> tuple[Any, ...]:
         message = fields_of(x, self._fields)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import email.message
 import os
 from collections.abc import Mapping, Sequence
-from email.message import Message
 from typing import Any
 
 from stream_pegasos.common.checks import check_bool
@@ -12,6 +12,7 @@ from stream_pegasos.common.extras import missing
 from stream_pegasos.features.base import Features, scanner_of
 from stream_pegasos.features.fields import FieldFeatures
 from stream_pegasos.features.mail_parts import MailParts, mail_parts
+from stream_pegasos.features.message import Message
 from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.features.vectors import WordVectors
 
@@ -116,6 +117,10 @@ class MailFeatures(Features):
         """
         return mail_parts(bytes_of(x if self.on is None or not isinstance(x, Mapping) else x.get(self.on, b"")))
 
+    def shown(self, x: Message) -> str:
+        parts = self.parts(x)
+        return f"{parts.subject}\n{parts.text}"
+
     def prepare(self, x: Any) -> Any:
         return self.prepare_value(x) if self.on is None else super().prepare(x)
 
@@ -155,7 +160,7 @@ def bytes_of(mail: Any) -> bytes:
             return mail.encode("utf-8", "replace")
     if isinstance(mail, (bytes, bytearray, memoryview)):
         return bytes(mail)
-    if isinstance(mail, Message):
+    if isinstance(mail, email.message.Message):
         try:
             return mail.as_bytes()
         except (LookupError, ValueError, TypeError, AttributeError):  # of one that was put together by hand

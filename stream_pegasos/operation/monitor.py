@@ -266,8 +266,9 @@ class Monitor:
         said = zip(
             block.each()[begin:], most_probable(block, 2, begin), block.predictions.withheld[begin:], strict=True
         )
+        shown = self.model.features.shown if "texts" in self.model.capabilities else shown_message
         for i, ((x, label), (prediction, best, withheld)) in enumerate(zip(messages, said, strict=True)):
-            text = shown_message(x)
+            text = shown(x)
             self._newest.append(
                 {
                     "number": None if number is None else number - n + 1 + i,

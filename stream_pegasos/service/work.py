@@ -14,7 +14,7 @@ from typing import Any
 from stream_pegasos import __version__
 from stream_pegasos.evaluation.prequential import Labelled, predict_block, predict_learn
 from stream_pegasos.evaluation.tallies import LABELS, ORDERED
-from stream_pegasos.features.message import Message, shown_message, size_of
+from stream_pegasos.features.message import Message, size_of
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.labels import AllowedLabels, Label, truth_of
 from stream_pegasos.operation.answers import answers_of, label_named, shown, shown_answer
@@ -358,13 +358,13 @@ class Service:
             "are_fixed": allowed is not None,
             "labels": [shown(label) for label in (labels if allowed else labels[:MOST_OFFERED])],
             "messages": [
-                {"number": message.number, "text": shown_message(message.x), **shown_answer(answer)}
+                {"number": message.number, "text": self.model.features.shown(message.x), **shown_answer(answer)}
                 for message, answer in zip(messages, answers, strict=True)
             ],
             "given": [
                 {
                     "number": each.message.number,
-                    "text": shown_message(each.message.x)[:LONGEST_GIVEN],
+                    "text": self.model.features.shown(each.message.x)[:LONGEST_GIVEN],
                     "label": shown(each.label),
                     "seconds": seconds,
                 }

@@ -31,6 +31,8 @@ def test_mails_are_bodies(features):
         explanation = dict(ok(post(client, "/explain", SPAM))["contributions"])
         assert "subject: free" in explanation and "from:x.example" in explanation
         assert learn(client, {**message, "label": "spam", "id": "m0"})["learned"] is False  # the same mail
+        newest = ok(client.get("/monitor"))["newest"][0]["text"]
+        assert newest.startswith("Free\nSee http" if field == "text" else "mail: Free\nSee http")
         big = SPAM + b"x" * 2_000_000  # of an attachment, say
         assert ok(post(client, "/predict", big))["label"] == "spam"
         refused(post(client, "/learn", SPAM), 422, "label")

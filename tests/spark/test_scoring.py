@@ -1,9 +1,20 @@
 """Texts that are scored on Spark get what the library says of them."""
 
+import datetime as dt
+
 import numpy as np
 import pytest
 
-from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier, TextClassifier, TextFeatures
+from stream_pegasos import (
+    AdaptiveClassifier,
+    Category,
+    MultiLabelClassifier,
+    Number,
+    OrdinalClassifier,
+    TextClassifier,
+    TextFeatures,
+    Time,
+)
 from stream_pegasos.streams import synthetic
 
 pytestmark = pytest.mark.spark
@@ -49,11 +60,16 @@ def test_messages_of_fields_come_as_structs(spark):
 
     from stream_pegasos.spark import learn, score
 
-    model = TextClassifier(features=TextFeatures(on="subject") + TextFeatures(on="body"))
-    messages = [{"subject": text[:9], "body": text[9:] or None} for text in TEXTS]
+    features = TextFeatures(on="subject") + TextFeatures(on="body") + Category(on="tags") + Number(on="size")
+    model = TextClassifier(features=features + Time(on="date"))
+    times = [dt.datetime(2026, 11, 23, i % 24) for i in range(len(TEXTS))]
+    messages = [
+        {"subject": text[:9], "body": text[9:] or None, "tags": text.split()[:2], "size": len(text), "date": time}
+        for text, time in zip(TEXTS, times, strict=True)
+    ]
     rows = [(i, *message.values(), label) for i, (message, label) in enumerate(zip(messages, LABELS, strict=True))]
-    frame = spark.createDataFrame(rows, "i long, subject string, body string, label string")
-    frame = frame.withColumn("mail", f.struct("subject", "body"))
+    schema = "i long, subject string, body string, tags array<string>, size int, date timestamp_ntz, label string"
+    frame = spark.createDataFrame(rows, schema).withColumn("mail", f.struct(*messages[0]))
     learned = learn(frame, model.clone(), text="mail", order="i", parts=1)
     model.learn_many(messages, LABELS)
     assert learned.model.weights == model.weights
@@ -61,7 +77,7 @@ def test_messages_of_fields_come_as_structs(spark):
     assert [row.prediction for row in found] == model.predict_many(messages).tolist()
     with pytest.raises(TypeError, match="the messages must be structs"):
         score(frame, model, text="body")
-    with pytest.raises(ValueError, match="none of the fields subject, body; it has i"):
+    with pytest.raises(ValueError, match="none of the fields subject, body, tags, size, date; it has i"):
         score(frame.withColumn("mail", f.struct("i")), model, text="mail")
 
 
