@@ -265,8 +265,8 @@ class FeatureUnion(Features):
             return super().shown(x)
         read = Fields(x)
         for part in self.parts:
-            if part.mail_field in x:
-                read[part.mail_field] = part.shown(read)
+            if part.mail_field is not None and part.mail_field in x:
+                read[part.mail_field] = part.shown(x)
         return super().shown(read)
 
     def prepare(self, x: Any) -> tuple[Any, ...]:
