@@ -6,12 +6,14 @@ import datetime as dt
 import email.utils
 import json
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 from stream_pegasos.engine import Scanner
 from stream_pegasos.features.base import Features
 
 __all__ = ["Category", "Number", "Time"]
+
+SPACE = "\u2423"  # that of a name, since white space stands between names
 
 
 class FieldFeatures(Features):
@@ -20,21 +22,20 @@ class FieldFeatures(Features):
     Their columns are those of the text features that they are added to, or else those of `TextFeatures`.
     """
 
-    analyzer: ClassVar[str] = "word"  # of a text with white space between features; or "ngrams" of a list of them
-
     def __init__(self, on: str) -> None:
         self.on = on
         try:
             hash(on)
         except TypeError:
             raise TypeError(f"on is {on!r}, which cannot be the name of a field") from None
+        self.namespace = f"{on}="  # apart from the words of a text in the same field
         self.scanner = Scanner(
-            self.analyzer, r"\S+", False, frozenset(), (1, 1), 2**30, False, True, "l2", False, 0, False, "words"
+            "word", r"\S+", False, frozenset(), (1, 1), 2**30, False, True, "l2", False, 0, False, "words"
         )
 
     def prepare_value(self, value: Any) -> Any:
         if value is None or value == "" or value != value:  # a NaN is what data frames have for nothing
-            return () if self.analyzer == "ngrams" else ""
+            return ""
         return self.written(value)
 
     def tokens(self, x: Any) -> list[str]:
@@ -47,16 +48,16 @@ class FieldFeatures(Features):
         """
         return [self.name_of(token) for token in self.specification.ngrams(self.prepare(x))]
 
-    def written(self, value: Any) -> Any:
-        """The features of a value, as the analyzer takes them."""
+    def written(self, value: Any) -> str:
+        """The features of a value, with white space between them."""
         raise NotImplementedError
 
 
 class Category(FieldFeatures):
     """A field with one of several values, or with several of them: each is a feature.
 
-    A value is a text, a number, a bool or, as one value, an object. In a text nothing is changed, so that case counts.
-    A number is the same as its text: the 7 of JSON is the "7" of CSV. An empty text and `None` count nothing.
+    A value is a text, a number, a bool or, as one value, an object. Case counts in a text, but not how much white space
+    there is. A number is the same as its text: the 7 of JSON is the "7" of CSV. An empty text and `None` count nothing.
 
     Parameters
     ----------
@@ -85,13 +86,11 @@ class Category(FieldFeatures):
 
     """
 
-    analyzer = "ngrams"
-
-    def written(self, value: Any) -> tuple[str, ...]:
+    def written(self, value: Any) -> str:
         if type(value) is str:
-            return (value,)
+            return SPACE.join(value.split())
         values = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
-        return tuple(dict.fromkeys(self._text(each) for each in values if each is not None and each != ""))
+        return " ".join(SPACE.join(self._text(each).split()) for each in values if each is not None)
 
     def _text(self, value: Any) -> str:
         if isinstance(value, str):
@@ -106,7 +105,7 @@ class Category(FieldFeatures):
             raise TypeError(f"field {self.on!r} is of type {type(value).__name__}, which no category has") from None
 
     def name_of(self, token: str) -> str:
-        return f"{self.on}={token}"
+        return f"{self.on}={token.replace(SPACE, ' ')}"
 
 
 class Number(FieldFeatures):

@@ -10,7 +10,7 @@ from typing import Any
 from stream_pegasos.common.checks import check_bool
 from stream_pegasos.common.extras import missing
 from stream_pegasos.features.base import Features, scanner_of
-from stream_pegasos.features.fields import FieldFeatures
+from stream_pegasos.features.fields import SPACE, FieldFeatures
 from stream_pegasos.features.mail_parts import MailParts, mail_parts
 from stream_pegasos.features.message import Message
 from stream_pegasos.features.text import TextFeatures
@@ -133,23 +133,22 @@ class MailFeatures(Features):
 
     def prepare_value(self, value: Any) -> tuple[Any, ...]:
         if value is None and self.on is not None:
-            return ("",) * (len(self._each) - 1) + ((),)
+            return ("",) * len(self._each)
         parts = parts_of(value)
         route = [parts.route] if self.route else []
-        return parts.text, parts.subject, parts.headers, *route, parts.tokens
+        marks = "\n".join(parts.tokens).replace(" ", SPACE)
+        return parts.text, parts.subject, parts.headers, *route, marks
 
 
 class Marks(FieldFeatures):
     """Features that come by their names."""
-
-    analyzer = "ngrams"
 
     def __init__(self, on: str, namespace: str) -> None:
         super().__init__(on)
         self.namespace = namespace
 
     def name_of(self, token: str) -> str:
-        return token
+        return token.replace(SPACE, " ")
 
 
 def parts_of(mail: Any) -> MailParts:

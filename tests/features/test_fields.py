@@ -32,14 +32,14 @@ def column(token, namespace):
 
 def test_a_category_is_one_feature_by_its_text():
     for value, tokens in (
-        ("Ann Lee", ["Ann Lee"]),
+        (" Ann  Lee\n", ["Ann␣Lee"]),
         (7, ["7"]),
         (7.0, ["7"]),
         (np.int64(7), ["7"]),
         (0.5, ["0.5"]),
         (True, ["true"]),
         (["b", 7, "b", None, "", "\ud800"], ["b", "7", "\ud800"]),
-        ({"b": 1, "a": [2]}, ['{"a": [2], "b": 1}']),
+        ({"b": 1, "a": [2]}, ['{"a":␣[2],␣"b":␣1}']),
         ("", []),
         (None, []),
         (math.nan, []),
@@ -161,8 +161,10 @@ def test_columns_are_those_of_the_text_in_any_order():
 
 
 def test_fields_of_one_namespace_share_words():
-    shared = TextFeatures(on="body") + TextFeatures(on="subject", namespace="body") + Category(on="body")
+    shared = TextFeatures(on="body") + TextFeatures(on="subject", namespace="body")
     assert shared.transform_one({"body": "a b"}) == shared.transform_one({"subject": "a b"})
+    both = TextFeatures(on="a") + TextFeatures(on="body") + Category(on="body")
+    assert len(both.transform_one({"body": "free"})) == len(TextFeatures().tokens("free")) + 1
     apart = TextFeatures(on="x") + TextFeatures(on="a", namespace="n") + TextFeatures(on="b", namespace="n")
     assert (
         apart.transform_one({"a": "word"}) == apart.transform_one({"b": "word"}) != apart.transform_one({"x": "word"})

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from stream_pegasos import AdaptiveClassifier, Category, MailFeatures, TextClassifier, TextFeatures, load
+from stream_pegasos.features.base import FeatureUnion
 from stream_pegasos.features.mail_parts import mail_parts
 
 SPAM = (
@@ -22,9 +23,11 @@ def test_the_parts_of_a_mail_are_fields():
     """What a sum of features of the parts would find."""
     parts = mail_parts(SPAM)
     record = {"text": parts.text, "subject": parts.subject, "headers": parts.headers, "route": parts.route}
-    record["marks"] = parts.tokens
+    record["marks"] = [token.replace("\n", " ") for token in parts.tokens]
     by_hand = TextFeatures(on="text") + TextFeatures(on="subject") + TextFeatures(on="headers")
     by_hand = by_hand + TextFeatures(on="route") + Category(on="marks")
+    by_hand.parts[-1].namespace = "marks"
+    by_hand = FeatureUnion(by_hand.parts)
     assert MailFeatures().transform_one(SPAM) == by_hand.transform_one(record)
     less = MailFeatures(route=False).transform_one(SPAM)
     assert less.keys() < MailFeatures().transform_one(SPAM).keys()

@@ -40,7 +40,8 @@ def test_fields_come_by_their_names():
 def test_what_is_refused():
     with serving(Service(model())) as client:
         refused(send(client, "/predict", {"text": "free"}), 422, "subject, body: there is none, and no id")
-        refused(send(client, "/predict", [SPAM, {"subject": 7}]), 422, "message 1: field 'subject': a text must be a str, not int")
+        fault = "message 1: field 'subject': a text must be a str, not int"
+        refused(send(client, "/predict", [SPAM, {"subject": 7}]), 422, fault)
         refused(send(client, "/learn", [{**SPAM, "label": "x"}, {"body": [], "label": "x"}]), 422, "message 1")
         refused(send(client, "/predict", {**SPAM, "body": "x" * 1_000_001}), 413, "message 0")
     with (
