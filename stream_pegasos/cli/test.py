@@ -8,11 +8,12 @@ import click
 from stream_pegasos.cli.answers import wide_option
 from stream_pegasos.cli.command import Command, argument, bundled
 from stream_pegasos.cli.evaluate import ResultOptions, report
-from stream_pegasos.cli.inputs import FileInput
+from stream_pegasos.cli.inputs import labelled_input
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_to_use
 from stream_pegasos.cli.options import (
     DecisionOptions,
+    MailOptions,
     StreamOptions,
     model_argument,
     n_threads,
@@ -23,7 +24,8 @@ from stream_pegasos.cli.options import (
 
 @click.command(cls=Command)
 @model_argument
-@argument("file", "FILE", "The messages with their labels; standard input without it.", default="-")
+@argument("file", "FILE", "The messages with their labels; standard input without it.", default=None)
+@bundled("mails", MailOptions)
 @bundled("stream", StreamOptions)
 @threads_option
 @bundled("decision", DecisionOptions)
@@ -32,7 +34,8 @@ from stream_pegasos.cli.options import (
 @wide_option
 def test(
     model: Path,
-    file: str,
+    file: str | None,
+    mails: MailOptions,
     stream: StreamOptions,
     threads: int | None,
     decision: DecisionOptions,
@@ -51,10 +54,12 @@ def test(
     Examples:
       stream-pegasos test mail.safetensors held_out.jsonl
       stream-pegasos test m.safetensors new.csv --predictions answers.csv
+      stream-pegasos test mail.safetensors --spam Junk.mbox --ham Inbox.mbox
       stream-pegasos test m.safetensors new.csv --pos-label spam --threshold 0.9
     """
-    results.check(model, file)
-    source = FileInput(file, stream, unreadable=bool(results.predictions))
+    file = "-" if file is None and not mails.given else file
+    results.check(model, file, *mails.paths)
+    source = labelled_input(file, mails, stream, unreadable=bool(results.predictions))
     learner = model_to_use(model, source, decision, vectors)
     with Interrupt() as interrupt, closing(source):
         report(learner, source, interrupt, results, wide=wide, learn=False, threads=n_threads(threads))

@@ -1,11 +1,12 @@
 """Mails in files and folders, labelled by a header or by where they are."""
 
+import json
 import mailbox
 
 import pytest
 from commands import figures, stream
 
-from stream_pegasos import load
+from stream_pegasos import MailFeatures, load
 
 N = 200
 EIGHT = 1577952000  # 8 o'clock on 2 January 2020
@@ -51,6 +52,25 @@ def test_every_way_to_read_mails(ok, main, here, mails):
     rows = ok("predict m 'spam box' --output-format tsv").splitlines()[1:]
     assert [row.split("\t")[0] for row in rows] == [f"{i}@x" for i in range(N) if stream[i][1] == "spam"]
     assert main("explain m all.mbox")[0] == 0
+    assert figures(ok(f"test m {mails}")) == figures(ok("test m all.mbox --label-field x-label"))
+
+
+def test_a_model_of_mails(ok, fails, here, mails):
+    """A mail in a file, on standard input and in a field of JSON."""
+    ok(f"train {mails} --save m")
+    assert isinstance(load("m").features, MailFeatures)
+    mail = next((here / "spam box" / "cur").iterdir())
+    said = ok("explain m --mail", mail)
+    assert said.startswith("spam, probability ") and "text: " in said
+    assert ok("explain m --mail -", input=mail.read_bytes()) == said
+    (here / "raw.jsonl").write_text(json.dumps({"raw": mail.read_text("latin-1"), "queue": "a", "label": "spam"}))
+    assert ok("predict m raw.jsonl --text-field raw") == ok("predict m", mail, "--format", "mail")
+    ok("train raw.jsonl --text-field raw --mail --category-field queue --save fields")
+    assert load("fields").features.mail_field == "raw"
+    assert "queue=a" in ok("explain fields raw.jsonl --top 999") and "spam" in ok("explain fields --mail", mail)
+    assert "--ngrams: it is for texts, not for mails" in fails(f"train {mails} --ngrams 1 --save x", code=2)
+    ok("train mail.jsonl --save texts")
+    assert "texts is no model of mails" in fails(f"explain texts --mail '{mail}'")
 
 
 def test_wrong_usage(main, fails, here, mails):
