@@ -18,7 +18,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "examples" / "guides").glob("*.md"))]
-NEEDS = {"spark": "pyspark", "scikit_learn": "sklearn", "service": "msgspec", "teaching": "msgspec"}
+NEEDS = {
+    "filter_spam": "lxml",
+    "spark": "pyspark",
+    "scikit_learn": "sklearn",
+    "service": "msgspec",
+    "teaching": "msgspec",
+}
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PROMISE = re.compile(r".*?\S  # (.+)$")
 
