@@ -145,12 +145,12 @@ class Number(FieldFeatures):
             return f"={abs(number) and number:g}"
         sign = "+" if number > 0 else "-"
         significand, e = math.frexp(abs(number))
-        bits = int(math.ldexp(significand, 21))
+        bits, within = int(significand * 2.0**21), f"{sign}{e}:"
         # Wide intervals by powers of 2³², 2⁸ and 2²; within a power of two, by ever more of the first bits.
         return (
-            f"{sign} {sign}32*{e // 32} {sign}8*{e // 8} {sign}2*{e // 2} {sign}{e}:0:1 {sign}{e}:1:{bits >> 19} "
-            f"{sign}{e}:2:{bits >> 18} {sign}{e}:4:{bits >> 16} {sign}{e}:6:{bits >> 14} {sign}{e}:8:{bits >> 12} "
-            f"{sign}{e}:11:{bits >> 9} {sign}{e}:14:{bits >> 6} {sign}{e}:17:{bits >> 3} {sign}{e}:20:{bits}"
+            f"{sign} {sign}32*{e // 32} {sign}8*{e // 8} {sign}2*{e // 2} {within}0:1 {within}1:{bits >> 19} "
+            f"{within}2:{bits >> 18} {within}4:{bits >> 16} {within}6:{bits >> 14} {within}8:{bits >> 12} "
+            f"{within}11:{bits >> 9} {within}14:{bits >> 6} {within}17:{bits >> 3} {within}20:{bits}"
         )
 
     def name_of(self, token: str) -> str:

@@ -288,9 +288,11 @@ class HashedBagOfWords(Features):
         return self._prepared(checked_text(x))
 
     def prepare_value(self, value: Any) -> Any:
-        if value is not None and not isinstance(value, str):
+        if value is None or value != value:  # a NaN is what data frames have for nothing
+            value = ""
+        if not isinstance(value, str):
             raise TypeError(f"field {self.on!r}: a text must be a str, not {type(value).__name__}")
-        return self._prepared("" if value is None else checked_text(value))
+        return self._prepared(str.__str__(value))
 
     def _prepared(self, text: str) -> Any:
         if self._ready_made:

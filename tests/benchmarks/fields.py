@@ -48,12 +48,29 @@ def compare_fields(records: list[dict[str, Any]], markdown: bool) -> None:
     labels = [record["label"] for record in records]
     texts = ["\n".join(map(str, message.values())) for message in messages]
     text, four = TextFeatures(), TextFeatures(on="text") + TextFeatures(on="subject")
-    four = four + TextFeatures(on="subject", namespace="text") + Category(on="sender") + Number(on="size")
+    four = four + TextFeatures(on="subject", namespace="text") + TextFeatures(on="sender") + Number(on="size")
     rows: dict[str, tuple[Any, list[Any]]] = {
         "all in one text": (text, texts),
         "text alone": (text, [message["text"] for message in messages]),
         "subject and text": (TextFeatures(on="text") + TextFeatures(on="subject"), messages),
-        "four fields": (four, messages),
+        "subject and text, which share words": (
+            TextFeatures(on="text") + TextFeatures(on="subject", namespace="text"),
+            messages,
+        ),
+        "subject by itself and shared, and text": (
+            TextFeatures(on="text") + TextFeatures(on="subject") + TextFeatures(on="subject", namespace="text"),
+            messages,
+        ),
+        "four fields, the sender as words": (four, messages),
+        "four fields, the sender as a category, too": (four + Category(on="sender"), messages),
+        "four fields, the sender as a category alone": (
+            TextFeatures(on="text")
+            + TextFeatures(on="subject")
+            + TextFeatures(on="subject", namespace="text")
+            + Category(on="sender")
+            + Number(on="size"),
+            messages,
+        ),
     }
     n_bytes = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
     seconds: dict[str, list[float]] = {name: [] for name in rows}
@@ -69,7 +86,7 @@ def compare_fields(records: list[dict[str, Any]], markdown: bool) -> None:
     for name in rows:
         said = found[name].probabilities[:, [*found[name].classes].index("spam")]
         figures = [np.mean((said > 0.5) == is_spam), 100.0 * (1.0 - roc_auc_score(is_spam, said))]
-        figures += [expected_calibration_error(is_spam, said)]
+        figures += [expected_calibration_error(said, is_spam)]
         speed = n_bytes / statistics.median(seconds[name]) / 1e6
         print_row([name, *(f"{figure:.4f}" for figure in figures), f"{speed:.1f}"], markdown)
 
@@ -79,7 +96,7 @@ def fields_of(mail: bytes) -> dict[str, Any]:
     message = email.message_from_bytes(mail, policy=email.policy.compat32)
     parts = [part for part in message.walk() if part.get_content_maintype() == "text"]
     text = "\n".join((part.get_payload(decode=True) or b"").decode("latin-1") for part in parts)
-    sender = email.utils.parseaddr(str(message.get("From", "")))[1].rpartition("@")[2].lower()
+    sender = email.utils.parseaddr(str(message.get("From", "")))[1].lower()
     return {"text": text, "subject": str(message.get("Subject", "")), "sender": sender, "size": len(mail)}
 
 
