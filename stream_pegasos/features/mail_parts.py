@@ -14,7 +14,8 @@ from email.errors import HeaderParseError
 from email.header import decode_header
 from email.message import Message
 from email.parser import Parser
-from email.policy import Compat32
+from email.policy import Compat32, Policy
+from typing import Any, cast
 
 from stream_pegasos.features.mail_headers import read_headers
 from stream_pegasos.features.mail_html import MAX_TAGS, read_html
@@ -94,6 +95,21 @@ class BoundedPolicy(Compat32):
 
     def header_fetch_parse(self, name: str, value: str) -> str:
         return value
+
+
+class Part(Message):
+    """A part of a mail, which finds its header fields by their names; the email package looks through all of them."""
+
+    def __init__(self, policy: Policy[Any]) -> None:
+        super().__init__(policy)
+        self.fields: dict[str, str] = {}
+
+    def set_raw(self, name: str, value: str) -> None:
+        super().set_raw(name, value)
+        self.fields.setdefault(name.lower(), value)
+
+    def get(self, name: str, failobj: Any = None) -> Any:
+        return self.fields.get(name.lower(), failobj)
 
 
 def decode_bytes(data: bytes, charset: str = "") -> str:
@@ -188,20 +204,21 @@ class MailReader:
     def _add(self, tokens: Iterable[str]) -> None:
         self.tokens.update(dict.fromkeys(tokens))
 
-    def _parse(self, message: bytes) -> Message:
+    def _parse(self, message: bytes) -> Part:
         """A mail as the email package reads it, of what is within the bounds."""
-        parser = Parser(policy=BoundedPolicy(left_out=self.left_out))  # type: ignore[call-arg]
+        parser = Parser(Part, policy=BoundedPolicy(left_out=self.left_out))  # type: ignore[arg-type, call-arg]
         found = [(at, len(blank)) for blank in (b"\n\n", b"\n\r\n", b"\r\r") if (at := message.find(blank)) >= 0]
         end, length = min(found, default=(len(message), 0))
         headers = self._cut(message, 0, end, MAX_HEADERS) + b"\n\n"
         body = self._cut(message, end + length, len(message), MAX_BODY)
         # Each character stands for a byte, so that nothing is lost before charsets are known.
-        mail = parser.parsestr(headers.decode("latin-1"), headersonly=True)
+        mail = cast(Part, parser.parsestr(headers.decode("latin-1"), headersonly=True))
         if mail.get_content_maintype() in ("multipart", "message"):
             try:
-                return parser.parsestr((headers + self._few_parts(body)).decode("latin-1"))
+                return cast(Part, parser.parsestr((headers + self._few_parts(body)).decode("latin-1")))
             except BAD_PARAMETER:  # no mail program finds its parts, either
                 mail.replace_header("Content-Type", "text/plain")
+                mail.fields["content-type"] = "text/plain"
         rest = mail.get_payload()  # of headers that end without a blank line
         mail.set_payload((rest if isinstance(rest, str) else "") + body.decode("latin-1"))
         return mail
