@@ -23,7 +23,7 @@ from peers import expected_calibration_error, print_head, print_row, read_record
 from sklearn.metrics import log_loss, roc_auc_score
 
 from stream_pegasos import TextClassifier, TextFeatures
-from stream_pegasos.features.base import Features
+from stream_pegasos.features.base import Features, FeatureUnion
 from stream_pegasos.features.mail_parts import MailParts, mail_parts
 
 TEXTS = "raw", "subject", "text", "headers", "route"
@@ -83,10 +83,13 @@ def without_lists(mail: bytes) -> Message:
 
 
 def model_of(names: Sequence[str]) -> TextClassifier:
-    parts: list[Features] = [
-        TextFeatures(on=name)
-        if name != "tokens"
-        else TextFeatures(
+    parts = [features_of(name) for name in names]
+    return TextClassifier(FeatureUnion(parts) if len(parts) > 1 else parts[0])
+
+
+def features_of(name: str) -> Features:
+    if name == "tokens":
+        return TextFeatures(
             on=name,
             tokenizer=lines_of,
             lowercase=False,
@@ -95,12 +98,9 @@ def model_of(names: Sequence[str]) -> TextClassifier:
             prefix_length=0,
             boundaries=False,
         )
-        for name in names
-    ]
-    features = parts[0]
-    for part in parts[1:]:
-        features = features + part
-    return TextClassifier(features)
+    if name == "route":  # the headers have its words, too, without names of hosts
+        return TextFeatures(on=name, namespace="headers", ngram_range=(1, 3))
+    return TextFeatures(on=name)
 
 
 def without_kinds(messages: list[Message], kinds: tuple[str, ...]) -> list[Message]:
