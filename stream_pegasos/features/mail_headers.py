@@ -122,7 +122,7 @@ def read_headers(mail: Message, subject: str, decode: Callable[[str], str]) -> t
     tokens += [f"no:{name}" for name in sorted(COMMON - fields.keys())]
     for read in (address_tokens(fields, decode), subject_tokens(subject, fields), date_tokens(fields, hops)):
         tokens += read
-    for read in (route_tokens(hops), identity_tokens(fields), program_tokens(fields), result_tokens(fields)):
+    for read in (route_tokens(hops), identity_tokens(fields), content_tokens(fields), result_tokens(fields)):
         tokens += read
     route = read_route(hops)
     start = 0  # hops from the receiver to itself say nothing of the mail
@@ -269,13 +269,7 @@ def identity_tokens(fields: dict[str, str]) -> Iterator[str]:
         yield "id:$"
 
 
-def program_tokens(fields: dict[str, str]) -> Iterator[str]:
-    for name in ("x-mailer", "user-agent"):
-        if name in fields:
-            words = WORD.findall(fields[name][:100].lower())
-            yield f"mailer:{' '.join(words[:1])}"
-            yield f"mailer:{' '.join(words[:3])}"
-            yield f"mailer:shape:{shape_of(fields[name], 20)}"
+def content_tokens(fields: dict[str, str]) -> Iterator[str]:
     for name in ("x-priority", "importance", "x-msmail-priority", "content-class", "auto-submitted"):
         if name in fields:
             yield f"{name}:{fields[name].lower()[:20]}"
