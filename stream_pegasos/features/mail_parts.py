@@ -82,7 +82,7 @@ class MailParts:
 
 
 class BoundedPolicy(Compat32):
-    """Header fields as they stand, of at most `MAX_VALUE` characters."""
+    """Header fields as they stand, unfolded, of at most `MAX_VALUE` characters."""
 
     left_out: Counter[str] = Counter()  # noqa: RUF012 (a policy takes the options that its class has)
 
@@ -91,7 +91,7 @@ class BoundedPolicy(Compat32):
         if len(value) > MAX_VALUE:
             self.left_out["characters"] += len(value) - MAX_VALUE
             value = value[:MAX_VALUE]
-        return name[:MAX_VALUE], value.strip(" \t\r\n")
+        return name[:MAX_VALUE], value.replace("\r", "").replace("\n", "").strip(" \t")
 
     def header_fetch_parse(self, name: str, value: str) -> str:
         return value

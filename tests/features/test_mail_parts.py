@@ -169,6 +169,12 @@ def test_senders_answers_and_results():
     assert "list:list-unsubscribe" in tokens
 
 
+def test_a_folded_field_is_one_line():
+    parts = body(b"hi", b"Content-Type: text/plain;\r\n\tcharset=us-ascii", b"X-Priority: 1\n (high)")
+    assert {"content:text/plain;\tcharset=us-ascii", "content:charset=", "x-priority:1 (high)"} <= set(parts.tokens)
+    assert "x-priority: 1 (high)" in parts.headers.split("\n")
+
+
 def test_a_long_text_keeps_its_beginning_and_its_end():
     parts = body(b"start" + b"x" * 9_000 + b"end")
     assert len(parts.text) == FIRST + LAST + 1 and parts.text.startswith("start") and parts.text.endswith("end")
