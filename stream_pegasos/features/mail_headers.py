@@ -29,6 +29,7 @@ OF_LISTS = frozenset(
     x-ml-name x-no-archive mail-followup-to x-mailscanner x-egroups-return
     """.split()  # noqa: SIM905
 )
+NOT_OF_SENDER = OF_RECEIVER | OF_LISTS
 # Those whose content has tokens of its own, or is a text of its own.
 WITHOUT_TEXT = frozenset(["subject", "date", "to", "cc", "bcc"])
 COMMON = frozenset(
@@ -44,14 +45,17 @@ CLASSES = bytes.maketrans(
 )
 REPEATED = re.compile(rb"(.)\1*", re.DOTALL)
 IN_BRACKETS = re.compile(r"<([^<>\s]{0,300})>")
-# In small letters: what is before an address's @, a host, an IP address.
-LOCAL_PART = re.compile(r"(?<![\w.+=%$-])[\w.+=%$-]{1,200}@")
+# In small letters: the end of what is before an @, a host, an IP address.
+LOCAL_PART = re.compile(r"(?<![\w.+=%$-])[\w.+=%$-]{1,200}+\Z")
 HOST = re.compile(r"(?<![\w.-])(?:(?:[\w-]{1,60}\.){1,8}[a-z]{2,20}\b|\d{1,3}(?:\.\d{1,3}){3}(?![\w.]))")
 IP = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 CAME_FROM = re.compile(r"\s*from\s+([^\s()]{1,200})(?:\s+\(([^()]{0,300}(?:\([^()]{0,100}\))?[^()]{0,100})\))?")
 OF_HOMES = re.compile(r"dsl|dhcp|dial|ppp|cable|pool|dyn|client|cust|modem|\d[-.]\d{1,3}[-.]\d")
-OF_THIS_MAIL = re.compile(r"[if](?<!\w.)(?:(?<=i)d|(?<=f)or)\s+[^\s;\0]{1,200}")  # begins by a set: it is searched fast
-HOP_NAMES = re.compile(r"\b(from|by|helo|ehlo)[ \n\t=]+[^\s()\[\];=]{1,200}|\([\w-]{1,60}(?= \[)")
+# A pattern that begins by a set is searched fast, hence no \b.
+OF_THIS_MAIL = re.compile(r"[if](?<!\w.)(?:(?<=i)d|(?<=f)or)\s+[^\s;\0]{1,200}")
+HOP_NAMES = re.compile(
+    r"[fbhe(](?:(?<!\w.)((?<=f)rom|(?<=b)y|(?<=h)elo|(?<=e)hlo)[ \n\t=]+[^\s()\[\];=]{1,200}|(?<=\()[\w-]{1,60}(?= \[))"
+)
 SELF = re.compile(r"\blocalhost\b|\b127\.0\.0\.1\b")
 RESULTS = re.compile(r"\b(spf|dkim|dmarc|arc|dara|compauth)\s*=\s*([a-z]+)", re.IGNORECASE)
 SIGNER = re.compile(r"(?:^|[;\s])d\s*=\s*([\w.-]+)")
@@ -111,7 +115,7 @@ def read_headers(mail: Message, subject: str, decode: Callable[[str], str]) -> t
                 tokens.append(f"twice:{lower}")
         else:
             fields[lower] = value
-            if lower in OF_RECEIVER or lower in OF_LISTS or lower.startswith(("list-", "resent-")):
+            if lower in NOT_OF_SENDER or lower.startswith(("list-", "resent-")):
                 continue
             if lower not in COMMON:
                 tokens.append(f"field:{lower[:40]}")
@@ -128,14 +132,19 @@ def read_headers(mail: Message, subject: str, decode: Callable[[str], str]) -> t
     start = 0  # hops from the receiver to itself say nothing of the mail
     while start < len(route) and SELF.search(route[start]):
         start += 1
-    unnamed = HOP_NAMES.sub(lambda found: found[1] or "(host", "\n".join(route[start:]))
+    unnamed = HOP_NAMES.sub(lambda found: found[0][0] + (found[1] or "host"), "\n".join(route[start:]))
     text = masked("\n".join(lines)[:MAX_HEADER_TEXT].lower())
     return f"{text}\n{masked(unnamed)}", "\n".join(route), tokens
 
 
 def masked(text: str) -> str:
     """A text in small letters without the names in it."""
-    return HOST.sub("host", LOCAL_PART.sub("@", text))
+    *before, last = text.split("@")
+    parts = [
+        part[: found.start()] if (found := LOCAL_PART.search(part, max(0, len(part) - 200))) else part
+        for part in before
+    ]
+    return HOST.sub("host", "@".join([*parts, last]))
 
 
 def read_route(hops: list[str]) -> list[str]:
