@@ -90,9 +90,11 @@ class MailFeatures(Features):
         text = TextFeatures(vectors=vectors)
         self.vectors = text.vectors
         of_text, of_subject = (text.clone({"on": name, "namespace": self._space(name)}) for name in ("text", "subject"))
-        names = ["headers", "route"] if route else ["headers"]
-        others = [TextFeatures(on=name, namespace=self._space(name)) for name in names]
-        self._each = [of_text, of_subject, *others, Marks("marks", self._space("marks"))]
+        of_headers = TextFeatures(on="headers", namespace=self._space("headers"))
+        # The route is what the headers have of it, with the names of hosts.
+        of_route = of_headers.clone({"on": "route", "ngram_range": (1, 3)})
+        marks = Marks("marks", self._space("marks"))
+        self._each = [of_text, of_subject, of_headers, *([of_route] if route else []), marks]
         self.scanner = scanner_of(self._each)
 
     def _space(self, name: str) -> str:

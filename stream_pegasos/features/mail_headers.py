@@ -19,7 +19,7 @@ OF_RECEIVER = frozenset(
     """
     delivered-to delivery-date return-path envelope-to x-envelope-to x-original-to x-original-date x-apparently-to
     x-delivered-to x-uid x-uidl x-status x-keywords status x-mozilla-status x-mozilla-status2 lines content-length
-    x-envelope-from x-envelope-info x-spam-status x-spam-level x-spam-checker-version
+    x-envelope-from x-envelope-info
     """.split()  # noqa: SIM905
 )
 # Those that programs for mailing lists write: they tell which lists somebody reads.
@@ -30,6 +30,18 @@ OF_LISTS = frozenset(
     """.split()  # noqa: SIM905
 )
 NOT_OF_SENDER = OF_RECEIVER | OF_LISTS
+# What lists, those who pass a mail on, and other filters add: these would tell the label that they gave.
+ADDED = (
+    "list-",
+    "resent-",
+    "x-spam",
+    "x-ham",
+    "x-bogosity",
+    "x-rspam",
+    "x-dspam",
+    "x-crm114",
+    "x-ms-exchange-organization-scl",
+)
 # Those whose content has tokens of its own, or is a text of its own.
 WITHOUT_TEXT = frozenset(["subject", "date", "to", "cc", "bcc"])
 COMMON = frozenset(
@@ -115,7 +127,7 @@ def read_headers(mail: Message, subject: str, decode: Callable[[str], str]) -> t
                 tokens.append(f"twice:{lower}")
         else:
             fields[lower] = value
-            if lower in NOT_OF_SENDER or lower.startswith(("list-", "resent-")):
+            if lower in NOT_OF_SENDER or lower.startswith(ADDED):
                 continue
             if lower not in COMMON:
                 tokens.append(f"field:{lower[:40]}")

@@ -25,13 +25,18 @@ def test_the_parts_of_a_mail_are_fields():
     record = {"text": parts.text, "subject": parts.subject, "headers": parts.headers, "route": parts.route}
     record["marks"] = [token.replace("\n", " ") for token in parts.tokens]
     by_hand = TextFeatures(on="text") + TextFeatures(on="subject") + TextFeatures(on="headers")
-    by_hand = by_hand + TextFeatures(on="route") + Category(on="marks")
+    by_hand = by_hand + TextFeatures(on="route", namespace="headers", ngram_range=(1, 3)) + Category(on="marks")
     by_hand.parts[-1].namespace = "marks"
     by_hand = FeatureUnion(by_hand.parts)
     assert MailFeatures().transform_one(SPAM) == by_hand.transform_one(record)
     less = MailFeatures(route=False).transform_one(SPAM)
     assert less.keys() < MailFeatures().transform_one(SPAM).keys()
     assert MailFeatures().parts(SPAM) == parts and parts.subject == "Free" and "Free" in parts.text
+
+
+def test_what_other_filters_said_is_not_learned():
+    said = b"X-Spam-Flag: YES\nX-Bogosity: Spam, tests=bogofilter\nX-Rspamd-Score: 9\nX-Spam-Report:\n\tlong\n"
+    assert mail_parts(said + SPAM) == mail_parts(SPAM)
 
 
 def test_bytes_texts_and_messages_are_the_same():
