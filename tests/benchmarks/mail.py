@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import argparse
 import re
+import statistics
 import time
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from peers import expected_calibration_error, print_head, print_row, read_records
+from peers import WORDLLAMA, expected_calibration_error, has_word_vectors, print_head, print_row, read_records
 from sklearn.metrics import log_loss, roc_auc_score
 
-from stream_pegasos import TextClassifier, TextFeatures
+from stream_pegasos import MailFeatures, TextClassifier, TextFeatures
 from stream_pegasos.features.base import Features, FeatureUnion
 from stream_pegasos.features.mail_parts import MailParts, mail_parts
 
@@ -37,6 +39,8 @@ ADDED = re.compile(
 )
 LIST_NAME = re.compile(rb"^(?:list-id|x-mailing-list|mailing-list):\s*(.*(?:\n[ \t].*)*)", re.IGNORECASE | re.MULTILINE)
 LIST_TAG = re.compile(r"\[[^\]]{1,25}\]\s*")
+
+ROUNDS = 5
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -53,7 +57,7 @@ def main() -> None:
     mails = [record["raw"].encode("latin-1") for record in records]
     is_spam = np.array([record["label"] == "spam" for record in records])
     messages = [message_of(mail) for mail in mails]
-    accuracy(messages, [without_lists(mail) for mail in mails], is_spam, arguments)
+    accuracy([*map(mail_parts, mails)], messages, [without_lists(mail) for mail in mails], is_spam, arguments)
     half_of_lists(mails, messages, is_spam, arguments.markdown)
     speed(mails, is_spam)
 
@@ -130,21 +134,28 @@ def figures(probabilities: Floats, predicted: Sequence[Any], is_spam: Bools) -> 
     ]
 
 
-def prequential(names: Sequence[str], messages: list[Message], is_spam: Bools) -> list[float]:
-    found = model_of(names).predict_learn_many(messages, labels_of(is_spam))
+def prequential(model: TextClassifier, messages: Sequence[Any], is_spam: Bools) -> list[float]:
+    found = model.predict_learn_many(messages, labels_of(is_spam))
     return figures(of_spam(found), found.labels, is_spam)
 
 
-def accuracy(messages: list[Message], bare: list[Message], is_spam: Bools, arguments: argparse.Namespace) -> None:
+def accuracy(
+    parts: list[MailParts],
+    messages: list[Message],
+    bare: list[Message],
+    is_spam: Bools,
+    arguments: argparse.Namespace,
+) -> None:
     numbers = np.arange(len(messages))
     orders = [numbers, numbers[::-1], *(np.random.default_rng(i).permutation(numbers) for i in range(arguments.orders))]
     head = ["accuracy", "100(1-AUC)", "log loss · 1000", "calibration error"]
     print_head(["Mails in their order / reversed / shuffled", *head], arguments.markdown, 30)
-    variants: list[tuple[str, Sequence[str], list[Message]]] = [
+    variants: list[tuple[str, Sequence[str] | MailFeatures, Sequence[Any]]] = [
         ("the raw mail as one text", ("raw",), messages),
         ("subject and text", ("subject", "text"), messages),
         ("subject, text, headers, tokens", DEFAULT, messages),
-        ("... and the route", (*DEFAULT, "route"), messages),
+        ("MailFeatures(): ... and the route", MailFeatures(), parts),
+        *([("MailFeatures(vectors=...)", MailFeatures(vectors=WORDLLAMA), parts)] if has_word_vectors() else []),
         ("... without headers", ("subject", "text", "tokens"), messages),
         ("... without tokens", ("subject", "text", "headers"), messages),
         ("... without text", ("subject", "headers", "tokens"), messages),
@@ -154,8 +165,11 @@ def accuracy(messages: list[Message], bare: list[Message], is_spam: Bools, argum
         ("mails without fields of lists and servers: subject and text", ("subject", "text"), bare),
         ("... and headers, tokens", DEFAULT, bare),
     ]
-    for name, names, given in variants:
-        rows = [prequential(names, [given[i] for i in order], is_spam[order]) for order in orders]
+    for name, features, given in variants:
+        rows = []
+        for order in orders:
+            model = TextClassifier(features) if isinstance(features, MailFeatures) else model_of(features)
+            rows.append(prequential(model, [given[i] for i in order], is_spam[order]))
         columns = np.array([*rows[:2], np.mean(rows[2:], axis=0)] if arguments.orders else rows).T
         cells = [
             " / ".join(f"{value:.{digits}f}" for value in c) for c, digits in zip(columns, (4, 3, 1, 4), strict=True)
@@ -197,18 +211,29 @@ def half_of_lists(mails: list[bytes], messages: list[Message], is_spam: Bools, m
 
 
 def speed(mails: list[bytes], is_spam: Bools) -> None:
-    """The best of three rounds, on one core."""
-    parsing, learning = [], []
-    for _ in range(3):
-        start = time.perf_counter()
-        messages = [message_of(mail) for mail in mails]
-        parsed = time.perf_counter()
-        model_of(DEFAULT).predict_learn_many(messages, labels_of(is_spam))
-        parsing.append(parsed - start)
-        learning.append(time.perf_counter() - parsed)
-    n = len(mails)
-    both = min(map(sum, zip(parsing, learning, strict=True)))
-    print(f"mails/s: parsing {n / min(parsing):,.0f}, learning {n / min(learning):,.0f}, both {n / both:,.0f}")
+    """The medians of rounds in alternation."""
+    labels = labels_of(is_spam)
+    seconds: dict[str, list[float]] = {}
+    for _ in range(ROUNDS):
+        for name, run in {
+            "taken apart": lambda: [*map(mail_parts, mails)],
+            "taken apart, predicted and learned": lambda: model_of_mails().predict_learn_many(mails, labels),
+            "the same, taken apart by two processes": lambda: in_processes(mails, labels),
+        }.items():
+            start = time.perf_counter()
+            run()
+            seconds.setdefault(name, []).append(time.perf_counter() - start)
+    for name, found in seconds.items():
+        print(f"mails/s {name}: {len(mails) / statistics.median(found):,.0f}")
+
+
+def model_of_mails() -> TextClassifier:
+    return TextClassifier(MailFeatures())
+
+
+def in_processes(mails: list[bytes], labels: list[str]) -> None:
+    with ProcessPoolExecutor(2) as pool:
+        model_of_mails().learn_many(pool.map(mail_parts, mails, chunksize=50), labels)
 
 
 if __name__ == "__main__":
