@@ -177,6 +177,11 @@ class ModelOptions:
     mail: bool | None = model_field(
         "--mail", "The text of a message is a whole mail, headers and all.", shown="off unless the format is mail"
     )
+    route: bool | None = model_field(
+        "--route/--no-route",
+        "mails: learn the names of the servers on their way; not for a model that serves others.",
+        shown="route",
+    )
     category_field: str | None = model_field(
         "--category-field A,B,…", "Fields with one of several values, as a sender, or with a list of them."
     )
@@ -224,9 +229,12 @@ class ModelOptions:
         kinds = {"category_field": Category, "number_field": Number, "time_field": Time}
         others = [kind(on=name) for option, kind in kinds.items() for name in field_names(given.pop(option, ""))]
         kind: Any = MailFeatures if given.pop("mail", is_mail) else TextFeatures
-        if kind is MailFeatures and (wrong := [*of_features.keys() - {"vectors"}]):
-            flag = next(f.metadata["flag"] for f in fields(self) if f.name == wrong[0]).partition(" ")[0]
-            raise click.BadParameter("it is for texts, not for mails", param_hint=flag)
+        of_features |= {"route": given.pop("route")} if "route" in given else {}
+        takes = {"vectors", "route"} if kind is MailFeatures else names
+        for wrong in of_features.keys() - takes:
+            flag = next(f.metadata["flag"] for f in fields(self) if f.name == wrong).partition(" ")[0]
+            what = "texts, not for mails" if kind is MailFeatures else "mails"
+            raise click.BadParameter(f"it is for {what}", param_hint=flag)
         if others or len(text_fields) > 1:
             return FeatureUnion([*(kind(on=name, **of_features) for name in text_fields), *others]), given
         return kind(**of_features) if of_features or kind is MailFeatures else None, given

@@ -69,6 +69,9 @@ def test_a_model_of_mails(ok, fails, here, mails):
     assert load("fields").features.mail_field == "raw"
     assert "queue=a" in ok("explain fields raw.jsonl --top 999") and "spam" in ok("explain fields --mail", mail)
     assert "--ngrams: it is for texts, not for mails" in fails(f"train {mails} --ngrams 1 --save x", code=2)
+    ok(f"train {mails} --no-route --save other")
+    assert not load("other").features.route and load("m").features.route
+    assert "--route/--no-route: it is for mails" in fails("train mail.jsonl --no-route --save x", code=2)
     ok("train mail.jsonl --save texts")
     assert "texts is no model of mails" in fails(f"explain texts --mail '{mail}'")
 
