@@ -11,7 +11,7 @@ import click
 import pytest
 from commands import environment
 
-from stream_pegasos import PegasosClassifier, TextClassifier, load
+from stream_pegasos import MailFeatures, PegasosClassifier, TextClassifier, load
 from stream_pegasos.cli import COMMANDS
 from stream_pegasos.cli.options import ModelOptions
 
@@ -90,7 +90,7 @@ def test_defaults_of_the_model_in_the_help_are_those_of_the_model():
     for field in dataclasses.fields(ModelOptions):
         said = field.metadata.get("shown", "off")
         of_words = dict(zip(("prefix_length", "boundaries"), model.features.of_words, strict=True))
-        parts = [SimpleNamespace(**of_words), model.features, model.classifier, pegasos]
+        parts = [SimpleNamespace(**of_words), model.features, MailFeatures(), model.classifier, pegasos]
         (value, *_) = [getattr(part, field.name) for part in parts if hasattr(part, field.name)] or [None]
         if isinstance(value, bool):
             on, _, off = field.metadata["flag"].partition("/")
