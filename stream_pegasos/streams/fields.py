@@ -20,7 +20,8 @@ def parsed_fields(record: Any, layout: Layout) -> Parsed:
     id = _id(record, layout.id_field)
     try:
         message = message_of_fields(record, layout.fields) if layout.fields else record.get(layout.text_field)
-        layout.tell_of_unread(record)
+        if layout.on_unread_field is not None:  # or else nobody asks
+            layout.tell_of_unread(record)
         if not layout.fields and type(message) is not str:
             message = _nested_text(record, layout.text_field)
         return message, _label(record, layout), 1.0, id
