@@ -63,11 +63,13 @@ def check_outputs(
     inputs: Iterable[Path | str | None] = (),
     load: Path | None = None,
 ) -> None:
-    """Fail before the work rather than after it, and where an output would be written over what is read. Models are
-    written in one step at the end, and so may replace the one that was loaded. What is saved replaces no other file
-    unless `force`, but for an empty one.
+    """Fail before the work rather than after it, and where an output would be written over what is read, or into a
+    folder that is. Models are written in one step at the end, and so may replace the one that was loaded. What is saved
+    replaces no other file unless `force`, but for an empty one.
     """
-    taken = {file_itself(path) for path in inputs if path} - {None}
+    read_from = [path for path in inputs if path]
+    taken = {file_itself(path) for path in read_from} - {None}
+    folders = [os.path.realpath(path) for path in read_from if os.path.isdir(path)]
     if file_itself("/dev/stdout") in taken:
         raise Failure("cannot write standard output: it is a file that the command reads")
     for outputs, read in (((checkpoint, save), None), (paths, load)):
@@ -76,6 +78,8 @@ def check_outputs(
             file = file_itself(path)
             if file in taken:
                 raise Failure(f"cannot write {path}: the command reads it, or writes something else there")
+            if any(Path(os.path.realpath(path)).is_relative_to(folder) for folder in folders):
+                raise Failure(f"cannot write {path}: it is in a folder that the command reads")
             if not path.absolute().parent.is_dir():
                 raise Failure(f"cannot write {path}: {path.parent} is no directory")
             if path.is_dir():

@@ -88,6 +88,15 @@ def test_wrong_usage(main, fails, here, mails):
     assert first == "stream-pegasos: mail 1 skipped: no label in a header 'label'" and "--label-field" in end
 
 
+def test_nothing_is_written_among_the_mails(fails, here, mails):
+    mail = next((here / "spam box" / "cur").iterdir())
+    data = mail.read_bytes()
+    for written in (f"train {mails} --force --save", f"evaluate {mails} --predictions"):
+        for path in (mail, here / "spam box" / "new.st"):
+            assert "it is in a folder that the command reads" in fails(written, path)
+    assert mail.read_bytes() == data and not (here / "spam box" / "new.st").exists()
+
+
 def test_a_mail_that_cannot_be_read_is_told(main, here, mails):
     (here / "spam box" / "cur" / "1.gone").symlink_to("nowhere")
     code, out, err = main(f"evaluate {mails} --predictions p.tsv")
