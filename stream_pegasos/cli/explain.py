@@ -2,10 +2,10 @@
 
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from heapq import nlargest, nsmallest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,9 +15,6 @@ from stream_pegasos.cli.inputs import FileInput
 from stream_pegasos.cli.interrupts import exit_with_code
 from stream_pegasos.cli.models import chosen_label, load_model, takes_several, takes_text
 from stream_pegasos.cli.options import StreamOptions, model_argument, result_option, vectors_option
-
-if TYPE_CHECKING:
-    from stream_pegasos.streams import Example
 
 
 @click.command(cls=Command)
@@ -224,13 +221,18 @@ def _said(learner: Any, message: Any, why: dict[str, Any]) -> tuple[str, str]:
 Names = dict[Any, tuple[str, float]]
 
 
-def _names(features: Any, examples: "Iterable[Example]") -> Names:
+def _names(features: Any, source: FileInput) -> Names:
     """The words of the examples by their features; the most frequent of those that share one."""
     from collections import Counter
 
     counts: Counter[tuple[str, int, float]] = Counter()
-    for example in examples:
-        for name, column, value in features.contents(features.prepare(example.x)):
+    for example in source:
+        try:
+            prepared = features.prepare(example.x)
+        except (TypeError, ValueError) as error:
+            source.refuse(example, str(error))
+            continue
+        for name, column, value in features.contents(prepared):
             counts[name, column, math.copysign(1.0, value)] += abs(value)
     names: Names = {}
     for (name, column, sign), _ in counts.most_common():

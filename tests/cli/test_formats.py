@@ -201,6 +201,10 @@ def test_fields_of_each_kind_are_options(main, ok, fails, here):
     records[0]["queue"] = 7
     write_records("fields.jsonl", records)
     assert "the field queue is none that the model reads" in main("predict m fields.jsonl --strict")[2]
+    records[0]["size"] = "large"
+    write_records("fields.jsonl", records)
+    code, out, err = main("explain m fields.jsonl")
+    assert code == 0 and "from.name=ham" in out and "line 1 skipped: field 'size' is 'large', which is no number" in err
     ok("train mail.jsonl --save text")
     assert "reads one text, but --text-field names title, body" in fails(
         "predict text mail.jsonl --text-field title,body"
