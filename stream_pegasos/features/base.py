@@ -16,7 +16,7 @@ from river import base
 from stream_pegasos.common.packing import parameters_of
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure import Scanner as PureScanner
-from stream_pegasos.features.frames import is_frame
+from stream_pegasos.features.frames import is_frame, values_of
 from stream_pegasos.features.message import Fields, Message, shown_message
 from stream_pegasos.features.vectors import WordVectors, packed
 
@@ -116,7 +116,8 @@ class Features(base.MiniBatchTransformer):
                 raise ValueError(
                     f"the frame has none of the columns {self.fields}; it has {', '.join(map(str, X.columns))}"
                 )
-            X = [dict(zip(names, row, strict=True)) for row in zip(*(X[name] for name in names), strict=True)]
+            rows = zip(*(values_of(X[name]) for name in names), strict=True)
+            X = [dict(zip(names, row, strict=True)) for row in rows]
         return [self.prepare(x) for x in X]
 
     def transform_one(self, x: Any) -> dict[int, float]:  # type: ignore[override]

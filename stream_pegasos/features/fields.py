@@ -8,6 +8,8 @@ import json
 import math
 from typing import Any
 
+import numpy as np
+
 from stream_pegasos.engine import Scanner
 from stream_pegasos.features.base import Features
 
@@ -34,6 +36,8 @@ class FieldFeatures(Features):
         )
 
     def prepare_value(self, value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
         if value is None or value == "" or value != value:  # a NaN is what data frames have for nothing
             return ""
         return self.written(value)

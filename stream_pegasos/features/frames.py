@@ -57,6 +57,13 @@ def frame_to_dicts(X: Any) -> list[dict[Any, Any]]:
     return [dict(zip(columns[begin:end], values[begin:end], strict=True)) for begin, end in ends]
 
 
+def values_of(column: Any) -> Any:
+    """The values of a column of a data frame, with `None` for those that are missing."""
+    if hasattr(column, "notna"):  # of pandas, which has NaN, NaT or NA for them
+        column = column.astype(object).where(column.notna(), None)
+    return column.to_list() if hasattr(column, "to_list") else column
+
+
 def series_like(X: Any, values: NDArray[Any]) -> Any:
     """A series of the library, and with the index, of the frame or series `X`."""
     from river.utils import dataframe

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_pegasos import Category, HashedBagOfWords, Number, TextClassifier, TextFeatures, Time, load
+from stream_pegasos import Category, HashedBagOfWords, MailFeatures, Number, TextClassifier, TextFeatures, Time, load
 from stream_pegasos.engine.pure.scanner import murmur3_32, words_32
 
 ALL = TextFeatures(on="subject") + Category(on="sender") + Number(on="size") + Time(on="date")
@@ -170,3 +170,15 @@ def test_fields_of_one_namespace_share_words():
         apart.transform_one({"a": "word"}) == apart.transform_one({"b": "word"}) != apart.transform_one({"x": "word"})
     )
     assert {*apart.transform_one({"a": "w"})} == {column(token, "n") for token in TextFeatures().tokens("w")}
+
+
+def test_what_is_missing_in_a_frame_counts_nothing():
+    mails = MailFeatures(on="m")
+    features = TextFeatures(on="t") + Category(on="c") + Number(on="n") + Time(on="d") + mails
+    frame = pd.DataFrame(
+        {"t": ["a", None], "n": [1, None], "d": [pd.Timestamp(0), None], "m": ["Subject: b\n\n", None]}
+    )
+    frame["c"] = [np.array(["x", "y"]), None]  # as pandas reads lists from Parquet
+    message = {"t": "a", "c": ["x", "y"], "n": 1, "d": 0, "m": "Subject: b\n\n"}
+    for each in (frame, frame.convert_dtypes(), frame.astype(object).where(frame.notna(), np.nan)):
+        assert (features.transform_many(each) != features.transform_many([message, {}])).nnz == 0
