@@ -115,7 +115,7 @@ class _ChosenInput(Input):
 
         if options.format is not None and options.format not in FORMATS:
             raise click.BadParameter(f"{options.format!r} is none of {', '.join(FORMATS)}", param_hint="--format")
-        self.text_fields = field_names(options.text_field)
+        self.text_fields = tuple(field_names(options.text_field))
         if not self.text_fields:
             raise click.BadParameter(f"{options.text_field!r} names no field", param_hint="--text-field")
         if options.label_field in self.text_fields:
@@ -359,6 +359,9 @@ class LabelledMail(FileInput):
     def __init__(self, mails: MailOptions, options: StreamOptions, unreadable: bool = False) -> None:
         if options.format not in (None, "mail"):
             raise click.BadParameter(f"{options.format!r} is not mail, as --spam and --ham are", param_hint="--format")
+        real = [{os.path.realpath(path) for path in paths} for paths in mails.given.values()]
+        if len(real) > 1 and (both := set.intersection(*real)):
+            raise click.BadParameter(f"{min(both)} is given for both labels", param_hint="--spam, --ham")
         super().__init__(mails.paths[0], replace(options, format="mail"), unreadable=unreadable)
         self.name = ", ".join(mails.paths)
         self._mails = mails

@@ -130,7 +130,13 @@ def _read_fields(source: Input | None, model: Any) -> None:
     if source is None or not takes_text(model):
         return
     if not model.features.takes_text:
-        source.fields = model.features.fields
+        fields = model.features.fields
+        if source.is_mail:
+            raise Failure(f"the model reads the fields {', '.join(fields)}, but a mail of {source.name} has none")
+        other = [name for name in source.text_fields if name not in fields]
+        if other and source.text_fields != Input.text_fields:
+            raise Failure(f"the model reads the fields {', '.join(fields)}, but --text-field names {', '.join(other)}")
+        source.fields = fields
     elif len(source.text_fields) > 1:
         raise Failure(f"the model reads one text, but --text-field names {', '.join(source.text_fields)}")
 

@@ -34,9 +34,10 @@ class Features(base.MiniBatchTransformer):
     on: str | None = None
     namespace: str | None = None
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, is_kind: bool = True, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        Features.kinds[cls.__name__] = cls
+        if is_kind:  # that a file may name
+            Features.kinds[cls.__name__] = cls
 
     is_one: ClassVar[bool] = True  # and no sum
 
@@ -190,7 +191,7 @@ class Features(base.MiniBatchTransformer):
         return set() if self.fields else {base.tags.TEXT_INPUT}
 
 
-class FeatureUnion(Features):
+class FeatureUnion(Features, is_kind=False):
     """Features of several fields of a message, as the sum of features makes it.
 
     What is found in one field is told from the same in another, unless their features have the same `namespace`. A
@@ -309,6 +310,19 @@ def scanner_of(each: Sequence[Features]) -> Scanner:
 
 
 OF_COLUMNS = "n_features", "alternate_sign", "binary", "norm"
+
+
+def check_field(on: Any) -> None:
+    """Raise a TypeError if no field can be called so."""
+    try:
+        hash(on)
+    except TypeError:
+        raise TypeError(f"on is {on!r}, which cannot be the name of a field") from None
+
+
+def is_nothing(value: Any) -> bool:
+    """Whether a field has no value: `None` or, as in data frames, NaN."""
+    return value is None or (isinstance(value, float) and value != value)
 
 
 def fields_of(x: Any, names: Sequence[str]) -> Mapping[Any, Any]:

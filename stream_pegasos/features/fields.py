@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from stream_pegasos.engine import Scanner
-from stream_pegasos.features.base import Features
+from stream_pegasos.features.base import Features, check_field, is_nothing
 
 __all__ = ["Category", "Number", "Time"]
 
 SPACE = "\u2423"  # that of a name, since white space stands between names
 
 
-class FieldFeatures(Features):
+class FieldFeatures(Features, is_kind=False):
     """Features of a field that each are there or not, and are called by what they say of its value.
 
     Their columns are those of the text features that they are added to, or else those of `TextFeatures`.
@@ -26,10 +26,9 @@ class FieldFeatures(Features):
 
     def __init__(self, on: str) -> None:
         self.on = on
-        try:
-            hash(on)
-        except TypeError:
-            raise TypeError(f"on is {on!r}, which cannot be the name of a field") from None
+        check_field(on)
+        if on is None:
+            raise TypeError(f"{type(self).__name__} reads a field: say on='NAME'")
         self.namespace = f"{on}="  # apart from the words of a text in the same field
         self.scanner = Scanner(
             "word", r"\S+", False, frozenset(), (1, 1), 2**30, False, True, "l2", False, 0, False, "words"
@@ -38,7 +37,7 @@ class FieldFeatures(Features):
     def prepare_value(self, value: Any) -> Any:
         if isinstance(value, np.ndarray):
             value = value.tolist()
-        if value is None or value == "" or value != value:  # a NaN is what data frames have for nothing
+        if is_nothing(value) or value == "":
             return ""
         return self.written(value)
 

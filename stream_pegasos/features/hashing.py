@@ -12,7 +12,7 @@ from stream_pegasos.common.checks import check_bool, check_integer, check_one_of
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure.scanner import checked_text, masked_digits
 from stream_pegasos.engine.pure.tokens import ngrams_of_tokens
-from stream_pegasos.features.base import Features
+from stream_pegasos.features.base import Features, check_field, is_nothing
 from stream_pegasos.features.frames import is_frame
 from stream_pegasos.features.vectors import WordVectors
 
@@ -189,10 +189,9 @@ class HashedBagOfWords(Features):
             function = getattr(self, name)
             if function is not None and not callable(function):
                 raise TypeError(f"{name} is {function!r}, which is no function")
-        try:
-            hash(self.on)
-        except TypeError:
-            raise TypeError(f"on is {self.on!r}, which cannot be the name of a field") from None
+        check_field(self.on)
+        if not isinstance(self.namespace, str | None):
+            raise TypeError(f"namespace is {self.namespace!r}, which is no str")
 
     @property
     def word_vectors(self) -> WordVectors | None:
@@ -288,7 +287,7 @@ class HashedBagOfWords(Features):
         return self._prepared(checked_text(x))
 
     def prepare_value(self, value: Any) -> Any:
-        if value is None or value != value:  # a NaN is what data frames have for nothing
+        if is_nothing(value):
             value = ""
         if not isinstance(value, str):
             raise TypeError(f"field {self.on!r}: a text must be a str, not {type(value).__name__}")

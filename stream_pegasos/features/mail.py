@@ -9,7 +9,7 @@ from typing import Any
 
 from stream_pegasos.common.checks import check_bool
 from stream_pegasos.common.extras import missing
-from stream_pegasos.features.base import Features, scanner_of
+from stream_pegasos.features.base import Features, check_field, is_nothing, scanner_of
 from stream_pegasos.features.fields import SPACE, FieldFeatures
 from stream_pegasos.features.mail_parts import MailParts, mail_parts
 from stream_pegasos.features.message import Message
@@ -82,6 +82,7 @@ class MailFeatures(Features):
         vectors: str | os.PathLike[str] | Mapping[str, Any] | WordVectors | None = None,
     ) -> None:
         self.on, self.route = on, route
+        check_field(on)
         check_bool("route", route)
         try:
             import lxml  # noqa: F401  (or else it would be missed at the first mail with HTML)
@@ -124,7 +125,9 @@ class MailFeatures(Features):
         x
             The mail; with `on`, a dict that has it.
         """
-        return parts_of(x if self.on is None or not isinstance(x, Mapping) else x.get(self.on, b""))
+        if self.on is None or not isinstance(x, Mapping):
+            return parts_of(x)
+        return parts_of(b"" if is_nothing(x.get(self.on)) else x[self.on])
 
     def shown(self, x: Message) -> str:
         parts = self.parts(x)
@@ -134,7 +137,7 @@ class MailFeatures(Features):
         return self.prepare_value(x) if self.on is None else super().prepare(x)
 
     def prepare_value(self, value: Any) -> tuple[Any, ...]:
-        if value is None and self.on is not None:
+        if self.on is not None and is_nothing(value):
             return ("",) * len(self._each)
         parts = parts_of(value)
         route = [parts.route] if self.route else []
@@ -142,7 +145,7 @@ class MailFeatures(Features):
         return parts.text, parts.subject, parts.headers, *route, marks
 
 
-class Marks(FieldFeatures):
+class Marks(FieldFeatures, is_kind=False):
     """Features that come by their names."""
 
     def __init__(self, on: str, namespace: str) -> None:

@@ -14,7 +14,7 @@ __all__ = ["made_with"]
 
 
 def made_with(estimator: base.Base) -> dict[str, Any]:
-    """The parameters of an estimator, as values for JSON; of a classifier inside it its kind and its own parameters.
+    """The parameters of an estimator, as values for JSON; of an estimator inside it its kind and its own parameters.
 
     Examples
     --------
@@ -28,7 +28,12 @@ def made_with(estimator: base.Base) -> dict[str, Any]:
 
     """
     parameters = estimator.described() if isinstance(estimator, Features) else parameters_of(estimator)
-    return {
-        name: {"kind": type(value).__name__, **made_with(value)} if isinstance(value, Classifier) else pack(value)
-        for name, value in parameters.items()
-    }
+    return {name: _described(value) for name, value in parameters.items()}
+
+
+def _described(value: Any) -> Any:
+    if isinstance(value, (Classifier, Features)):
+        return {"kind": type(value).__name__, **made_with(value)}
+    if isinstance(value, list) and any(isinstance(each, Features) for each in value):
+        return [_described(each) for each in value]
+    return pack(value)

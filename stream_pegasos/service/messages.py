@@ -170,6 +170,8 @@ def decoded(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
 
 def message_of_mail(mail: bytes, given: Mapping[str, str], field: str, kind: Any) -> Any:
     """A mail that is the body of a request, as a message with what the query says beside it."""
+    if not mail.strip():
+        raise HTTPException(422, "the body is empty, and no mail")
     try:
         return msgspec.convert({**given, field: mail.decode("latin-1")}, kind, strict=False)
     except ValidationError as error:

@@ -6,7 +6,7 @@ import mailbox
 import pytest
 from commands import figures, stream
 
-from stream_pegasos import MailFeatures, load
+from stream_pegasos import MailFeatures, TextClassifier, TextFeatures, load
 
 N = 200
 EIGHT = 1577952000  # 8 o'clock on 2 January 2020
@@ -82,6 +82,9 @@ def test_wrong_usage(main, fails, here, mails):
     assert main(f"evaluate {mails} --format csv")[0] == 2
     assert "which predict and train read to its end" in fails("run 'spam box'")
     (here / "empty").mkdir()
+    assert "given for both labels" in fails("train --spam ham.mbox --ham ./ham.mbox --save m", code=2)
+    TextClassifier(TextFeatures(on="a") + TextFeatures(on="b")).save(here / "fields")
+    assert "the model reads the fields a, b, but a mail of" in fails(f"train {mails} --load fields --save m")
     for files in ("empty", "--spam empty --ham ham.mbox"):
         assert fails(f"evaluate {files}") == "stream-pegasos: error: empty: there is no mail in this folder\n"
     first, *_, end = fails("evaluate all.mbox").splitlines()

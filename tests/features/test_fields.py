@@ -160,6 +160,17 @@ def test_columns_are_those_of_the_text_in_any_order():
         assert max(found) < 64 and sorted(found.values()) == [1.0, 2.0]
 
 
+def test_parameters_are_checked_where_they_are_given():
+    for make, fault in (
+        (lambda: Category(on=None), "reads a field"),
+        (lambda: Number(on=["x"]), "cannot be the name"),
+        (lambda: MailFeatures(on=["x"]), "cannot be the name"),
+        (lambda: TextFeatures(on="x", namespace=["y"]), "namespace is"),
+    ):
+        with pytest.raises(TypeError, match=fault):
+            make()
+
+
 def test_fields_of_one_namespace_share_words():
     shared = TextFeatures(on="body") + TextFeatures(on="subject", namespace="body")
     assert shared.transform_one({"body": "a b"}) == shared.transform_one({"subject": "a b"})

@@ -9,6 +9,7 @@ import pytest
 from stream_pegasos import AdaptiveClassifier, Category, MailFeatures, TextClassifier, TextFeatures, load
 from stream_pegasos.features.base import FeatureUnion
 from stream_pegasos.features.mail_parts import mail_parts
+from stream_pegasos.features.message import Fields
 
 SPAM = (
     b"Received: from evil.example (evil.example [1.2.3.4]) by mx.our.example; Mon, 2 Sep 2002 13:12:45 +0100\n"
@@ -79,6 +80,9 @@ def test_a_mail_in_a_field_beside_others(tmp_path):
     assert not alone.keys() & features.transform_one({"raw": b"Subject: Free\n\n"}).keys()
     model.save(tmp_path / "model")
     assert load(tmp_path / "model").predict_proba_one(X[0]) == model.predict_proba_one(X[0])
+    for nothing in (None, float("nan")):
+        assert features.transform_one({"raw": nothing, "queue": 7}) == features.transform_one({"queue": 7})
+        assert features.shown(Fields({"raw": nothing, "queue": 7})).endswith("queue: 7")
     with pytest.raises(ValueError, match="none of the fields subject, raw, queue"):
         model.learn_one({"text": "x"}, "ham")
 

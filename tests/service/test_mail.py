@@ -36,6 +36,7 @@ def test_mails_are_bodies(features):
         big = SPAM + b"x" * 2_000_000  # of an attachment, say
         assert ok(post(client, "/predict", big))["label"] == "spam"
         refused(post(client, "/learn", SPAM), 422, "label")
+        refused(post(client, "/learn", b"\r\n", label="ham"), 422, "empty")
         refused(post(client, "/learn", SPAM, label="ham", weight="x"), 422, "weight")
         described = ok(client.get("/openapi.json"))["paths"]
         assert "message/rfc822" in described["/predict"]["post"]["requestBody"]["content"]
