@@ -109,7 +109,7 @@ class TextClassifier(Classifier):
         self.features: Features = TextFeatures() if features is None else features
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
         if not isinstance(self.features, Features):
-            raise TypeError(f"features is a {type(features).__name__}, not features of this package")
+            raise TypeError(f"features is a {type(features).__name__}, not a kind of features of this package")
         if not isinstance(self.classifier, Classifier) or isinstance(self.classifier, TextClassifier):
             raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
         if self.word_vectors is not None and "vectors" not in self.capabilities:

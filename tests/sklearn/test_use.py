@@ -204,7 +204,7 @@ def test_what_cannot_be_learned_is_refused_and_changes_nothing():
         (lambda: estimator.set_params(passes=3, features__binary=False, classifier__learning_rate=-1), "rate is -1"),
         (lambda: estimator.set_params(passes=3, rate=1), "Invalid parameter 'rate' for estimator"),
         (lambda: clone(estimator).set_params(passes=0).fit(TEXTS, LABELS), "passes is 0"),
-        (lambda: OnlineTextClassifier(features="words").fit(TEXTS, LABELS), "not features of this package"),
+        (lambda: OnlineTextClassifier(features="words").fit(TEXTS, LABELS), "not a kind of features"),
         (lambda: OnlineTextClassifier(classifier="svm").fit(TEXTS, LABELS), "not a classifier of this package"),
         (lambda: OnlineTextClassifier(classifier=MultiLabelClassifier()).fit(TEXTS, LABELS), "several labels"),
         (lambda: matrices.fit(pd.DataFrame({"c": [1.0]}), [0], sample_weight=[-1.0]), "must be from 0"),
