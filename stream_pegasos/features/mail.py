@@ -85,7 +85,8 @@ class MailFeatures(Features):
         check_field(on)
         check_bool("route", route)
         try:
-            import lxml  # noqa: F401  (or else it would be missed at the first mail with HTML)
+            # Or else it would be missed at the first mail with HTML.
+            import lxml  # type: ignore[import-untyped, unused-ignore] # noqa: F401
         except ModuleNotFoundError as error:
             raise missing("MailFeatures", "mail", error) from error
         text = TextFeatures(vectors=vectors)

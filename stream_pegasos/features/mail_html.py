@@ -182,7 +182,7 @@ class Page:
 def etree() -> Any:
     """lxml's parsers, imported when the first HTML comes."""
     try:
-        from lxml import etree
+        from lxml import etree  # type: ignore[import-untyped, unused-ignore]
     except ImportError as error:
         raise ImportError("mails in HTML need lxml: pip install stream_pegasos[mail]") from error
     return etree
