@@ -267,8 +267,8 @@ def date_tokens(fields: dict[str, str], hops: list[str]) -> Iterator[str]:
             yield "date:unreadable"
         elif received is not None:
             late = mktime_tz(received) - mktime_tz(written)
-            days = abs(late) // 3600
-            yield f"date:{'late' if late >= 0 else 'early'}:{min(int(days).bit_length(), 8)}"
+            n_hours = abs(late) // 3600
+            yield f"date:{'late' if late >= 0 else 'early'}:{min(int(n_hours).bit_length(), 8)}"
     except (ValueError, OverflowError, TypeError, IndexError):
         yield "date:unreadable"
 

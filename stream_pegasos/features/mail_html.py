@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from stream_pegasos.common.extras import missing
+
 __all__ = ["MAX_TAGS", "Page", "read_html"]
 
 MAX_TAGS = 4_000  # tags of a mail that are read
@@ -184,7 +186,7 @@ def etree() -> Any:
     try:
         from lxml import etree  # type: ignore[import-untyped, unused-ignore]
     except ImportError as error:
-        raise ImportError("mails in HTML need lxml: pip install stream_pegasos[mail]") from error
+        raise missing("a mail in HTML", "mail", error) from error
     return etree
 
 
