@@ -132,7 +132,7 @@ def test_contributions_of_ngrams_add_up_to_the_margin(features, classifier):
     for text in (
         "",
         "cheap pills at noon, cheap!",
-        "a!b é 漢字 İstanbul never-seen",
+        "a!b é 漢字 한국어 İstanbul never-seen",
         *(x for x, _ in messages(20, seed=3)),
     ):
         explanation = model.explain_one(text)

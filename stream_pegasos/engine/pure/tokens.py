@@ -87,7 +87,7 @@ def ngrams_of_tokens(
     if not kept:
         return
     if ngram_range[0] == 1:
-        yield from (token for token in kept if not is_run(token))
+        yield from (str(token) for token in kept if not is_run(token))
     lines: list[list[str]] = [[]]
     for token in [BEGIN, *kept, END] if boundaries else kept:
         if is_run(token) and not is_short(token):
