@@ -13,7 +13,7 @@ PACKAGE = Path(stream_pegasos.__file__).parent
 TESTS = Path(__file__).parent
 LOWER_LAYERS = ("common", "engine", "features", "learners", "sklearn", "streams", "evaluation", "operation", "spark")
 # The package itself, "", is its public face, which only those on top need.
-LAYERS = (*LOWER_LAYERS, "", "service", "cli")
+LAYERS = (*LOWER_LAYERS, "", "service", "mail", "cli")
 OF_RIVER = {"_more_tags", "_multiclass", "_unit_test_skips"}  # its protocol, for River to read
 OF_NAMED_TUPLES = {"_asdict", "_fields", "_replace"}  # public, says Python
 LONGEST = 600

@@ -1,0 +1,194 @@
+"""What is said of a mail: that it is spam, ham, or unsure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from stream_pegasos.common.checks import check_share
+from stream_pegasos.evaluation.prequential import predict_block
+from stream_pegasos.features.message import Fields, Message
+from stream_pegasos.operation.answers import answers_of
+
+__all__ = ["HAM", "LEAST_LEARNED", "REQUIRED", "SPAM", "UNSURE", "MailModelError", "Verdict", "Verdicts", "message_of"]
+
+SPAM, HAM, UNSURE = "spam", "ham", "unsure"
+# No mail is called spam by a model that has learned fewer mails than this.
+LEAST_LEARNED = 100
+# The score from which on a mail is spam, as SpamAssassin has it.
+REQUIRED = 5.0
+LARGEST_LOG_ODDS = 50.0
+N_WORDS = 5
+INTERCEPT = "(intercept)"  # in an explanation
+
+
+class MailModelError(ValueError):
+    """The model cannot tell spam from ham in mails."""
+
+
+class Verdict(NamedTuple):
+    """What is said of a mail.
+
+    Attributes
+    ----------
+    outcome
+        `"spam"`, `"ham"` or `"unsure"`.
+    probability
+        That of spam; `None` as long as the model knows no answer.
+    score
+        From `REQUIRED` on it is spam. One more is e times the odds.
+    words
+        What decided, with what each adds to the margin of spam, the largest size first.
+    reason
+        Why it is not called spam though it is probable; `None` otherwise.
+    """
+
+    outcome: str
+    probability: float | None
+    score: float
+    words: tuple[tuple[str, float], ...] = ()
+    reason: str | None = None
+
+    @property
+    def is_spam(self) -> bool:
+        return self.outcome == SPAM
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Says of mails whether they are spam, ham or unsure, by what a model predicts of them.
+
+    A mail is spam if its probability is at least a threshold and the model itself predicts the label: so never beyond
+    the model's limit of false positives. It is never spam before the model has learned `LEAST_LEARNED` mails, of
+    both labels.
+
+    Parameters
+    ----------
+    spam_threshold
+        The probability of spam, from 0 to 1, from which on a mail is spam.
+    ham_threshold
+        The probability of spam, from 0 to `spam_threshold`, below which a mail is ham. Between the two it is unsure.
+    spam_label, ham_label
+        The labels of the model.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a threshold is out of its range, or the labels are the same.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import MailFeatures, TextClassifier
+    >>> from stream_pegasos.mail.verdict import Verdicts
+
+    >>> model = TextClassifier(MailFeatures())
+    >>> for i in range(60):
+    ...     model.learn_one(f"Subject: Prize {i}".encode(), "spam")
+    ...     model.learn_one(f"Subject: Lunch {i}".encode(), "ham")
+    >>> verdicts = Verdicts(spam_threshold=0.9, ham_threshold=0.2)
+    >>> verdicts.on(model, b"Subject: Prize").outcome
+    'spam'
+    >>> verdicts.of(model, {"label": "spam", "probability": 0.6}).outcome
+    'unsure'
+
+    """
+
+    spam_threshold: float = 0.9
+    ham_threshold: float = 0.1
+    spam_label: Any = SPAM
+    ham_label: Any = HAM
+
+    def __post_init__(self) -> None:
+        check_share("spam_threshold", self.spam_threshold)
+        check_share("ham_threshold", self.ham_threshold)
+        if self.ham_threshold > self.spam_threshold:
+            raise ValueError(f"ham_threshold is {self.ham_threshold}; spam_threshold, {self.spam_threshold}, is below")
+        if self.spam_label == self.ham_label:
+            raise ValueError(f"spam and ham have the same label, {self.spam_label!r}")
+
+    def check(self, model: Any) -> None:
+        """See to it that a model can be asked.
+
+        Raises
+        ------
+        MailModelError
+            If it reads no mails, or its labels are others.
+        """
+        if "texts" not in model.capabilities or model.features.mail_field is None:
+            raise MailModelError("the model does not read mails; one that does is made by train --spam … --ham …")
+        if "several labels" in model.capabilities:
+            raise MailModelError("the model may give a mail several labels; spam and ham exclude each other")
+        known = [label for label in model.classes if label is not None] if model.n_learned else []
+        missing = [label for label in (self.spam_label, self.ham_label) if label not in known]
+        if len(known) > 1 and missing:
+            raise MailModelError(f"the model knows no label {missing[0]!r}; it knows {', '.join(map(repr, known))}")
+
+    def on(self, model: Any, mail: bytes, explains: bool = True) -> Verdict:
+        """What is said of a mail, with or without the words that decided."""
+        x = message_of(mail, model)
+        (answer,) = answers_of(predict_block(model, [x], []))
+        return self.of(model, answer, self.words(model, x) if explains else ())
+
+    def words(self, model: Any, x: Message) -> list[tuple[str, float]]:
+        """What each word of a message adds to the margin of spam, the largest size first."""
+        if "explain" not in model.capabilities or self.spam_label not in model.classes:
+            return []
+        contributions = model.explain_one(x, label=self.spam_label)
+        return [(word, value) for word, value in contributions.items() if word != INTERCEPT]
+
+    def of(self, model: Any, answer: Mapping[str, Any], words: Iterable[tuple[str, float]] = ()) -> Verdict:
+        """What is said of a mail.
+
+        Parameters
+        ----------
+        model
+            The model.
+        answer
+            What it predicts, as `answers_of` has it.
+        words
+            What each word adds to the margin of spam, the largest size first.
+        """
+        probability = self.probability(answer)
+        if probability is None or not {self.spam_label, self.ham_label} <= {*model.classes}:
+            return Verdict(UNSURE, None, 0.0, reason="the model does not know spam and ham yet")
+        outcome = SPAM if probability >= self.spam_threshold else HAM if probability < self.ham_threshold else UNSURE
+        score = REQUIRED + log_odds(probability) - log_odds(self.spam_threshold)
+        reason = None
+        if outcome == SPAM:
+            if model.n_learned < LEAST_LEARNED:
+                reason = f"the model has learned {model.n_learned:,} mails; it takes {LEAST_LEARNED:,} to call any spam"
+            elif answer["label"] != self.spam_label:
+                reason = "the model's limit of false positives does not allow it"
+        if reason is not None:
+            outcome = UNSURE
+        # Rounded it must not be spam if it is not.
+        score = round(max(score, REQUIRED), 1) if outcome == SPAM else min(round(score, 1), REQUIRED - 0.1)
+        return Verdict(outcome, probability, score, tuple(words)[:N_WORDS], reason)
+
+    def probability(self, answer: Mapping[str, Any]) -> float | None:
+        """The probability of spam in an answer; `None` if nothing is known of it."""
+        if answer["label"] is None:
+            return None
+        for label, probability in answer.get("probabilities", ()):
+            if label == self.spam_label:
+                return float(probability)
+        if "probabilities" in answer:
+            return 0.0
+        probability = float(answer["probability"])
+        return probability if answer["label"] == self.spam_label else 1.0 - probability
+
+
+def log_odds(probability: float) -> float:
+    if not 0.0 < probability < 1.0:
+        return math.copysign(LARGEST_LOG_ODDS, probability - 0.5)
+    return max(min(math.log(probability / (1.0 - probability)), LARGEST_LOG_ODDS), -LARGEST_LOG_ODDS)
+
+
+def message_of(mail: bytes, model: Any) -> Message:
+    """A mail as a model takes it."""
+    text = mail.decode("latin-1")
+    field = model.features.mail_field
+    return text if model.features.takes_text else Fields({field: text})
