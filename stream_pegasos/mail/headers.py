@@ -1,0 +1,77 @@
+"""The headers that tell a mail system of a verdict, as SpamAssassin writes them."""
+
+from __future__ import annotations
+
+import math
+from email.header import Header
+
+from stream_pegasos.mail.verdict import REQUIRED, Verdict
+
+__all__ = ["spam_headers", "with_headers"]
+
+LONGEST_WORD = 40  # characters of a word that are told
+LONGEST_LINE = 76
+MOST_STARS = 50
+
+
+def spam_headers(verdict: Verdict, newline: bytes = b"\n") -> bytes:
+    """The headers X-Spam-Flag, X-Spam-Status and X-Spam-Level, each with its end of line.
+
+    Parameters
+    ----------
+    verdict
+        What is said of the mail.
+    newline
+        The end of a line: that of the mail.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos.mail.headers import spam_headers
+    >>> from stream_pegasos.mail.verdict import Verdict
+    >>> print(spam_headers(Verdict("spam", 0.99, 7.4, (("free prize", 0.8),))).decode())
+    X-Spam-Flag: YES
+    X-Spam-Status: Yes, score=7.4 required=5.0 outcome=spam probability=0.9900
+     words="free prize=0.80"
+    X-Spam-Level: *******
+    <BLANKLINE>
+
+    """
+    status = Header(status_of(verdict), "us-ascii", LONGEST_LINE, "X-Spam-Status")
+    if verdict.words:
+        words = "; ".join(f"{shown_word(word)}={value:.2f}" for word, value in verdict.words)
+        status.append(f'words="{words}"', "us-ascii" if words.isascii() else "utf-8")
+    level = "*" * min(max(int(verdict.score), 0), MOST_STARS)
+    lines = [
+        f"X-Spam-Flag: {'YES' if verdict.is_spam else 'NO'}",
+        *f"X-Spam-Status: {status.encode(splitchars=' ')}".split("\n"),
+        f"X-Spam-Level: {level}",
+    ]
+    return b"".join(line.rstrip().encode("ascii") + newline for line in lines)
+
+
+def status_of(verdict: Verdict) -> str:
+    """A verdict on one line, without the words."""
+    is_spam = "Yes" if verdict.is_spam else "No"
+    line = f"{is_spam}, score={verdict.score:.1f} required={REQUIRED:.1f} outcome={verdict.outcome}"
+    if verdict.probability is not None:
+        line += f" probability={math.floor(verdict.probability * 1e4) / 1e4:.4f}"  # never rounded to certainty
+    return f'{line} because="{verdict.reason}"' if verdict.reason else line
+
+
+def shown_word(word: str) -> str:
+    """A word as it may stand in a header, whoever wrote it."""
+    if len(word) > LONGEST_WORD:
+        word = word[: LONGEST_WORD - 1] + "…"
+    return "".join(c if c.isprintable() and c not in '";' else "?" for c in word).strip()
+
+
+def with_headers(mail: bytes, verdict: Verdict) -> bytes:
+    """The mail with these headers before all others, and every other byte as it was, so that signatures hold.
+
+    A line `From …`, with which an mbox and many a mail server begin, stays the first one.
+    """
+    first = mail.find(b"\n") + 1
+    newline = b"\r\n" if mail[:first].endswith(b"\r\n") else b"\n"
+    begin = first if mail.startswith(b"From ") else 0
+    return mail[:begin] + spam_headers(verdict, newline) + mail[begin:]
