@@ -21,6 +21,7 @@ COMMANDS = {
     "predict": "Answer each message of a file by a saved model.",
     "run": "Answer and learn a live source as its messages come.",
     "serve": "Predict and learn over HTTP, and show it on a page.",
+    "mail-filter": "Say in the headers of a mail whether it is spam.",
     "label": "Ask on a page for the labels of a file; write them down.",
     "explain": "Print what weighs most, or why a text is predicted as it is.",
     "tune": "Find the features and options that predict a stream best.",

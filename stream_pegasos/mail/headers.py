@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from email.header import Header
 
+from stream_pegasos.mail.lines import newline_of, with_lines
 from stream_pegasos.mail.verdict import REQUIRED, Verdict
 
 __all__ = ["spam_headers", "with_headers"]
@@ -17,24 +18,25 @@ MOST_STARS = 50
 def spam_headers(verdict: Verdict, newline: bytes = b"\n") -> bytes:
     """The headers X-Spam-Flag, X-Spam-Status and X-Spam-Level, each with its end of line.
 
-    Parameters
-    ----------
-    verdict
-        What is said of the mail.
-    newline
-        The end of a line: that of the mail.
+        Parameters
+        ----------
+        verdict
+            What is said of the mail.
+        newline
+            The end of a line: that of the mail.
 
-    Examples
-    --------
+        Examples
+        --------
 
-    >>> from stream_pegasos.mail.headers import spam_headers
-    >>> from stream_pegasos.mail.verdict import Verdict
-    >>> print(spam_headers(Verdict("spam", 0.99, 7.4, (("free prize", 0.8),))).decode())
-    X-Spam-Flag: YES
-    X-Spam-Status: Yes, score=7.4 required=5.0 outcome=spam probability=0.9900
-     words="free prize=0.80"
-    X-Spam-Level: *******
-    <BLANKLINE>
+        >>> from stream_pegasos.mail.headers import spam_headers
+        >>> from stream_pegasos.mail.lines import newline_of, with_lines
+    from stream_pegasos.mail.verdict import Verdict
+        >>> print(spam_headers(Verdict("spam", 0.99, 7.4, (("free prize", 0.8),))).decode())
+        X-Spam-Flag: YES
+        X-Spam-Status: Yes, score=7.4 required=5.0 outcome=spam probability=0.9900
+         words="free prize=0.80"
+        X-Spam-Level: *******
+        <BLANKLINE>
 
     """
     status = Header(status_of(verdict), "us-ascii", LONGEST_LINE, "X-Spam-Status")
@@ -67,11 +69,5 @@ def shown_word(word: str) -> str:
 
 
 def with_headers(mail: bytes, verdict: Verdict) -> bytes:
-    """The mail with these headers before all others, and every other byte as it was, so that signatures hold.
-
-    A line `From …`, with which an mbox and many a mail server begin, stays the first one.
-    """
-    first = mail.find(b"\n") + 1
-    newline = b"\r\n" if mail[:first].endswith(b"\r\n") else b"\n"
-    begin = first if mail.startswith(b"From ") else 0
-    return mail[:begin] + spam_headers(verdict, newline) + mail[begin:]
+    """The mail with these headers before its own, and every other byte as it was, so that signatures hold."""
+    return with_lines(mail, spam_headers(verdict, newline_of(mail)))

@@ -1,0 +1,114 @@
+"""The command `mail-filter`."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from stream_pegasos.cli.command import PATH, Command, bundled, number
+from stream_pegasos.cli.console import Failure, note
+from stream_pegasos.cli.options import VerdictOptions, mail_option
+
+READ = 1 << 20  # bytes of a mail that are looked at; what counts of one is in the first 464 kB
+EXIT_CODES = {"spam": 0, "ham": 1, "unsure": 2}
+FAILED = 3
+
+
+class _FilterCommand(Command):
+    """A command that passes its input on even where its options are wrong: no mail is lost."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **kwargs)
+        except click.UsageError:
+            if not sys.stdin.isatty():
+                _write(b"")
+            raise
+
+
+@click.command("mail-filter", cls=_FilterCommand)
+@mail_option("--model M", "The model; a frozen one starts fastest.", type=PATH, brief=True, shown="none")
+@mail_option(
+    "--service ADDRESS",
+    "In place of --model, ask the service that listens there by serve --spamd, with the thresholds of that one.",
+    brief="In place of --model: where serve --spamd listens.",
+    shown="none",
+)
+@mail_option("--user NAME", "With --service: whose mail it is, where users have models of their own.", shown="none")
+@mail_option("--timeout S", "With --service: the longest wait.", type=number(float, 0.001, 3600), default=30.0)
+@mail_option(
+    "--exit-code",
+    "Exit with 0 for spam, 1 for ham, 2 for unsure and 3 after a failure, as bogofilter does.",
+    is_flag=True,
+    brief="Exit with 0 for spam, 1 for ham, 2 unsure, 3 failed.",
+)
+@bundled("thresholds", VerdictOptions)
+def mail_filter(
+    model: Path | None,
+    service: str | None,
+    user: str | None,
+    timeout: float,
+    exit_code: bool,
+    thresholds: VerdictOptions,
+) -> None:
+    """Say in the headers of a mail whether it is spam.
+
+    The mail comes on standard input and goes to standard output, with the
+    headers X-Spam-Flag, X-Spam-Status and X-Spam-Level before its own. Every
+    other byte stays as it was, so that signatures hold. Nothing is learned.
+    Whatever fails, the mail passes through, and standard error says why.
+
+    No mail is called spam beyond the model's limit of false positives, or
+    before the model has learned 100 mails.
+
+    \b
+    Examples:
+      stream-pegasos mail-filter --model frozen.safetensors < mail.eml
+      stream-pegasos mail-filter --service 127.0.0.1:783 < mail.eml
+      stream-pegasos mail-filter --model frozen.safetensors --exit-code < mail.eml
+    """
+    mail = sys.stdin.buffer.read(READ)
+    outcome, lines = None, b""
+    try:
+        if (model is None) == (service is None):
+            raise Failure("give either --model or --service")
+        if model is not None:
+            outcome, lines = _by_model(mail, model, thresholds)
+        elif service is not None:
+            from stream_pegasos.mail.client import headers_for
+
+            outcome, lines = headers_for(mail, service, user, timeout)
+    except Exception as error:  # whatever it is, the mail must arrive
+        note(f"the mail passes unfiltered: {error or repr(error)}")
+    from stream_pegasos.mail.lines import with_lines
+
+    _write(with_lines(mail, lines))
+    if exit_code:
+        raise click.exceptions.Exit(FAILED if outcome is None else EXIT_CODES[outcome])
+
+
+def _by_model(mail: bytes, path: Path, thresholds: VerdictOptions) -> tuple[str, bytes]:
+    """What a model says of a mail, and the headers that say so."""
+    from stream_pegasos import load
+    from stream_pegasos.mail.headers import spam_headers
+    from stream_pegasos.mail.lines import newline_of
+
+    model, verdicts = load(path), thresholds.verdicts()
+    verdicts.check(model)
+    verdict = verdicts.on(model, mail)
+    return verdict.outcome, spam_headers(verdict, newline_of(mail))
+
+
+def _write(begin: bytes) -> None:
+    """Write what was made of the beginning of a mail, and the rest as it comes."""
+    output = sys.stdout.buffer
+    try:
+        output.write(begin)
+        shutil.copyfileobj(sys.stdin.buffer, output)
+        output.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())  # or it would fail again at the end
+        raise Failure(f"cannot write the mail: {error.strerror}") from None

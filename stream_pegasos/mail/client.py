@@ -1,0 +1,78 @@
+"""A client of SpamAssassin's protocol (SPAMC/1.5), as the service speaks it."""
+
+from __future__ import annotations
+
+import re
+import socket
+
+__all__ = ["ServiceError", "connected", "headers_for"]
+
+LARGEST_ANSWER = 1 << 24  # bytes
+ADDED = re.compile(rb"X-Spam-[^\n]*\n(?:[ \t][^\n]*\n)*")
+OUTCOME = re.compile(rb"X-Spam-Status:[^\n]*\boutcome=(\w+)")
+
+
+class ServiceError(OSError):
+    """The service does not answer as it should."""
+
+
+def connected(address: str, seconds: float) -> socket.socket:
+    """A connection to a service.
+
+    Parameters
+    ----------
+    address
+        As `127.0.0.1:783`, `[::1]:783`, or the path of a Unix socket, which has a `/`.
+    seconds
+        How long each step may take.
+
+    Raises
+    ------
+    OSError
+        If nobody listens there.
+    ValueError
+        If it is no address.
+    """
+    if "/" in address:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(seconds)
+        connection.connect(address)
+        return connection
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal():
+        raise ValueError(f"{address!r} is no address, as 127.0.0.1:783 or the path of a socket")
+    return socket.create_connection((host.strip("[]") or "127.0.0.1", int(port)), seconds)
+
+
+def headers_for(mail: bytes, address: str, user: str | None = None, seconds: float = 30.0) -> tuple[str, bytes]:
+    """What a service says of a mail, `"spam"`, `"ham"` or `"unsure"`, and the headers that it adds.
+
+    Raises
+    ------
+    OSError
+        If the service cannot be reached, or does not answer as it should.
+    ValueError
+        If it is no address.
+    """
+    asked = f"HEADERS SPAMC/1.5\r\nContent-length: {len(mail)}\r\n" + (f"User: {user}\r\n" if user else "") + "\r\n"
+    answer = bytearray()
+    with connected(address, seconds) as connection:
+        connection.sendall(asked.encode("utf-8", "surrogateescape") + mail)
+        connection.shutdown(socket.SHUT_WR)
+        while part := connection.recv(1 << 16):
+            answer += part
+            if len(answer) > LARGEST_ANSWER:
+                raise ServiceError(f"{address} does not come to an end")
+    status, _, rest = bytes(answer).partition(b"\r\n")
+    if not re.match(rb"SPAMD/[\d.]+ 0\b", status):
+        raise ServiceError(f"{address} says {status[:100].decode('ascii', 'replace')!r}")
+    headers = b""
+    body = rest.partition(b"\r\n\r\n")[2]
+    if body.startswith(b"From "):
+        body = body.partition(b"\n")[2]
+    while found := ADDED.match(body, len(headers)):
+        headers += found[0]
+    outcome = OUTCOME.search(headers)
+    if outcome is None:
+        raise ServiceError(f"{address} added no headers")
+    return outcome[1].decode(), headers
