@@ -55,8 +55,6 @@ def _app() -> None:
 
     \b
     stream-pegasos evaluate mail.jsonl.gz
-    stream-pegasos train mail.csv --save m.safetensors
-    stream-pegasos predict m.safetensors new.csv
     """
 
 

@@ -33,8 +33,9 @@ class _FilterCommand(Command):
 @mail_option("--model M", "The model; a frozen one starts fastest.", type=PATH, brief=True, shown="none")
 @mail_option(
     "--service ADDRESS",
-    "In place of --model, ask the service that listens there by serve --spamd, with the thresholds of that one.",
-    brief="In place of --model: where serve --spamd listens.",
+    "Ask the service that serve --spamd runs there, which has the model and the thresholds. The address is host:port or "
+    "the path of a socket.",
+    brief="Ask the service that serve --spamd runs there.",
     shown="none",
 )
 @mail_option("--user NAME", "With --service: whose mail it is, where users have models of their own.", shown="none")

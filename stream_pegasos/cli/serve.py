@@ -52,6 +52,13 @@ from stream_pegasos.cli.options import (
     type=number(int, 0, 100_000_000),
     default=100_000,
 )
+@service_option(
+    "--take-back-lessons N",
+    "How many of the newest messages with an id can be taken back exactly when they are corrected; 0 for none. As long "
+    "as this is above 0, a second copy of the model is in memory from the first message with an id on.",
+    type=number(int, 0, 1_000_000),
+    default=1_000,
+)
 @bundled("model", ModelOptions)
 def serve(
     begin: Path | None,
@@ -67,6 +74,7 @@ def serve(
     max_classes: int,
     max_concurrency: int,
     id_window: int,
+    take_back_lessons: int,
     model: ModelOptions,
 ) -> None:
     """Predict and learn over HTTP, and show it on a page.
@@ -111,7 +119,16 @@ def serve(
         teaching, fixed = Teaching(queue, hosting.take_back_seconds), labels_for(learner, allowed)
         try:
             service = Service(
-                learner, checkpoints, progress, limits, token, id_window, teaching=teaching, sync=sync, labels=fixed
+                learner,
+                checkpoints,
+                progress,
+                limits,
+                token,
+                id_window,
+                teaching=teaching,
+                sync=sync,
+                labels=fixed,
+                n_lessons=take_back_lessons,
             )
         except ValueError as error:
             raise Failure(f"{kept.path}: {error}") from None

@@ -46,8 +46,8 @@ class QuestionedMessage(Message, kw_only=True):
 
 
 class LabelledMessage(Message, kw_only=True):
-    """A message and its label. With an `id` whose message waits for its label, or has one that can still be taken back,
-    the message itself may be left out.
+    """A message and its label. With an `id` whose message waits for its label, or has one that can still be taken back
+    exactly, the message itself may be left out.
     """
 
     label: Label | list[Label]
@@ -109,8 +109,8 @@ class Prediction(Struct, kw_only=True):
 
 class Learned(Prediction, kw_only=True):
     """What the model said of a message before learning it. `learned` is false if its `id` was learned before with this
-    label. With another label it is a correction: "taken back" where the model had not learned the other one yet, as one
-    given on the page, and "taught anew" where it had, so that it has now learned both.
+    label. With another label it is a correction: "taken back" where the model is now as if it had never learned the
+    other one, which was given on the page or is among the newest lessons; and "taught anew" by two steps elsewhere.
     """
 
     learned: bool
@@ -233,7 +233,7 @@ def batch_of(sent: Any, service: Service) -> Batch:
 def _contents(messages: Sequence[Any], ids: list[Id | None], service: Service, is_list: bool) -> list[Any]:
     X = [message.x for message in messages]
     bare = [i for i, x in enumerate(X) if x is None]
-    known = service.teaching.messages_from([ids[i] for i in bare]) if bare else []
+    known = service.messages_from([ids[i] for i in bare]) if bare else []
     for i, x in zip(bare, known, strict=True):
         if x is None:
             what = ", ".join(service.fields) or "text"

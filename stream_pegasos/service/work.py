@@ -6,13 +6,13 @@ import asyncio
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Any
 
 from stream_pegasos import __version__
-from stream_pegasos.evaluation.prequential import Labelled, predict_block, predict_learn
+from stream_pegasos.evaluation.prequential import Labelled, predict_block
 from stream_pegasos.evaluation.tallies import LABELS, ORDERED
 from stream_pegasos.features.message import Message, size_of
 from stream_pegasos.learners.files import Snapshot
@@ -21,17 +21,16 @@ from stream_pegasos.operation.answers import answers_of, label_named, shown, sho
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.explaining import explained
 from stream_pegasos.operation.journal import Entry, Journal
+from stream_pegasos.operation.learned_ids import KNOWN, Id, is_same
+from stream_pegasos.operation.learning import TAKEN_BACK, Learning
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
 from stream_pegasos.operation.teaching import Teaching
 from stream_pegasos.service.bodies import Bodies
 from stream_pegasos.service.gathering import Gathering
-from stream_pegasos.service.learned import CORRECTED, KNOWN, Id, LearnedIds, is_same
 from stream_pegasos.service.limits import Limits
+from stream_pegasos.service.slices import A_MESSAGE, SLICE, give_way, slices
 
-# Work on many messages gives way to other requests after about so many characters.
-SLICE = 50_000
-A_MESSAGE = 100  # is what each of them counts beside its text
 MOST_OFFERED = 1_000  # labels that are offered to those who teach
 MOST_ANSWERED = 2_000_000  # labels that may be told in an answer, where a message may have several
 MOST_GIVEN = 20  # labels that are shown as given
@@ -70,6 +69,9 @@ class Service:
         The labels that alone may be learned from now on, in the order in which they are offered to those who teach;
         `None` for any. true, `"true"` and 1 are one label here, and have to be written as the model knows it.
 
+    n_lessons
+        How many of the newest messages with an `id` can be taken back exactly, from 0 to 1,000,000; see `Lessons`.
+
     Attributes
     ----------
     n_learned_again
@@ -95,6 +97,7 @@ class Service:
         teaching: Teaching | None = None,
         sync: bool = False,
         labels: Sequence[Label] | None = None,
+        n_lessons: int = 1_000,
     ) -> None:
         self.learns = monitor is None
         self.teaching = teaching if teaching is not None and self.learns else Teaching(size=0)
@@ -103,14 +106,14 @@ class Service:
         self.labels = None if labels is None else tuple(labels)
         self.token = token
         self.monitor = Monitor(model) if monitor is None else monitor
-        self._learned = LearnedIds(id_window)
+        self._learning = Learning(self.monitor, id_window, n_lessons, self._count)
         if progress:
             self.monitor.set_state(progress.get("monitor", {}))
-            self._learned.set_state(progress.get("ids"), progress.get("labels_of_ids"))
+            self._learning.ids.set_state(progress.get("ids"), progress.get("labels_of_ids"))
         self._offered: dict[Any, None] = {}  # labels, in the order in which they are offered
         self.bodies = Bodies(self.limits)
         self._lock = self.monitor.lock  # between the event loop and the threads of the checkpoints and the journal
-        self._learning, self._syncing = asyncio.Lock(), asyncio.Lock()
+        self._turn, self._syncing = asyncio.Lock(), asyncio.Lock()
         self._predictions = Gathering(self._predict, SLICE)
         self._ending = False
         self._journal: Journal | None = None
@@ -124,7 +127,7 @@ class Service:
         """Learn what was learned after the checkpoint, and the labels that were given and not learned."""
         before = self.model.n_learned
         for entries in journal.entries((progress or {}).get("journal")):
-            for part in _slices(entries, lambda entry: size_of(entry[0])):
+            for part in slices(entries, lambda entry: size_of(entry[0])):
                 self._learn_entries(part)
         for number, entry in [*journal.waiting.items()]:
             journal.learn([entry], [number])
@@ -133,7 +136,12 @@ class Service:
 
     def _learn_entries(self, entries: list[Entry]) -> None:
         try:
-            self._learn([entry[:3] for entry in entries], [entry[3] for entry in entries])
+            for is_lesson, group in itertools.groupby(entries, lambda entry: entry[1] is not None):
+                these = [*group]
+                if is_lesson:
+                    self._learning.learn([entry[:3] for entry in these], [entry[3] for entry in these])
+                else:
+                    self._unlearn(these)
         except (ValueError, TypeError) as error:
             print(f"stream-pegasos: not learned again: {error}", file=sys.stderr, flush=True)
 
@@ -155,7 +163,7 @@ class Service:
 
     def snapshot(self) -> Snapshot:
         with self._lock:
-            ids, digests = self._learned.ids(), self._learned.digests()
+            ids, digests = self._learning.ids.ids(), self._learning.ids.digests()
             progress: dict[str, Any] = {"monitor": self.monitor.get_state()}
             if self._journal is not None:
                 progress["journal"] = self._journal.turn()
@@ -174,7 +182,7 @@ class Service:
     async def finish(self) -> None:
         """Refuse to learn from now on, once the request at work is learned to its end."""
         self._ending = True
-        async with self._learning:
+        async with self._turn:
             pass
 
     def close(self) -> None:
@@ -202,7 +210,7 @@ class Service:
         """
         answers: list[dict[str, Any]] = []
         messages = [*zip(X, [None] * len(X) if ids is None else ids, strict=True)]
-        for part in _slices(messages, lambda message: size_of(message[0])):
+        for part in slices(messages, lambda message: size_of(message[0])):
             answers += await self._predictions.answers(part, sum(A_MESSAGE + size_of(x) for x, _ in part))
         return answers
 
@@ -212,14 +220,14 @@ class Service:
             block = predict_block(self.model, X, [])
             self.monitor.predicted(X, block)
             answers = answers_of(block)
-        new = [*itertools.compress(messages, self._learned.are_new(ids))]
+        new = [*itertools.compress(messages, self._learning.ids.are_new(ids))]
         self.teaching.add([x for x, _ in new], [id for _, id in new])
         return answers
 
     async def learn(self, examples: list[Labelled], ids: Sequence[Id | None] | None = None) -> list[dict[str, Any]]:
         """Predict each message, then learn it, unless one with its id was learned before with this label. The answer
         tells whether it is `learned`; and with another label than before, what the `correction` was: the label before
-        was "taken back", if it was not learned yet, or the message is "taught anew".
+        was "taken back", if it was not learned yet or is among the newest lessons, or the message is "taught anew".
 
         Raises
         ------
@@ -233,14 +241,20 @@ class Service:
         RuntimeError
             If learning failed on the way; `learned_ids` tells how far it came.
         """
-        if not self.learns:
-            raise ValueError("the model learns from a stream, not from here")
-        async with self._learning:  # or labels could become known between the check and the learning
-            if self._ending:
-                raise EndingError("the service is ending")
+        self._check_learns()
+        async with self._turn:  # or labels could become known between the check and the learning
+            self._check_runs()
             answers = await self._learn_all(examples, [None] * len(examples) if ids is None else ids)
         await self._sync()
         return answers
+
+    def _check_learns(self) -> None:
+        if not self.learns:
+            raise ValueError("the model learns from a stream, not from here")
+
+    def _check_runs(self) -> None:
+        if self._ending:
+            raise EndingError("the service is ending")
 
     async def _learn_all(
         self, examples: list[Labelled], ids: Sequence[Id | None], given: int | None = None
@@ -250,15 +264,15 @@ class Service:
         self._check_allowed(labels)
         self.model.check_labels(labels)
         self.check_size(len(examples), self._check_room(labels))
-        outcomes = self._learned.compared(ids, labels)
+        outcomes = self._learning.ids.compared(ids, labels)
         superseded = self.teaching.superseded(X, ids)
         answers: list[dict[str, Any]] = []
-        before = self.model.n_learned
+        before = self.model, self.model.n_learned
         with self._lock:
             numbers = [each.message.number for each in superseded if each is not None]
             self._write(examples, ids, outcomes, numbers if given is None else [given])
         try:
-            for part in _slices(examples, lambda example: size_of(example[0])):
+            for part in slices(examples, lambda example: size_of(example[0])):
                 begin, end = len(answers), len(answers) + len(part)
                 with self._lock:
                     for is_known, group in itertools.groupby(outcomes[begin:end], lambda outcome: outcome == KNOWN):
@@ -267,23 +281,21 @@ class Service:
                             block = predict_block(self.model, X[these], [])
                             answers += answers_of(block)
                         else:
-                            answers += self._learn(examples[these], ids[these])
+                            answers += self._learning.learn(examples[these], ids[these])
                     self.teaching.drop(X[begin:end], ids[begin:end])
                 if end < len(examples):
-                    await _give_way()
+                    await give_way()
         except BaseException as error:
             if self._journal is not None:
                 with self._lock, suppress(OSError):
                     self._journal.cut()
-            if self.model.n_learned == before or not isinstance(error, (TypeError, ValueError)):
+            if before == (self.model, self.model.n_learned) or not isinstance(error, (TypeError, ValueError)):
                 raise
             raise RuntimeError(f"learned in part: {error}") from error
         for answer, outcome, label, other in zip(answers, outcomes, labels, superseded, strict=True):
             answer["learned"] = outcome != KNOWN
             if other is not None and not is_same(other.label, label):
-                answer["correction"] = "taken back"
-            elif outcome == CORRECTED:
-                answer["correction"] = "taught anew"
+                answer["correction"] = TAKEN_BACK
         return answers
 
     def _write(
@@ -301,6 +313,41 @@ class Service:
                 if outcome != KNOWN
             ]
             self._journal.learn(entries, resolved)
+
+    async def unlearn(self, X: Sequence[Message], ids: Sequence[Id]) -> list[str]:
+        """Take back what was learned by each id, as `Learning.unlearn` does.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If nothing is learned here, or the model refuses a message.
+        OSError
+            If it cannot be kept.
+        EndingError
+            If the service is ending.
+        """
+        self._check_learns()
+        async with self._turn:
+            self._check_runs()
+            for x in X:
+                self.model.encode_one(x)  # which raises where a message would be refused
+            entries: list[Entry] = [(x, None, 1.0, id) for x, id in zip(X, ids, strict=True)]
+            with self._lock:
+                if self._journal is not None:
+                    self._journal.learn(entries)
+                outcomes = self._unlearn(entries)
+        await self._sync()
+        return outcomes
+
+    def _unlearn(self, entries: Iterable[Entry]) -> list[str]:
+        return [self._learning.unlearn(x, id) for x, _, _, id in entries]
+
+    def _count(self, n: int) -> None:
+        """So many messages more are learned, or taken back."""
+        if self._journal is not None:
+            self._journal.done(n)
+        if self.checkpoints is not None:
+            self.checkpoints.count(n)
 
     async def _sync(self) -> None:
         """Wait until all that is learned by now is safe; those who wait together share one look at the disk."""
@@ -328,7 +375,7 @@ class Service:
         self.teaching.fill()
         stale = self.teaching.stale(self.model.n_learned) if first == "uncertain" else []
         n_columns = len(self.model.classes)
-        for part in _slices(stale, lambda message: size_of(message.x) + n_columns):
+        for part in slices(stale, lambda message: size_of(message.x) + n_columns):
             with self._lock:
                 n_learned = self.model.n_learned
                 block = predict_block(self.model, [message.x for message in part], [])
@@ -399,7 +446,7 @@ class Service:
             with self._lock:
                 self.teaching.skip(number)
             return
-        async with self._learning:
+        async with self._turn:
             self.teaching.message_of(number)
             allowed = self._allowed()
             known = self.model.classes if allowed is None else allowed.written
@@ -426,14 +473,14 @@ class Service:
         OSError
             If what keeps the labels fails; the label stays.
         """
-        async with self._learning:
+        async with self._turn:
             with self._lock:
                 self.teaching.take_back(number)
         await self._sync()
 
     async def learn_given(self, at_once: bool = False) -> None:
         """Learn the labels that people gave and that cannot be taken back any more, or `at_once` all of them."""
-        async with self._learning:  # or a label that is learned by now could be learned again
+        async with self._turn:  # or a label that is learned by now could be learned again
             for given in self.teaching.due(at_once):
                 id = None if self.teaching.reads else given.message.origin
                 try:
@@ -484,28 +531,15 @@ class Service:
                 f"{n:,} messages, each with up to {n_labels:,} labels; a request may have {most:,} of these"
             )
 
-    def _learn(self, examples: list[Labelled], ids: Sequence[Id | None]) -> list[dict[str, Any]]:
-        answers: list[dict[str, Any]] = []
-        before = self.model.n_learned
-        try:
-            for block in predict_learn(self.model, examples):
-                done = len(answers)
-                self.monitor.learned(examples[done : done + len(block)], block)
-                answers += answers_of(block)
-        finally:
-            # Where learning failed on the way, the model knows how far it came.
-            n = max(len(answers), min(self.model.n_learned - before, len(examples)))
-            self._learned.add(ids[:n], [example[1] for example in examples[:n]])
-            if self._journal is not None:
-                self._journal.done(n)
-            if self.checkpoints is not None:
-                self.checkpoints.count(n)
-        return answers
+    def messages_from(self, ids: Sequence[Id | None]) -> list[Message | None]:
+        """The message of each id that is still known: it waits for its label, or can be taken back."""
+        waiting = self.teaching.messages_from(ids)
+        return [self._learning.message(id) if x is None else x for id, x in zip(ids, waiting, strict=True)]
 
     def learned_ids(self) -> list[Id]:
         """The ids of the newest messages learned, the oldest first."""
         with self._lock:
-            return self._learned.ids()
+            return self._learning.ids.ids()
 
     def explain(self, x: Message, label: Any = None) -> dict[str, Any]:
         """The answer to a message, and why: see `explained`."""
@@ -548,16 +582,6 @@ class Service:
         }
 
 
-async def _give_way() -> None:
-    """Let others work in the midst of learning, which nobody can cancel: a request is learned as a whole."""
-    try:
-        await asyncio.sleep(0)
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is not None:
-            task.uncancel()
-
-
 def _label_meant(known: Sequence[Any], given: Any) -> Any:
     try:
         label = label_named(known, given)
@@ -568,16 +592,3 @@ def _label_meant(known: Sequence[Any], given: Any) -> Any:
 
 def _each_label(label: Any) -> Sequence[Any]:
     return label if isinstance(label, tuple) else (label,)
-
-
-def _slices(items: list[Any], size_of: Callable[[Any], int]) -> Iterator[list[Any]]:
-    part: list[Any] = []
-    size = 0
-    for item in items:
-        part.append(item)
-        size += A_MESSAGE + size_of(item)
-        if size >= SLICE:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part

@@ -32,7 +32,7 @@ class LearnedIds:
     Examples
     --------
 
-    >>> from stream_pegasos.service.learned import LearnedIds
+    >>> from stream_pegasos.operation.learned_ids import LearnedIds
     >>> learned = LearnedIds(window=3)
     >>> learned.compared(["a", 1, None, "1", "a"], ["spam", "spam", "spam", "spam", "ham"])
     ['new', 'new', 'new', 'new', 'corrected']
@@ -53,6 +53,13 @@ class LearnedIds:
     def are_new(self, ids: Iterable[Id | None]) -> list[bool]:
         """Which ids are not known: those of messages without one among them."""
         return [id is None or id not in self._ids for id in ids]
+
+    def has(self, id: Id, label: Any) -> bool:
+        """Whether a message was learned with this label."""
+        return self._ids.get(id) == _digest(label)
+
+    def remove(self, id: Id) -> None:
+        self._ids.pop(id, None)
 
     def compared(self, ids: Iterable[Id | None], labels: Iterable[Any]) -> list[str]:
         """What each message is: new, or known with this label, or corrected, as it is known with another one."""

@@ -1,0 +1,155 @@
+"""Learning each message once, by its id, and taking lessons back."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stream_pegasos.evaluation.prequential import Labelled, predict_learn
+from stream_pegasos.features.message import Message
+from stream_pegasos.operation.answers import answers_of
+from stream_pegasos.operation.learned_ids import CORRECTED, Id, LearnedIds
+from stream_pegasos.operation.lessons import Lessons
+from stream_pegasos.operation.monitor import Monitor
+
+__all__ = ["ONE_STEP", "TAKEN_BACK", "TAUGHT_ANEW", "UNKNOWN", "Learning"]
+
+TAKEN_BACK, TAUGHT_ANEW, ONE_STEP, UNKNOWN = "taken back", "taught anew", "one step", "unknown"
+
+
+class Learning:
+    """How a model that is followed by a monitor learns messages with ids.
+
+    A message that was learned with another label is corrected: its first lesson is taken back, and it is learned with
+    the new label. The first lesson is taken back exactly while it is among the newest ones. Older ones are taken back
+    as far as one step towards another label goes.
+
+    Parameters
+    ----------
+    monitor
+        What follows the model. Where a lesson is taken back, its model is another one from then on.
+    id_window
+        How many ids of learned messages are remembered.
+    n_lessons
+        How many lessons can be taken back exactly, from 0 to 1,000,000; see `Lessons`.
+    on_learned
+        Called with how many messages were learned or taken back.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import TextClassifier
+    >>> from stream_pegasos.operation.learning import Learning
+    >>> from stream_pegasos.operation.monitor import Monitor
+
+    >>> learning = Learning(Monitor(TextClassifier()))
+    >>> first = learning.learn([("lunch", "ham"), ("cheap pills", "ham")], [1, 2])
+    >>> (corrected,) = learning.learn([("cheap pills", "spam")], [2])
+    >>> corrected["correction"], learning.model.n_learned
+    ('taken back', 2)
+    >>> learning.unlearn("lunch", 1), learning.model.n_learned
+    ('taken back', 1)
+
+    """
+
+    def __init__(
+        self,
+        monitor: Monitor,
+        id_window: int = 100_000,
+        n_lessons: int = 1_000,
+        on_learned: Callable[[int], None] = lambda n: None,
+    ) -> None:
+        self.monitor, self.ids = monitor, LearnedIds(id_window)
+        self._lessons, self._on_learned = Lessons(n_lessons), on_learned
+
+    @property
+    def model(self) -> Any:
+        return self.monitor.model
+
+    def learn(self, examples: Sequence[Labelled], ids: Sequence[Id | None]) -> list[dict[str, Any]]:
+        """Predict each message, then learn it; the answers, as `answers_of` has them, with the `correction` where it
+        was one: "taken back" exactly, or "taught anew" by a second step.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the model refuses a message; those before it are learned.
+        """
+        answers: list[dict[str, Any]] = []
+        outcomes = self.ids.compared(ids, [example[1] for example in examples])
+        rows = zip(examples, ids, outcomes, strict=True)
+        for is_corrected, group in itertools.groupby(rows, lambda row: row[2] == CORRECTED):
+            these = [*group]
+            if not is_corrected:
+                answers += self._learn([example for example, _, _ in these], [id for _, id, _ in these])
+                continue
+            for example, id, _ in these:
+                correction = self._correct(example, id)
+                answers += self._learn([example], [id])
+                answers[-1]["correction"] = correction
+        return answers
+
+    def message(self, id: Id | None) -> Message | None:
+        """The message that was learned by an id; `None` if it cannot be taken back exactly."""
+        message: Message | None = self._lessons.message(id)
+        return message
+
+    def _correct(self, example: Labelled, id: Id | None) -> str:
+        """Take back what was learned with another label."""
+        self.model.encode_one(example[0])  # which raises where the message would be refused
+        if self._taken_back(id):
+            return TAKEN_BACK
+        self._step(example)
+        return TAUGHT_ANEW
+
+    def _taken_back(self, id: Id | None) -> bool:
+        if self.message(id) is None:
+            return False
+        self.monitor.model = self._lessons.without(id)
+        return True
+
+    def _step(self, example: Labelled) -> None:
+        for _ in predict_learn(self.model, [example]):
+            self._lessons.add([example], [None])
+
+    def _learn(self, examples: Sequence[Labelled], ids: Sequence[Id | None]) -> list[dict[str, Any]]:
+        answers: list[dict[str, Any]] = []
+        self._lessons.begin(self.model, ids)
+        before = self.model.n_learned
+        try:
+            for block in predict_learn(self.model, [*examples]):
+                done = len(answers)
+                self.monitor.learned([*examples[done : done + len(block)]], block)
+                answers += answers_of(block)
+        finally:
+            # Where learning failed on the way, the model knows how far it came.
+            n = max(len(answers), min(self.model.n_learned - before, len(examples)))
+            self.ids.add(ids[:n], [example[1] for example in examples[:n]])
+            self._lessons.add(examples[:n], ids[:n])
+            self._on_learned(n)
+        return answers
+
+    def unlearn(self, x: Message, id: Id) -> str:
+        """Take back what was learned by an id, which is then as new: "taken back" exactly, or by "one step" towards the
+        other label, if the model knows two and the lesson is an old one. Where that cannot be, and nothing is done, the
+        answer is "unknown".
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the model refuses the message.
+        """
+        known = [label for label in self.model.classes if label is not None]
+        others = [label for label in known if not self.ids.has(id, label)]
+        self.model.encode_one(x)  # which raises where the message would be refused
+        outcome = UNKNOWN
+        if self._taken_back(id):
+            outcome = TAKEN_BACK
+        elif len(known) == 2 and len(others) == 1:
+            self._step((x, others[0]))
+            outcome = ONE_STEP
+        if outcome != UNKNOWN:
+            self.ids.remove(id)
+        self._on_learned(1)
+        return outcome

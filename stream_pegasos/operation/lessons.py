@@ -1,0 +1,90 @@
+"""The newest lessons of a model, which can be taken back."""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from stream_pegasos.common.checks import check_integer
+from stream_pegasos.evaluation.prequential import Labelled, predict_learn
+
+__all__ = ["Lessons"]
+
+
+class Lessons:
+    """Takes lessons back exactly: a model is then, bit for bit, as if it had never learned them.
+
+    Beside the model stands its twin, the model as it was before the newest lessons, and these lessons. To take one back
+    the others are learned again by a copy of the twin. So there are two models in memory, and each lesson is learned
+    twice, from the first one on that has an id.
+
+    Parameters
+    ----------
+    size
+        How many lessons can be taken back, from 0 to 1,000,000; each is kept as it is.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there cannot be so many.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import TextClassifier
+    >>> from stream_pegasos.operation.lessons import Lessons
+
+    >>> model, lessons = TextClassifier(), Lessons(size=100)
+    >>> for id, x, y in [(1, "cheap pills", "spam"), (2, "lunch at noon", "ham"), (3, "cheap lunch", "spam")]:
+    ...     lessons.begin(model, [id])
+    ...     model.learn_one(x, y)
+    ...     lessons.add([(x, y)], [id])
+    >>> corrected = lessons.without(3)
+    >>> corrected.n_learned, corrected.predict_one("cheap lunch") == model.predict_one("cheap lunch")
+    (2, True)
+
+    """
+
+    def __init__(self, size: int = 1_000) -> None:
+        check_integer("size", size, 0, 1_000_000)
+        self._size = size
+        self._twin: Any = None
+        self._lessons: deque[tuple[Labelled, Any]] = deque()  # each with its id
+
+    def begin(self, model: Any, ids: Sequence[Any]) -> None:
+        """Take note of a model that is going to learn messages with these ids."""
+        if self._twin is None and self._size and any(id is not None for id in ids):
+            self._twin = copy.deepcopy(model)
+
+    def add(self, examples: Sequence[Labelled], ids: Sequence[Any]) -> None:
+        """The model has learned these."""
+        if self._twin is None:
+            return
+        self._lessons.extend(zip(examples, ids, strict=True))
+        n_old = len(self._lessons) - self._size
+        if n_old > 0:
+            _learn(self._twin, [self._lessons.popleft()[0] for _ in range(n_old)])
+
+    def message(self, id: Any) -> Any:
+        """The message that was learned by an id; `None` if it cannot be taken back."""
+        found = (example[0] for example, other in reversed(self._lessons) if _is_same(other, id))
+        return None if id is None else next(found, None)
+
+    def without(self, id: Any) -> Any:
+        """The model as if it had not learned what has this id, which is forgotten here."""
+        self._lessons = deque(each for each in self._lessons if not _is_same(each[1], id))
+        model = copy.deepcopy(self._twin)
+        _learn(model, [example for example, _ in self._lessons])
+        return model
+
+
+def _is_same(id: Any, other: Any) -> bool:
+    return id == other and type(id) is type(other)
+
+
+def _learn(model: Any, examples: list[Labelled]) -> None:
+    # As the model itself has learned them: predicting first, since calibration is learned from what was predicted.
+    for _ in predict_learn(model, examples):
+        pass
