@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stream_pegasos.evaluation.prequential import Labelled, predict_learn
+from stream_pegasos.evaluation.prequential import Labelled, predict_block, predict_learn
 from stream_pegasos.features.message import Message
 from stream_pegasos.operation.answers import answers_of
 from stream_pegasos.operation.learned_ids import CORRECTED, Id, LearnedIds
@@ -97,7 +97,7 @@ class Learning:
 
     def _correct(self, example: Labelled, id: Id | None) -> str:
         """Take back what was learned with another label."""
-        self.model.encode_one(example[0])  # which raises where the message would be refused
+        predict_block(self.model, [example[0]], [])  # which raises where the message would be refused
         if self._taken_back(id):
             return TAKEN_BACK
         self._step(example)
@@ -142,7 +142,7 @@ class Learning:
         """
         known = [label for label in self.model.classes if label is not None]
         others = [label for label in known if not self.ids.has(id, label)]
-        self.model.encode_one(x)  # which raises where the message would be refused
+        predict_block(self.model, [x], [])  # which raises where the message would be refused
         outcome = UNKNOWN
         if self._taken_back(id):
             outcome = TAKEN_BACK

@@ -329,8 +329,7 @@ class Service:
         self._check_learns()
         async with self._turn:
             self._check_runs()
-            for x in X:
-                self.model.encode_one(x)  # which raises where a message would be refused
+            predict_block(self.model, [*X], [])  # which raises where a message would be refused
             entries: list[Entry] = [(x, None, 1.0, id) for x, id in zip(X, ids, strict=True)]
             with self._lock:
                 if self._journal is not None:

@@ -348,3 +348,19 @@ def test_a_sender_goes_on_where_a_killed_service_was(serve, tmp_path):
     alone = TextClassifier()
     alone.learn_many(*map(list, zip(*rows, strict=True)))
     assert bits(load(checkpoint)) == bits(alone)
+
+
+def test_lessons_that_are_taken_back_outlive_a_kill(tmp_path):
+    service, alone = killed(tmp_path / "model"), TextClassifier()
+    lessons = [("lunch", "ham"), ("prize", "spam"), ("noon", "ham")]
+    outcomes = asyncio.run(learn_and_unlearn(service, lessons))
+    assert outcomes == ["taken back", "unknown"]
+    alone.learn_many(["prize", "noon"], ["spam", "ham"])
+    again = killed(tmp_path / "model")
+    assert bits(service.model) == bits(again.model) == bits(alone)
+    assert again.learned_ids() == service.learned_ids() == [1, 2]
+
+
+async def learn_and_unlearn(service, lessons):
+    await service.learn(lessons, [0, 1, 2])
+    return await service.unlearn(["lunch", "never seen"], [0, 9])
