@@ -33,8 +33,8 @@ class _FilterCommand(Command):
 @mail_option("--model M", "The model; a frozen one starts fastest.", type=PATH, brief=True, shown="none")
 @mail_option(
     "--service ADDRESS",
-    "Ask the service that serve --spamd runs there, which has the model and the thresholds. The address is host:port or "
-    "the path of a socket.",
+    "Ask the service that serve --spamd runs there, which has the model and the thresholds. The address is "
+    "host:port or the path of a socket.",
     brief="Ask the service that serve --spamd runs there.",
     shown="none",
 )
