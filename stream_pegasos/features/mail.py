@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.message
+import functools
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +17,27 @@ from stream_pegasos.features.message import Message
 from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.features.vectors import WordVectors
 
-__all__ = ["MailFeatures"]
+__all__ = ["Mail", "MailFeatures"]
+
+
+class Mail(str):
+    """A mail of which each character stands for a byte (Latin-1), as in mails that a stream brings. It is taken apart
+    when that is first needed, and only once.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import MailFeatures
+    >>> from stream_pegasos.features.mail import Mail
+    >>> mail = Mail("Subject: =?utf-8?q?Fr=65e?=\\n\\n")
+    >>> MailFeatures().parts(mail) is MailFeatures().parts(mail)
+    True
+
+    """
+
+    @functools.cached_property
+    def parts(self) -> MailParts:
+        return mail_parts(bytes_of(self))
 
 
 class MailFeatures(Features):
@@ -158,6 +179,8 @@ class Marks(FieldFeatures, is_kind=False):
 
 
 def parts_of(mail: Any) -> MailParts:
+    if isinstance(mail, Mail):
+        return mail.parts
     return mail if isinstance(mail, MailParts) else mail_parts(bytes_of(mail))
 
 

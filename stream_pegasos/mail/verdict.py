@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from stream_pegasos.common.checks import check_share
 from stream_pegasos.evaluation.prequential import predict_block
+from stream_pegasos.features.mail import Mail
 from stream_pegasos.features.message import Fields, Message
 from stream_pegasos.operation.answers import answers_of
 
@@ -188,7 +189,7 @@ def log_odds(probability: float) -> float:
 
 
 def message_of(mail: bytes, model: Any) -> Message:
-    """A mail as a model takes it."""
-    text = mail.decode("latin-1")
+    """A mail as a model takes it; it is taken apart once, however often the model is asked."""
+    text = Mail(mail, "latin-1")
     field = model.features.mail_field
     return text if model.features.takes_text else Fields({field: text})

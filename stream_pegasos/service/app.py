@@ -6,8 +6,9 @@ import asyncio
 import gc
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -39,7 +40,11 @@ PAGE_HEADERS = {
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")  # as they stand in a Host header
 
 
-def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> Starlette:
+def create_app(
+    service: Service,
+    hosts: tuple[str, ...] = ("*",),
+    beside: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext,
+) -> Starlette:
     """The application that serves a model.
 
     Parameters
@@ -49,13 +54,15 @@ def create_app(service: Service, hosts: tuple[str, ...] = ("*",)) -> Starlette:
     hosts
         The host names that requests may use. Other names are refused, such as one that a stranger's web page points
         here.
+    beside
+        What else runs in the event loop of the application, as long as it does: a context manager.
     """
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         service.start()
         gc.freeze()  # what is there by now stays, and need not be looked through while requests wait
-        async with learning_as_given(service):
+        async with learning_as_given(service), beside():
             yield
             await service.finish()
         gc.unfreeze()

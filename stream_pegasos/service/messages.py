@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from stream_pegasos.evaluation.tallies import LABELS
+from stream_pegasos.features.mail import Mail
 from stream_pegasos.features.message import Fields, size_of
 from stream_pegasos.learners.labels import Label
 from stream_pegasos.service.work import Service
@@ -241,7 +242,14 @@ def _contents(messages: Sequence[Any], ids: list[Id | None], service: Service, i
             reason = "there is none, and no id" if ids[i] is None else "nothing is kept of a message with this id"
             raise HTTPException(422, f"{where}: {reason}")
         X[i] = x
-    return X
+    return X if service.mail_field is None else [_with_mail(x, service.mail_field) for x in X]
+
+
+def _with_mail(x: Any, field: str) -> Any:
+    """A message whose mail is taken apart only once, however often the model is asked."""
+    if isinstance(x, str):
+        return Mail(x)
+    return Fields({**x, field: Mail(x[field])}) if isinstance(x.get(field), str) else x
 
 
 def labels_as_read(label: Any, kind: str, i: int, many: bool, known: Sequence[Any] = ()) -> Any:

@@ -100,13 +100,19 @@ def mail_parser(label_header: str | None, labels: LabelFormat) -> Callable[[byte
     def parse(mail: bytes) -> Parsed:
         end, y = end_of_headers(mail), None
         end = len(mail) if end is None else end
-        id = _message_id.search(mail, 0, end)
+        id = id_of(mail, end)
         if label is not None and (found := label.search(mail, 0, end)):
             y = labels.of_text(value(found))
             mail = label.sub(b"", mail[:end]) + mail[end:]
-        return mail.decode("latin-1"), y, 1.0, None if id is None else _id(value(id))
+        return mail.decode("latin-1"), y, 1.0, id
 
     return parse
+
+
+def id_of(mail: bytes, end: int) -> str | None:
+    """The Message-ID in the headers of a mail, which have that end; `None` where there is none."""
+    found = _message_id.search(mail, 0, end)
+    return None if found is None else _id(value(found))
 
 
 def _id(text: str) -> str | None:
