@@ -3,7 +3,8 @@
 import errno
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,13 +97,20 @@ def hosts_of(host: str, allowed: Sequence[str], token: str | None) -> tuple[str,
     return (*LOOPBACK, f"[{host}]" if ":" in host else host, *allowed) if local or allowed else ("*",)
 
 
-def serve_page(service: "Service", hosts: tuple[str, ...], hosting: HostingOptions, doing: str) -> None:
+def serve_page(
+    service: "Service",
+    hosts: tuple[str, ...],
+    hosting: HostingOptions,
+    doing: str,
+    beside: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext,
+) -> None:
     """Serve the page and all else until SIGTERM or Ctrl-C; a note says where, once requests may come."""
     from stream_pegasos.service import create_app, serve
 
     host, port = hosting.host, hosting.port
     try:
-        serve(create_app(service, hosts), host, port, service.limits, lambda url: note(f"{doing} {url}"))
+        app = create_app(service, hosts, beside)
+        serve(app, host, port, service.limits, lambda url: note(f"{doing} {url}"))
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise

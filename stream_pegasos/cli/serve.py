@@ -1,5 +1,6 @@
 """The command `serve`."""
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -12,10 +13,12 @@ from stream_pegasos.cli.models import resuming, takes_text
 from stream_pegasos.cli.options import (
     CheckpointOptions,
     ModelOptions,
+    VerdictOptions,
     load_option,
     result_option,
     service_option,
 )
+from stream_pegasos.cli.spamd import SpamdOptions, check_mails, spamd_beside
 
 
 @click.command(cls=Command)
@@ -59,6 +62,8 @@ from stream_pegasos.cli.options import (
     type=number(int, 0, 1_000_000),
     default=1_000,
 )
+@bundled("spamd", SpamdOptions)
+@bundled("verdicts", VerdictOptions)
 @bundled("model", ModelOptions)
 def serve(
     begin: Path | None,
@@ -75,6 +80,8 @@ def serve(
     max_concurrency: int,
     id_window: int,
     take_back_lessons: int,
+    spamd: SpamdOptions,
+    verdicts: VerdictOptions,
     model: ModelOptions,
 ) -> None:
     """Predict and learn over HTTP, and show it on a page.
@@ -92,11 +99,15 @@ def serve(
     model. So it listens on this machine only. To open it to other machines,
     give it a token and put a proxy with TLS in front of it.
 
+    With --spamd whoever calls SpamAssassin's spamd, as by spamc, finds this
+    service there; MODEL reads mails, as train --spam … --ham … makes one.
+
     \b
     Examples:
       stream-pegasos serve mail.safetensors
       stream-pegasos serve --checkpoint mail.safetensors
       curl 127.0.0.1:8000/predict --json '{"text": "win a prize"}'
+      stream-pegasos serve --checkpoint mail.safetensors --spamd 127.0.0.1:783
     """
     from stream_pegasos.operation.teaching import Teaching
     from stream_pegasos.service import Limits, Service
@@ -116,22 +127,14 @@ def serve(
             raise Failure(
                 f"{kept.path} belongs to {progress['sources'][0]}, which run reads; --load takes only the model"
             )
+        check_mails(spamd, verdicts, learner)
         teaching, fixed = Teaching(queue, hosting.take_back_seconds), labels_for(learner, allowed)
+        make = partial(Service, limits=limits, id_window=id_window, sync=sync, labels=fixed, n_lessons=take_back_lessons)
         try:
-            service = Service(
-                learner,
-                checkpoints,
-                progress,
-                limits,
-                token,
-                id_window,
-                teaching=teaching,
-                sync=sync,
-                labels=fixed,
-                n_lessons=take_back_lessons,
-            )
+            service = make(learner, checkpoints, progress, token=token, teaching=teaching)
         except ValueError as error:
             raise Failure(f"{kept.path}: {error}") from None
         if service.n_learned_again:
             note(f"learned {service.n_learned_again:,} messages again that came after the checkpoint")
-        serve_page(service, hosts, hosting, "listening on")
+        with spamd_beside(spamd, verdicts, kept, service, make) as beside:
+            serve_page(service, hosts, hosting, "listening on", beside)

@@ -185,8 +185,13 @@ class Service:
         async with self._turn:
             pass
 
-    def close(self) -> None:
+    def close(self, last: bool = True) -> None:
         """Write a last checkpoint.
+
+        Parameters
+        ----------
+        last
+            Whether to write it; not where nothing was learned.
 
         Raises
         ------
@@ -195,7 +200,7 @@ class Service:
         """
         if self.checkpoints is not None and self._journal is not None:
             try:
-                self.checkpoints.close()
+                self.checkpoints.close(last)
             finally:
                 self._journal.close()
 

@@ -1,0 +1,98 @@
+"""Mails beside HTTP: SpamAssassin's protocol, and models of users."""
+
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stream_pegasos.cli.command import number
+from stream_pegasos.cli.console import Failure, note
+from stream_pegasos.cli.options import CheckpointOptions, VerdictOptions, mail_field
+
+if TYPE_CHECKING:
+    from stream_pegasos.mail.users import Make
+    from stream_pegasos.service import Service
+
+Beside = Callable[[], AbstractAsyncContextManager[Any]]
+
+
+@dataclass(frozen=True)
+class SpamdOptions:
+    """Where SpamAssassin's protocol is spoken, and for whom."""
+
+    spamd: str | None = mail_field(
+        "--spamd ADDRESS",
+        "Speak SpamAssassin's protocol, too, in place of its spamd: at 127.0.0.1:783, [::1]:783, 783 for this machine "
+        "alone, or a path, with a /, of a Unix socket; port 0 is any that is free.",
+        brief="Where to speak SpamAssassin's protocol, as 783.",
+        shown="nowhere",
+    )
+    spamd_no_tell: bool = mail_field(
+        "--spamd-no-tell", "With --spamd: refuse to learn and to forget by this protocol, as spamd does.", default=False
+    )
+    user_models: Path | None = mail_field(
+        "--user-models FOLDER",
+        "With --spamd: users who have taught have a model of their own in this folder, begun as a copy of MODEL.",
+        shown="one model for all",
+    )
+    max_user_models: int = mail_field(
+        "--max-user-models N",
+        "How many models of users are in memory at a time.",
+        type=number(int, 1, 100_000),
+        default=100,
+    )
+
+
+def check_mails(options: SpamdOptions, verdicts: VerdictOptions, learner: Any) -> None:
+    """See to it that a model can answer what is asked, before anything is served."""
+    from stream_pegasos.mail.verdict import MailModelError
+
+    if options.spamd is None:
+        if options.user_models is not None:
+            raise click.BadParameter("it goes with --spamd, which says who asks", param_hint="--user-models")
+        return
+    try:
+        verdicts.verdicts().check(learner)
+    except MailModelError as error:
+        raise Failure(f"--spamd: {error}") from None
+    if options.user_models is not None and "frozen" in learner.capabilities:
+        raise Failure("--user-models: the model is frozen, and nobody can teach a copy of it")
+
+
+@contextmanager
+def spamd_beside(
+    options: SpamdOptions, verdicts: VerdictOptions, kept: CheckpointOptions, service: "Service", make: "Make"
+) -> Iterator[Beside]:
+    """What answers mails beside HTTP. It is listened already, so that an address that cannot be had is told at once."""
+    if options.spamd is None:
+        yield nullcontext
+        return
+    from stream_pegasos.mail.listening import is_local, listen, shown_address, stop_listening
+    from stream_pegasos.mail.spamd import Spamd
+    from stream_pegasos.mail.users import UserModels
+    from stream_pegasos.operation.checkpoints import Checkpoints
+
+    if options.user_models is not None:
+        options.user_models.mkdir(mode=0o700, exist_ok=True)
+    checkpoints = partial(Checkpoints, every=kept.every, seconds=kept.seconds, on_event=note)
+    users = UserModels(service, options.user_models, make, options.max_user_models, checkpoints)
+    try:
+        listener = listen(options.spamd)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--spamd") from None
+    except OSError as error:
+        reason = "it is in use" if error.errno == errno.EADDRINUSE else error.strerror or error
+        raise Failure(f"--spamd: cannot listen at {options.spamd}: {reason}") from None
+    try:
+        address = shown_address(listener)
+        note(f"spamd's protocol is spoken at {address}")
+        if not is_local(listener) and not options.spamd_no_tell:
+            note(f"anyone who reaches {address} may teach the model; see --spamd-no-tell")
+        yield partial(Spamd(users, verdicts.verdicts(), not options.spamd_no_tell).listening, listener)
+    finally:
+        stop_listening(listener, options.spamd)

@@ -1,0 +1,90 @@
+"""Where a server of the mail system listens: on a port, or at the path of a Unix socket."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import os
+import re
+import socket
+import stat
+from pathlib import Path
+
+__all__ = ["is_local", "listen", "shown_address", "stop_listening"]
+
+LOOPBACK = "127.0.0.1"
+WAITING = 2048  # connections that wait to be accepted
+
+
+def listen(address: str) -> socket.socket:
+    """A socket that listens.
+
+    Parameters
+    ----------
+    address
+        As `127.0.0.1:783`, `[::1]:783`, or `783` for this machine alone; or a path, which has a `/`. Who may write to
+        a socket with a path is in the group of its owner; one is replaced where nobody listens any more.
+
+    Raises
+    ------
+    ValueError
+        If it is no address.
+    OSError
+        If it cannot listen there.
+    """
+    if "/" in address:
+        return _at_path(address)
+    found = re.fullmatch(r"(?:(\[[0-9a-fA-F:.]+\]|[^\[\]:\s]+):)?(\d{1,5})", address)
+    if found is None or int(found[2]) > 65535:
+        raise ValueError(f"{address!r} is no address, as 127.0.0.1:783, 783 or the path of a socket with a /")
+    host, port = (found[1] or LOOPBACK).strip("[]"), int(found[2])
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=WAITING)
+
+
+def _at_path(path: str) -> socket.socket:
+    try:
+        is_socket = stat.S_ISSOCK(os.stat(path).st_mode)
+    except FileNotFoundError:
+        pass
+    else:
+        if not is_socket:
+            raise FileExistsError(errno.EEXIST, "it is there, and is no socket", path)
+        with socket.socket(socket.AF_UNIX) as other:
+            other.settimeout(1.0)
+            try:
+                other.connect(path)
+            except ConnectionRefusedError:
+                os.unlink(path)
+            else:
+                raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE), path)
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        listener.bind(path)
+        os.chmod(path, 0o660)  # before anyone can come
+        listener.listen(WAITING)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def stop_listening(listener: socket.socket, address: str) -> None:
+    """Close a socket, and remove its path."""
+    listener.close()
+    if "/" in address:
+        Path(address).unlink(missing_ok=True)
+
+
+def is_local(listener: socket.socket) -> bool:
+    """Whether only this machine reaches it."""
+    return listener.family == socket.AF_UNIX or ipaddress.ip_address(listener.getsockname()[0]).is_loopback
+
+
+def shown_address(listener: socket.socket) -> str:
+    """Where it listens, with the port that it has."""
+    name = listener.getsockname()
+    if isinstance(name, (str, bytes)):
+        return os.fsdecode(name)
+    host, port = name[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

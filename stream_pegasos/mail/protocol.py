@@ -1,0 +1,290 @@
+"""SpamAssassin's protocol, SPAMC/1.0 to 1.5: what a client asks, read from a stream, and what it is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+import zlib
+from dataclasses import dataclass
+
+from stream_pegasos.mail.headers import shown_word, spam_headers
+from stream_pegasos.mail.lines import newline_of, with_lines
+from stream_pegasos.mail.verdict import REQUIRED, Verdict
+
+__all__ = [
+    "EX_DATAERR",
+    "EX_IOERR",
+    "EX_NOUSER",
+    "EX_SOFTWARE",
+    "EX_TEMPFAIL",
+    "EX_TIMEOUT",
+    "EX_UNAVAILABLE",
+    "LARGEST_HEAD",
+    "PONG",
+    "Asked",
+    "RefusalError",
+    "answer",
+    "bad_header",
+    "failure",
+    "inflated",
+    "mismatch",
+    "read_body",
+    "read_head",
+    "told",
+    "too_large",
+]
+
+LARGEST_HEAD = 64 << 10  # bytes
+MOST_HEADERS = 256
+LONGEST_USER = 254  # characters, as of an address
+PART = 64 << 10  # bytes that are read at a time
+
+OF_MAILS = ("CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM", "PROCESS", "HEADERS")
+COMMAND = re.compile(rb"(%b|TELL|PING|SKIP) SPAMC/(\d{1,3}(?:\.\d{1,3})?)\s*" % "|".join(OF_MAILS).encode())
+CONTROL = re.compile("[\x00-\x1f\x7f]")
+END_OF_HEADERS = re.compile(rb"\r?\n\r?\n")
+
+# The codes of sysexits.h, and what they are called in the answers.
+EX_OK, EX_DATAERR, EX_NOUSER, EX_UNAVAILABLE, EX_SOFTWARE = 0, 65, 67, 69, 70
+EX_IOERR, EX_TEMPFAIL, EX_PROTOCOL, EX_TIMEOUT = 74, 75, 76, 79
+NAMES = {
+    EX_DATAERR: "Bad data",
+    EX_NOUSER: "No user",
+    EX_UNAVAILABLE: "Service Unavailable",
+    EX_SOFTWARE: "Internal error",
+    EX_IOERR: "Not kept",
+    EX_TEMPFAIL: "Service Unavailable",
+    EX_PROTOCOL: "Bad header line",
+    EX_TIMEOUT: "Timeout",
+}
+
+
+class RefusalError(Exception):
+    """What is asked is not done; the client is told the code and why."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(code, reason)
+        self.code, self.reason = code, reason
+
+
+@dataclass(slots=True)
+class Asked:
+    """What the head of a request says.
+
+    Attributes
+    ----------
+    command
+        As `"CHECK"`.
+    version
+        Of the protocol: 1.0 has no headers.
+    length
+        Of the body, in bytes; `None` where it goes on to the end of what comes.
+    user
+        Whose mail it is; `""` where nobody is named.
+    label
+        What a mail is taught as: `"spam"` or `"ham"`; `""` where it is not said.
+    sets, removes
+        Whether it is to be learned, and whether to be forgotten.
+    is_compressed
+        Whether zlib has compressed the body.
+    """
+
+    command: str
+    version: float
+    length: int | None = None
+    user: str = ""
+    label: str = ""
+    sets: bool = False
+    removes: bool = False
+    is_compressed: bool = False
+
+    @property
+    def has_mail(self) -> bool:
+        return self.command not in ("PING", "SKIP")
+
+
+async def read_head(reader: asyncio.StreamReader) -> Asked:
+    """What a client asks, up to the body.
+
+    Raises
+    ------
+    RefusalError
+        If it is not as the protocol has it.
+    """
+    line = await _line(reader)
+    found = COMMAND.fullmatch(line)
+    if found is None:
+        raise bad_header(shown(line) if line else "(closed before headers)")
+    asked = Asked(found[1].decode(), float(found[2]))
+    if not asked.has_mail or asked.version <= 1.0:
+        return asked
+    size = len(line)
+    for _ in range(MOST_HEADERS):
+        line = await _line(reader)
+        size += len(line)
+        if size > LARGEST_HEAD:
+            break
+        text = line.decode("utf-8", "surrogateescape").strip("\r\n")
+        if not text:
+            if not line:
+                raise bad_header("(EOF during headers)")
+            return asked
+        name, colon, value = text.partition(":")
+        if not colon:
+            raise bad_header("(header not in 'Name: value' format)")
+        _take(asked, name.strip().lower(), value.strip(" \t"))
+    raise bad_header("(too many headers)")
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.readuntil(b"\n")
+    except asyncio.IncompleteReadError as error:
+        return error.partial
+    except asyncio.LimitOverrunError:
+        raise bad_header("(a header is too long)") from None
+
+
+def _take(asked: Asked, name: str, value: str) -> None:
+    """What a header says; one that is not known says nothing."""
+    if name == "content-length":
+        if not (value.isascii() and value.isdecimal()):
+            raise bad_header("(Content-Length contains non-numeric bytes)")
+        # Python refuses to read an int of very many digits; so large a number is beyond any limit.
+        asked.length = int(value[:18]) if len(value) > 18 else int(value)
+    elif name == "user":
+        if CONTROL.search(value) or len(value) > LONGEST_USER:
+            raise bad_header("(User header contains control chars, or is too long)")
+        asked.user = value
+    elif name == "message-class":
+        asked.label = value.lower()
+        if asked.label not in ("spam", "ham"):
+            raise bad_header("(Message-class header contains invalid class)")
+    elif name == "set":
+        asked.sets = "local" in value.lower()
+    elif name == "remove":
+        asked.removes = "local" in value.lower()
+    elif name == "compress":
+        if "zlib" not in value.lower():
+            raise bad_header("(compression type not supported)")
+        asked.is_compressed = True
+
+
+async def read_body(reader: asyncio.StreamReader, length: int | None) -> bytes:
+    """The next part of a body, of which so many bytes are still to come; `b""` at its end.
+
+    One byte more is taken where it is there already, so that a client is told that its length is wrong.
+    """
+    return await reader.read(PART if length is None else min(PART, length + 1))
+
+
+def inflated(body: bytes | bytearray, largest: int) -> bytes:
+    """What zlib has compressed.
+
+    Raises
+    ------
+    RefusalError
+        If it is something else, or larger.
+    """
+    stream = zlib.decompressobj()
+    try:
+        mail = stream.decompress(body, largest + 1)
+    except zlib.error as error:
+        raise RefusalError(EX_UNAVAILABLE, f"zlib: {error}") from None
+    if len(mail) > largest:
+        raise too_large(largest)
+    if not stream.eof:
+        raise RefusalError(EX_UNAVAILABLE, "zlib: failed to find end of zlib stream")
+    return mail
+
+
+def too_large(largest: int) -> RefusalError:
+    return RefusalError(EX_DATAERR, f"the mail is too large; it may have {largest:,} bytes")
+
+
+def mismatch(expected: int, got: str) -> RefusalError:
+    return bad_header(f"(Content-Length mismatch: Expected {expected} bytes, got {got} bytes)")
+
+
+def bad_header(what: str) -> RefusalError:
+    """What a client did not say as the protocol has it; in the words of spamd, which blames a header for all of it."""
+    return RefusalError(EX_PROTOCOL, what)
+
+
+def shown(line: bytes) -> str:
+    """The beginning of a line, as it may stand in another one."""
+    return "".join(c if c.isprintable() else "?" for c in line[:100].decode("ascii", "replace").strip())
+
+
+def failure(refusal: RefusalError) -> bytes:
+    """The answer where something is not done."""
+    reason = "".join(c if c.isprintable() else "?" for c in refusal.reason[:500])
+    line = f"SPAMD/1.0 {refusal.code} {NAMES[refusal.code]}: {reason}\r\n"
+    return line.encode("utf-8", "replace")
+
+
+PONG = b"SPAMD/1.5 0 PONG\r\n"
+
+
+def told(did_set: bool, did_remove: bool) -> bytes:
+    """The answer to TELL."""
+    did = "DidSet: local\r\n" * did_set + "DidRemove: local\r\n" * did_remove
+    return f"SPAMD/1.1 0 EX_OK\r\n{did}Content-length: 0\r\n\r\n".encode()
+
+
+def answer(asked: Asked, mail: bytes, verdict: Verdict) -> bytes:
+    """The answer to what asks for a verdict, as that version of the protocol has it."""
+    command, version = asked.command, asked.version
+    spam = f"Spam: {verdict.is_spam} ; {verdict.score:.1f} / {REQUIRED:.1f}\r\n".encode()
+    if command == "CHECK":
+        return b"SPAMD/1.1 0 EX_OK\r\n" + spam + b"\r\n"
+    body = _body(asked, mail, verdict)
+    length = b"Content-length: %d\r\n" % len(body)
+    if command in ("PROCESS", "HEADERS"):
+        if version < 1.2:
+            return b"SPAMD/1.0 0 EX_OK\r\n" + body
+        spam = spam if version >= 1.3 else b""
+    elif version < 1.3:
+        length = b""
+    return b"SPAMD/1.1 0 EX_OK\r\n" + length + spam + b"\r\n" + body
+
+
+def _body(asked: Asked, mail: bytes, verdict: Verdict) -> bytes:
+    command = asked.command
+    if command in ("PROCESS", "HEADERS"):
+        if command == "HEADERS":
+            end = END_OF_HEADERS.search(mail)
+            mail = mail if end is None else mail[: end.end()]
+        return with_lines(mail, spam_headers(verdict, newline_of(mail)))
+    if command == "SYMBOLS":
+        names = ",".join(symbols(verdict)).encode("utf-8", "replace")
+        return names + b"\r\n" if asked.version < 1.3 else names
+    if command == "REPORT_IFSPAM" and not verdict.is_spam:
+        return b""
+    return report(verdict).encode("utf-8", "replace")
+
+
+def certain(probability: float) -> str:
+    """A probability, never rounded to certainty."""
+    return f"{math.floor(probability * 1e4) / 1e4:.4f}"
+
+
+def symbols(verdict: Verdict) -> list[str]:
+    """The outcome, the probability and the words that decided, as names that stand in a list."""
+    probability = [] if verdict.probability is None else [f"probability={certain(verdict.probability)}"]
+    words = (re.sub(r"[\s,]+", "_", shown_word(word)) for word, _ in verdict.words)
+    return [f"outcome={verdict.outcome}", *probability, *filter(None, words)]
+
+
+def report(verdict: Verdict) -> str:
+    """A verdict as a person reads it."""
+    probability = "unknown" if verdict.probability is None else certain(verdict.probability)
+    lines = [f"Outcome: {verdict.outcome}", f"Probability of spam: {probability}"]
+    lines.append(f"Score: {verdict.score:.1f} (spam from {REQUIRED:.1f})")
+    if verdict.reason is not None:
+        lines.append(f"Not called spam: {verdict.reason}")
+    if verdict.words:
+        lines += ["", "  adds  what decided", " -----  ------------"]
+        lines += [f"{value:6.2f}  {shown_word(word)}" for word, value in verdict.words]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,258 @@
+"""SpamAssassin's spamd: a service answers spamc and whatever else speaks its protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from socket import AF_UNIX, socket
+from typing import Any
+
+from stream_pegasos.features.message import Message
+from stream_pegasos.mail.ids import mail_id
+from stream_pegasos.mail.protocol import (
+    EX_DATAERR,
+    EX_IOERR,
+    EX_NOUSER,
+    EX_SOFTWARE,
+    EX_TEMPFAIL,
+    EX_TIMEOUT,
+    EX_UNAVAILABLE,
+    LARGEST_HEAD,
+    PONG,
+    Asked,
+    RefusalError,
+    answer,
+    bad_header,
+    failure,
+    inflated,
+    mismatch,
+    read_body,
+    read_head,
+    told,
+    too_large,
+)
+from stream_pegasos.mail.users import UserModels, UserNameError
+from stream_pegasos.mail.verdict import Verdict, Verdicts, message_of
+from stream_pegasos.service.bodies import PATIENCE
+from stream_pegasos.service.connection import LINGER
+from stream_pegasos.service.work import EndingError
+
+__all__ = ["Spamd"]
+
+LARGE = 50_000  # bytes of a mail from which on it is taken apart while others are answered
+SECONDS_TO_END = 10.0  # for what is at work in the end
+
+
+class Spamd:
+    """Answers SpamAssassin's protocol by a model at work.
+
+    Each connection brings one request. Nobody waits for a client without end: it has so many seconds to send its
+    request, and as many to take the answer. When there are more connections or bytes than may be, the connection goes
+    that has waited longest for its client.
+
+    Parameters
+    ----------
+    users
+        The models: that of all, and those of users.
+    verdicts
+        Says whether a mail is spam, and has the labels.
+    may_teach
+        Whether TELL is done.
+    """
+
+    def __init__(self, users: UserModels, verdicts: Verdicts, may_teach: bool = True) -> None:
+        self._users, self._verdicts, self._may_teach = users, verdicts, may_teach
+        self._limits = users.common.limits
+        self._clients: set[_Client] = set()
+        self._waiting: dict[_Client, None] = {}  # for their clients, those first that began first
+        self._n_bytes = 0  # of the mails of all clients
+
+    @asynccontextmanager
+    async def listening(self, listener: socket) -> AsyncIterator[None]:
+        """Answer whoever comes to a socket. In the end those are answered that are at work."""
+        start = asyncio.start_unix_server if listener.family == AF_UNIX else asyncio.start_server
+        server = await start(self._serve, sock=listener, limit=LARGEST_HEAD)
+        try:
+            yield
+        finally:
+            server.close()
+            for client in [*self._waiting]:
+                client.give_way()
+            if self._clients:
+                _, late = await asyncio.wait([client.task for client in self._clients], timeout=SECONDS_TO_END)
+                for task in late:
+                    task.cancel()
+            await self._users.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        client = _Client(reader, writer)
+        self._clients.add(client)
+        try:
+            try:
+                if len(self._clients) > self._limits.concurrency:
+                    self._make_room(client, 0.0)
+                said = await self._answer_to(client)
+            except RefusalError as refusal:
+                said = failure(refusal)
+                self._users.common.monitor.n_failed += 1
+            with self._waiting_for(client):
+                await client.send(said)
+        except OSError:  # the client is gone, or does not take its answer in time
+            writer.transport.abort()
+        finally:
+            self._clients.discard(client)
+            self._n_bytes -= client.n_bytes
+            writer.close()
+
+    @contextmanager
+    def _waiting_for(self, client: _Client) -> Iterator[None]:
+        """As long as this lasts, the client is waited for by its timer, which another one may end."""
+        client.since = asyncio.get_running_loop().time()
+        client.timer = asyncio.timeout(self._limits.seconds)
+        self._waiting[client] = None
+        try:
+            yield
+        finally:
+            self._waiting.pop(client, None)
+
+    def _make_room(self, new: _Client, patience: float) -> None:
+        """End the connection that has waited longest for its client, if it waited so many seconds; or refuse."""
+        now = asyncio.get_running_loop().time()
+        slowest = next((client for client in self._waiting if client is not new), None)
+        if slowest is None or now < slowest.since + patience:
+            raise RefusalError(EX_TEMPFAIL, "too much is asked for at a time")
+        del self._waiting[slowest]
+        self._n_bytes -= slowest.n_bytes
+        slowest.n_bytes = 0
+        slowest.give_way()
+
+    async def _answer_to(self, client: _Client) -> bytes:
+        try:
+            with self._waiting_for(client):
+                async with client.timer:
+                    asked = await read_head(client.reader)
+            if not asked.has_mail:
+                return PONG if asked.command == "PING" else b""
+            with self._waiting_for(client):
+                async with client.timer:
+                    mail = await self._mail(client, asked)
+        except TimeoutError:
+            raise RefusalError(EX_TIMEOUT, "the request did not come in time") from None
+        try:
+            if asked.command == "TELL":
+                return await self._tell(asked, mail)
+            return answer(asked, mail, await self._verdict(asked, mail))
+        except UserNameError as error:
+            raise RefusalError(EX_NOUSER, str(error)) from None
+        except EndingError as error:
+            raise RefusalError(EX_TEMPFAIL, str(error)) from None
+        except (ValueError, TypeError) as error:
+            raise RefusalError(EX_DATAERR, str(error)) from None
+        except OSError as error:
+            raise RefusalError(EX_IOERR, error.strerror or str(error)) from None
+        except RefusalError:
+            raise
+        except Exception as error:
+            print(f"stream-pegasos: spamd: {error!r}", file=sys.stderr, flush=True)
+            raise RefusalError(EX_SOFTWARE, "the service has a fault") from None
+
+    async def _mail(self, client: _Client, asked: Asked) -> bytes:
+        """The mail that is the body of a request."""
+        largest, length = self._limits.body, asked.length
+        if length is not None and length > largest:
+            raise too_large(largest)
+        if asked.is_compressed and length is None:
+            raise RefusalError(EX_UNAVAILABLE, "Compress requires Content-length header")
+        mail = bytearray()
+        while length is None or len(mail) < length:
+            part = await read_body(client.reader, None if length is None else length - len(mail))
+            if not part:
+                break
+            mail += part
+            self._take(client, len(part))
+            if len(mail) > largest + 1:
+                raise too_large(largest)
+        if length is not None and len(mail) != length:
+            # What follows on a line of its own is passed over, as spamd does.
+            if len(mail) < length or not mail[:length].endswith(b"\n"):
+                raise mismatch(length, str(len(mail)) if len(mail) < length else "more")
+            del mail[length:]
+        if not asked.is_compressed:
+            return bytes(mail)
+        whole = inflated(mail, largest)
+        self._take(client, len(whole))
+        return whole
+
+    def _take(self, client: _Client, n: int) -> None:
+        client.n_bytes += n
+        self._n_bytes += n
+        if self._n_bytes > 4 * self._limits.body:
+            self._make_room(client, PATIENCE)
+
+    async def _verdict(self, asked: Asked, mail: bytes) -> Verdict:
+        verdicts = self._verdicts
+        async with self._users.serving(asked.user) as service:
+            model = service.model
+            x = await _message_of(mail, model)
+            (said,) = await service.predict([x], [mail_id(mail)])
+            return verdicts.of(model, said, () if asked.command == "CHECK" else verdicts.words(model, x))
+
+    async def _tell(self, asked: Asked, mail: bytes) -> bytes:
+        if not self._may_teach:
+            raise RefusalError(EX_UNAVAILABLE, "TELL commands have not been enabled.")
+        if asked.sets and asked.removes:
+            raise bad_header("Unable to set local and remove local in the same operation.")
+        if asked.sets and not asked.label:
+            raise bad_header("(Message-class header is missing)")
+        if not asked.sets and not asked.removes:
+            return told(False, False)
+        async with self._users.serving(asked.user, teaches=asked.sets) as service:
+            if "frozen" in service.model.capabilities:
+                raise RefusalError(EX_UNAVAILABLE, "the model is frozen, and learns no more")
+            x, id = await _message_of(mail, service.model), mail_id(mail)
+            if asked.removes:
+                (outcome,) = await service.unlearn([x], [id])
+                return told(False, outcome != "unknown")
+            label = self._verdicts.spam_label if asked.label == "spam" else self._verdicts.ham_label
+            (said,) = await service.learn([(x, label)], [id])
+            return told(said["learned"], False)
+
+
+async def _message_of(mail: bytes, model: Any) -> Message:
+    """A mail as a model takes it. A large one is taken apart while others are answered."""
+    x = message_of(mail, model)
+    if len(mail) > LARGE:
+        await asyncio.to_thread(model.features.prepare, x)
+    return x
+
+
+class _Client:
+    """A connection of a client."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.reader, self.writer, self.task = reader, writer, task
+        self.n_bytes = 0  # of its mail
+        self.since = 0.0  # when it began to be waited for
+        self.timer = asyncio.timeout(None)
+
+    def give_way(self) -> None:
+        """Wait for the client no longer."""
+        with suppress(RuntimeError):  # its time is over just now
+            self.timer.reschedule(0.0)
+
+    async def send(self, said: bytes) -> None:
+        """Have the client take an answer, the last that it gets."""
+        self.writer.transport.set_write_buffer_limits(0)
+        async with self.timer:
+            self.writer.write(said)
+            self.writer.write_eof()
+            await self.writer.drain()
+            # It may be sending still, and would not read its answer if the connection were closed before.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LINGER):
+                    while await self.reader.read(LARGEST_HEAD):
+                        pass

@@ -1,0 +1,177 @@
+"""Models of users, each begun as a copy of the common one when its user first teaches."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from stream_pegasos.operation.checkpoints import Checkpoints
+from stream_pegasos.service.work import Service
+
+__all__ = ["UserModels", "UserNameError"]
+
+FILE = "mail.safetensors"
+LONGEST_NAME = 200  # bytes of the name of a folder
+MOST_USERS = 10_000
+
+# What makes a model at work of a model, its checkpoints and the progress in the newest one.
+Make = Callable[[Any, Checkpoints, Any], Service]
+
+
+class UserNameError(ValueError):
+    """A user who can have no model."""
+
+
+@dataclass(eq=False)
+class _Loaded:
+    service: Service
+    n_using: int = 0
+    is_changed: bool = False
+
+
+class UserModels:
+    """The common model, and those of users, each in a folder of its own with its checkpoint and its journal.
+
+    They are loaded when they are asked for. Beyond a number of them the least recently used one is closed.
+
+    Parameters
+    ----------
+    common
+        What answers users who have taught nothing.
+    folder
+        Where the folders of users are; `None` if all have the common model.
+    make
+        Makes a model at work.
+    most_loaded
+        How many models of users are in memory at a time, at least 1.
+    checkpoints
+        Makes the checkpoints of a file.
+    """
+
+    def __init__(
+        self,
+        common: Service,
+        folder: Path | None = None,
+        make: Make = Service,
+        most_loaded: int = 100,
+        checkpoints: Callable[[Path], Checkpoints] = Checkpoints,
+    ) -> None:
+        self.common = common
+        self._folder, self._make, self._most_loaded, self._checkpoints = folder, make, most_loaded, checkpoints
+        self._known = set() if folder is None else {path.name for path in folder.iterdir() if path.is_dir()}
+        self._loaded: OrderedDict[str, _Loaded] = OrderedDict()
+        self._turning = asyncio.Lock()  # held by who loads a model or closes one
+        self._released = asyncio.Event()
+
+    @asynccontextmanager
+    async def serving(self, user: str, teaches: bool = False) -> AsyncIterator[Service]:
+        """The model at work for a user, which stays in memory meanwhile.
+
+        Parameters
+        ----------
+        user
+            The name; `""` for nobody.
+        teaches
+            Whether the user is to have a model from now on.
+
+        Raises
+        ------
+        UserNameError
+            If the user is to have one and cannot: the name is too long, or there are too many users.
+        OSError
+            If the model cannot be loaded.
+        """
+        if self._folder is None or not user:
+            yield self.common
+            return
+        name = folder_name(user)
+        if name not in self._known:
+            if not teaches:
+                yield self.common
+                return
+            self._begin(name)
+        loaded = self._loaded.get(name) or await self._load(name)
+        self._loaded.move_to_end(name)
+        loaded.n_using += 1
+        loaded.is_changed |= teaches
+        try:
+            yield loaded.service
+        finally:
+            loaded.n_using -= 1
+            self._released.set()
+
+    def _begin(self, name: str) -> None:
+        assert self._folder is not None
+        if len(name) > LONGEST_NAME:
+            raise UserNameError("the user's name is too long for a model of its own")
+        if len(self._known) >= MOST_USERS:
+            raise UserNameError(f"{MOST_USERS:,} users have models of their own; there may be no more")
+        (self._folder / name).mkdir(mode=0o700, exist_ok=True)
+        self._known.add(name)
+
+    async def _load(self, name: str) -> _Loaded:
+        async with self._turning:
+            while name not in self._loaded and len(self._loaded) >= self._most_loaded:
+                idle = next((other for other, loaded in self._loaded.items() if not loaded.n_using), None)
+                if idle is None:
+                    self._released.clear()
+                    await self._released.wait()
+                else:
+                    await self._close(idle)
+            if name not in self._loaded:
+                service = await asyncio.to_thread(self._resumed, name)
+                service.start()
+                self._loaded[name] = _Loaded(service, is_changed=service.n_learned_again > 0)
+            return self._loaded[name]
+
+    def _resumed(self, name: str) -> Service:
+        assert self._folder is not None
+        checkpoints = self._checkpoints(self._folder / name / FILE)
+        checkpoints.claim()
+        try:
+            model, progress = checkpoints.resume() or (self._copy(), None)
+            return self._make(model, checkpoints, progress)
+        except BaseException as error:
+            checkpoints.release()
+            if isinstance(error, ValueError):
+                checkpoints.tell(f"the model of a user cannot be loaded: {error}")
+                raise OSError("the model of the user cannot be loaded") from None
+            raise
+
+    def _copy(self) -> Any:
+        with self.common.monitor.lock:
+            return copy.deepcopy(self.common.model)
+
+    async def _close(self, name: str) -> None:
+        loaded = self._loaded.pop(name)
+        await loaded.service.finish()
+        with suppress(OSError):  # which was told
+            await asyncio.to_thread(loaded.service.close, loaded.is_changed)
+
+    async def close(self) -> None:
+        """Close all models of users."""
+        async with self._turning:
+            for name in [*self._loaded]:
+                await self._close(name)
+
+
+def folder_name(user: str) -> str:
+    """A user's name as that of a folder, from which the name can be told.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos.mail.users import folder_name
+    >>> folder_name("ann@example.org"), folder_name("../etc"), folder_name("..")
+    ('ann@example.org', '%2E.%2Fetc', '%2E.')
+
+    """
+    name = quote(user, safe="@+=", errors="surrogateescape")
+    return f"%2E{name[1:]}" if name.startswith(".") else name
