@@ -129,7 +129,9 @@ def serve(
             )
         check_mails(spamd, verdicts, learner)
         teaching, fixed = Teaching(queue, hosting.take_back_seconds), labels_for(learner, allowed)
-        make = partial(Service, limits=limits, id_window=id_window, sync=sync, labels=fixed, n_lessons=take_back_lessons)
+        make = partial(
+            Service, limits=limits, id_window=id_window, sync=sync, labels=fixed, n_lessons=take_back_lessons
+        )
         try:
             service = make(learner, checkpoints, progress, token=token, teaching=teaching)
         except ValueError as error:
