@@ -115,7 +115,7 @@ async def read_head(reader: asyncio.StreamReader) -> Asked:
     line = await _line(reader)
     found = COMMAND.fullmatch(line)
     if found is None:
-        raise bad_header(shown(line) if line else "(closed before headers)")
+        raise bad_header(line[:100].decode("latin-1").strip() if line else "(closed before headers)")
     asked = Asked(found[1].decode(), float(found[2]))
     if not asked.has_mail or asked.version <= 1.0:
         return asked
@@ -212,16 +212,10 @@ def bad_header(what: str) -> RefusalError:
     return RefusalError(EX_PROTOCOL, what)
 
 
-def shown(line: bytes) -> str:
-    """The beginning of a line, as it may stand in another one."""
-    return "".join(c if c.isprintable() else "?" for c in line[:100].decode("ascii", "replace").strip())
-
-
 def failure(refusal: RefusalError) -> bytes:
-    """The answer where something is not done."""
-    reason = "".join(c if c.isprintable() else "?" for c in refusal.reason[:500])
-    line = f"SPAMD/1.0 {refusal.code} {NAMES[refusal.code]}: {reason}\r\n"
-    return line.encode("utf-8", "replace")
+    """The answer where something is not done, on one line of ASCII."""
+    reason = re.sub("[^ -~]", "?", refusal.reason[:500])
+    return f"SPAMD/1.0 {refusal.code} {NAMES[refusal.code]}: {reason}\r\n".encode()
 
 
 PONG = b"SPAMD/1.5 0 PONG\r\n"

@@ -1,0 +1,216 @@
+"""SpamAssassin's protocol, byte by byte."""
+
+import asyncio
+import re
+import zlib
+
+import pytest
+from spamd_client import HAM, SPAM, Limits, answering, ask, exchange, request
+
+SCORE = rb"Spam: (True|False) ; (-?\d+\.\d) / 5\.0\r\n"
+
+
+def code(said):
+    return int(re.match(rb"SPAMD/1\.\d (\d+) ", said)[1])
+
+
+def test_each_command_is_answered_as_spamd_does(mail_model):
+    commands = ["CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM", "PROCESS", "HEADERS"]
+    of_spam = dict(zip(commands, ask(mail_model, *(request(each, SPAM) for each in commands)), strict=True))
+    of_ham = dict(zip(commands, ask(mail_model, *(request(each, HAM) for each in commands)), strict=True))
+    for said, is_spam in ((of_spam, b"True"), (of_ham, b"False")):
+        assert re.fullmatch(rb"SPAMD/1\.1 0 EX_OK\r\n" + SCORE + rb"\r\n", said["CHECK"])[1] == is_spam
+        scores = {re.search(SCORE, each)[0] for each in said.values()}
+        assert len(scores) == 1
+        for each in [*said.values()][1:]:
+            head, _, body = each.partition(b"\r\n\r\n")
+            assert re.fullmatch(rb"SPAMD/1\.1 0 EX_OK\r\nContent-length: %d\r\n" % len(body) + SCORE, head + b"\r\n")
+    bodies = {each: said.partition(b"\r\n\r\n")[2] for each, said in of_spam.items()}
+    assert re.fullmatch(rb"outcome=spam,probability=0\.9\d+(,[^\s,]+)+", bodies["SYMBOLS"])
+    assert b"Outcome: spam" in bodies["REPORT"]
+    assert bodies["REPORT_IFSPAM"] == bodies["REPORT"]
+    assert of_ham["REPORT_IFSPAM"].endswith(b"\r\n\r\n")
+    assert bodies["PROCESS"].startswith(b"X-Spam-Flag: YES\n")
+    assert bodies["PROCESS"].endswith(SPAM)
+    assert bodies["HEADERS"] + SPAM.partition(b"\n\n")[2] == bodies["PROCESS"]
+
+
+def test_old_versions_are_answered_as_they_expect(mail_model):
+    mail = SPAM.replace(b"\n", b"\r\n")
+    whole, no_spam, none, symbols = ask(
+        mail_model,
+        request("PROCESS", mail, version="1.3"),
+        request("PROCESS", mail, version="1.2"),
+        b"PROCESS SPAMC/1.0\r\n" + mail,
+        request("SYMBOLS", mail, version="1.2"),
+    )
+    body = whole.partition(b"\r\n\r\n")[2]
+    assert no_spam == b"SPAMD/1.1 0 EX_OK\r\nContent-length: %d\r\n\r\n" % len(body) + body
+    assert none == b"SPAMD/1.0 0 EX_OK\r\n" + body
+    assert b"\r\nX-Spam-Flag: YES\r\nX-Spam-Status: Yes" in none
+    assert symbols.endswith(b"\r\n")
+
+
+def test_a_length_may_be_left_out_and_must_be_right(mail_model):
+    check = "CHECK"
+    right, none, short, long, line_more, no_number, huge = ask(
+        mail_model,
+        request(check, SPAM),
+        request(check, SPAM, length=False),
+        request(check, SPAM)[:-1],
+        request(check, SPAM.rstrip()) + b" and more\n",
+        request(check, SPAM) + b"what spamd does not read\n",
+        request(check, SPAM, "Content-length: 1e3"),
+        request(check, SPAM, "Content-length: " + "9" * 5000),
+    )
+    assert right == none == line_more
+    for said in (short, long):
+        assert said.startswith(b"SPAMD/1.0 76 Bad header line: (Content-Length mismatch: Expected ")
+    assert code(no_number) == 76
+    assert code(huge) == 65
+
+
+def test_a_client_need_not_close_its_side(mail_model):
+    said = ask(mail_model, request("CHECK", SPAM), request("PING"), half_close=False)
+    assert b"Spam: True" in said[0]
+    assert said[1] == b"SPAMD/1.5 0 PONG\r\n"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"CHECK\r\n\r\n",
+        b"CHECK SPAMC/\xff\r\n\r\n",
+        b"check SPAMC/1.5\r\n\r\n",
+        b"CHECK SPAMC/1.5\r\nUser",
+        b"CHECK SPAMC/1.5\r\nno header\r\n\r\n",
+        b"CHECK SPAMC/1.5\r\nUser: a\x00b\r\n\r\n",
+        b"CHECK SPAMC/1.5\r\nUser: " + b"a" * 300 + b"\r\n\r\n",
+        b"CHECK SPAMC/1.5\r\nCompress: br\r\n\r\n",
+        b"CHECK SPAMC/1.5\r\n" + b"X: y\r\n" * 300 + b"\r\n",
+        b"CHECK SPAMC/1.5\r\nX: " + b"y" * 100_000 + b"\r\n\r\n",
+        b"x" * 1_000_000,
+        b"TELL SPAMC/1.5\r\nMessage-class: junk\r\nSet: local\r\n\r\n",
+        b"TELL SPAMC/1.5\r\nSet: local\r\n\r\n",
+        b"TELL SPAMC/1.5\r\nMessage-class: spam\r\nSet: local\r\nRemove: local\r\n\r\n",
+    ],
+)
+def test_what_is_not_the_protocol_is_refused_in_one_line(mail_model, sent):
+    (said,) = ask(mail_model, sent)
+    assert re.fullmatch(rb"SPAMD/1\.0 76 Bad header line: [\x20-\x7e]*\r\n", said)
+
+
+def test_a_mail_may_be_compressed_but_no_bomb(mail_model):
+    packed, bomb = zlib.compress(SPAM), zlib.compress(bytes(50_000_000))
+    compressed = "Compress: zlib"
+    plain, whole, cut, other, no_length, large, too_large = ask(
+        mail_model,
+        request("CHECK", SPAM),
+        request("CHECK", packed, compressed),
+        request("CHECK", packed[:-5], compressed),
+        request("CHECK", SPAM, compressed),
+        request("CHECK", packed, compressed, length=False),
+        request("CHECK", bomb, compressed),
+        request("CHECK", bytes(2_000_000)),
+        limits=Limits(body=1_000_000),
+    )
+    assert plain == whole
+    assert [code(said) for said in (cut, other, no_length, large, too_large)] == [69, 69, 69, 65, 65]
+
+
+def test_a_mail_is_learned_once_corrected_and_forgotten(mail_model):
+    mail = b"Message-ID: <new@x>\nSubject: quota\n\nYour quota is full\n"
+    seen = b"X-Spam-Flag: NO\r\nReceived: elsewhere\r\n" + mail
+    spam, ham = (("Message-class: " + label, "Set: local") for label in ("spam", "ham"))
+    did = ask(
+        mail_model,
+        request("TELL", mail, *spam),
+        request("TELL", seen, *spam),
+        request("TELL", seen, *ham),
+        request("TELL", mail, "Remove: local"),
+        request("TELL", mail, "Remove: local"),
+        request("TELL", mail, *ham),
+        request("TELL", mail, "Message-class: spam", "Set: remote"),
+        request("TELL", b"Subject: no id\n\nx", *spam),
+        request("TELL", b"Received: later\nSubject: no id\r\n\r\nx", *spam),
+    )
+    assert all(code(said) == 0 for said in did)
+    assert [re.findall(rb"Did\w+: local", said) for said in did] == [
+        [b"DidSet: local"],
+        [],
+        [b"DidSet: local"],
+        [b"DidRemove: local"],
+        [],
+        [b"DidSet: local"],
+        [],
+        [b"DidSet: local"],
+        [],
+    ]
+
+
+def test_nobody_teaches_where_that_is_refused(mail_model):
+    teach = request("TELL", SPAM, "Message-class: spam", "Set: local")
+    refused, checked = ask(mail_model, teach, request("CHECK", SPAM), may_teach=False)
+    assert refused == b"SPAMD/1.0 69 Service Unavailable: TELL commands have not been enabled.\r\n"
+    assert code(checked) == 0
+    assert code(ask(mail_model.freeze(), teach)[0]) == 69
+
+
+def test_a_client_that_stops_sending_is_not_waited_for(mail_model):
+    (said,) = ask(mail_model, request("CHECK", SPAM)[:-9], half_close=False, limits=Limits(seconds=0.1))
+    assert code(said) == 79
+
+
+def test_who_waits_longest_gives_way_to_who_has_something_to_ask(mail_model):
+    async def run():
+        async with answering(mail_model, Limits(concurrency=2)) as service:
+            idle = [asyncio.create_task(exchange(service.port, b"CHECK ", half_close=False)) for _ in range(2)]
+            await asyncio.sleep(0.1)
+            checked = await exchange(service.port, request("CHECK", SPAM))
+            (gone,), _ = await asyncio.wait(idle, return_when=asyncio.FIRST_COMPLETED)
+        return checked, [gone.result(), *await asyncio.gather(*idle)]
+
+    checked, gone = asyncio.run(run())
+    assert code(checked) == 0
+    assert {code(said) for said in gone} == {79}
+
+
+def test_users_have_models_of_their_own_once_they_teach(mail_model, tmp_path):
+    mail = b"Message-ID: <%d@x>\nSubject: weekly bargains\n\nThe bargains of this week\n"
+    teach = [request("TELL", mail % i, "User: ann", "Message-class: spam", "Set: local") for i in range(5)]
+    asked = [request("CHECK", mail % 9, f"User: {user}") for user in ("ann", "bob", "../ann", "c" * 250)]
+    before = ask(mail_model, *asked, folder=tmp_path)
+    assert [*tmp_path.iterdir()] == []
+    after = ask(mail_model, *teach, *asked, folder=tmp_path, most_loaded=1)[5:]
+    resumed = ask(mail_model, *asked, folder=tmp_path)
+    assert len({*before}) == 1
+    assert after[0] != before[0]
+    assert after[1:] == before[1:]
+    assert resumed == after
+    assert [path.name for path in tmp_path.iterdir()] == ["ann"]
+
+
+def test_models_of_users_beyond_the_bound_are_closed_and_come_again(mail_model, tmp_path):
+    head = ("Message-class: spam", "Set: local")
+    teach = [request("TELL", b"Message-ID: <%d@x>\n\nbargains" % i, f"User: {i % 5}/..", *head) for i in range(20)]
+
+    async def run():
+        async with answering(mail_model, folder=tmp_path, most_loaded=2) as service:
+            return [
+                [b"DidSet" in said for said in await asyncio.gather(*(exchange(service.port, each) for each in teach))]
+                for _ in range(2)
+            ]
+
+    learned, learned_again = asyncio.run(asyncio.wait_for(run(), 60))
+    assert all(learned)
+    assert not any(learned_again)
+    assert len([*tmp_path.iterdir()]) == 5
+
+
+def test_too_long_a_name_is_told(mail_model, tmp_path):
+    teach = request("TELL", SPAM, "User: " + "ü" * 100, "Message-class: spam", "Set: local")
+    (said,) = ask(mail_model, teach, folder=tmp_path)
+    assert code(said) == 67
