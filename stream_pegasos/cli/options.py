@@ -14,12 +14,10 @@ from stream_pegasos.cli.command import PATH, argument, number, option, shared
 
 if TYPE_CHECKING:
     from stream_pegasos.features.base import Features
-    from stream_pegasos.mail.verdict import Verdicts
 
 stream_option, stream_field = functools.partial(option, group="Stream"), functools.partial(shared, group="Stream")
 model_option, model_field = functools.partial(option, group="Model"), functools.partial(shared, group="Model")
 service_option, service_field = functools.partial(option, group="Service"), functools.partial(shared, group="Service")
-mail_option, mail_field = functools.partial(option, group="Mail"), functools.partial(shared, group="Mail")
 result_option, result_field = functools.partial(option, group="Results"), functools.partial(shared, group="Results")
 
 
@@ -108,37 +106,6 @@ class MailOptions:
     @property
     def paths(self) -> list[str]:
         return [*chain(*self.given.values())]
-
-
-@dataclass(frozen=True)
-class VerdictOptions:
-    """When a mail is spam, ham or unsure; named as the parameters of `Verdicts`."""
-
-    spam_threshold: float = mail_field(
-        "--spam-threshold P",
-        "From this probability of spam on, a mail is spam.",
-        type=number(float, 0, 1),
-        default=0.9,
-        brief=True,
-    )
-    ham_threshold: float = mail_field(
-        "--ham-threshold P",
-        "Below this probability of spam, a mail is ham; between the two it is unsure.",
-        type=number(float, 0, 1),
-        default=0.1,
-    )
-    spam_label: str = mail_field("--spam-label LABEL", "The label of spam in the model.", default="spam")
-    ham_label: str = mail_field("--ham-label LABEL", "The label of ham in the model.", default="ham")
-
-    def verdicts(self) -> "Verdicts":
-        from stream_pegasos.mail.verdict import Verdicts
-        from stream_pegasos.streams import label_of
-
-        labels = {"spam_label": label_of(self.spam_label), "ham_label": label_of(self.ham_label)}
-        try:
-            return Verdicts(self.spam_threshold, self.ham_threshold, **labels)
-        except (TypeError, ValueError) as error:
-            raise click.BadParameter(str(error)) from None
 
 
 @dataclass(frozen=True)

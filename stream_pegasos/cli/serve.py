@@ -9,11 +9,11 @@ from stream_pegasos.cli.command import PATH, Command, argument, bundled, number
 from stream_pegasos.cli.console import Failure, check_outputs, note
 from stream_pegasos.cli.hosting import HostingOptions, hosts_of, labels_for, serve_page, token_of
 from stream_pegasos.cli.inputs import allowed_labels
+from stream_pegasos.cli.mail_options import VerdictOptions
 from stream_pegasos.cli.models import resuming, takes_text
 from stream_pegasos.cli.options import (
     CheckpointOptions,
     ModelOptions,
-    VerdictOptions,
     load_option,
     result_option,
     service_option,

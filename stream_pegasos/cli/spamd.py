@@ -12,7 +12,8 @@ import click
 
 from stream_pegasos.cli.command import number
 from stream_pegasos.cli.console import Failure, note
-from stream_pegasos.cli.options import CheckpointOptions, VerdictOptions, mail_field
+from stream_pegasos.cli.mail_options import VerdictOptions, mail_field
+from stream_pegasos.cli.options import CheckpointOptions
 
 if TYPE_CHECKING:
     from stream_pegasos.mail.users import Make

@@ -12,7 +12,6 @@ import math
 import mmap
 import os
 import stat
-import uuid
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -328,7 +327,7 @@ def replacing(path: Path, keep: str | os.PathLike[str] | None = None) -> Iterato
     """A file to be written, which takes the place of `path` once it is safely on the disk, and what stood there that of
     `keep`.
     """
-    temporary = path.with_name(f"{_temporary(path)}{uuid.uuid4().hex}.tmp")
+    temporary = path.with_name(f"{_temporary(path)}{os.urandom(16).hex()}.tmp")
     try:
         with open(temporary, "xb") as file:
             with contextlib.suppress(FileNotFoundError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,20 @@ from stream_pegasos.learners.probabilities import Floats, of_classes, of_example
 
 Label = bool | int | str
 Margins = Any  # of one example by class: a list, or an array where each class has a column
+
+_is_integer = re.compile(r"0|[+-]?[1-9][0-9]{0,17}").fullmatch
+
+
+def label_of(text: str) -> Label | None:
+    """The label that a text spells: an `int` where it reads as one, `None` where it is blank.
+
+    >>> from stream_pegasos.learners.labels import label_of
+    >>> label_of("+1"), label_of("spam"), label_of("007"), label_of(" ")
+    (1, 'spam', '007', None)
+
+    """
+    text = text.strip()
+    return int(text) if _is_integer(text) else text or None
 
 
 @dataclass

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from stream_pegasos.common.checks import check_share
-from stream_pegasos.evaluation.prequential import predict_block
 from stream_pegasos.features.mail import Mail
 from stream_pegasos.features.message import Fields, Message
-from stream_pegasos.operation.answers import answers_of
 
 __all__ = ["HAM", "LEAST_LEARNED", "REQUIRED", "SPAM", "UNSURE", "MailModelError", "Verdict", "Verdicts", "message_of"]
 
@@ -130,7 +128,7 @@ class Verdicts:
     def on(self, model: Any, mail: bytes, explains: bool = True) -> Verdict:
         """What is said of a mail, with or without the words that decided."""
         x = message_of(mail, model)
-        (answer,) = answers_of(predict_block(model, [x], []))
+        answer = {"label": model.predict_one(x), "probabilities": model.predict_proba_one(x).items()}
         return self.of(model, answer, self.words(model, x) if explains else ())
 
     def words(self, model: Any, x: Message) -> list[tuple[str, float]]:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
-from uuid import uuid4
 
 import orjson
 
@@ -83,7 +82,7 @@ class Journal:
         self.n_written = self.n_synced = 0
         self.error: str | None = None
         self._lock, self._on_event = lock, on_event
-        self._name, self._number = uuid4().hex[:8], 0  # the name that all files have, and the number of this one
+        self._name, self._number = os.urandom(4).hex(), 0  # the name that all files have, and the number of this one
         self._newest: Any = None  # the position in the newest checkpoint
         self._file: IO[bytes] | None = None  # which is made for its first record
         self._end = 0  # of the last record

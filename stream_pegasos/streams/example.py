@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from stream_pegasos.features.message import Message
-from stream_pegasos.learners.labels import Label
-
-_is_integer = re.compile(r"0|[+-]?[1-9][0-9]{0,17}").fullmatch
-
+from stream_pegasos.learners.labels import Label, label_of
 
 # A label, or several of them.
 Truth = Label | tuple[Label, ...]
@@ -63,18 +59,6 @@ def unreadable(error: ValueError, line: int = 0, id: Any = None) -> Example:
 
 class StreamError(ValueError):
     """A stream that cannot be read at all, or no further."""
-
-
-def label_of(text: str) -> Label | None:
-    """The label that a text spells: an `int` where it reads as one, `None` where it is blank.
-
-    >>> from stream_pegasos.streams import label_of
-    >>> label_of("+1"), label_of("spam"), label_of("007"), label_of(" ")
-    (1, 'spam', '007', None)
-
-    """
-    text = text.strip()
-    return int(text) if _is_integer(text) else text or None
 
 
 class LabelFormat(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from stream_pegasos.features.message import Fields
-from stream_pegasos.learners.labels import Label
-from stream_pegasos.streams.example import Parsed, RecordError, Truth, label_of, one_line, together
+from stream_pegasos.learners.labels import Label, label_of
+from stream_pegasos.streams.example import Parsed, RecordError, Truth, one_line, together
 from stream_pegasos.streams.layout import Layout
 
 _NAMES = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}

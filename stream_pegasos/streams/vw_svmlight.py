@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from stream_pegasos.features.message import Fields
-from stream_pegasos.learners.labels import Label
-from stream_pegasos.streams.example import Parsed, label_of, one_line
+from stream_pegasos.learners.labels import Label, label_of
+from stream_pegasos.streams.example import Parsed, one_line
 from stream_pegasos.streams.layout import Layout
 
 

@@ -13,6 +13,7 @@ from stream_pegasos import TextFeatures
 from stream_pegasos.engine.pure.characters import (
     CHARACTER,
     EXTEND,
+    FIRST_PART,
     IGNORED,
     MARK,
     STACKER,
@@ -20,6 +21,7 @@ from stream_pegasos.engine.pure.characters import (
     WORD,
     class_of,
     composed,
+    letter_parts,
 )
 from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE
 from stream_pegasos.engine.pure.tokens import is_run, tokens_of
@@ -169,6 +171,10 @@ def test_every_letter_is_the_same_in_one_and_in_parts():
 def test_letters_are_composed_wherever_a_piece_ends(text, n):
     text = "あ" * n + text
     assert composed(unicodedata.normalize("NFD", text)) == unicodedata.normalize("NFC", text)
+
+
+def test_no_part_of_a_letter_stands_before_the_first():
+    assert min(letter_parts()) == ord(FIRST_PART)
 
 
 def test_accents_without_end_are_composed_by_the_piece():

@@ -52,7 +52,7 @@ def killed(path, *, model=None, **options):
     checkpoints = Checkpoints(path, seconds=1_000.0)
     model, progress = checkpoints.resume() or (model or TextClassifier(), None)
     service = Service(model, checkpoints, progress, **options)
-    service.checkpoints.close = lambda: None  # no last checkpoint
+    service.checkpoints.close = lambda last: None  # no last checkpoint
     return service
 
 

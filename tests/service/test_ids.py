@@ -127,7 +127,7 @@ def test_a_label_that_waits_is_corrected_exactly():
 def test_learning_that_fails_on_the_way(kind, monkeypatch, capsys, tmp_path):
     """What was learned by then is known by its ids, also after a kill, and not learned again."""
     service = resumed(tmp_path / "model", seconds=1_000.0)
-    service.checkpoints.close = lambda: None  # no last checkpoint
+    service.checkpoints.close = lambda last: None  # no last checkpoint
     known = [{**message, "id": i} for i, message in enumerate(MESSAGES)]
     learn_many = TextClassifier.predict_learn_many
 

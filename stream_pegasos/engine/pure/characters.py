@@ -69,10 +69,19 @@ BY_RANGE: tuple[tuple[int, Ranges], ...] = (
 PART = 0x10
 # The table of classes goes up to here; beyond, the code point alone tells.
 END_OF_TABLE = 0x20000
+PAGE = 0x100  # characters whose classes are looked up together
 
 
 def classes_of(begin: int, end: int) -> bytes:
     """The class of each character of the table from `begin` to before `end`, and whether it is part of a letter."""
+    table = bytearray(_classes(begin, end))
+    for c in letter_parts():
+        if begin <= c < end:
+            table[c - begin] += PART
+    return bytes(table)
+
+
+def _classes(begin: int, end: int) -> bytearray:
     categories = [*map(unicodedata.category, map(chr, range(begin, end)))]
     kinds = {category: BY_CATEGORY.get(category, BY_CATEGORY[category[0]]) for category in set(categories)}
     table = bytearray(map(kinds.__getitem__, categories))
@@ -86,10 +95,7 @@ def classes_of(begin: int, end: int) -> bytes:
     for kind, ranges in BY_RANGE:
         for part in parts(ranges, begin, end):
             table[part] = bytes([kind]) * len(table[part])
-    for c in letter_parts():
-        if begin <= c < end:
-            table[c - begin] += PART
-    return bytes(table)
+    return table
 
 
 def parts(ranges: Ranges, begin: int, end: int) -> Iterator[slice]:
@@ -100,15 +106,16 @@ def parts(ranges: Ranges, begin: int, end: int) -> Iterator[slice]:
 
 
 @cache
-def table() -> bytes:
-    return classes_of(0, END_OF_TABLE)
+def _page(number: int) -> bytearray:
+    """The classes of the characters of a page."""
+    return _classes(number * PAGE, (number + 1) * PAGE)
 
 
 def class_of(character: str) -> int:
     """What a character is, one of the above."""
     c = ord(character)
     if c < END_OF_TABLE:
-        return table()[c] % PART
+        return _page(c // PAGE)[c % PAGE]
     return CHARACTER if character.isalnum() else IGNORED if 0xE0000 <= c < 0xE1000 else MARK
 
 
@@ -118,6 +125,7 @@ HANGUL_PARTS: Ranges = ((0x1161, 0x1175), (0x11A8, 0x11C2))
 # A letter and what belongs to it are composed at once, up to so many characters: accents without end would take
 # Unicode's algorithm a time that is square.
 MOST_PARTS = 64
+FIRST_PART = "\u0300"  # none of the characters before it is part of a letter
 AT_ONCE = 1 << 16  # characters, lest a long text become as many small ones
 
 
@@ -147,7 +155,8 @@ def patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 def composed(text: str) -> str:
     """The text in Unicode's normalization form C: letters that are written in parts are one."""
-    if letter_parts().isdisjoint(map(ord, set(text))):
+    characters = set(text)
+    if max(characters, default="") < FIRST_PART or letter_parts().isdisjoint(map(ord, characters)):
         return text
     letters, behind = patterns()
     pieces, begin = [], 0

@@ -1,0 +1,45 @@
+"""The options that commands of mail share: apart from all others, as mail-filter starts anew for each mail."""
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from stream_pegasos.cli.command import number, option, shared
+
+if TYPE_CHECKING:
+    from stream_pegasos.mail.verdict import Verdicts
+
+mail_option, mail_field = functools.partial(option, group="Mail"), functools.partial(shared, group="Mail")
+
+
+@dataclass(frozen=True)
+class VerdictOptions:
+    """When a mail is spam, ham or unsure; named as the parameters of `Verdicts`."""
+
+    spam_threshold: float = mail_field(
+        "--spam-threshold P",
+        "From this probability of spam on, a mail is spam.",
+        type=number(float, 0, 1),
+        default=0.9,
+        brief=True,
+    )
+    ham_threshold: float = mail_field(
+        "--ham-threshold P",
+        "Below this probability of spam, a mail is ham; between the two it is unsure.",
+        type=number(float, 0, 1),
+        default=0.1,
+    )
+    spam_label: str = mail_field("--spam-label LABEL", "The label of spam in the model.", default="spam")
+    ham_label: str = mail_field("--ham-label LABEL", "The label of ham in the model.", default="ham")
+
+    def verdicts(self) -> "Verdicts":
+        from stream_pegasos.learners.labels import label_of
+        from stream_pegasos.mail.verdict import Verdicts
+
+        labels = {"spam_label": label_of(self.spam_label), "ham_label": label_of(self.ham_label)}
+        try:
+            return Verdicts(self.spam_threshold, self.ham_threshold, **labels)
+        except (TypeError, ValueError) as error:
+            raise click.BadParameter(str(error)) from None
