@@ -10,10 +10,10 @@ import pytest
 pytest.importorskip("msgspec")
 pytest.importorskip("lxml")
 
-from stream_pegasos.mail.spamd import Spamd  # noqa: E402 which needs what may be missing
-from stream_pegasos.mail.users import UserModels  # noqa: E402
-from stream_pegasos.mail.verdict import Verdicts  # noqa: E402
-from stream_pegasos.service import Limits, Service  # noqa: E402
+from stream_pegasos.mail.spamd import Spamd
+from stream_pegasos.mail.users import UserModels
+from stream_pegasos.mail.verdict import Verdicts
+from stream_pegasos.service import Limits, Service
 
 SPAM = b"Message-ID: <s@x>\nFrom: a@win.example\nSubject: prize\n\nClaim your free prize now\n"
 HAM = b"Message-ID: <h@x>\nFrom: b@work.example\nSubject: lunch\n\nShall we have lunch at noon?\n"

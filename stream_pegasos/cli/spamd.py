@@ -73,7 +73,7 @@ def spamd_beside(
     if options.spamd is None:
         yield nullcontext
         return
-    from stream_pegasos.mail.listening import is_local, listen, shown_address, stop_listening
+    from stream_pegasos.mail.listening import is_local, listen, remove_path, shown_address
     from stream_pegasos.mail.spamd import Spamd
     from stream_pegasos.mail.users import UserModels
     from stream_pegasos.operation.checkpoints import Checkpoints
@@ -96,4 +96,5 @@ def spamd_beside(
             note(f"anyone who reaches {address} may teach the model; see --spamd-no-tell")
         yield partial(Spamd(users, verdicts.verdicts(), not options.spamd_no_tell).listening, listener)
     finally:
-        stop_listening(listener, options.spamd)
+        remove_path(listener)
+        listener.close()

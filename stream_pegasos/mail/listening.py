@@ -10,7 +10,7 @@ import socket
 import stat
 from pathlib import Path
 
-__all__ = ["is_local", "listen", "shown_address", "stop_listening"]
+__all__ = ["is_local", "listen", "remove_path", "shown_address"]
 
 LOOPBACK = "127.0.0.1"
 WAITING = 2048  # connections that wait to be accepted
@@ -69,11 +69,10 @@ def _at_path(path: str) -> socket.socket:
     return listener
 
 
-def stop_listening(listener: socket.socket, address: str) -> None:
-    """Close a socket, and remove its path."""
-    listener.close()
-    if "/" in address:
-        Path(address).unlink(missing_ok=True)
+def remove_path(listener: socket.socket) -> None:
+    """Remove the path of a Unix socket that is not closed yet."""
+    if listener.family == socket.AF_UNIX and listener.fileno() >= 0:
+        Path(os.fsdecode(listener.getsockname())).unlink(missing_ok=True)
 
 
 def is_local(listener: socket.socket) -> bool:

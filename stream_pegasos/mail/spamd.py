@@ -11,6 +11,7 @@ from typing import Any
 
 from stream_pegasos.features.message import Message
 from stream_pegasos.mail.ids import mail_id
+from stream_pegasos.mail.listening import remove_path
 from stream_pegasos.mail.protocol import (
     EX_DATAERR,
     EX_IOERR,
@@ -71,12 +72,13 @@ class Spamd:
 
     @asynccontextmanager
     async def listening(self, listener: socket) -> AsyncIterator[None]:
-        """Answer whoever comes to a socket. In the end those are answered that are at work."""
+        """Answer whoever comes to a socket, which is closed in the end; then those are answered that are at work."""
         start = asyncio.start_unix_server if listener.family == AF_UNIX else asyncio.start_server
         server = await start(self._serve, sock=listener, limit=LARGEST_HEAD)
         try:
             yield
         finally:
+            remove_path(listener)
             server.close()
             for client in [*self._waiting]:
                 client.give_way()

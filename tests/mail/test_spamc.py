@@ -1,0 +1,129 @@
+"""SpamAssassin's own client, spamc, and the command that answers it."""
+
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+
+import pytest
+from serving import PROGRAM, Served
+from spamd_client import HAM, SPAM, request
+
+NEW = b"Message-ID: <new@x>\nSubject: quota\n\nYour quota is full\n"
+
+pytestmark = pytest.mark.skipif(shutil.which("spamc") is None, reason="spamc is not installed")
+
+
+@pytest.fixture(scope="module")
+def begin(mail_model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "mail.safetensors"
+    mail_model.save(path)
+    return path
+
+
+@pytest.fixture
+def serve(begin):
+    started = []
+
+    def start(address, *options):
+        started.append(Served("serve", "--port", 0, "--spamd", address, *options))
+        started[-1].address = started[-1].lines[-2].rpartition(" at ")[2]
+        return started[-1]
+
+    yield start
+    for served in started:
+        served.kill()
+
+
+def spamc(address, *options, mail=SPAM):
+    host, _, port = address.rpartition(":")
+    at = ["-U", address] if "/" in address else ["-d", host, "-p", port]
+    done = subprocess.run(["spamc", *at, "-x", *options], input=mail, capture_output=True, timeout=30)
+    return done.returncode, done.stdout
+
+
+def test_spamc_gets_what_it_asks_for(serve, begin):
+    address = serve("127.0.0.1:0", begin).address
+    code, line = spamc(address, "-c")
+    assert code == 1
+    assert re.fullmatch(rb"[\d.]+/5\.0\n", line)
+    assert spamc(address, "-c", mail=HAM)[0] == 0
+    assert b"outcome=spam," in spamc(address, "-y")[1]
+    assert b"Outcome: ham" in spamc(address, "-R", mail=HAM)[1]
+    assert b"Outcome: spam" in spamc(address, "-r")[1]
+    assert spamc(address, "-r", mail=HAM)[1].strip() == b""
+    assert spamc(address, "-r", "-E")[0] == 1
+    code, mail = spamc(address)
+    assert code == 0
+    assert mail.startswith(b"X-Spam-Flag: YES\n")
+    assert mail.endswith(SPAM)
+    code, headers = spamc(address, "--headers", "-E")
+    assert code == 1
+    assert headers == mail  # it puts the headers before the body by itself
+    assert spamc(address, "-K") == (0, b"SPAMD/1.5 0\n")
+    assert spamc(address, "-s", "20") == (0, SPAM)  # not sent at all, as it is too large
+
+
+def test_spamc_teaches_and_a_killed_service_knows_it_by_user(serve, begin, tmp_path):
+    users = tmp_path / "users"
+    options = [begin, "--user-models", users, "--max-user-models", "1"]
+    served = serve("127.0.0.1:0", *options)
+    new, old = b"Message successfully un/learned\n", b"Message was already un/learned\n"
+    for user in ("ann", "bob"):
+        for expected in (new, old):
+            assert spamc(served.address, "-u", user, "-L", "spam", mail=NEW) == (0, expected)
+    assert spamc(served.address, "-u", "bob", "-L", "forget", mail=NEW) == (0, new)
+    before = [spamc(served.address, "-u", user, "-c", mail=NEW) for user in ("ann", "bob", "eve")]
+    served.kill()
+    served = serve("127.0.0.1:0", *options)
+    assert [spamc(served.address, "-u", user, "-c", mail=NEW) for user in ("ann", "bob", "eve")] == before
+    assert spamc(served.address, "-u", "ann", "-L", "spam", mail=NEW) == (0, old)
+    assert spamc(served.address, "-u", "bob", "-L", "ham", mail=NEW) == (0, new)
+    assert served.end() == -signal.SIGTERM
+    assert {path.name for path in users.iterdir()} == {"ann", "bob"}
+
+
+def test_a_unix_socket_is_replaced_only_where_nobody_listens(serve, begin, tmp_path):
+    path = tmp_path / "spamd.sock"
+    served = serve(path, begin)
+    assert spamc(str(path), "-c")[0] == 1
+    assert stat.S_IMODE(path.stat().st_mode) == 0o660
+    second = subprocess.run(
+        [*PROGRAM, "serve", begin, "--port", "0", "--spamd", path], capture_output=True, text=True, timeout=60
+    )
+    assert second.returncode == 1
+    assert "it is in use" in second.stderr
+    served.kill()
+    assert path.exists()
+    served = serve(path, begin)
+    with socket.socket(socket.AF_UNIX) as waiting:
+        waiting.connect(str(path))
+        waiting.sendall(request("CHECK", SPAM)[:-5])
+        assert spamc(str(path), "-c")[0] == 1
+        assert served.end() == -signal.SIGTERM
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--spamd", "localhost:x"], "is no address"),
+        (["--spamd", "127.0.0.1:70000"], "is no address"),
+        (["--user-models", "users"], "it goes with --spamd"),
+        (["--spamd", "0", "--spam-label", "junk"], "knows no label 'junk'"),
+        (["--spamd", "/dev/null"], "is no socket"),
+    ],
+)
+def test_what_cannot_be_served_is_told_at_once(begin, options, word):
+    command = [*PROGRAM, "serve", begin, "--port", "0", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode in (1, 2)
+    assert word in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_where_anyone_may_teach_is_told(serve, begin):
+    assert any("may teach the model" in line for line in serve("0.0.0.0:0", begin).lines)
+    assert not any("may teach" in line for line in serve("0.0.0.0:0", begin, "--spamd-no-tell").lines)
