@@ -25,6 +25,7 @@ from fuzz_mail import MailTarget
 from fuzz_readers import ReadersTarget
 from fuzz_scanner import ScannerTarget
 from fuzz_shared import SECONDS
+from fuzz_spamd import SpamdTarget
 
 import stream_pegasos
 
@@ -37,6 +38,7 @@ TARGETS = {
     "mail": MailTarget,
     "loader": LoaderTarget,
     "http": HttpTarget,
+    "spamd": SpamdTarget,
 }
 
 

@@ -32,10 +32,10 @@ def run(*options):
 
 @pytest.mark.heavy
 @pytest.mark.parametrize(
-    "target, n", [("scanner", 1000), ("readers", 2000), ("mail", 200), ("loader", 400), ("http", 400)]
+    "target, n", [("scanner", 1000), ("readers", 2000), ("mail", 200), ("loader", 400), ("http", 400), ("spamd", 200)]
 )
 def test_few_inputs(target, n):
-    if target == "http":
+    if target in ("http", "spamd"):
         pytest.importorskip("msgspec")
     done = run("--target", target, "--inputs", str(n))
     assert done.returncode == 0, done.stdout + done.stderr
