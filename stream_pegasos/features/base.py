@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,11 +16,15 @@ from river import base
 from stream_pegasos.common.packing import parameters_of
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure import Scanner as PureScanner
+from stream_pegasos.engine.pure.tokens import BEGIN, END
 from stream_pegasos.features.frames import is_frame, values_of
 from stream_pegasos.features.message import Fields, Message, shown_message
 from stream_pegasos.features.vectors import WordVectors, packed
 
 __all__ = ["FeatureUnion", "Features"]
+
+# Names of columns are looked for in so many words at a time, and in so many of the next ones, as n-grams go over them.
+WORDS, SHARED_WORDS = 12, 4
 
 
 class Features(base.MiniBatchTransformer):
@@ -164,6 +168,44 @@ class Features(base.MiniBatchTransformer):
                 name = part.name_of(token) if are_several or not part.takes_text else token
                 found.append((name, column, 1.0 if specification.binary else sign * count))
         return found
+
+    def names(self, prepared: Any, columns: Collection[int]) -> dict[int, str]:
+        """What is found in a message that `prepare` gave, by its column, of these columns: the first n-gram in each.
+
+        Only the words around them are taken apart here, so it is faster than `contents` where columns are few.
+        """
+        are_several = not self.is_one
+        values = prepared if are_several else (prepared,)
+        parts = [(field, *each) for field, value in enumerate(values) for each in self._windows(field, value)]
+        nothing = [type(value)() for value in values]
+        rows = [(*nothing[:field], value, *nothing[field + 1 :]) for field, value, _, _ in parts]
+        indptr, indices, _ = self.scanner.transform_many(rows if are_several else [value for _, value, _, _ in parts])
+        found = np.concatenate([[0], np.cumsum(np.isin(indices, [*columns]))])[indptr]
+        wanted, names = {*columns}, dict[int, str]()
+        for row in np.flatnonzero(np.diff(found)).tolist():
+            field, value, is_first, is_last = parts[row]
+            part = self.each[field]
+            for token in dict.fromkeys(part.specification.ngrams(value)):
+                column, _ = self.scanner.index(token, field)
+                cut = (not is_first and token.startswith(f"{BEGIN} ")) or (not is_last and token.endswith(f" {END}"))
+                if column in wanted and not cut:
+                    names.setdefault(column, part.name_of(token) if are_several or not part.takes_text else token)
+        if len(names) < len(wanted):  # as of a long n-gram
+            for name, column, _ in self.contents(prepared):
+                if column in wanted:
+                    names.setdefault(column, name)
+        return names
+
+    def _windows(self, field: int, value: Any) -> Iterator[tuple[Any, bool, bool]]:
+        """Some words of a field at a time, which share words, and whether they are the first and the last ones."""
+        if not isinstance(value, str) or self.each[field].specification.analyzer != "word":
+            yield value, True, True
+            return
+        words = value.split()
+        starts = range(0, max(1, len(words) - SHARED_WORDS), WORDS)
+        for start in starts:
+            is_last = start == starts[-1]
+            yield " ".join(words[start : None if is_last else start + WORDS + SHARED_WORDS]), start == 0, is_last
 
     def vector_contents(self, prepared: Any, factors: NDArray[np.float64]) -> list[tuple[str, float]]:
         """What the vector of each word adds to that of a message which `prepare` gave, number by number times these

@@ -132,10 +132,10 @@ class Verdicts:
         return self.of(model, answer, self.words(model, x) if explains else ())
 
     def words(self, model: Any, x: Message) -> list[tuple[str, float]]:
-        """What each word of a message adds to the margin of spam, the largest size first."""
+        """What the heaviest words of a message add to the margin of spam, the largest size first."""
         if "explain" not in model.capabilities or self.spam_label not in model.classes:
             return []
-        contributions = model.explain_one(x, label=self.spam_label)
+        contributions = model.explain_one(x, label=self.spam_label, limit=N_WORDS)
         return [(word, value) for word, value in contributions.items() if word != INTERCEPT]
 
     def of(self, model: Any, answer: Mapping[str, Any], words: Iterable[tuple[str, float]] = ()) -> Verdict:

@@ -1,0 +1,50 @@
+"""Names of a few columns, found without naming all."""
+
+import pytest
+
+from stream_pegasos import Category, MailFeatures, Number, TextClassifier, TextFeatures
+from stream_pegasos.streams import synthetic
+
+LONG = " ".join(f"word{i} shared, and 漢字かな {'x' * (i % 7)}" for i in range(60))
+UNION = TextFeatures(on="text") + TextFeatures(on="subject", ngram_range=(1, 3)) + Category(on="sender")
+
+
+@pytest.mark.parametrize(
+    ("features", "x"),
+    [
+        (TextFeatures(), LONG),
+        (TextFeatures(analyzer="char_wb", ngram_range=(2, 3)), LONG),
+        (TextFeatures(ngram_range=(1, 9)), LONG),
+        (TextFeatures(), ""),
+        (UNION + Number(on="size"), {"text": LONG, "subject": "\n a b\n\nc", "sender": "ann", "size": 7}),
+        (UNION, {"text": None, "subject": "a"}),
+    ],
+)
+def test_a_column_is_named_by_what_stands_there(features, x):
+    prepared = features.prepare(x)
+    names = {}
+    for name, column, _ in features.contents(prepared):
+        names.setdefault(column, set()).add(name)
+    columns = [*names][::7]
+    found = features.names(prepared, columns)
+    assert found.keys() == {*columns}
+    assert all(name in names[column] for column, name in found.items())
+
+
+def test_the_heaviest_words_are_those_of_the_whole_explanation():
+    model = TextClassifier()
+    model.learn_many(*map(list, zip(*synthetic(n=300, seed=6), strict=True)))
+    for text, _ in synthetic(n=50, seed=7):
+        whole, few = model.explain_one(text), model.explain_one(text, limit=3)
+        whole.pop("(intercept)", None)
+        few.pop("(intercept)", None)
+        assert few == pytest.approx({name: whole[name] for name in few})
+        assert [*map(abs, few.values())] == pytest.approx([*map(abs, whole.values())][:3])
+
+
+def test_names_of_a_mail_are_found():
+    pytest.importorskip("lxml")
+    features = MailFeatures()
+    prepared = features.prepare(f"Subject: prize\nReceived: from a.example by b.example\n\n{LONG}")
+    contents = features.contents(prepared)
+    assert features.names(prepared, {column for _, column, _ in contents}).keys() == {c for _, c, _ in contents}
