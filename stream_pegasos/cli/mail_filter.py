@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -47,6 +48,12 @@ class _FilterCommand(Command):
     is_flag=True,
     brief="Exit with 0 for spam, 1 for ham, 2 unsure, 3 failed.",
 )
+@mail_option(
+    "--header-prefix NAME",
+    "What the names of the headers begin with; X-Pegasos, where SpamAssassin comes next, which removes X-Spam. Headers "
+    "that begin with either are not learned.",
+    default="X-Spam",
+)
 @bundled("thresholds", VerdictOptions)
 def mail_filter(
     model: Path | None,
@@ -54,6 +61,7 @@ def mail_filter(
     user: str | None,
     timeout: float,
     exit_code: bool,
+    header_prefix: str,
     thresholds: VerdictOptions,
 ) -> None:
     """Say in the headers of a mail whether it is spam.
@@ -80,12 +88,15 @@ def mail_filter(
     try:
         if (model is None) == (service is None):
             raise Failure("give either --model or --service")
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", header_prefix):
+            raise Failure(f"{header_prefix!r} is no name of a header")
         if model is not None:
             outcome, lines = _by_model(mail, model, thresholds)
         elif service is not None:
             from stream_pegasos.mail.client import headers_for
 
             outcome, lines = headers_for(mail, service, user, timeout)
+        lines = re.sub(rb"^X-Spam\b", header_prefix.encode(), lines, flags=re.MULTILINE)
     except Exception as error:  # whatever it is, the mail must arrive
         note(f"the mail passes unfiltered: {error or repr(error)}")
     from stream_pegasos.mail.lines import with_lines

@@ -35,6 +35,7 @@ ADDED = (
     "list-",
     "resent-",
     "x-spam",
+    "x-pegasos",
     "x-ham",
     "x-bogosity",
     "x-rspam",

@@ -32,6 +32,8 @@ def test_headers_are_added_and_the_exit_code_is_bogofilters(model):
             found, said, error = filtered(mail, "--model", model, *options)
             assert (found, error) == (expected, "")
             assert said.startswith(b"X-Spam-Flag: " + says) and said.endswith(b"\n" + mail)
+    _, said, _ = filtered(SPAM, "--model", model, "--header-prefix", "X-Pegasos")
+    assert said.startswith(b"X-Pegasos-Flag: YES\r\nX-Pegasos-Status: Yes") and b"X-Spam" not in said
     band = ["--spam-threshold", "0.999999", "--ham-threshold", "0.000001"]
     assert filtered(SPAM, "--model", model, "--exit-code", *band)[0] == 2
 
@@ -50,6 +52,7 @@ def test_a_large_mail_passes_as_it_comes(model):
         (["--service", "127.0.0.1:1"], "refused"),
         (["--service", "somewhere"], "no address"),
         ([], "either --model or --service"),
+        (["--model", "nowhere", "--header-prefix", "X Y"], "no name of a header"),
         (["--model", "nowhere", "--ham-threshold", "0.99"], "nowhere"),
     ],
 )
