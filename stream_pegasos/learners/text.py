@@ -256,8 +256,9 @@ class TextClassifier(Classifier):
             A class whose own margin is explained instead. `None`: as above; where a text may have several labels, the
             most probable label.
         limit
-            How many columns to name at most, the heaviest; `None` for all. Of n-grams that share a column one is named
-            then, with all that it adds. A few take a fraction of the time.
+            How many columns to name, at least 1: the heaviest, and those that add as much as the last of these; `None`
+            for all. Of n-grams that share a column one is named then, with all that it adds. A few take a fraction of
+            the time.
 
         Raises
         ------
@@ -293,7 +294,9 @@ class TextClassifier(Classifier):
                 yield ngram, contribution * value / total
 
     def _heaviest(self, limit: int, prepared: Any, contributions: Mapping[int, float]) -> Iterator[tuple[str, float]]:
-        columns = heapq.nlargest(limit, contributions, key=lambda column: abs(contributions[column]))
+        sizes = heapq.nlargest(limit, map(abs, contributions.values()))
+        least = sizes[-1] if len(sizes) == limit else 0.0
+        columns = [column for column, value in contributions.items() if value and abs(value) >= least]
         for column, ngram in self.features.names(prepared, columns).items():
             yield ngram, contributions[column]
 

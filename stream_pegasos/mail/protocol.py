@@ -26,11 +26,13 @@ __all__ = [
     "RefusalError",
     "answer",
     "bad_header",
+    "certain",
     "failure",
     "inflated",
     "mismatch",
     "read_body",
     "read_head",
+    "symbol_of",
     "told",
     "too_large",
 ]
@@ -267,8 +269,12 @@ def certain(probability: float) -> str:
 def symbols(verdict: Verdict) -> list[str]:
     """The outcome, the probability and the words that decided, as names that stand in a list."""
     probability = [] if verdict.probability is None else [f"probability={certain(verdict.probability)}"]
-    words = (re.sub(r"[\s,]+", "_", shown_word(word)) for word, _ in verdict.words)
-    return [f"outcome={verdict.outcome}", *probability, *filter(None, words)]
+    return [f"outcome={verdict.outcome}", *probability, *filter(None, (symbol_of(word) for word, _ in verdict.words))]
+
+
+def symbol_of(word: str) -> str:
+    """A word as a name that stands in a list."""
+    return re.sub(r"[\s,]+", "_", shown_word(word))
 
 
 def report(verdict: Verdict) -> str:

@@ -7,9 +7,8 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from socket import AF_UNIX, socket
-from typing import Any
 
-from stream_pegasos.features.message import Message
+from stream_pegasos.mail.asking import message_at_work, verdict_of
 from stream_pegasos.mail.ids import mail_id
 from stream_pegasos.mail.listening import remove_path
 from stream_pegasos.mail.protocol import (
@@ -35,14 +34,13 @@ from stream_pegasos.mail.protocol import (
     too_large,
 )
 from stream_pegasos.mail.users import UserModels, UserNameError
-from stream_pegasos.mail.verdict import Verdict, Verdicts, message_of
+from stream_pegasos.mail.verdict import Verdicts
 from stream_pegasos.service.bodies import PATIENCE
 from stream_pegasos.service.connection import LINGER
 from stream_pegasos.service.work import EndingError
 
 __all__ = ["Spamd"]
 
-LARGE = 50_000  # bytes of a mail from which on it is taken apart while others are answered
 SECONDS_TO_END = 10.0  # for what is at work in the end
 
 
@@ -145,7 +143,9 @@ class Spamd:
         try:
             if asked.command == "TELL":
                 return await self._tell(asked, mail)
-            return answer(asked, mail, await self._verdict(asked, mail))
+            async with self._users.serving(asked.user) as service:
+                verdict = await verdict_of(service, self._verdicts, mail, explains=asked.command != "CHECK")
+            return answer(asked, mail, verdict)
         except UserNameError as error:
             raise RefusalError(EX_NOUSER, str(error)) from None
         except EndingError as error:
@@ -193,14 +193,6 @@ class Spamd:
         if self._n_bytes > 4 * self._limits.body:
             self._make_room(client, PATIENCE)
 
-    async def _verdict(self, asked: Asked, mail: bytes) -> Verdict:
-        verdicts = self._verdicts
-        async with self._users.serving(asked.user) as service:
-            model = service.model
-            x = await _message_of(mail, model)
-            (said,) = await service.predict([x], [mail_id(mail)])
-            return verdicts.of(model, said, () if asked.command == "CHECK" else verdicts.words(model, x))
-
     async def _tell(self, asked: Asked, mail: bytes) -> bytes:
         if not self._may_teach:
             raise RefusalError(EX_UNAVAILABLE, "TELL commands have not been enabled.")
@@ -213,21 +205,13 @@ class Spamd:
         async with self._users.serving(asked.user, teaches=asked.sets) as service:
             if "frozen" in service.model.capabilities:
                 raise RefusalError(EX_UNAVAILABLE, "the model is frozen, and learns no more")
-            x, id = await _message_of(mail, service.model), mail_id(mail)
+            x, id = await message_at_work(mail, service.model), mail_id(mail)
             if asked.removes:
                 (outcome,) = await service.unlearn([x], [id])
                 return told(False, outcome != "unknown")
             label = self._verdicts.spam_label if asked.label == "spam" else self._verdicts.ham_label
             (said,) = await service.learn([(x, label)], [id])
             return told(said["learned"], False)
-
-
-async def _message_of(mail: bytes, model: Any) -> Message:
-    """A mail as a model takes it. A large one is taken apart while others are answered."""
-    x = message_of(mail, model)
-    if len(mail) > LARGE:
-        await asyncio.to_thread(model.features.prepare, x)
-    return x
 
 
 class _Client:

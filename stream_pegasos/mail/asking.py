@@ -1,0 +1,31 @@
+"""What a model at work says of a mail."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from stream_pegasos.features.message import Message
+from stream_pegasos.mail.ids import mail_id
+from stream_pegasos.mail.verdict import Verdict, Verdicts, message_of
+from stream_pegasos.service import Service
+
+__all__ = ["message_at_work", "verdict_of"]
+
+LARGE = 50_000  # bytes of a mail from which on it is taken apart while others are answered
+
+
+async def verdict_of(service: Service, verdicts: Verdicts, mail: bytes, explains: bool = True) -> Verdict:
+    """What is said of a mail, with or without the words that decided."""
+    model = service.model
+    x = await message_at_work(mail, model)
+    (said,) = await service.predict([x], [mail_id(mail)])
+    return verdicts.of(model, said, verdicts.words(model, x) if explains else ())
+
+
+async def message_at_work(mail: bytes, model: Any) -> Message:
+    """A mail as a model takes it; where it is large, it is taken apart while others are answered."""
+    x = message_of(mail, model)
+    if len(mail) > LARGE:
+        await asyncio.to_thread(model.features.prepare, x)
+    return x
