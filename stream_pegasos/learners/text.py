@@ -11,6 +11,7 @@ from typing import Any, NoReturn, Self
 from numpy.typing import NDArray
 from river import base
 
+from stream_pegasos.common.checks import check_integer
 from stream_pegasos.common.packing import look_up, pack, unpack_parameters
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.frozen import refuse
@@ -265,10 +266,13 @@ class TextClassifier(Classifier):
         TypeError
             If the classifier has no margin that is a sum over features, as with a kernel.
         ValueError
-            If the label is not in `classes`, or if classes are ordered: these are not explained one by one.
+            If the label is not in `classes`, or if classes are ordered: these are not explained one by one; or if
+            `limit` is below 1.
         """
         if "explain" not in self.capabilities:
             raise TypeError(f"explain_one needs a linear classifier, not {type(self.classifier).__name__}")
+        if limit is not None:
+            check_integer("limit", limit, 1, 1 << 53)
         encoder, prepared = self.encode_one(x)
         with self.lock:
             contributions, of_vector, intercept = self.classifier.contributions(encoder, prepared, label)
