@@ -22,6 +22,7 @@ COMMANDS = {
     "run": "Answer and learn a live source as its messages come.",
     "serve": "Predict and learn over HTTP, and show it on a page.",
     "mail-filter": "Say in the headers of a mail whether it is spam.",
+    "imap": "Filter an IMAP mailbox, and learn from what people move.",
     "label": "Ask on a page for the labels of a file; write them down.",
     "explain": "Print what weighs most, or why a text is predicted as it is.",
     "tune": "Find the features and options that predict a stream best.",

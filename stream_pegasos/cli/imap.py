@@ -1,0 +1,373 @@
+"""The command `imap`."""
+
+import ipaddress
+import os
+import ssl
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stream_pegasos.cli.command import PATH, Command, bundled, number
+from stream_pegasos.cli.console import Failure, check_outputs, note, print_lines
+from stream_pegasos.cli.interrupts import Interrupt
+from stream_pegasos.cli.models import set_decision
+from stream_pegasos.cli.options import (
+    DecisionOptions,
+    VerdictOptions,
+    mail_field,
+    mail_option,
+    n_threads,
+    service_field,
+)
+
+if TYPE_CHECKING:
+    from stream_pegasos.mail.imap import MailboxPlan
+    from stream_pegasos.mail.imap_connection import Account, Connection
+
+SECONDS_FOR_PASSWORD = 120.0  # someone may have to unlock it
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """Which server, and how to log in."""
+
+    host: str | None = service_field("--host NAME", "The server.", required=True, brief=True, shown="none")
+    port: int | None = service_field(
+        "--port N", "Its port.", type=number(int, 1, 65535), shown="993, or 143 without TLS from the start"
+    )
+    user: str | None = service_field("--user NAME", "The name to log in with.", required=True, brief=True, shown="none")
+    password_file: Path | None = service_field(
+        "--password-file FILE", "A file whose first line is the password.", brief=True, shown="none"
+    )
+    password_command: str | None = service_field(
+        "--password-command COMMAND",
+        "A command that prints the password, as 'pass show mail'. It is run for each connection.",
+        brief="A command that prints it, as 'pass show mail'.",
+        shown="none",
+    )
+    password_variable: str | None = service_field(
+        "--password-variable NAME", "The environment variable that holds the password.", shown="none"
+    )
+    oauth2: bool = service_field("--oauth2", "The password is a token of OAuth 2 (XOAUTH2).", default=False)
+    starttls: bool = service_field("--starttls", "Begin in plain text and turn to TLS, on port 143.", default=False)
+    ca_file: Path | None = service_field(
+        "--ca-file FILE", "The certificates to trust, as PEM.", shown="those of the system"
+    )
+    no_tls: bool = service_field("--no-tls", "Plain text; to a server on this machine alone.", default=False)
+    timeout: float = service_field(
+        "--timeout SECONDS",
+        "How long the server may say nothing before the connection is made anew.",
+        type=number(float, 0.1, 3600),
+        default=60.0,
+    )
+
+    def account(self) -> "Account":
+        from stream_pegasos.mail.imap_connection import Account
+
+        assert self.host is not None and self.user is not None
+        if self.no_tls and (self.starttls or self.ca_file):
+            raise click.BadParameter("it does not go with --starttls and --ca-file", param_hint="--no-tls")
+        if self.no_tls and not _is_loopback(self.host):
+            raise click.BadParameter(
+                "the password would be read on the way; it is for 127.0.0.1", param_hint="--no-tls"
+            )
+        try:
+            context = None if self.no_tls else ssl.create_default_context(cafile=self.ca_file)
+        except OSError as error:  # also where it is no certificate
+            raise Failure(f"cannot read the certificates of {self.ca_file}: {error.strerror or error}") from None
+        port = self.port or (143 if self.starttls or self.no_tls else 993)
+        return Account(self.host, port, self.user, self._secret(), context, self.starttls, self.oauth2, self.timeout)
+
+    def _secret(self) -> Callable[[], str]:
+        """What gives the password, which is never kept, printed or seen on a command line."""
+        from stream_pegasos.mail.imap_connection import LoginRefusedError
+
+        given = [x for x in (self.password_file, self.password_command, self.password_variable) if x is not None]
+        if len(given) != 1:
+            raise click.BadParameter(
+                "give one of --password-file, --password-command and --password-variable", param_hint="--password-file"
+            )
+
+        def secret() -> str:
+            if self.password_file is not None:
+                try:
+                    text, source = self.password_file.read_text("utf-8"), str(self.password_file)
+                except (OSError, ValueError) as error:
+                    raise LoginRefusedError(
+                        f"cannot read {self.password_file}: {getattr(error, 'strerror', None) or 'it is no text'}"
+                    ) from None
+            elif self.password_command is not None:
+                text, source = _output_of(self.password_command), "--password-command"
+            else:
+                text, source = os.environ.get(str(self.password_variable), ""), f"${self.password_variable}"
+            line = (text.splitlines() or [""])[0]
+            if not line:
+                raise LoginRefusedError(f"{source} has no password")
+            if not line.isprintable():
+                raise LoginRefusedError(f"{source}: a password must be printable")
+            return line
+
+        return secret
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _output_of(command: str) -> str:
+    from stream_pegasos.mail.imap_connection import LoginRefusedError
+
+    try:
+        # Its complaints go where ours go; it may ask on the terminal.
+        done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, timeout=SECONDS_FOR_PASSWORD)
+        text = done.stdout.decode()
+    except subprocess.TimeoutExpired:
+        raise LoginRefusedError("--password-command does not end") from None
+    except (OSError, ValueError):
+        raise LoginRefusedError("--password-command cannot be run, or prints no text") from None
+    if done.returncode:
+        raise LoginRefusedError(f"--password-command ended with code {done.returncode}")
+    return text
+
+
+@dataclass(frozen=True)
+class FolderOptions:
+    """Which folders there are, and what is done with the mails in them."""
+
+    inbox: str = mail_field("--inbox FOLDER", "Where new mails come.", default="INBOX")
+    junk: str | None = mail_field(
+        "--junk FOLDER",
+        "Where spam is; it is made if there is none of this name.",
+        brief="Where spam is.",
+        shown="the one that the server marks as such",
+    )
+    ham_folder: tuple[str, ...] = mail_field(
+        "--ham-folder FOLDER",
+        "A mail that is moved from Junk to this folder is learned as ham, as if moved to the inbox; may be given "
+        "several times.",
+        shown="none",
+        default=(),
+        multiple=True,
+    )
+    spam: tuple[str, ...] = mail_field(
+        "--spam FOLDER",
+        "First learn the mails that stand in this folder as spam; may be given several times. Those of --spam and "
+        "--ham are learned in order of arrival, and once, however often the command is started.",
+        brief="First learn the mails in this folder as spam.",
+        shown="none",
+        default=(),
+        multiple=True,
+    )
+    ham: tuple[str, ...] = mail_field(
+        "--ham FOLDER", "The same with ham.", brief="The same of ham.", shown="none", default=(), multiple=True
+    )
+    action: str = mail_field(
+        "--action NAME",
+        "What is done with spam: move it to Junk, or flag it with the keyword $Junk.",
+        type=click.Choice(["move", "flag"]),
+        default="move",
+        brief=True,
+    )
+    backlog: bool = mail_field(
+        "--backlog", "Look also at the mails that stand in the inbox at the start.", default=False, brief=True
+    )
+    dry_run: bool = mail_field(
+        "--dry-run", "Print what would be done; change nothing, neither there nor here.", default=False, brief=True
+    )
+
+    def lessons(self) -> dict[str, str]:
+        """The folders to be learned, and what their mails are."""
+        both = sorted({*self.spam} & {*self.ham})
+        if both:
+            raise click.BadParameter(f"{both[0]} is also given as --ham", param_hint="--spam")
+        return dict.fromkeys(self.spam, "spam") | dict.fromkeys(self.ham, "ham")
+
+    def plan(self, box: "Connection") -> "MailboxPlan":
+        from stream_pegasos.mail.imap import MailboxPlan
+
+        junk = self.junk or box.find_junk()
+        if junk is None:
+            raise Failure("the server marks no folder as that of spam; name one by --junk, which is made if need be")
+        inbox = "INBOX" if self.inbox.upper() == "INBOX" else self.inbox
+        if junk in (inbox, *self.ham_folder) or inbox in self.ham_folder:
+            raise Failure(f"inbox, Junk and --ham-folder must be different folders; Junk is {junk}")
+        for name in (inbox, *self.ham_folder, *self.lessons()):
+            if not box.has_folder(name):
+                raise Failure(f"there is no folder {name}")
+        return MailboxPlan(inbox, junk, self.ham_folder, self.action == "move", not self.dry_run, self.backlog)
+
+
+@click.command(cls=Command)
+@bundled("server", ServerOptions)
+@mail_option(
+    "--model MODEL",
+    "The model, which learns on, and what is remembered of the mailbox, in one file; a new one if there is none.",
+    name="path",
+    required=True,
+    type=PATH,
+    brief="The model, kept up to date; a new one if there is none.",
+    shown="none",
+)
+@bundled("folders", FolderOptions)
+@mail_option("--once", "Look once, then end.", is_flag=True, brief=True)
+@mail_option(
+    "--poll SECONDS",
+    "How often to look at folders of which the server tells no news by itself.",
+    type=number(float, 0.1, 1500),
+    default=60.0,
+)
+@mail_option(
+    "--id-window N", "How many mails are remembered, by their ids.", type=number(int, 1, 10_000_000), default=100_000
+)
+@mail_option("--verbose", "Print a line for each mail that is moved or learned, also into a pipe.", is_flag=True)
+@bundled("verdict", VerdictOptions)
+@mail_option(
+    "--max-false-positive-rate R",
+    "Share of ham that may be called spam; 1 for no limit.",
+    type=number(float, 0, 1),
+    default=None,
+    shown="that of the model",
+)
+def imap(
+    server: ServerOptions,
+    path: Path,
+    folders: FolderOptions,
+    once: bool,
+    poll: float,
+    id_window: int,
+    verbose: bool,
+    verdict: VerdictOptions,
+    max_false_positive_rate: float | None,
+) -> None:
+    """Watch an IMAP mailbox: move spam to Junk, and learn from what people move.
+
+    A mail that someone moves to Junk is learned as spam. One that someone moves
+    from Junk back to the inbox, or to a --ham-folder, is learned as ham. Mails
+    that stay where they are teach nothing.
+
+    Nothing is called spam before the model has learned enough mails of both
+    kinds: see --spam and --ham. Mails that stand in the inbox at the first
+    start are left alone. No mail is marked as read, and none is deleted.
+
+    MODEL also holds what was done and learned, so that whatever ends the
+    command, each mail is learned once. A mailbox needs a MODEL of its own, and
+    a process of its own.
+
+    \b
+    Examples:
+      stream-pegasos imap --host mail.example.org --user ann --model m.safetensors \\
+          --password-file secret --spam Junk --ham Archive
+      stream-pegasos imap … --dry-run --backlog --once
+    """
+    from stream_pegasos.mail.imap_connection import ConnectionFailedError, RefusedError
+
+    verdicts, account = verdict.verdicts(), server.account()
+    folders.lessons()
+    check_outputs(checkpoint=path, inputs=[server.password_file, server.ca_file])
+    chatty = verbose or folders.dry_run or (sys.stdout is not None and sys.stdout.isatty())
+    limit = DecisionOptions(
+        None, max_false_positive_rate, None if max_false_positive_rate is None else verdict.spam_label
+    )
+    run = _Run(folders, id_window, verdicts, path, limit, print_lines if chatty else lambda line: None)
+    with Interrupt() as interrupt:
+        try:
+            with closing(run.ledger), suppress(KeyboardInterrupt):
+                run.watch(account, once, poll, interrupt)
+        except (ConnectionFailedError, RefusedError) as error:
+            raise Failure(f"{account.host}: {error}") from None
+    print_lines(run.summary())
+    if interrupt.signal is not None:
+        raise click.exceptions.Exit(128 + interrupt.signal)
+
+
+class _Run:
+    """One run: the parts that are made when the first connection is there."""
+
+    def __init__(
+        self,
+        folders: FolderOptions,
+        window: int,
+        verdicts: Any,
+        path: Path,
+        decision: DecisionOptions,
+        tell: Callable[[str], None],
+    ) -> None:
+        from stream_pegasos.mail.imap_ledger import Ledger
+
+        self.folders, self.path, self.tell, self.verdicts = folders, path, tell, verdicts
+        try:
+            kept = not folders.dry_run
+            self.ledger = Ledger(path, _new_model, verdicts, window, kept, n_threads(None), note)
+        except ValueError as error:
+            raise Failure(str(error)) from None
+        set_decision(self.ledger.model, path, decision)
+        self.filter: Any = None
+
+    def watch(self, account: "Account", once: bool, poll: float, interrupt: Interrupt) -> None:
+        from stream_pegasos.mail.imap_watch import watch
+
+        owner = self.ledger.memory.owner
+        if owner not in (None, account.name):
+            raise Failure(f"{self.path} belongs to {owner}, not to {account.name}; give another file")
+
+        def begin(box: "Connection") -> None:
+            self.begin(box, account.name)
+
+        watch(
+            account, begin, lambda box: int(self.filter.look(box)), once=once, poll=poll, wait=interrupt.wait, warn=note
+        )
+
+    def begin(self, box: "Connection", owner: str) -> None:
+        from stream_pegasos.mail.imap import MailboxFilter
+        from stream_pegasos.mail.imap_training import learn_folders
+
+        if self.filter is None:
+            plan = self.folders.plan(box)
+            if self.ledger.memory.owner is None:
+                self.ledger.record([["owned", owner]])
+            self.filter = MailboxFilter(self.ledger, self.verdicts, plan, self.tell, note)
+        self.filter.begin(box)
+        lessons = self.folders.lessons()
+        if lessons:
+            with _progress_bar() as progress:
+                learn_folders(box, self.ledger, lessons, self.filter.plan.junk, progress)
+
+    def summary(self) -> str:
+        counts = {} if self.filter is None else self.filter.counts
+        would = "would have " * self.folders.dry_run
+        done = "moved" if self.folders.action == "move" else "flagged"
+        refused = counts.get("refused", 0)
+        return (
+            f"{would}looked at {counts.get('judged', 0):,} new mails, {done} {counts.get(done, 0):,}, "
+            f"learned {self.ledger.n_learned:,}, of which {self.ledger.n_corrected:,} were corrections"
+            + (f"; {refused:,} could not be {done}" if refused else "")
+        )
+
+
+def _new_model() -> Any:
+    from stream_pegasos import MailFeatures, TextClassifier
+
+    return TextClassifier(MailFeatures())
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on a terminal; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield lambda n, total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("learning folders")
+        yield lambda n, total: bar.update(task, completed=n, total=total)

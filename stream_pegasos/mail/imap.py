@@ -1,0 +1,310 @@
+"""A filter of an IMAP mailbox: it moves or flags spam, and learns from what people move into and out of Junk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from stream_pegasos.evaluation.prequential import predict_block
+from stream_pegasos.features.mail_parts import mail_parts
+from stream_pegasos.mail.imap_connection import Connection, RefusedError, in_batches
+from stream_pegasos.mail.imap_ledger import Ledger, Lesson
+from stream_pegasos.mail.imap_memory import (
+    HAM_FOLDER,
+    INBOX,
+    JUDGE,
+    JUNK,
+    LEARN_HAM,
+    LEARN_SPAM,
+    NOTHING,
+    Event,
+    Known,
+)
+from stream_pegasos.mail.verdict import HAM, SPAM, Verdict, Verdicts, message_of
+from stream_pegasos.operation.answers import answers_of
+
+__all__ = ["MailboxFilter", "MailboxPlan"]
+
+ONE_DAY = timedelta(days=1)
+LONGEST_SUBJECT = 60
+
+
+@dataclass(frozen=True)
+class MailboxPlan:
+    """Which folders are looked at, and what is done.
+
+    Parameters
+    ----------
+    inbox, junk
+        The folder of new mails, and that of spam.
+    ham_folders
+        Other folders into which people move mails that are not spam.
+    moves
+        Whether spam is moved to Junk; if not, it is flagged there where it is.
+    acts
+        Whether anything is done on the server; if not, it is only told.
+    backlog
+        Whether the mails that stand in the inbox already are looked at, too.
+    """
+
+    inbox: str = "INBOX"
+    junk: str = "Junk"
+    ham_folders: tuple[str, ...] = ()
+    moves: bool = True
+    acts: bool = True
+    backlog: bool = False
+
+
+class MailboxFilter:
+    """Looks at a mailbox: asks the model of new mails, and learns what people moved.
+
+    Each look goes by the numbers (UID) of mails that are new in a folder, and by their ids, which stay when they are
+    moved. What is going to be done is recorded before it is done, so that a look can be ended at any moment; the next
+    one goes on from there.
+
+    Parameters
+    ----------
+    ledger
+        The model and the memory.
+    verdicts
+        What is spam.
+    plan
+        What is looked at and done.
+    tell
+        Called with a line about each mail for which something is done.
+    warn
+        Called with a line about what went wrong, once for each reason.
+
+    Attributes
+    ----------
+    counts
+        How many mails were "judged", "moved", "flagged" and "refused".
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        verdicts: Verdicts,
+        plan: MailboxPlan,
+        tell: Callable[[str], None] = lambda text: None,
+        warn: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.ledger, self.plan = ledger, plan
+        self.counts: Counter[str] = Counter()
+        self._verdicts, self._tell, self._warn = verdicts, tell, warn
+        self._warned: set[str] = set()
+        self._shown: dict[int, str] = {}  # what is told of pending mails
+        self._backlog = plan.backlog
+        self._start = datetime.now(UTC) - ONE_DAY
+
+    def begin(self, box: Connection) -> None:
+        """Take note of what stands in folders that were never looked at, and see to it that there is a Junk."""
+        plan, memory = self.plan, self.ledger.memory
+        if not box.has_folder(plan.junk):
+            self._make_junk(box)
+        for folder, role in self._folders():
+            if folder not in memory.folders:
+                self._look_at(box, folder, role)
+        if self._backlog:
+            uidvalidity, _ = box.open(plan.inbox)
+            self.ledger.record([["looked", plan.inbox, uidvalidity, 1]])
+
+    def look(self, box: Connection) -> int:
+        """Look once; how many mails were new."""
+        n, memory = 0, self.ledger.memory
+        for folder, role in self._folders():
+            if role == INBOX and memory.pending:
+                # Of an inbox that was made anew, it is first to be seen which mails these are.
+                uidvalidity, _ = box.open(folder, self.plan.acts)
+                if memory.folders[folder][0] == uidvalidity:
+                    self._settle(box)
+            n += self._look_at(box, folder, role)
+        self._backlog = False
+        return n
+
+    def _folders(self) -> list[tuple[str, str]]:
+        """Junk comes first, so that it is known what is there when a mail comes out of it."""
+        plan = self.plan
+        return [(plan.junk, JUNK), *((name, HAM_FOLDER) for name in plan.ham_folders), (plan.inbox, INBOX)]
+
+    def _make_junk(self, box: Connection) -> None:
+        if self.plan.acts:
+            box.create_folder(self.plan.junk)
+            self._warn(f"made the folder {self.plan.junk}")
+
+    def _look_at(self, box: Connection, folder: str, role: str) -> int:
+        memory = self.ledger.memory
+        try:
+            if role != INBOX and folder in memory.folders and box.status(folder) == memory.folders[folder]:
+                return 0
+            uidvalidity, uidnext = box.open(folder, role == INBOX and self.plan.acts)
+        except RefusedError as error:
+            if role == INBOX:
+                raise
+            self._warn_once(f"cannot open {folder}: {error}")
+            if role == JUNK and not box.has_folder(folder):
+                self._make_junk(box)
+            return 0
+        before = memory.folders.get(folder)
+        is_known = before is not None and before[0] == uidvalidity
+        first = before[1] if before is not None and is_known else 1
+        if is_known and first == uidnext:
+            return 0
+        uids = box.uids(first)
+        end = max(uidnext, first, uids[-1] + 1 if uids else 1)
+        if not is_known:
+            # Of what stands there the ids are needed alone if they may tell of a move.
+            known = uids[-max(1, memory.window // 2) :] if role == JUNK or before is not None else []
+            self._meet(box, folder, role, known, None)
+            self.ledger.record([["looked", folder, uidvalidity, end]])
+            if role == INBOX:
+                self._settle(box)
+            return 0
+        self._meet(box, folder, role, uids, uidvalidity)
+        if memory.folders[folder] != (uidvalidity, end):
+            self.ledger.record([["looked", folder, uidvalidity, end]])
+        return len(uids)
+
+    def _meet(self, box: Connection, folder: str, role: str, uids: Sequence[int], uidvalidity: int | None) -> None:
+        """Do what mails that appear in a folder ask for; without a UIDVALIDITY they may have stood there all along."""
+        memory = self.ledger.memory
+        for ids in box.ids(uids):
+            steps: dict[int, str] = {}
+            events: list[Event] = []
+            again = {id: uid for uid, id in memory.pending.items()} if role == INBOX else {}
+            for uid, id in ids.items():
+                step = memory.asks(role, id, uidvalidity is None)
+                if id in again:  # it has a new number since the inbox was made anew
+                    events += [["settle", again[id]], ["intend", uid, id]] if uid != again[id] else []
+                elif step != NOTHING:
+                    steps[uid] = step
+                elif role == JUNK:
+                    events.append(["know", id, True, memory.lesson(id), uid])
+                elif role == HAM_FOLDER or id in memory.mails:
+                    known = memory.mails.get(id, Known(False))
+                    events.append(["know", id, *known])
+            self._drop_copies(box, folder, ids, steps)
+            if role == INBOX:
+                events += self._drop_old(box, ids, steps)
+            if events:
+                self.ledger.record(events)
+            for batch in in_batches(steps, 100):
+                for mails in box.mails(batch):
+                    self._take(role, {uid: (steps[uid], ids[uid], mail) for uid, mail in mails.items()})
+            if uidvalidity is not None and ids:
+                self.ledger.record([["looked", folder, uidvalidity, max(ids) + 1]])
+                if role == INBOX:
+                    self._settle(box)
+
+    def _drop_copies(self, box: Connection, folder: str, ids: dict[int, str], steps: dict[int, str]) -> None:
+        """A mail that is still in Junk, too, was not moved out of it."""
+        back = {uid: ids[uid] for uid, step in steps.items() if step == LEARN_HAM}
+        numbers = self.ledger.memory.junk_uids(back.values())
+        if numbers:
+            box.open(self.plan.junk)
+            still = box.there(numbers.values())
+            box.open(folder, folder == self.plan.inbox and self.plan.acts)
+            for uid, id in back.items():
+                if numbers.get(id) in still:
+                    del steps[uid]
+
+    def _drop_old(self, box: Connection, ids: dict[int, str], steps: dict[int, str]) -> list[Event]:
+        """A mail that arrived long before the filter was first started, and is moved into the inbox, is not judged."""
+        judged = [uid for uid, step in steps.items() if step == JUDGE]
+        if not judged or self._backlog:
+            return []
+        new = set(box.uids(min(judged), since=self._since()))
+        old = [uid for uid in judged if uid not in new]
+        for uid in old:
+            del steps[uid]
+        return [["know", ids[uid], False, "", 0] for uid in old]
+
+    def _since(self) -> datetime:
+        memory = self.ledger.memory
+        if "since" not in memory.training:
+            self.ledger.record([["trained", "since", self._start.timestamp()]])
+        return datetime.fromtimestamp(float(memory.training["since"]), UTC)
+
+    def _take(self, role: str, found: dict[int, tuple[str, str, bytes]]) -> None:
+        """Judge and learn mails that were fetched."""
+        memory = self.ledger.memory
+        lessons, events, lines = list[Lesson](), list[Event](), list[str]()
+        for uid, (step, id, mail) in found.items():
+            if step == JUDGE:
+                continue
+            lesson = HAM if step == LEARN_HAM else SPAM
+            known = Known(step == LEARN_SPAM, lesson, uid if role == JUNK else 0)
+            if memory.lesson(id) == lesson:
+                events.append(["know", id, *known])
+                continue
+            lessons.append(Lesson(mail, id, known))
+            what = "corrected" if memory.lesson(id) else "learned"
+            lines.append(f"{'' if self.plan.acts else 'would be '}{what}: {lesson} {shown_subject(mail)}")
+        judged = {uid: (id, mail) for uid, (step, id, mail) in found.items() if step == JUDGE}
+        for (uid, (id, mail)), verdict in zip(judged.items(), self._judge([*judged.values()]), strict=True):
+            self.counts["judged"] += 1
+            events.append(["know", id, verdict.is_spam and self.plan.moves, "", 0])
+            if verdict.is_spam:
+                events.append(["intend", uid, id])
+                self._shown[uid] = f"{verdict.outcome} {verdict.probability:.3f} {shown_subject(mail)}"
+        self.ledger.record(events, lessons)
+        for line in lines:
+            self._tell(line)
+
+    def _judge(self, mails: Sequence[tuple[str, bytes]]) -> list[Verdict]:
+        if not mails:
+            return []
+        model = self.ledger.model
+        block = predict_block(model, [message_of(mail, model) for _, mail in mails], [])
+        return [self._verdicts.of(model, answer) for answer in answers_of(block)]
+
+    def _settle(self, box: Connection) -> None:
+        """Move or flag what is to be, in the inbox, which is open; also what was to be when the process was killed."""
+        memory, plan = self.ledger.memory, self.plan
+        if not memory.pending:
+            return
+        done = "moved" if plan.moves else "flagged"
+        if not plan.acts:
+            for uid in [*memory.pending]:
+                self._tell(f"would be {done}: {self._shown.pop(uid, 'spam')}")
+                self.counts[done] += 1
+                self.ledger.record([["settle", uid]])
+            return
+        self.ledger.sync()
+        pending = [*memory.pending.items()]
+        ids = {uid: id for found in box.ids([*memory.pending]) for uid, id in found.items()}
+        for uid, id in pending:
+            shown, events = self._shown.pop(uid, "spam"), list[Event]([["settle", uid]])
+            if ids.get(uid) == id:
+                try:
+                    self._act(box, uid, id)
+                    self.counts[done] += 1
+                    self._tell(f"{done}: {shown}")
+                except RefusedError as error:
+                    self.counts["refused"] += 1
+                    self._warn_once(f"a mail cannot be {done}, and stays: {error}")
+                    events.append(["know", id, False, memory.lesson(id), 0])
+            self.ledger.record(events)
+
+    def _act(self, box: Connection, uid: int, id: str) -> None:
+        if not self.plan.moves:
+            box.flag(uid)
+        elif self.ledger.memory.junk_uids([id]):  # it was copied there before a kill
+            box.remove(uid)
+        else:
+            box.move(uid, self.plan.junk)
+
+    def _warn_once(self, text: str) -> None:
+        if text not in self._warned and len(self._warned) < 100:
+            self._warned.add(text)
+            self._warn(text)
+
+
+def shown_subject(mail: bytes) -> str:
+    """The subject of a mail, for people to read: bounded, and with nothing in it that could act on a terminal."""
+    subject = " ".join(mail_parts(mail).subject.split())
+    if len(subject) > LONGEST_SUBJECT:
+        subject = subject[:LONGEST_SUBJECT] + "…"
+    return "'" + "".join(c if c.isprintable() else " " for c in subject) + "'"

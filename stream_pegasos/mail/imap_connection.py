@@ -1,0 +1,281 @@
+"""A connection to an IMAP server: the few commands that a filter gives it."""
+
+from __future__ import annotations
+
+import imaplib
+import re
+import ssl
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b
+from itertools import islice
+from typing import Any
+
+from stream_pegasos.common.extras import missing
+
+__all__ = ["Account", "Connection", "ConnectionFailedError", "LoginRefusedError", "RefusedError", "in_batches"]
+
+# Of a mail beyond this nothing is read; the features take less.
+LARGEST_MAIL = 512 * 1024
+LARGEST_HEADER = 64 * 1024
+IDS_AT_ONCE, MAILS_AT_ONCE = 500, 50
+LONGEST_IDLE = 28 * 60.0  # a server may end it after 30 minutes
+LONGEST_REASON = 200
+NOT_NOW = ("[UNAVAILABLE]", "[INUSE]", "[LIMIT]")  # what is no fault of the password
+# Together they are the same for no two mails, even if a stranger copies the Message-ID of another mail.
+FIELDS = "BODY.PEEK[HEADER.FIELDS (MESSAGE-ID DATE FROM SUBJECT RECEIVED)]"
+MESSAGE_ID = re.compile(rb"^message-id:[ \t]*\S", re.IGNORECASE | re.MULTILINE)
+
+
+class ConnectionFailedError(Exception):
+    """The server cannot be reached, has gone, or does not speak IMAP: connect anew."""
+
+
+class LoginRefusedError(ConnectionFailedError):
+    """The server is not who it should be, or does not take the password."""
+
+
+class RefusedError(Exception):
+    """The server refused a command, and may take the next one."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """Where a mailbox is, and how to open it.
+
+    Parameters
+    ----------
+    host, port
+        The server.
+    user
+        The name there.
+    secret
+        Gives the password, or the token of OAuth 2, whenever a connection is made; a LoginRefusedError if it cannot.
+    tls
+        Which certificates to trust; `None` for a connection that anyone on the way can read.
+    starttls
+        Whether the connection becomes TLS by a command, as on port 143.
+    oauth2
+        Whether the secret is a token.
+    timeout
+        How long the server may say nothing, in seconds.
+    """
+
+    host: str
+    port: int
+    user: str
+    secret: Callable[[], str]
+    tls: ssl.SSLContext | None
+    starttls: bool = False
+    oauth2: bool = False
+    timeout: float = 60.0
+
+    @property
+    def name(self) -> str:
+        return f"{self.user}@{self.host}:{self.port}"
+
+
+class Connection:
+    """A connection to an IMAP server, logged in.
+
+    Every method raises ConnectionFailedError when the connection is of no use any more, and RefusedError if the server
+    says no. Neither has the password in it.
+
+    Parameters
+    ----------
+    account
+        Which server and which mailbox.
+    wait
+        Calls a function that waits for the server; it may raise KeyboardInterrupt meanwhile.
+    """
+
+    def __init__(self, account: Account, wait: Callable[..., Any] = lambda function, *args: function(*args)) -> None:
+        try:
+            from imapclient import IMAPClient  # type: ignore[import-untyped, unused-ignore]
+        except ModuleNotFoundError as error:
+            raise missing("An IMAP mailbox", "mail", error) from error
+        self._wait = wait
+        self._secret = account.secret()
+        self._client: Any = None
+        context = None if account.starttls else account.tls
+
+        def connect() -> Any:
+            ssl = context is not None
+            return IMAPClient(account.host, account.port, ssl=ssl, ssl_context=context, timeout=account.timeout)
+
+        try:
+            self._client = self._call(connect)
+            if account.starttls:
+                self._call(self._client.starttls, account.tls)
+            self._login(account)
+            self._client.normalise_times = False
+            capabilities = {bytes(each).upper() for each in self._call(self._client.capabilities)}
+        except RefusedError as error:
+            self.close()
+            raise ConnectionFailedError(str(error)) from None
+        except BaseException:
+            self.close()
+            raise
+        self.has_idle, self._has_move = b"IDLE" in capabilities, b"MOVE" in capabilities
+        self._has_uidplus = b"UIDPLUS" in capabilities
+
+    def _login(self, account: Account) -> None:
+        try:
+            if account.oauth2:
+                self._call(self._client.oauth2_login, account.user, self._secret)
+            elif account.user.isascii() and self._secret.isascii():
+                self._call(self._client.login, account.user, self._secret)
+            else:
+                self._call(self._client.plain_login, account.user, self._secret)
+        except RefusedError as error:
+            kind = ConnectionFailedError if any(code in str(error).upper() for code in NOT_NOW) else LoginRefusedError
+            raise kind(f"{account.user} cannot log in: {error}") from None
+
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function that talks to the server."""
+        try:
+            return self._wait(function, *arguments)
+        except ssl.SSLCertVerificationError as error:
+            raise LoginRefusedError(f"its certificate is not trusted: {error.verify_message}") from None
+        except imaplib.IMAP4.abort as error:
+            raise ConnectionFailedError(self._reason(error)) from None
+        except imaplib.IMAP4.error as error:
+            raise RefusedError(self._reason(error)) from None
+        except TimeoutError:
+            raise ConnectionFailedError("it does not answer") from None
+        except OSError as error:
+            raise ConnectionFailedError(self._reason(error.strerror or error)) from None
+        except Exception as error:  # whatever a library makes of nonsense
+            reason = f"its answer cannot be read ({type(error).__name__}: {error})"
+            raise ConnectionFailedError(self._reason(reason)) from None
+
+    def _reason(self, error: object) -> str:
+        text = str(error)
+        if self._secret:
+            text = text.replace(self._secret, "…")
+        text = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * LONGEST_REASON]).split())
+        return text if len(text) <= LONGEST_REASON else text[:LONGEST_REASON] + "…"
+
+    def close(self) -> None:
+        """Hang up, without a word: nobody may answer it."""
+        client, self._client = self._client, None
+        if client is not None:
+            with suppress(Exception):
+                client.shutdown()
+
+    def find_junk(self) -> str | None:
+        """The folder of spam: the one with the mark for that, or else one with a usual name."""
+        name = self._call(self._client.find_special_folder, b"\\Junk")
+        return None if name is None else str(name)
+
+    def has_folder(self, name: str) -> bool:
+        return bool(self._call(self._client.folder_exists, name))
+
+    def create_folder(self, name: str) -> None:
+        self._call(self._client.create_folder, name)
+
+    def status(self, folder: str) -> tuple[int, int]:
+        """The UIDVALIDITY of a folder that is not open, and its next UID."""
+        return _numbers(self._call(self._client.folder_status, folder, ["UIDVALIDITY", "UIDNEXT"]))
+
+    def open(self, folder: str, to_write: bool = False) -> tuple[int, int]:
+        """Open a folder: its UIDVALIDITY and its next UID, or 0 where the server does not say."""
+        return _numbers(self._call(self._client.select_folder, folder, not to_write))
+
+    def uids(self, first: int = 1, since: datetime | None = None) -> list[int]:
+        """The mails of the open folder from this UID on, or those of them that arrived on this day or later."""
+        criteria: list[Any] = ["UID", f"{first}:*"]
+        if since is not None:
+            criteria += ["SINCE", since.date()]
+        found = self._call(self._client.search, criteria)
+        # Of a range that ends in * the last mail is part in any case.
+        return sorted({int(uid) for uid in found if int(uid) >= first})
+
+    def there(self, uids: Iterable[int]) -> set[int]:
+        """Which of these mails are in the open folder."""
+        found: set[int] = set()
+        for batch in in_batches([*uids], IDS_AT_ONCE):
+            found |= {int(uid) for uid in self._call(self._client.search, ["UID", ",".join(map(str, batch))])}
+        return found
+
+    def ids(self, uids: Sequence[int]) -> Iterator[dict[int, str]]:
+        """The ids of mails of the open folder, some at a time; those that have vanished have none."""
+        for batch in in_batches(uids, IDS_AT_ONCE):
+            headers = self._headers(batch, FIELDS)
+            bare = [uid for uid, header in headers.items() if not MESSAGE_ID.search(header)]
+            headers |= self._headers(bare, f"BODY.PEEK[HEADER]<0.{LARGEST_HEADER}>")
+            yield {uid: _id_of(headers[uid]) for uid in batch if uid in headers}
+
+    def _headers(self, uids: Sequence[int], what: str) -> dict[int, bytes]:
+        return self._fetched(uids, what, b"BODY[HEADER") if uids else {}
+
+    def mails(self, uids: Sequence[int]) -> Iterator[dict[int, bytes]]:
+        """Mails of the open folder, some at a time and each up to `LARGEST_MAIL`; not those that have vanished."""
+        for batch in in_batches(uids, MAILS_AT_ONCE):
+            yield self._fetched(batch, f"BODY.PEEK[]<0.{LARGEST_MAIL}>", b"BODY[]")
+
+    def _fetched(self, uids: Sequence[int], what: str, begin: bytes) -> dict[int, bytes]:
+        """One part of each mail; its name in the answer is not the same on every server."""
+        answer = self._call(self._client.fetch, uids, [what])
+        found = {}
+        for uid, parts in answer.items():
+            for name, value in parts.items():
+                if name.startswith(begin) and isinstance(value, bytes):
+                    found[uid] = value
+        return found
+
+    def arrivals(self, uids: Sequence[int]) -> dict[int, float]:
+        """When mails of the open folder arrived, in seconds since 1970."""
+        found = {}
+        for batch in in_batches(uids, 10 * IDS_AT_ONCE):
+            for uid, parts in self._call(self._client.fetch, batch, ["INTERNALDATE"]).items():
+                date = parts.get(b"INTERNALDATE")
+                found[uid] = date.timestamp() if isinstance(date, datetime) else 0.0
+        return found
+
+    def move(self, uid: int, folder: str) -> None:
+        """Move a mail of the open folder."""
+        if self._has_move:
+            self._call(self._client.move, [uid], folder)
+        else:
+            self._call(self._client.copy, [uid], folder)
+            self.remove(uid)
+
+    def remove(self, uid: int) -> None:
+        """Remove a mail from the open folder. Where the server can only remove all mails that are marked as deleted, it
+        is left to be one of them.
+        """
+        self._call(self._client.delete_messages, [uid], True)
+        if self._has_uidplus:
+            self._call(self._client.uid_expunge, [uid])
+
+    def flag(self, uid: int) -> None:
+        """Mark a mail of the open folder as spam."""
+        self._call(self._client.add_flags, [uid], [b"$Junk"], True)
+
+    def wait(self, seconds: float) -> None:
+        """Wait for news of the open folder."""
+        self._call(self._client.idle)
+        self._call(self._client.idle_check, min(seconds, LONGEST_IDLE))
+        self._call(self._client.idle_done)
+
+
+def _numbers(answer: dict[bytes, Any]) -> tuple[int, int]:
+    try:
+        return int(answer[b"UIDVALIDITY"]), int(answer.get(b"UIDNEXT", 0))
+    except (KeyError, TypeError, ValueError):
+        raise ConnectionFailedError("it does not number its mails") from None
+
+
+def _id_of(header: bytes) -> str:
+    """The same for a mail in every folder, as its header is."""
+    return urlsafe_b64encode(blake2b(b" ".join(header.split()), digest_size=12).digest()).decode()
+
+
+def in_batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    rest = iter(items)
+    while batch := [*islice(rest, size)]:
+        yield batch

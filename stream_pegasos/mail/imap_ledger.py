@@ -1,0 +1,203 @@
+"""A model and what is remembered of a mailbox, kept together so that no kill parts them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from stream_pegasos.evaluation.prequential import learn
+from stream_pegasos.learners.files import Snapshot
+from stream_pegasos.learners.loading import load_with_progress
+from stream_pegasos.mail.imap_memory import Event, Known, Memory
+from stream_pegasos.mail.verdict import HAM, Verdicts, message_of
+from stream_pegasos.operation.checkpoints import Checkpoints
+from stream_pegasos.operation.journal import Entry, Journal
+
+__all__ = ["Ledger", "Lesson"]
+
+# The journal keeps what came since the newest checkpoint, so one is seldom needed.
+CHECKPOINT_EVERY, CHECKPOINT_SECONDS = 2_000, 15 * 60.0
+
+
+class Lesson(NamedTuple):
+    """A mail to be learned, and what is known of it then; `known.lesson` says what it is."""
+
+    mail: bytes
+    id: str
+    known: Known
+
+
+class Ledger:
+    """The model of a mailbox and the memory of it, in one file, with a journal beside it.
+
+    What is going to happen is written to the journal first, as one record: lessons, and events of the memory. After a
+    kill they are learned and noted from there. So each mail is learned once, however the process ends.
+
+    Parameters
+    ----------
+    path
+        The file of the model.
+    model
+        The model to begin with where there is no file yet.
+    verdicts
+        Which labels are spam and ham.
+    window
+        How many mails are remembered.
+    is_kept
+        Whether to write anything. If not, the model and the memory change in this process alone.
+    tell
+        Called with a line of text that an operator should know.
+
+    Raises
+    ------
+    ValueError
+        If the file or the journal is damaged, or kept by something else.
+    OSError
+        If another process keeps its checkpoints there, or a file cannot be read.
+
+    Attributes
+    ----------
+    model, memory
+        What is kept.
+    n_learned, n_corrected
+        How many mails were learned, and how many of them had been learned with the other label.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        model: Callable[[], Any],
+        verdicts: Verdicts,
+        window: int = 100_000,
+        is_kept: bool = True,
+        threads: int = 1,
+        tell: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.memory = Memory(window)
+        self.n_learned = self.n_corrected = 0
+        self._verdicts, self._threads, self._tell = verdicts, threads, tell
+        self._lock = threading.Lock()
+        self._is_changed = False  # since the newest checkpoint
+        self._checkpoints = Checkpoints(path, CHECKPOINT_EVERY, CHECKPOINT_SECONDS, tell) if is_kept else None
+        self._journal: Journal | None = None
+        if self._checkpoints is not None:
+            self._checkpoints.claim()
+        try:
+            self._resume(Path(os.path.realpath(path)), model)
+        except BaseException:
+            if self._checkpoints is not None:
+                self._checkpoints.release()
+            raise
+
+    def _resume(self, path: Path, model: Callable[[], Any]) -> None:
+        if self._checkpoints is not None:
+            resumed = self._checkpoints.resume()
+        else:
+            resumed = load_with_progress(path) if path.exists() else None
+        self.model, progress = resumed or (model(), None)
+        self._verdicts.check(self.model)
+        if "frozen" in self.model.capabilities:
+            raise ValueError(f"{path} is a frozen model, which only predicts; give the one that it was frozen from")
+        if progress is not None:
+            if not isinstance(progress, dict) or "imap" not in progress:
+                raise ValueError(f"{path} is kept by another command; give a copy that train --load … --save … made")
+            self.memory.set_state(progress["imap"])
+        journal = Journal(path, self._lock, self._tell, safe=True)
+        for entries in journal.entries((progress or {}).get("journal")):
+            self._apply(entries)
+            self._is_changed |= bool(entries)
+        self.n_learned = self.n_corrected = 0
+        self._is_changed |= resumed is None
+        if self._checkpoints is not None:
+            self._journal = journal
+            self._checkpoints.start(self._snapshot, self._written)
+
+    def _snapshot(self) -> Snapshot:
+        assert self._journal is not None
+        with self._lock:
+            progress = {"imap": self.memory.get_state(), "journal": self._journal.turn()}
+            snapshot: Snapshot = self.model.snapshot(progress)
+            self._is_changed = False
+        return snapshot
+
+    def _written(self, progress: Any) -> None:
+        assert self._journal is not None
+        with self._lock:
+            self._journal.written(progress["journal"])
+
+    def record(self, events: Sequence[Event], lessons: Sequence[Lesson] = ()) -> None:
+        """Learn these mails, and take note of these events, all or none of them.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written down; then nothing is learned or noted.
+        """
+        verdicts = self._verdicts
+        labels = [verdicts.ham_label if lesson.known.lesson == HAM else verdicts.spam_label for lesson in lessons]
+        if labels:
+            self.model.check_labels(labels)
+        entries: list[Entry] = [
+            (message_of(lesson.mail, self.model), label, 1.0, ["know", lesson.id, *lesson.known])
+            for lesson, label in zip(lessons, labels, strict=True)
+        ]
+        entries += [("", None, 0.0, event) for event in events]
+        if not entries:
+            return
+        with self._lock:
+            if self._journal is not None:
+                self._journal.learn(entries)
+            self._apply(entries)
+            if self._journal is not None:
+                self._journal.done(len(entries))
+            self._is_changed = True
+        if self._checkpoints is not None:
+            self._checkpoints.count(len(lessons) or 1)
+
+    def _apply(self, entries: Sequence[Entry]) -> None:
+        for is_lesson, group in groupby(entries, lambda entry: entry[2] > 0.0):
+            these = [*group]
+            if is_lesson:
+                self._learn(these)
+            for _, _, _, event in these:
+                self.memory.apply(event)
+
+    def _learn(self, entries: Sequence[Entry]) -> None:
+        """Learn mails. One that was learned with the other label before is learned again with this one: here is where
+        the wrong lesson would be taken back.
+        """
+        for _, _, _, (_, id, _, lesson, _) in entries:
+            before = self.memory.lesson(id)
+            self.n_corrected += before not in ("", lesson)
+        chunk: list[Any] = [(x, label) for x, label, _, _ in entries]
+        n = learn(self.model, chunk, lambda example, reason: self._tell(f"not learned: {reason}"), self._threads)
+        self.n_learned += n
+
+    def sync(self) -> None:
+        """See to it that all that was recorded outlives a power cut.
+
+        Raises
+        ------
+        OSError
+            If that failed.
+        """
+        if self._journal is not None:
+            self._journal.sync()
+
+    def close(self) -> None:
+        """Write a last checkpoint, if there is anything new, and let others on.
+
+        Raises
+        ------
+        OSError
+            If it could not be written.
+        """
+        if self._checkpoints is not None and self._journal is not None:
+            try:
+                self._checkpoints.close(last=self._is_changed or self._checkpoints.error is not None)
+            finally:
+                self._journal.close()

@@ -1,0 +1,187 @@
+"""What is remembered of a mailbox, and what a mail means by the folder where it appears."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from stream_pegasos.common.checks import check_integer
+
+__all__ = ["HAM_FOLDER", "INBOX", "JUDGE", "JUNK", "LEARN_HAM", "LEARN_SPAM", "NOTHING", "Event", "Known", "Memory"]
+
+# What a folder is for.
+INBOX, JUNK, HAM_FOLDER = "inbox", "junk", "ham folder"
+# What a mail that appears in one asks for.
+NOTHING, JUDGE, LEARN_SPAM, LEARN_HAM = "nothing", "judge", "learn spam", "learn ham"
+
+Event = list[Any]  # the name of a method of `Memory`, and its arguments; JSON
+
+
+class Known(NamedTuple):
+    """What is known of a mail.
+
+    Attributes
+    ----------
+    is_junk
+        Whether it was put into Junk, by whomever, or learned as spam, and did not come back since.
+    lesson
+        What it was learned as, `"spam"` or `"ham"`; `""` if it was not.
+    uid
+        Its number in Junk; 0 if it was never seen there.
+    """
+
+    is_junk: bool
+    lesson: str = ""
+    uid: int = 0
+
+
+class Memory:
+    """What is remembered of a mailbox, in bounded memory.
+
+    It changes by events alone, each of which may come twice. So what was written down of them after a kill leads to the
+    same memory.
+
+    Parameters
+    ----------
+    window
+        How many mails are remembered, those met last; at least 1.
+
+    Attributes
+    ----------
+    owner
+        Whose mailbox it is; `None` before the first event.
+    mails
+        What is known of each mail, by its id, which it keeps in every folder.
+    folders
+        How far each folder was looked at: its UIDVALIDITY, and the first UID that was not looked at.
+    pending
+        The mails of the inbox that are spam and about to be moved or flagged: ids by UIDs.
+    training
+        How far folders were learned, by whoever does that.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos.mail.imap_memory import INBOX, JUNK, Memory
+
+    >>> memory = Memory()
+    >>> memory.asks(INBOX, "a")
+    'judge'
+    >>> memory.apply(["know", "a", False, "", 0])
+    >>> memory.asks(INBOX, "a"), memory.asks(JUNK, "a")
+    ('nothing', 'learn spam')
+    >>> memory.apply(["know", "a", True, "spam", 7])
+    >>> memory.asks(JUNK, "a"), memory.asks(INBOX, "a")
+    ('nothing', 'learn ham')
+
+    """
+
+    def __init__(self, window: int = 100_000) -> None:
+        check_integer("window", window, 1, 100_000_000)
+        self.window = window
+        self.owner: str | None = None
+        self.mails: OrderedDict[str, Known] = OrderedDict()
+        self.folders: dict[str, tuple[int, int]] = {}
+        self.pending: dict[int, str] = {}
+        self.training: dict[str, Any] = {}
+
+    def asks(self, role: str, id: str, stood_there: bool = False) -> str:
+        """What is to be done for a mail that appears in a folder.
+
+        Parameters
+        ----------
+        role
+            `INBOX`, `JUNK` or `HAM_FOLDER`.
+        id
+            The mail's.
+        stood_there
+            Whether it may have been there all along, as in a folder that is looked at for the first time.
+        """
+        known = self.mails.get(id)
+        if known is None:
+            if stood_there or role == HAM_FOLDER:
+                return NOTHING
+            return JUDGE if role == INBOX else LEARN_SPAM
+        if role == JUNK:
+            return NOTHING if known.is_junk else LEARN_SPAM
+        return LEARN_HAM if known.is_junk else NOTHING
+
+    def lesson(self, id: str) -> str:
+        """What a mail was learned as; `""` if it was not."""
+        known = self.mails.get(id)
+        return "" if known is None else known.lesson
+
+    def apply(self, event: Event) -> None:
+        """Take note of an event."""
+        name, *arguments = event
+        EVENTS[name](self, *arguments)
+
+    def owned(self, owner: str) -> None:
+        """It is the mailbox of this account. What is known of another one's folders is forgotten."""
+        if owner != self.owner:
+            self.owner = owner
+            self.folders, self.pending, self.training = {}, {}, {}
+            self.mails = OrderedDict((id, known._replace(uid=0)) for id, known in self.mails.items())
+
+    def know(self, id: str, is_junk: bool, lesson: str, uid: int) -> None:
+        self.mails[id] = Known(is_junk, lesson, uid)
+        self.mails.move_to_end(id)
+        while len(self.mails) > self.window:
+            self.mails.popitem(last=False)
+
+    def looked(self, folder: str, uidvalidity: int, uid: int) -> None:
+        """A folder was looked at, up to the mail before this UID."""
+        self.folders[folder] = (uidvalidity, uid)
+
+    def intend(self, uid: int, id: str) -> None:
+        """A mail of the inbox is going to be moved or flagged."""
+        self.pending[uid] = id
+
+    def settle(self, uid: int) -> None:
+        """It was, or is not going to be."""
+        self.pending.pop(uid, None)
+
+    def trained(self, folder: str, state: Any) -> None:
+        """How far a folder was learned."""
+        self.training[folder] = state
+
+    def get_state(self) -> str:
+        """All of it, as JSON."""
+        mails = [[id, *known] for id, known in self.mails.items()]
+        return json.dumps([self.owner, mails, self.folders, [*self.pending.items()], self.training])
+
+    def set_state(self, state: Any) -> None:
+        """Remember what stands there, and nothing else.
+
+        Raises
+        ------
+        ValueError
+            If it is none that `get_state` gave.
+        """
+        try:
+            owner, mails, folders, pending, training = json.loads(state)
+            self.owner = None if owner is None else str(owner)
+            self.mails = OrderedDict((str(id), Known(bool(junk), str(y), int(uid))) for id, junk, y, uid in mails)
+            self.folders = {str(name): (int(validity), int(uid)) for name, (validity, uid) in folders.items()}
+            self.pending = {int(uid): str(id) for uid, id in pending}
+            self.training = dict(training)
+        except (AttributeError, TypeError, ValueError, RecursionError):
+            raise ValueError("what is kept of the mailbox cannot be read") from None
+        while len(self.mails) > self.window:
+            self.mails.popitem(last=False)
+
+    def junk_uids(self, ids: Iterable[str]) -> dict[str, int]:
+        """The numbers in Junk of those mails that were seen there."""
+        return {id: self.mails[id].uid for id in ids if id in self.mails and self.mails[id].uid}
+
+
+EVENTS: dict[str, Callable[..., None]] = {
+    "owned": Memory.owned,
+    "know": Memory.know,
+    "looked": Memory.looked,
+    "intend": Memory.intend,
+    "settle": Memory.settle,
+    "trained": Memory.trained,
+}

@@ -1,0 +1,94 @@
+"""Watching an IMAP mailbox for months: connections break, and are made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import sleep
+from typing import Any
+
+from stream_pegasos.mail.imap_connection import (
+    Account,
+    Connection,
+    ConnectionFailedError,
+    LoginRefusedError,
+    RefusedError,
+)
+
+__all__ = ["watch"]
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds before a connection is made anew
+
+
+def watch(
+    account: Account,
+    begin: Callable[[Connection], None],
+    look: Callable[[Connection], int],
+    *,
+    once: bool = False,
+    poll: float = 60.0,
+    wait: Callable[..., Any] = lambda function, *args: function(*args),
+    warn: Callable[[str], None] = lambda text: None,
+) -> None:
+    """Look at a mailbox whenever there is news.
+
+    A connection that fails is made anew, after pauses that grow up to 5 minutes. What went wrong is told once, and when
+    it works again.
+
+    Parameters
+    ----------
+    account
+        The mailbox.
+    begin
+        Called with each new connection.
+    look
+        Looks once; how many mails were new. It may fail anywhere and is then called again.
+    once
+        Whether to end after one look at all that is there.
+    poll
+        The seconds between two looks where the server does not tell of news by itself.
+    wait
+        Calls a function that waits; it may raise KeyboardInterrupt meanwhile.
+    warn
+        Called with a line of text that an operator should know.
+
+    Raises
+    ------
+    ConnectionFailedError, RefusedError, OSError
+        If it is to look once only and that fails; a LoginRefusedError also if it never worked.
+    """
+    pause, has_worked, told = FIRST_PAUSE, False, set[type]()
+    while True:
+        box = None
+        try:
+            box = Connection(account, wait)
+            begin(box)
+            while True:
+                while look(box):
+                    pass
+                if told:
+                    warn(f"{account.host}: it works again")
+                pause, has_worked, told = FIRST_PAUSE, True, set()
+                if once:
+                    return
+                _wait_for_news(box, poll, wait)
+        except (ConnectionFailedError, RefusedError, OSError) as error:
+            if once or (isinstance(error, LoginRefusedError) and not has_worked):
+                raise
+            if type(error) not in told:
+                warn(f"{account.host}: {error}; trying again")
+            told.add(type(error))
+        finally:
+            if box is not None:
+                box.close()
+        wait(sleep, pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def _wait_for_news(box: Connection, seconds: float, wait: Callable[..., Any]) -> None:
+    if box.has_idle:
+        try:
+            box.wait(seconds)
+            return
+        except RefusedError:
+            box.has_idle = False
+    wait(sleep, seconds)
