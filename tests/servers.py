@@ -1,10 +1,14 @@
 """Real servers for the tests: each on a free port of the loopback, stopped at the end."""
 
 import contextlib
+import grp
 import importlib
+import os
+import pwd
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -63,6 +67,163 @@ def redis_tls(folder):
     plain = ["redis-server", "--port", "0", "--bind", "127.0.0.1", "--requirepass", "secret", "--save", ""]
     tls = ["--tls-port", "{port}", "--tls-cert-file", "cert.pem", "--tls-key-file", "key.pem"]
     with running([*plain, *tls, "--tls-auth-clients", "no"], folder) as server:
+        yield server
+
+
+DOVECOT = """
+base_dir = {folder}/run
+state_dir = {folder}/run
+log_path = {folder}/dovecot.log
+protocols = imap
+listen = 127.0.0.1, 127.0.0.2
+default_internal_user = {own}
+default_internal_group = {own_group}
+default_login_user = {user}
+first_valid_uid = 1
+mail_uid = {user}
+mail_gid = {group}
+mail_location = maildir:~/Maildir
+mail_plugins = quota
+ssl_cert = <{folder}/cert.pem
+ssl_key = <{folder}/key.pem
+disable_plaintext_auth = no
+auth_failure_delay = 0
+mail_max_userip_connections = 100
+maildir_very_dirty_syncs = no
+passdb {{
+  driver = passwd-file
+  args = scheme=PLAIN username_format=%u {folder}/users
+}}
+userdb {{
+  driver = passwd-file
+  args = username_format=%u {folder}/users
+}}
+service anvil {{
+  chroot =
+}}
+service stats {{
+  chroot =
+}}
+service imap-login {{
+  chroot =
+  inet_listener imap {{
+    port = {plain_port}
+  }}
+}}
+protocol imap {{
+  mail_plugins = quota imap_quota
+}}
+plugin {{
+  quota = maildir:User quota
+}}
+namespace inbox {{
+  inbox = yes
+  separator = /
+  mailbox Junk {{
+    special_use = \\Junk
+    auto = create
+  }}
+  mailbox Archive {{
+    auto = create
+  }}
+}}
+local 127.0.0.2 {{
+  protocol imap {{
+    imap_capability = IMAP4rev1 UIDPLUS
+  }}
+}}
+"""
+
+
+class Dovecot(Server):
+    """An IMAP server, whose accounts are "ann", "bob", with at most 100 KB of mail, and more; their passwords are
+    "secret-ann" and so on. It speaks TLS on `port`, with the certificate cert.pem, and plain text on `plain_port`. At
+    127.0.0.2 it has neither IDLE nor MOVE.
+    """
+
+    ACCOUNTS = ("ann", "bob", "cleo", "dan", "eve")
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.plain_port = free.getsockname()[1]
+        is_root = os.geteuid() == 0
+        self._user = pwd.getpwnam("nobody") if is_root else pwd.getpwuid(os.geteuid())
+        own = pwd.getpwuid(os.geteuid())
+        names = {
+            "own": own.pw_name,
+            "own_group": grp.getgrgid(own.pw_gid).gr_name,
+            "user": self._user.pw_name,
+            "group": grp.getgrgid(self._user.pw_gid).gr_name,
+        }
+        config = DOVECOT.format(folder=folder, plain_port=self.plain_port, **names)
+        Path(folder, "dovecot.conf").write_text(config)
+        quota = {"bob": "userdb_quota_rule=*:storage=100K"}
+        ids = f"{self._user.pw_uid}:{self._user.pw_gid}"
+        lines = [f"{name}:secret-{name}:{ids}::{folder}/{name}::{quota.get(name, '')}\n" for name in self.ACCOUNTS]
+        Path(folder, "users").write_text("".join(lines))
+        for name in self.ACCOUNTS:
+            for part in ("", *(f"{box}/{part}" for box in ("", ".Junk", ".Archive") for part in ("tmp", "new", "cur"))):
+                self._make(self.folder / name / "Maildir" / part)
+        super().__init__(["dovecot", "-F", "-c", "{folder}/dovecot.conf", "-o", TLS_PORT + "={port}"], folder)
+
+    def _make(self, path):
+        path.mkdir(parents=True, exist_ok=True)
+        for each in (path, path.parent, path.parent.parent):
+            if each.is_relative_to(self.folder) and each != self.folder:
+                os.chown(each, self._user.pw_uid, self._user.pw_gid)
+
+    def maildir(self, account, box="INBOX"):
+        return self.folder / account / "Maildir" / ("" if box == "INBOX" else f".{box}")
+
+    def deliver(self, account, mails, box="INBOX", seconds=None):
+        """Put mails into a folder as a mail server does; `seconds` is when the first arrived, the others follow."""
+        start = time.time() if seconds is None else seconds
+        for number, mail in enumerate(mails):
+            self.n_delivered += 1
+            name = f"{int(start)}.{self.n_delivered:06}.test"
+            path = self.maildir(account, box) / "tmp" / name
+            path.write_bytes(mail)
+            if os.geteuid() == 0:
+                os.chown(path, self._user.pw_uid, self._user.pw_gid)
+            if seconds is not None:
+                os.utime(path, (start + number, start + number))
+            path.rename(self.maildir(account, box) / "new" / name)
+
+    n_delivered = 0
+
+    def mails(self, account, box="INBOX"):
+        """The mails in a folder, by the names of their files, which stay when they are moved by another client."""
+        files = [path for part in ("new", "cur") for path in (self.maildir(account, box) / part).iterdir()]
+        return sorted(path.read_bytes() for path in files)
+
+    def kill(self):
+        """End it with all its processes, so that the port is free."""
+        self._process.terminate()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            super().kill()
+
+
+TLS_PORT = "service/imap-login/inet_listener/imaps/port"
+
+
+@contextlib.contextmanager
+def dovecot(folder):
+    """An IMAP server. Its mails belong to nobody where the tests run as root, so it has a folder that nobody may read."""
+    need("dovecot")
+    need("openssl")
+    with contextlib.ExitStack() as end:
+        if os.geteuid() == 0:
+            folder = end.enter_context(tempfile.TemporaryDirectory(prefix="dovecot", ignore_cleanup_errors=True))
+            os.chmod(folder, 0o755)
+        new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "cert.pem"]
+        name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,IP:127.0.0.2"]
+        subprocess.run([*new, *name], cwd=folder, check=True, capture_output=True)
+        server = Dovecot(folder)
+        end.callback(server.kill)
         yield server
 
 
