@@ -164,8 +164,9 @@ class Dovecot(Server):
         lines = [f"{name}:secret-{name}:{ids}::{folder}/{name}::{quota.get(name, '')}\n" for name in self.ACCOUNTS]
         Path(folder, "users").write_text("".join(lines))
         for name in self.ACCOUNTS:
-            for part in ("", *(f"{box}/{part}" for box in ("", ".Junk", ".Archive") for part in ("tmp", "new", "cur"))):
-                self._make(self.folder / name / "Maildir" / part)
+            for box in ("INBOX", "Junk", "Archive"):
+                for part in ("", "tmp", "new", "cur"):
+                    self._make(self.maildir(name, box) / part)
         super().__init__(["dovecot", "-F", "-c", "{folder}/dovecot.conf", "-o", TLS_PORT + "={port}"], folder)
 
     def _make(self, path):
@@ -212,7 +213,7 @@ TLS_PORT = "service/imap-login/inet_listener/imaps/port"
 
 @contextlib.contextmanager
 def dovecot(folder):
-    """An IMAP server. Its mails belong to nobody where the tests run as root, so it has a folder that nobody may read."""
+    """An IMAP server. Where the tests run as root its mails belong to nobody, so it has a folder that all may read."""
     need("dovecot")
     need("openssl")
     with contextlib.ExitStack() as end:
@@ -220,7 +221,7 @@ def dovecot(folder):
             folder = end.enter_context(tempfile.TemporaryDirectory(prefix="dovecot", ignore_cleanup_errors=True))
             os.chmod(folder, 0o755)
         new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "cert.pem"]
-        name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,IP:127.0.0.2"]
+        name = ["-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1,IP:127.0.0.2"]
         subprocess.run([*new, *name], cwd=folder, check=True, capture_output=True)
         server = Dovecot(folder)
         end.callback(server.kill)

@@ -219,6 +219,7 @@ class FolderOptions:
 )
 @bundled("folders", FolderOptions)
 @mail_option("--once", "Look once, then end.", is_flag=True, brief=True)
+@mail_option("--moved", "Go on although the mailbox now has another name, or is on another server.", is_flag=True)
 @mail_option(
     "--poll SECONDS",
     "How often to look at folders of which the server tells no news by itself.",
@@ -242,6 +243,7 @@ def imap(
     path: Path,
     folders: FolderOptions,
     once: bool,
+    moved: bool,
     poll: float,
     id_window: int,
     verbose: bool,
@@ -281,7 +283,7 @@ def imap(
     with Interrupt() as interrupt:
         try:
             with closing(run.ledger), suppress(KeyboardInterrupt):
-                run.watch(account, once, poll, interrupt)
+                run.watch(account, once, moved, poll, interrupt)
         except (ConnectionFailedError, RefusedError) as error:
             raise Failure(f"{account.host}: {error}") from None
     print_lines(run.summary())
@@ -312,12 +314,14 @@ class _Run:
         set_decision(self.ledger.model, path, decision)
         self.filter: Any = None
 
-    def watch(self, account: "Account", once: bool, poll: float, interrupt: Interrupt) -> None:
+    def watch(self, account: "Account", once: bool, moved: bool, poll: float, interrupt: Interrupt) -> None:
         from stream_pegasos.mail.imap_watch import watch
 
         owner = self.ledger.memory.owner
-        if owner not in (None, account.name):
-            raise Failure(f"{self.path} belongs to {owner}, not to {account.name}; give another file")
+        if owner not in (None, account.name) and not moved:
+            raise Failure(
+                f"{self.path} belongs to {owner}, not to {account.name}; if that is where it has moved, say so: --moved"
+            )
 
         def begin(box: "Connection") -> None:
             self.begin(box, account.name)
@@ -332,7 +336,7 @@ class _Run:
 
         if self.filter is None:
             plan = self.folders.plan(box)
-            if self.ledger.memory.owner is None:
+            if self.ledger.memory.owner != owner:
                 self.ledger.record([["owned", owner]])
             self.filter = MailboxFilter(self.ledger, self.verdicts, plan, self.tell, note)
         self.filter.begin(box)

@@ -143,7 +143,9 @@ class Connection:
         except imaplib.IMAP4.abort as error:
             raise ConnectionFailedError(self._reason(error)) from None
         except imaplib.IMAP4.error as error:
-            raise RefusedError(self._reason(error)) from None
+            # A login that breaks off is not one that was refused.
+            kind = ConnectionFailedError if isinstance(error.__context__, imaplib.IMAP4.abort) else RefusedError
+            raise kind(self._reason(error)) from None
         except TimeoutError:
             raise ConnectionFailedError("it does not answer") from None
         except OSError as error:

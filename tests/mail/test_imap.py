@@ -1,0 +1,452 @@
+"""The command `imap`, against a server that people use."""
+
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+from contextlib import contextmanager
+
+import pytest
+import servers
+from commands import command, environment
+from running import bits, wait
+
+from stream_pegasos import MailFeatures, TextClassifier, load
+
+pytestmark = pytest.mark.heavy
+imapclient = pytest.importorskip("imapclient")
+LAST_YEAR = 1.73e9
+
+
+def mail(number, kind):
+    """A mail that the model knows as spam or ham, with a number that makes it unlike all others."""
+    subject = "A prize for you" if kind == "spam" else "Lunch at noon"
+    head = f"Message-ID: <{number}@{kind}.example>\nFrom: {kind}@example.org\nSubject: {subject} {number}"
+    return f"{head}\n\nText of {kind}.\n".encode()
+
+
+def mails(kind, n, first=0):
+    return [mail(number, kind) for number in range(first, first + n)]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    try:
+        with servers.dovecot(tmp_path_factory.mktemp("dovecot")) as running:
+            yield running
+    except servers.Missing as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    model = TextClassifier(MailFeatures())
+    for number in range(60):
+        for kind in ("spam", "ham"):
+            model.learn_one(mail(f"old{number}", kind), kind)
+    path = tmp_path_factory.mktemp("model") / "trained"
+    model.save(path)
+    return path
+
+
+class Box:
+    """A mailbox, its owner, and the command that filters it."""
+
+    def __init__(self, server, folder, account, model=None):
+        self.server, self.account, self.folder = server, account, folder
+        self.model = folder / f"{account}.safetensors"
+        if model is not None:
+            shutil.copy(model, self.model)
+        (folder / "password").write_text(f"secret-{account}\n")
+        for name in ("INBOX", "Junk", "Archive"):
+            for file in self.files(name):
+                file.unlink()
+
+    def files(self, name="INBOX"):
+        return [path for part in ("new", "cur") for path in (self.server.maildir(self.account, name) / part).iterdir()]
+
+    def arguments(self, *options, host="127.0.0.1"):
+        at = ["--host", host, "--port", self.server.port, "--user", self.account, "--model", self.model]
+        trust = ["--password-file", self.folder / "password", "--ca-file", self.server.folder / "cert.pem"]
+        return [str(each) for each in ("imap", *at, *trust, "--verbose", *options)]
+
+    def once(self, *options, **given):
+        """Look once: what is printed, of which the last line is the summary."""
+        done = run(*self.arguments("--once", *options, **given))
+        assert done.returncode == 0 and done.stderr.count("Traceback") == 0, done.stderr
+        return done.stdout.splitlines()
+
+    @contextmanager
+    def watching(self, *options, end=signal.SIGTERM, **given):
+        started = start(*self.arguments(*options, **given))
+        try:
+            yield started
+            started.send_signal(end)
+            started.output, started.errors = started.communicate(timeout=30)
+        finally:
+            started.kill()
+            started.wait()
+
+    def deliver(self, mails, *where):
+        self.server.deliver(self.account, mails, *where)
+
+    def has(self, name="INBOX"):
+        return self.server.mails(self.account, name)
+
+    def owner_moves(self, some, source, target):
+        """What a person does in a mail program."""
+        with imapclient.IMAPClient("127.0.0.1", self.server.plain_port, ssl=False, timeout=20) as client:
+            client.login(self.account, f"secret-{self.account}")
+            client.select_folder(source)
+            found = {uid for each in some for uid in client.search(["HEADER", "Message-ID", id_of(each)])}
+            assert len(found) == len(some)
+            client.move(sorted(found), target)
+
+    @property
+    def n_learned(self):
+        return load(self.model).n_learned
+
+
+def id_of(mail):
+    return mail.partition(b"\n")[0].partition(b" ")[2].decode()
+
+
+def run(*arguments):
+    return subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, timeout=120)
+
+
+def start(*arguments):
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([*command, *arguments], env=environment, **pipes)
+
+
+@pytest.fixture
+def box(server, tmp_path, trained):
+    return Box(server, tmp_path, "ann", trained)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2"], ids=["move", "copy"])
+def test_spam_is_moved_and_what_people_move_is_learned(box, host):
+    old, spam, ham = mails("spam", 2, 900), mails("spam", 3), mails("ham", 3)
+    box.deliver(old)
+    assert box.once(host=host)[-1].startswith("looked at 0 new mails, moved 0, learned 0")
+    box.deliver([*spam, *ham])
+    out = box.once(host=host)
+    assert [line.partition(" 0")[0].partition(" 1")[0] for line in out[:-1]] == ["moved: spam"] * 3
+    assert sorted(box.has("Junk")) == sorted(spam) and sorted(box.has()) == sorted([*old, *ham])
+    assert not any("S" in file.name.partition(":2,")[2] for file in [*box.files(), *box.files("Junk")])
+    box.owner_moves(spam[:1], "Junk", "INBOX")
+    box.owner_moves(spam[1:2], "Junk", "Archive")
+    box.owner_moves([*ham[:1], *old[:1]], "INBOX", "Junk")
+    out = box.once("--ham-folder", "Archive", host=host)
+    assert sorted(line.rpartition(" ")[0] for line in out[:-1]) == [
+        "learned: ham 'A prize for you",
+        "learned: spam 'A prize for you",
+        "learned: spam 'Lunch at noon",
+    ]
+    box.owner_moves(spam[1:2], "Archive", "Junk")
+    box.owner_moves(spam[1:2], "Junk", "Archive")
+    box.owner_moves(ham[:1], "Junk", "INBOX")
+    out = box.once("--ham-folder", "Archive", host=host)
+    assert [line.rpartition(" ")[0] for line in out[:-1]] == [
+        "learned: ham 'A prize for you",  # which stood in Archive when that was looked at for the first time
+        "corrected: ham 'Lunch at noon",
+    ]
+    assert "learned 2, of which 1 were corrections" in out[-1]
+    assert box.once("--ham-folder", "Archive", host=host)[:-1] == []
+    assert box.n_learned == 120 + 5
+    assert sorted([*box.has(), *box.has("Junk"), *box.has("Archive")]) == sorted([*old, *spam, *ham])
+
+
+def test_two_mailboxes_are_watched_at_once(server, tmp_path, trained):
+    both = []
+    for account in ("ann", "cleo"):
+        (tmp_path / account).mkdir()
+        both.append(Box(server, tmp_path / account, account, trained))
+    with both[0].watching() as one, both[1].watching() as other:
+        for box in both:
+            wait(lambda box=box: list(box.folder.glob("*.journal-*")))
+            wait(lambda box=box: "INBOX" in journal_of(box))
+        for number, box in enumerate(both):
+            box.deliver([mail(number, "spam"), mail(number, "ham")])
+        for number, box in enumerate(both):
+            wait(lambda box=box, number=number: box.has("Junk") == [mail(number, "spam")])
+        both[0].owner_moves([mail(0, "ham")], "INBOX", "Junk")
+        wait(lambda: '"learned' in journal_of(both[0]) or "Lunch" in journal_of(both[0]))
+    for process in (one, other):
+        assert process.returncode == 128 + signal.SIGTERM and process.errors == ""
+        assert "moved: spam" in process.output
+    assert [box.n_learned for box in both] == [121, 120]
+
+
+def journal_of(box):
+    return "".join(path.read_text() for path in box.folder.glob("*.journal-*"))
+
+
+def test_a_dry_run_changes_nothing(box):
+    box.once()
+    box.deliver([*mails("spam", 2), *mails("ham", 2)])
+    box.deliver(mails("ham", 2, 50), "Junk")
+    before = box.has(), box.has("Junk"), contents(box.folder)
+    out = box.once("--dry-run")
+    assert [line.split(" '")[0].split(" 0.")[0].split(" 1.")[0] for line in out[:-1]] == [
+        *["would be learned: spam"] * 2,
+        *["would be moved: spam"] * 2,
+    ]
+    assert out[-1].startswith("would have looked at 4 new mails, moved 2, learned 2")
+    assert (box.has(), box.has("Junk"), contents(box.folder)) == before
+    assert not any(b"$Junk" in path.read_bytes() for path in box.server.maildir("ann").glob("dovecot-keywords"))
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_spam_is_flagged_where_it_is(box):
+    box.deliver([*mails("spam", 2), *mails("ham", 2)])
+    assert "flagged 2" in box.once("--action", "flag", "--backlog")[-1]
+    with imapclient.IMAPClient("127.0.0.1", box.server.plain_port, ssl=False) as client:
+        client.login("ann", "secret-ann")
+        client.select_folder("INBOX")
+        flagged = client.fetch(client.search(["KEYWORD", "$Junk"]), ["BODY.PEEK[HEADER.FIELDS (MESSAGE-ID)]", "FLAGS"])
+    assert len(flagged) == 2 and not any(b"\\Seen" in each[b"FLAGS"] for each in flagged.values())
+    box.owner_moves(mails("spam", 1), "INBOX", "Junk")
+    assert "learned: spam" in box.once("--action", "flag")[0]
+
+
+def test_a_model_that_has_learned_too_little_moves_nothing(server, tmp_path):
+    box = Box(server, tmp_path, "dan")
+    box.deliver(mails("spam", 20), "Junk")
+    box.deliver(mails("ham", 20), "Archive")
+    box.deliver(mails("spam", 5, 100))
+    out = box.once("--backlog", "--spam", "Junk", "--ham", "Archive")
+    assert out == ["looked at 5 new mails, moved 0, learned 40, of which 0 were corrections"]
+    assert box.n_learned == 40 and len(box.has()) == 5
+    assert box.once("--spam", "Junk", "--ham", "Archive") == [
+        "looked at 0 new mails, moved 0, learned 0, of which 0 were corrections"
+    ]
+
+
+def test_folders_are_learned_once_in_order_of_arrival_whatever_kills_the_process(server, tmp_path):
+    box = Box(server, tmp_path, "eve")
+    n, kinds = 3_000, ("spam", "ham")
+    for offset, (kind, name) in enumerate(zip(kinds, ("Junk", "Archive"), strict=True)):
+        server.deliver("eve", mails(kind, n // 2), name, LAST_YEAR + 0.5 * offset)
+    options = ["--spam", "Junk", "--ham", "Archive"]
+    for size in (1, 150_000, 300_000):
+        with box.watching(*options, end=signal.SIGKILL):
+            wait(lambda size=size: size_of_journal(box) >= size)
+    box.once(*options)
+    model = TextClassifier(MailFeatures())
+    for number in range(n // 2):
+        for kind in kinds:
+            model.learn_one(mail(number, kind), kind)
+    assert bits(load(box.model)) == bits(model)
+
+
+def size_of_journal(box):
+    return sum(path.stat().st_size for path in box.folder.glob("*.journal-*"))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2"], ids=["move", "copy"])
+def test_kills_while_it_moves_lose_and_double_nothing(box, host):
+    spam, ham = mails("spam", 200), mails("ham", 50)
+    box.once(host=host)
+    box.deliver([*spam, *ham])
+    for n in (1, 20, 60, 100):
+        with box.watching(end=signal.SIGKILL, host=host):
+            wait(lambda n=n: len(box.has("Junk")) >= n)
+    box.owner_moves(spam[:2], "Junk", "INBOX")
+    box.once(host=host)
+    assert sorted(box.has("Junk")) == sorted(spam[2:])
+    assert sorted(box.has()) == sorted([*spam[:2], *ham])
+    assert box.n_learned == 120 + 2  # what it moved itself teaches it nothing
+
+
+def test_a_mailbox_that_is_numbered_anew(box):
+    spam, ham = mails("spam", 3), mails("ham", 3)
+    box.deliver(mails("spam", 2, 50))
+    box.once()
+    box.deliver([*spam, *ham])
+    box.once()
+    box.owner_moves(ham[:1], "INBOX", "Junk")
+    for name in ("INBOX", "Junk"):
+        for file in box.server.maildir("ann", name).glob("dovecot*"):
+            file.unlink()
+    out = box.once()
+    assert [line.rpartition(" ")[0] for line in out[:-1]] == ["learned: spam 'Lunch at noon"]
+    assert len(box.has()) == 4 and len(box.has("Junk")) == 4
+    box.owner_moves(spam[:1], "Junk", "INBOX")
+    assert [line.rpartition(" ")[0] for line in box.once()[:-1]] == ["learned: ham 'A prize for you"]
+
+
+def test_a_junk_that_is_deleted_is_made_anew(box):
+    box.once("--junk", "Rubbish")
+    with imapclient.IMAPClient("127.0.0.1", box.server.plain_port, ssl=False) as client:
+        client.login("ann", "secret-ann")
+        client.delete_folder("Rubbish")
+        box.deliver(mails("spam", 2))
+        assert "moved 2" in box.once("--junk", "Rubbish")[-1]
+        client.select_folder("Rubbish")
+        assert len(client.search()) == 2
+        client.close_folder()
+        client.delete_folder("Rubbish")
+
+
+def test_a_full_quota_leaves_mails_where_they_are(server, tmp_path, trained):
+    box = Box(server, tmp_path, "bob", trained)
+    box.once(host="127.0.0.2")
+    big = mail(0, "spam") + b"A prize for you. " * 4_000
+    box.deliver([big, mail(1, "spam")])
+    done = run(*box.arguments("--once", host="127.0.0.2"))
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("stream-pegasos: a mail cannot be moved, and stays: ") and "uota" in line
+    assert done.stdout.splitlines()[-1].endswith("; 1 could not be moved")
+    assert box.has() == [big] and box.has("Junk") == [mail(1, "spam")]
+    assert box.once(host="127.0.0.2")[-1].startswith("looked at 0 new mails, moved 0, learned 0")
+
+
+def test_a_server_that_is_restarted(tmp_path, trained):
+    try:
+        with servers.dovecot(tmp_path) as own:
+            box = Box(own, tmp_path, "ann", trained)
+            with box.watching() as process:
+                wait(lambda: "INBOX" in journal_of(box))
+                own.kill()
+                assert "trying again" in process.stderr.readline()
+                box.deliver(mails("spam", 2))
+                box.deliver(mails("ham", 1), "Junk")
+                own.start()
+                assert "it works again" in process.stderr.readline()
+                wait(lambda: len(box.has("Junk")) == 3)
+            assert process.errors == ""
+    except servers.Missing as missing:
+        pytest.skip(str(missing))
+    assert box.n_learned == 121
+
+
+ANSWERS = {
+    "silence": [],
+    "nonsense": [b"\x00\xff nonsense\r\n" * 100],
+    "an end": [b""],
+    "no greeting": [b"* BYE no\r\n"],
+    "silence after the greeting": [b"* OK hello\r\n"],
+    "nonsense after the login": [
+        b"* OK [CAPABILITY IMAP4rev1 IDLE] hello\r\n",
+        b"%(tag)s OK welcome\r\n",
+        b"* CAPABILITY IMAP4rev1 IDLE\r\n%(tag)s OK\r\n",
+        b"* LIST (((\r\n* 1 FETCH {99999999999999999}\r\n%(tag)s OK\r\n",
+    ],
+}
+
+
+@contextmanager
+def odd_server(answers):
+    """A server that gives these answers, each to one line, and then says nothing; to nobody more than these."""
+
+    def serve():
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            connections.append(connection)
+            tag = b""
+            for answer in answers:
+                if answer == b"":
+                    connection.close()
+                    break
+                connection.sendall(answer.replace(b"%(tag)s", tag))
+                tag = connection.recv(1000).split(b" ")[0]
+
+    connections = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1], connections
+        listener.shutdown(socket.SHUT_RDWR)
+        for connection in connections:
+            connection.close()
+    thread.join(10)
+
+
+@pytest.mark.parametrize("answers", ANSWERS)
+def test_a_server_that_is_odd(tmp_path, trained, answers):
+    (tmp_path / "password").write_text("secret-ann")
+    shutil.copy(trained, tmp_path / "m")
+    with odd_server(ANSWERS[answers]) as (port, connections):
+        at = ["imap", "--host", "127.0.0.1", "--port", str(port), "--no-tls", "--user", "ann", "--timeout", "0.3"]
+        arguments = [*at, "--password-file", str(tmp_path / "password"), "--model", str(tmp_path / "m")]
+        done = run(*arguments, "--once")
+        assert done.returncode == 1 and "Traceback" not in done.stderr and "secret" not in done.stderr
+        assert done.stderr.splitlines()[-1].startswith("stream-pegasos: error: 127.0.0.1: ")
+        if "login" not in answers and answers != "silence":
+            return
+        process = start(*arguments)
+        assert process.stderr.readline().endswith("trying again\n")
+        wait(lambda: len(connections) > 3)
+        process.send_signal(signal.SIGINT)
+        out, rest = process.communicate(timeout=30)
+        assert (process.returncode, rest) == (128 + signal.SIGINT, "")
+        assert out.startswith("looked at 0 new mails")
+    assert (tmp_path / "m").read_bytes() == trained.read_bytes()
+
+
+def test_who_is_not_trusted(box):
+    def fails(*options):
+        arguments = [*box.arguments("--once")]
+        for name, value in zip(options[::2], options[1::2], strict=True):
+            if name in arguments:
+                arguments[arguments.index(name) + 1] = value
+            else:
+                arguments += [name, value]
+        done = run(*(part for part in arguments if part != ""))
+        assert done.returncode in (1, 2) and "Traceback" not in done.stderr
+        assert "wrong-word" not in done.stderr + done.stdout and "secret" not in done.stderr + done.stdout
+        return " ".join(done.stderr.split())
+
+    (box.folder / "wrong").write_text("wrong-word\n")
+    (box.folder / "empty").write_text("")
+    assert "ann cannot log in" in fails("--password-file", str(box.folder / "wrong"))
+    assert "has no password" in fails("--password-file", str(box.folder / "empty"))
+    assert "its certificate is not trusted" in fails("--host", "localhost")  # but for 127.0.0.1
+    assert "cannot read the certificates" in fails("--ca-file", str(box.folder / "wrong"))
+    assert "No such file" in fails("--password-file", str(box.folder / "missing"))
+    assert "there is no folder Nowhere" in fails("--ham-folder", "Nowhere")
+    assert box.n_learned == 120 and not list(box.folder.glob("*.previous"))
+
+
+def test_ways_to_give_the_password(box):
+    file = box.arguments("--once").index("--password-file")
+    for options in (["--password-command", "echo secret-ann"], ["--password-variable", "IMAP_PASSWORD"]):
+        arguments = box.arguments("--once")
+        arguments[file : file + 2] = options
+        with_it = {**environment, "IMAP_PASSWORD": "secret-ann"}
+        done = subprocess.run([*command, *arguments], env=with_it, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+    arguments[file : file + 2] = ["--password-command", "echo secret-ann; exit 3"]
+    done = run(*arguments)
+    assert done.returncode == 1 and "ended with code 3" in done.stderr and "secret-ann" not in done.stdout
+
+
+def test_starttls(box):
+    arguments = box.arguments("--once", "--starttls")
+    arguments[arguments.index("--port") + 1] = str(box.server.plain_port)
+    assert run(*arguments).returncode == 0
+    arguments[arguments.index("--host") + 1] = "localhost"
+    assert "certificate is not trusted" in run(*arguments, "--moved").stderr
+
+
+def test_a_mailbox_has_a_model_of_its_own(box):
+    box.once()
+    with box.watching():
+        wait(lambda: (box.folder / ".ann.safetensors.lock").exists())
+        done = run(*box.arguments("--once"))
+        assert done.returncode == 1 and "is in use" in done.stderr
+    arguments = box.arguments("--once")
+    arguments[arguments.index("--user") + 1] = "cleo"
+    done = run(*arguments)
+    assert done.returncode == 1 and "belongs to ann@127.0.0.1" in done.stderr
+    assert box.once("--moved", host="127.0.0.2")[-1].startswith("looked at 0 new mails")

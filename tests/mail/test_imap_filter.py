@@ -1,0 +1,237 @@
+"""What a filter of a mailbox does and learns, on a mailbox in memory, and killed wherever it waits for the server."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("lxml", reason="lxml is not installed")
+
+from stream_pegasos import MailFeatures, TextClassifier
+from stream_pegasos.mail.imap import MailboxFilter, MailboxPlan, shown_subject
+from stream_pegasos.mail.imap_connection import RefusedError
+from stream_pegasos.mail.imap_ledger import Ledger
+from stream_pegasos.mail.imap_memory import INBOX, JUNK, Memory
+from stream_pegasos.mail.verdict import Verdict, Verdicts
+
+FOLDERS = ("INBOX", "Junk", "Archive")
+
+
+class Killed(Exception):
+    pass
+
+
+class Mailbox:
+    """A mailbox in memory, as a `Connection` shows it. `kill_at` calls from now on the process is killed: before the
+    call does anything if the number is even, else after it.
+    """
+
+    def __init__(self, has_move):
+        self.folders = {name: {} for name in FOLDERS}  # mails by UID
+        self.validity = dict.fromkeys(FOLDERS, 1)
+        self.next = dict.fromkeys(FOLDERS, 1)
+        self.has_move, self.kill_at, self.opened = has_move, None, ""
+
+    def call(self, action):
+        if self.kill_at is None:
+            return action()
+        self.kill_at -= 2
+        if self.kill_at in (-2, -1):
+            if self.kill_at == -1:
+                action()
+            self.kill_at = None
+            raise Killed
+        return action()
+
+    def put(self, name, mail):
+        self.folders[name][self.next[name]] = mail
+        self.next[name] += 1
+
+    def owner_moves(self, mail, target):
+        for name in FOLDERS:
+            for uid in [uid for uid, each in self.folders[name].items() if each == mail]:
+                del self.folders[name][uid]
+        self.put(target, mail)
+
+    def number_anew(self, name):
+        mails = [*self.folders[name].values()]
+        self.validity[name] += 1
+        self.folders[name], self.next[name] = {}, 1
+        for mail in mails:
+            self.put(name, mail)
+
+    def where(self, mail):
+        return [name for name in FOLDERS for each in self.folders[name].values() if each == mail]
+
+    def has_folder(self, name):
+        return name in FOLDERS
+
+    def status(self, name):
+        return self.call(lambda: (self.validity[name], self.next[name]))
+
+    def open(self, name, to_write=False):
+        self.opened = name
+        return self.status(name)
+
+    @property
+    def here(self):
+        return self.folders[self.opened]
+
+    def uids(self, first=1, since=None):
+        return self.call(lambda: sorted(uid for uid in self.here if uid >= first))
+
+    def there(self, uids):
+        return self.call(lambda: {*uids} & {*self.here})
+
+    def ids(self, uids):
+        yield self.call(lambda: {uid: self.here[uid].decode().split()[1] for uid in uids if uid in self.here})
+
+    def mails(self, uids):
+        yield self.call(lambda: {uid: self.here[uid] for uid in uids if uid in self.here})
+
+    def move(self, uid, target):
+        if self.has_move:
+            self.call(lambda: self.owner_moves(self.here[uid], target))
+        else:
+            self.call(lambda: self.put(target, self.here[uid]))
+            self.remove(uid)
+
+    def remove(self, uid):
+        self.call(lambda: self.here.pop(uid))
+
+
+class Process:
+    """The filter in a process that may be killed; the files outlive it."""
+
+    def __init__(self, folder, box):
+        self.box = box
+        verdicts = Verdicts()
+        self.ledger = Ledger(folder / "m", lambda: TextClassifier(MailFeatures()), verdicts)
+        self.filter = MailboxFilter(self.ledger, verdicts, MailboxPlan(ham_folders=("Archive",)))
+        self.filter._judge = lambda mails: [
+            Verdict("spam" if b"spam" in mail else "ham", 0.99, 9.0) for _, mail in mails
+        ]
+
+    def look(self):
+        self.filter.begin(self.box)
+        while self.filter.look(self.box):
+            pass
+
+    def end(self, with_checkpoint):
+        """A journal is written without a buffer, so that after a kill there is the same in it."""
+        if with_checkpoint:
+            self.ledger.close()
+        else:
+            self.ledger._checkpoints.close(last=False)
+            self.ledger._journal.close()
+
+
+actions = st.sampled_from(["spam", "ham", "to Junk", "to INBOX", "to Archive", "number INBOX", "number Junk", "look"])
+
+
+@given(
+    st.booleans(),
+    st.lists(st.tuples(actions, st.integers(0, 5), st.none() | st.integers(0, 60), st.booleans()), max_size=12),
+)
+def test_each_move_is_learned_once_wherever_the_process_is_killed(has_move, steps):
+    box, lessons, n_lessons, n = Mailbox(has_move), {}, 0, 0
+    mails, old = {}, [b"Message-ID: old1\nSubject: spam\n\n", b"Message-ID: old2\nSubject: spam\n\n"]
+    for mail in old:
+        box.put("INBOX", mail)
+    with tempfile.TemporaryDirectory() as folder:
+        process = Process(Path(folder), box)
+        process.look()
+        for action, which, kill_at, with_checkpoint in steps:
+            if action in ("spam", "ham"):
+                mail = b"Message-ID: m%d\nSubject: %s\n\n" % (n, action.encode())
+                n += 1
+                box.put("INBOX", mail)
+                mails[mail] = "Junk" if action == "spam" else "INBOX"
+            elif action.startswith("to ") and mails:
+                mail, target = [*mails][which % len(mails)], action[3:]
+                if mails[mail] != target:
+                    was_junk = mails[mail] == "Junk"
+                    mails[mail] = target
+                    box.owner_moves(mail, target)
+                    lesson = "spam" if target == "Junk" else "ham" if was_junk else None
+                    if lesson is not None and lessons.get(mail) != lesson:
+                        lessons[mail] = lesson
+                        n_lessons += 1
+            elif action.startswith("number "):
+                box.number_anew(action[7:])
+            if kill_at is not None:
+                box.kill_at = kill_at
+                try:
+                    process.look()
+                    box.kill_at = None
+                except Killed:
+                    pass
+                process.end(with_checkpoint)
+                process = Process(Path(folder), box)
+            process.look()
+            assert {mail: box.where(mail) for mail in mails} == {mail: [where] for mail, where in mails.items()}
+            assert [box.where(mail) for mail in old] == [["INBOX"]] * 2
+        process.end(True)
+        process = Process(Path(folder), box)
+        assert process.ledger.model.n_learned == n_lessons
+        memory = process.ledger.memory
+        assert {mail: memory.lesson(mail.decode().split()[1]) for mail in lessons} == lessons
+        process.end(False)
+
+
+def test_a_copy_of_a_mail_in_junk_teaches_nothing(tmp_path):
+    box = Mailbox(True)
+    process = Process(tmp_path, box)
+    process.look()
+    mail = b"Message-ID: a\nSubject: spam\n\n"
+    box.put("INBOX", mail)
+    process.look()
+    box.put("INBOX", mail)
+    process.look()
+    assert box.where(mail) == ["INBOX", "Junk"] and process.ledger.model.n_learned == 0
+    process.end(False)
+
+
+def test_a_mail_that_cannot_be_moved_stays_and_can_be_taught(tmp_path):
+    box = Mailbox(True)
+    process = Process(tmp_path, box)
+    process.look()
+
+    def refuse(uid, target):
+        raise RefusedError("no room")
+
+    box.move = refuse
+    mail = b"Message-ID: a\nSubject: spam\n\n"
+    box.put("INBOX", mail)
+    process.look()
+    process.look()
+    assert box.where(mail) == ["INBOX"] and process.filter.counts == {"judged": 1, "refused": 1}
+    box.owner_moves(mail, "Junk")
+    process.look()
+    assert process.ledger.model.n_learned == 1
+    process.end(False)
+
+
+def test_the_memory_is_bounded_and_comes_back():
+    memory = Memory(window=3)
+    for number in range(9):
+        memory.apply(["know", str(number), number % 2 == 1, "", number])
+    memory.apply(["know", "7", False, "ham", 0])
+    memory.apply(["looked", "INBOX", 4, 9])
+    memory.apply(["intend", 8, "8"])
+    assert [*memory.mails] == ["6", "8", "7"]
+    again = Memory(window=3)
+    again.set_state(memory.get_state())
+    assert vars(again) == vars(memory)
+    assert again.asks(INBOX, "5") == "judge" and again.asks(JUNK, "7") == "learn spam"
+    for state in ("", "{}", "[]", "[1,2,3,4,5]", "[" * 9_999, None, '["a", [[1]], {}, [], {}]'):
+        with pytest.raises(ValueError, match="mailbox"):
+            again.set_state(state)
+
+
+def test_a_subject_cannot_act_on_a_terminal():
+    shown = shown_subject(b"Subject: =?utf-8?q?a=1b[2J=0a=e2=80=ae?= b\n\n")
+    assert shown.isprintable() and "a" in shown
+    assert len(shown_subject(b"Subject: " + b"long " * 999 + b"\n\n")) < 70
