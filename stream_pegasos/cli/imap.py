@@ -48,7 +48,7 @@ class ServerOptions:
     password_command: str | None = service_field(
         "--password-command COMMAND",
         "A command that prints the password, as 'pass show mail'. It is run for each connection.",
-        brief="A command that prints it, as 'pass show mail'.",
+        brief="A command that prints the password.",
         shown="none",
     )
     password_variable: str | None = service_field(
@@ -175,13 +175,16 @@ class FolderOptions:
         "What is done with spam: move it to Junk, or flag it with the keyword $Junk.",
         type=click.Choice(["move", "flag"]),
         default="move",
-        brief=True,
+        brief="move or flag spam [default: move]",
     )
     backlog: bool = mail_field(
-        "--backlog", "Look also at the mails that stand in the inbox at the start.", default=False, brief=True
+        "--backlog", "Look also at the mails that stand in the inbox at the start.", default=False
     )
     dry_run: bool = mail_field(
-        "--dry-run", "Print what would be done; change nothing, neither there nor here.", default=False, brief=True
+        "--dry-run",
+        "Print what would be done; change nothing, neither there nor here.",
+        default=False,
+        brief="Print what would be done; change nothing.",
     )
 
     def lessons(self) -> dict[str, str]:
@@ -214,7 +217,7 @@ class FolderOptions:
     name="path",
     required=True,
     type=PATH,
-    brief="The model, kept up to date; a new one if there is none.",
+    brief="The model, which learns on; it need not exist.",
     shown="none",
 )
 @bundled("folders", FolderOptions)
@@ -266,9 +269,8 @@ def imap(
 
     \b
     Examples:
-      stream-pegasos imap --host mail.example.org --user ann --model m.safetensors \\
-          --password-file secret --spam Junk --ham Archive
-      stream-pegasos imap … --dry-run --backlog --once
+      stream-pegasos imap --host H --user U --password-file P --model m.st
+      stream-pegasos imap … --spam Junk --ham Archive --backlog --dry-run --once
     """
     from stream_pegasos.mail.imap_connection import ConnectionFailedError, RefusedError
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ __all__ = ["MailboxFilter", "MailboxPlan"]
 
 ONE_DAY = timedelta(days=1)
 LONGEST_SUBJECT = 60
+MOST_WARNED = 100
+DIGITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
@@ -297,8 +300,9 @@ class MailboxFilter:
             box.move(uid, self.plan.junk)
 
     def _warn_once(self, text: str) -> None:
-        if text not in self._warned and len(self._warned) < 100:
-            self._warned.add(text)
+        kind = DIGITS.sub("", text)  # some servers say how long it took
+        if kind not in self._warned and len(self._warned) < MOST_WARNED:
+            self._warned.add(kind)
             self._warn(text)
 
 

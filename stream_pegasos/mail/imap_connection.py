@@ -98,7 +98,7 @@ class Connection:
         except ModuleNotFoundError as error:
             raise missing("An IMAP mailbox", "mail", error) from error
         self._wait = wait
-        self._secret = account.secret()
+        self._secret = wait(account.secret)
         self._client: Any = None
         context = None if account.starttls else account.tls
 
@@ -232,7 +232,7 @@ class Connection:
     def arrivals(self, uids: Sequence[int]) -> dict[int, float]:
         """When mails of the open folder arrived, in seconds since 1970."""
         found = {}
-        for batch in in_batches(uids, 10 * IDS_AT_ONCE):
+        for batch in in_batches(uids, IDS_AT_ONCE):
             for uid, parts in self._call(self._client.fetch, batch, ["INTERNALDATE"]).items():
                 date = parts.get(b"INTERNALDATE")
                 found[uid] = date.timestamp() if isinstance(date, datetime) else 0.0
