@@ -9,7 +9,7 @@ __all__ = ["ServiceError", "connected", "headers_for"]
 
 LARGEST_ANSWER = 1 << 24  # bytes
 ADDED = re.compile(rb"X-Spam-[^\n]*\n(?:[ \t][^\n]*\n)*")
-OUTCOME = re.compile(rb"X-Spam-Status:[^\n]*\boutcome=(\w+)")
+OUTCOME = re.compile(rb"\btests=PEGASOS_(\w+)")
 
 
 class ServiceError(OSError):
@@ -75,4 +75,4 @@ def headers_for(mail: bytes, address: str, user: str | None = None, seconds: flo
     outcome = OUTCOME.search(headers)
     if outcome is None:
         raise ServiceError(f"{address} added no headers")
-    return outcome[1].decode(), headers
+    return outcome[1].decode().lower(), headers

@@ -29,14 +29,13 @@ def spam_headers(verdict: Verdict, newline: bytes = b"\n") -> bytes:
         --------
 
         >>> from stream_pegasos.mail.headers import spam_headers
-        >>> from stream_pegasos.mail.lines import newline_of, with_lines
-    from stream_pegasos.mail.verdict import Verdict
-        >>> print(spam_headers(Verdict("spam", 0.99, 7.4, (("free prize", 0.8),))).decode())
-        X-Spam-Flag: YES
-        X-Spam-Status: Yes, score=7.4 required=5.0 outcome=spam probability=0.9900
-         words="free prize=0.80"
-        X-Spam-Level: *******
-        <BLANKLINE>
+    >>> from stream_pegasos.mail.verdict import Verdict
+    >>> print(spam_headers(Verdict("spam", 0.99, 7.4, (("free prize", 0.8),))).decode())
+    X-Spam-Flag: YES
+    X-Spam-Status: Yes, score=7.4 required=5.0 tests=PEGASOS_SPAM autolearn=no
+     probability=0.9900 words="free prize=0.80"
+    X-Spam-Level: *******
+    <BLANKLINE>
 
     """
     status = Header(status_of(verdict), "us-ascii", LONGEST_LINE, "X-Spam-Status")
@@ -55,7 +54,9 @@ def spam_headers(verdict: Verdict, newline: bytes = b"\n") -> bytes:
 def status_of(verdict: Verdict) -> str:
     """A verdict on one line, without the words."""
     is_spam = "Yes" if verdict.is_spam else "No"
-    line = f"{is_spam}, score={verdict.score:.1f} required={REQUIRED:.1f} outcome={verdict.outcome}"
+    # With tests and autolearn, as what reads SpamAssassin's headers looks for these.
+    line = f"{is_spam}, score={verdict.score:.1f} required={REQUIRED:.1f}"
+    line += f" tests=PEGASOS_{verdict.outcome.upper()} autolearn=no"
     if verdict.probability is not None:
         line += f" probability={math.floor(verdict.probability * 1e4) / 1e4:.4f}"  # never rounded to certainty
     return f'{line} because="{verdict.reason}"' if verdict.reason else line
