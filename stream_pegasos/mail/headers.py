@@ -18,17 +18,17 @@ MOST_STARS = 50
 def spam_headers(verdict: Verdict, newline: bytes = b"\n") -> bytes:
     """The headers X-Spam-Flag, X-Spam-Status and X-Spam-Level, each with its end of line.
 
-        Parameters
-        ----------
-        verdict
-            What is said of the mail.
-        newline
-            The end of a line: that of the mail.
+    Parameters
+    ----------
+    verdict
+        What is said of the mail.
+    newline
+        The end of a line: that of the mail.
 
-        Examples
-        --------
+    Examples
+    --------
 
-        >>> from stream_pegasos.mail.headers import spam_headers
+    >>> from stream_pegasos.mail.headers import spam_headers
     >>> from stream_pegasos.mail.verdict import Verdict
     >>> print(spam_headers(Verdict("spam", 0.99, 7.4, (("free prize", 0.8),))).decode())
     X-Spam-Flag: YES
