@@ -16,12 +16,10 @@ import click
 from stream_pegasos.cli.command import PATH, Command, bundled, number
 from stream_pegasos.cli.console import Failure, check_outputs, note, print_lines
 from stream_pegasos.cli.interrupts import Interrupt
-from stream_pegasos.cli.models import set_decision
 from stream_pegasos.cli.mail_options import VerdictOptions, mail_field, mail_option
+from stream_pegasos.cli.models import set_decision
+from stream_pegasos.cli.options import (
     DecisionOptions,
-    VerdictOptions,
-    mail_field,
-    mail_option,
     n_threads,
     service_field,
 )

@@ -16,6 +16,7 @@ from stream_pegasos.mail.imap_memory import Event, Known, Memory
 from stream_pegasos.mail.verdict import HAM, Verdicts, message_of
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.journal import Entry, Journal
+from stream_pegasos.operation.lessons import Lessons
 
 __all__ = ["Ledger", "Lesson"]
 
@@ -77,7 +78,7 @@ class Ledger:
         threads: int = 1,
         tell: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.memory = Memory(window)
+        self.memory, self._lessons = Memory(window), Lessons()
         self.n_learned = self.n_corrected = 0
         self._verdicts, self._threads, self._tell = verdicts, threads, tell
         self._lock = threading.Lock()
@@ -167,15 +168,33 @@ class Ledger:
                 self.memory.apply(event)
 
     def _learn(self, entries: Sequence[Entry]) -> None:
-        """Learn mails. One that was learned with the other label before is learned again with this one: here is where
-        the wrong lesson would be taken back.
-        """
-        for _, _, _, (_, id, _, lesson, _) in entries:
-            before = self.memory.lesson(id)
-            self.n_corrected += before not in ("", lesson)
+        """Learn mails. Of one that was learned with the other label before, that lesson is taken back first."""
+        for is_corrected, group in groupby(entries, self._is_corrected):
+            these = [*group]
+            for each in these if is_corrected else ():
+                self.n_corrected += 1
+                self._take_back(each)
+            self._learn_next(these)
+            self.n_learned += len(these)
+
+    def _is_corrected(self, entry: Entry) -> bool:
+        _, id, _, lesson, _ = entry[3]
+        return self.memory.lesson(id) not in ("", lesson)
+
+    def _take_back(self, entry: Entry) -> None:
+        """Exactly, if it is among the newest lessons, or else by a step towards the right label."""
+        id = entry[3][1]
+        if self._lessons.message(id) is None:
+            self._learn_next([entry])
+        else:
+            self.model = self._lessons.without(id)
+
+    def _learn_next(self, entries: Sequence[Entry]) -> None:
         chunk: list[Any] = [(x, label) for x, label, _, _ in entries]
-        n = learn(self.model, chunk, lambda example, reason: self._tell(f"not learned: {reason}"), self._threads)
-        self.n_learned += n
+        ids = [event[1] for _, _, _, event in entries]
+        self._lessons.begin(self.model, ids)
+        learn(self.model, chunk, threads=self._threads)
+        self._lessons.add(chunk, ids)
 
     def sync(self) -> None:
         """See to it that all that was recorded outlives a power cut.
