@@ -94,8 +94,8 @@ class Spamd:
                 if len(self._clients) > self._limits.concurrency:
                     self._make_room(client, 0.0)
                 said = await self._answer_to(client)
-            except RefusalError as refusal:
-                said = failure(refusal)
+            except Exception as error:
+                said = failure(_refusal(error))
                 self._users.common.monitor.n_failed += 1
             with self._waiting_for(client):
                 await client.send(said)
@@ -140,25 +140,11 @@ class Spamd:
                     mail = await self._mail(client, asked)
         except TimeoutError:
             raise RefusalError(EX_TIMEOUT, "the request did not come in time") from None
-        try:
-            if asked.command == "TELL":
-                return await self._tell(asked, mail)
-            async with self._users.serving(asked.user) as service:
-                verdict = await verdict_of(service, self._verdicts, mail, explains=asked.command != "CHECK")
-            return answer(asked, mail, verdict)
-        except UserNameError as error:
-            raise RefusalError(EX_NOUSER, str(error)) from None
-        except EndingError as error:
-            raise RefusalError(EX_TEMPFAIL, str(error)) from None
-        except (ValueError, TypeError) as error:
-            raise RefusalError(EX_DATAERR, str(error)) from None
-        except OSError as error:
-            raise RefusalError(EX_IOERR, error.strerror or str(error)) from None
-        except RefusalError:
-            raise
-        except Exception as error:
-            print(f"stream-pegasos: spamd: {error!r}", file=sys.stderr, flush=True)
-            raise RefusalError(EX_SOFTWARE, "the service has a fault") from None
+        if asked.command == "TELL":
+            return await self._tell(asked, mail)
+        async with self._users.serving(asked.user) as service:
+            verdict = await verdict_of(service, self._verdicts, mail, explains=asked.command != "CHECK")
+        return answer(asked, mail, verdict)
 
     async def _mail(self, client: _Client, asked: Asked) -> bytes:
         """The mail that is the body of a request."""
@@ -202,6 +188,8 @@ class Spamd:
             raise bad_header("(Message-class header is missing)")
         if not asked.sets and not asked.removes:
             return told(False, False)
+        if not mail.strip():
+            raise RefusalError(EX_DATAERR, "there is no mail")
         async with self._users.serving(asked.user, teaches=asked.sets) as service:
             if "frozen" in service.model.capabilities:
                 raise RefusalError(EX_UNAVAILABLE, "the model is frozen, and learns no more")
@@ -212,6 +200,22 @@ class Spamd:
             label = self._verdicts.spam_label if asked.label == "spam" else self._verdicts.ham_label
             (said,) = await service.learn([(x, label)], [id])
             return told(said["learned"], False)
+
+
+def _refusal(error: Exception) -> RefusalError:
+    """What a client is told of an error."""
+    if isinstance(error, RefusalError):
+        return error
+    if isinstance(error, UserNameError):
+        return RefusalError(EX_NOUSER, str(error))
+    if isinstance(error, EndingError):
+        return RefusalError(EX_TEMPFAIL, str(error))
+    if isinstance(error, (ValueError, TypeError)):
+        return RefusalError(EX_DATAERR, str(error))
+    if isinstance(error, OSError):
+        return RefusalError(EX_IOERR, error.strerror or str(error))
+    print(f"stream-pegasos: spamd: {error!r}", file=sys.stderr, flush=True)
+    return RefusalError(EX_SOFTWARE, "the service has a fault")
 
 
 class _Client:

@@ -214,3 +214,22 @@ def test_too_long_a_name_is_told(mail_model, tmp_path):
     teach = request("TELL", SPAM, "User: " + "ü" * 100, "Message-class: spam", "Set: local")
     (said,) = ask(mail_model, teach, folder=tmp_path)
     assert code(said) == 67
+
+
+def test_a_slow_client_gives_its_room_to_others(mail_model, monkeypatch):
+    monkeypatch.setattr("stream_pegasos.mail.spamd.PATIENCE", 0.0)
+    slow = request("CHECK", bytes(1000))[:-100]
+
+    async def run():
+        async with answering(mail_model, Limits(body=1000)) as service:
+            waiting = []
+            for _ in range(4):
+                waiting.append(asyncio.create_task(exchange(service.port, slow, half_close=False)))
+                await asyncio.sleep(0.05)
+            answered = await exchange(service.port, request("CHECK", SPAM + bytes(800)))
+            return answered, await waiting[0], [task.done() for task in waiting[1:]]
+
+    answered, first, others = asyncio.run(asyncio.wait_for(run(), 30))
+    assert code(answered) == 0
+    assert code(first) == 79
+    assert others == [False] * 3
