@@ -138,5 +138,5 @@ def serve(
             raise Failure(f"{kept.path}: {error}") from None
         if service.n_learned_again:
             note(f"learned {service.n_learned_again:,} messages again that came after the checkpoint")
-        with spamd_beside(spamd, verdicts, kept, service, make) as beside:
+        with spamd_beside(spamd, verdicts, kept, model.without_decision()[1], service, make) as beside:
             serve_page(service, hosts, hosting, "listening on", beside, operations_on_mails(verdicts, service))

@@ -13,7 +13,8 @@ import click
 from stream_pegasos.cli.command import number
 from stream_pegasos.cli.console import Failure, note
 from stream_pegasos.cli.mail_options import VerdictOptions, mail_field
-from stream_pegasos.cli.options import CheckpointOptions
+from stream_pegasos.cli.models import set_decision
+from stream_pegasos.cli.options import CheckpointOptions, DecisionOptions
 
 if TYPE_CHECKING:
     from stream_pegasos.mail.users import Make
@@ -82,7 +83,12 @@ def operations_on_mails(verdicts: VerdictOptions, service: "Service") -> "list[O
 
 @contextmanager
 def spamd_beside(
-    options: SpamdOptions, verdicts: VerdictOptions, kept: CheckpointOptions, service: "Service", make: "Make"
+    options: SpamdOptions,
+    verdicts: VerdictOptions,
+    kept: CheckpointOptions,
+    decision: DecisionOptions,
+    service: "Service",
+    make: "Make",
 ) -> Iterator[Beside]:
     """What answers mails beside HTTP. It is listened already, so that an address that cannot be had is told at once."""
     if options.spamd is None:
@@ -96,7 +102,12 @@ def spamd_beside(
     if options.user_models is not None:
         options.user_models.mkdir(mode=0o700, exist_ok=True)
     checkpoints = partial(Checkpoints, every=kept.every, seconds=kept.seconds, on_event=note)
-    users = UserModels(service, options.user_models, make, options.max_user_models, checkpoints)
+
+    def make_for_user(model: Any, checkpoints: Checkpoints, progress: Any) -> "Service":
+        set_decision(model, checkpoints.path, decision)
+        return make(model, checkpoints, progress)
+
+    users = UserModels(service, options.user_models, make_for_user, options.max_user_models, checkpoints)
     try:
         listener = listen(options.spamd)
     except ValueError as error:
