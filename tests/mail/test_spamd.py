@@ -233,3 +233,24 @@ def test_a_slow_client_gives_its_room_to_others(mail_model, monkeypatch):
     assert code(answered) == 0
     assert code(first) == 79
     assert others == [False] * 3
+
+
+def test_in_the_end_those_are_answered_that_are_at_work(mail_model):
+    async def run():
+        async with answering(mail_model) as service:
+            predict, at_work = service.predict, asyncio.Event()
+
+            async def slow(*given):
+                at_work.set()
+                await asyncio.sleep(0.1)
+                return await predict(*given)
+
+            service.predict = slow
+            asked = asyncio.create_task(exchange(service.port, request("CHECK", SPAM)))
+            idle = asyncio.create_task(exchange(service.port, b"CHECK ", half_close=False))
+            await at_work.wait()
+        return await asked, await idle
+
+    asked, idle = asyncio.run(asyncio.wait_for(run(), 30))
+    assert code(asked) == 0
+    assert code(idle) == 79
