@@ -96,14 +96,18 @@ class Spamd:
                 said = await self._answer_to(client)
             except Exception as error:
                 said = failure(_refusal(error))
+                self._release(client)
                 self._users.common.monitor.n_failed += 1
             with self._waiting_for(client):
-                await client.send(said)
+                async with client.timer:
+                    await client.send(said)
+                    self._release(client)
+                    await client.linger()
         except OSError:  # the client is gone, or does not take its answer in time
             writer.transport.abort()
         finally:
             self._clients.discard(client)
-            self._n_bytes -= client.n_bytes
+            self._release(client)
             writer.close()
 
     @contextmanager
@@ -124,9 +128,13 @@ class Spamd:
         if slowest is None or now < slowest.since + patience:
             raise RefusalError(EX_TEMPFAIL, "too much is asked for at a time")
         del self._waiting[slowest]
-        self._n_bytes -= slowest.n_bytes
-        slowest.n_bytes = 0
+        self._release(slowest)
         slowest.give_way()
+
+    def _release(self, client: _Client) -> None:
+        """Nothing is kept of its mail any more."""
+        self._n_bytes -= client.n_bytes
+        client.n_bytes = 0
 
     async def _answer_to(self, client: _Client) -> bytes:
         try:
@@ -237,12 +245,13 @@ class _Client:
     async def send(self, said: bytes) -> None:
         """Have the client take an answer, the last that it gets."""
         self.writer.transport.set_write_buffer_limits(0)
-        async with self.timer:
-            self.writer.write(said)
-            self.writer.write_eof()
-            await self.writer.drain()
-            # It may be sending still, and would not read its answer if the connection were closed before.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LINGER):
-                    while await self.reader.read(LARGEST_HEAD):
-                        pass
+        self.writer.write(said)
+        self.writer.write_eof()
+        await self.writer.drain()
+
+    async def linger(self) -> None:
+        """Let a client that is sending still read its answer, which it could not if the connection were closed now."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER):
+                while await self.reader.read(LARGEST_HEAD):
+                    pass
