@@ -247,12 +247,12 @@ class MailboxFilter:
             lines.append(f"{'' if self.plan.acts else 'would be '}{what}: {lesson} {shown_subject(mail)}")
         judged = {uid: (id, mail) for uid, (step, id, mail) in found.items() if step == JUDGE}
         for (uid, (id, mail)), verdict in zip(judged.items(), self._judge([*judged.values()]), strict=True):
-            self.counts["judged"] += 1
             events.append(["know", id, verdict.is_spam and self.plan.moves, "", 0])
             if verdict.is_spam:
                 events.append(["intend", uid, id])
                 self._shown[uid] = f"{verdict.outcome} {verdict.probability:.3f} {shown_subject(mail)}"
         self.ledger.record(events, lessons)
+        self.counts["judged"] += len(judged)
         for line in lines:
             self._tell(line)
 

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
-from stream_pegasos.common.extras import missing
+from stream_pegasos.mail.imap_client import client_class
 
 __all__ = ["Account", "Connection", "ConnectionFailedError", "LoginRefusedError", "RefusedError", "in_batches"]
 
@@ -93,18 +93,14 @@ class Connection:
     """
 
     def __init__(self, account: Account, wait: Callable[..., Any] = lambda function, *args: function(*args)) -> None:
-        try:
-            from imapclient import IMAPClient  # type: ignore[import-untyped, unused-ignore]
-        except ModuleNotFoundError as error:
-            raise missing("An IMAP mailbox", "mail", error) from error
         self._wait = wait
         self._secret = wait(account.secret)
         self._client: Any = None
-        context = None if account.starttls else account.tls
+        kind, context = client_class(), None if account.starttls else account.tls
 
         def connect() -> Any:
             ssl = context is not None
-            return IMAPClient(account.host, account.port, ssl=ssl, ssl_context=context, timeout=account.timeout)
+            return kind(account.host, account.port, ssl=ssl, ssl_context=context, timeout=account.timeout)
 
         try:
             self._client = self._call(connect)
@@ -261,7 +257,8 @@ class Connection:
     def wait(self, seconds: float) -> None:
         """Wait for news of the open folder."""
         self._call(self._client.idle)
-        self._call(self._client.idle_check, min(seconds, LONGEST_IDLE))
+        if not self._call(self._client.idle_check):  # what came with the answer
+            self._call(self._client.idle_check, min(seconds, LONGEST_IDLE))
         self._call(self._client.idle_done)
 
 

@@ -80,7 +80,7 @@ class Ledger:
     ) -> None:
         self.memory, self._lessons = Memory(window), Lessons()
         self.n_learned = self.n_corrected = 0
-        self._verdicts, self._threads, self._tell = verdicts, threads, tell
+        self._path, self._verdicts, self._threads, self._tell = path, verdicts, threads, tell
         self._lock = threading.Lock()
         self._is_changed = False  # since the newest checkpoint
         self._checkpoints = Checkpoints(path, CHECKPOINT_EVERY, CHECKPOINT_SECONDS, tell) if is_kept else None
@@ -151,7 +151,10 @@ class Ledger:
             return
         with self._lock:
             if self._journal is not None:
-                self._journal.learn(entries)
+                try:
+                    self._journal.learn(entries)
+                except OSError as error:
+                    raise OSError(f"cannot write the journal of {self._path}: {error.strerror or error}") from None
             self._apply(entries)
             if self._journal is not None:
                 self._journal.done(len(entries))

@@ -66,7 +66,7 @@ def watch(
                 while look(box):
                     pass
                 if told:
-                    warn(f"{account.host}: it works again")
+                    warn(f"{account.host}: the mailbox is watched again")
                 pause, has_worked, told = FIRST_PAUSE, True, set()
                 if once:
                     return
@@ -75,7 +75,8 @@ def watch(
             if once or (isinstance(error, LoginRefusedError) and not has_worked):
                 raise
             if type(error) not in told:
-                warn(f"{account.host}: {error}; trying again")
+                where = "" if isinstance(error, OSError) else f"{account.host}: "
+                warn(f"{where}{error}; trying again")
             told.add(type(error))
         finally:
             if box is not None:

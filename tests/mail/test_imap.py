@@ -16,6 +16,7 @@ from commands import command, environment
 from running import bits, wait
 
 from stream_pegasos import MailFeatures, TextClassifier, cli, load
+from stream_pegasos.mail.imap_connection import Account, Connection, ConnectionFailedError
 
 pytestmark = pytest.mark.heavy
 imapclient = pytest.importorskip("imapclient")
@@ -90,6 +91,8 @@ class Box:
         finally:
             started.kill()
             started.wait()
+            for pipe in (started.stdout, started.stderr):
+                pipe.close()
 
     def deliver(self, mails, *where):
         self.server.deliver(self.account, mails, *where)
@@ -329,7 +332,7 @@ def test_a_server_that_is_restarted(tmp_path, trained):
                 box.deliver(mails("spam", 2))
                 box.deliver(mails("ham", 1), "Junk")
                 own.start()
-                assert "it works again" in process.stderr.readline()
+                assert "the mailbox is watched again" in process.stderr.readline()
                 wait(lambda: len(box.has("Junk")) == 3)
             assert process.errors == ""
     except servers.Missing as missing:
@@ -345,9 +348,9 @@ ANSWERS = {
     "silence after the greeting": [b"* OK hello\r\n"],
     "nonsense after the login": [
         b"* OK [CAPABILITY IMAP4rev1 IDLE] hello\r\n",
+        b"* CAPABILITY IMAP4rev1 IDLE\r\n%(tag)s OK done\r\n",
         b"%(tag)s OK welcome\r\n",
-        b"* CAPABILITY IMAP4rev1 IDLE\r\n%(tag)s OK\r\n",
-        b"* LIST (((\r\n* 1 FETCH {99999999999999999}\r\n%(tag)s OK\r\n",
+        b"* LIST (((\r\n* 1 FETCH {99999999999999999}\r\n%(tag)s OK done\r\n",
     ],
 }
 
@@ -402,6 +405,25 @@ def test_a_server_that_is_odd(tmp_path, trained, answers):
         assert (process.returncode, rest) == (128 + signal.SIGINT, "")
         assert out.startswith("looked at 0 new mails")
     assert (tmp_path / "m").read_bytes() == trained.read_bytes()
+
+
+def test_news_that_come_together_with_the_answer_to_idle():
+    done = b"* CAPABILITY IMAP4rev1 IDLE\r\n%(tag)s OK done\r\n"
+    with odd_server([b"* OK hello\r\n", done, done, b"+ idling\r\n* 1 EXISTS\r\n", b"%(tag)s OK\r\n"]) as (
+        port,
+        _,
+    ):
+        connection = Connection(Account("127.0.0.1", port, "ann", lambda: "secret", tls=None, timeout=1.0))
+
+        def wait_long():
+            with suppress(ConnectionFailedError):  # it does not understand DONE
+                connection.wait(1_000.0)
+
+        waiting = threading.Thread(target=wait_long, daemon=True)
+        waiting.start()
+        waiting.join(20)
+        assert not waiting.is_alive()
+        connection.close()
 
 
 def test_who_is_not_trusted(box):

@@ -15,6 +15,7 @@ from stream_pegasos.mail.imap_connection import RefusedError
 from stream_pegasos.mail.imap_ledger import Ledger
 from stream_pegasos.mail.imap_memory import INBOX, JUNK, Memory
 from stream_pegasos.mail.verdict import Verdict, Verdicts
+from stream_pegasos.operation.journal import Journal
 
 FOLDERS = ("INBOX", "Junk", "Archive")
 
@@ -219,6 +220,28 @@ def test_a_mail_that_cannot_be_moved_stays_and_can_be_taught(tmp_path):
     box.owner_moves(mail, "Junk")
     process.look()
     assert process.ledger.model.n_learned == 1
+    process.end(False)
+
+
+def full(journal, record):
+    raise OSError(28, "no space")
+
+
+def test_nothing_is_done_that_cannot_be_written_down(tmp_path, monkeypatch):
+    box = Mailbox(True)
+    process = Process(tmp_path, box)
+    process.look()
+    spam, ham = b"Message-ID: a\nSubject: spam\n\n", b"Message-ID: b\nSubject: ham\n\n"
+    box.put("INBOX", spam)
+    box.put("Junk", ham)
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "_write", full)
+        for _ in range(3):
+            with pytest.raises(OSError, match="cannot write the journal of "):
+                process.look()
+    assert box.where(spam) == ["INBOX"] and process.ledger.model.n_learned == 0 and not process.filter.counts
+    process.look()
+    assert box.where(spam) == ["Junk"] and process.ledger.model.n_learned == 1
     process.end(False)
 
 
