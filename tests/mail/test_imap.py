@@ -228,6 +228,19 @@ def test_spam_is_flagged_where_it_is(box):
     assert "learned: spam" in box.once("--action", "flag")[0]
 
 
+def test_odd_mails(box):
+    """They are read in part, told apart though they have no Message-ID, and not changed."""
+    odd = [b"\n", b"\0\xff" * 99, b"no header", b"Subject: a\n\n", b"Subject: a\nX: b\n\n", b"A: b\n" * 9_000]
+    odd += [mail(7, "ham") + b"word " * 600_000, b"Message-ID:\nSubject: " + b"=?utf-8?q?=1b[2J?= " * 99 + b"\n\n"]
+    box.once()
+    box.deliver(odd)
+    out = box.once("--spam-threshold", "0.99999")
+    assert out[-1].startswith(f"looked at {len(odd)} new mails, moved 0")
+    box.owner_moves([odd[6]], "INBOX", "Junk")
+    assert "".join(box.once()).isprintable() and box.n_learned == 121
+    assert sorted([*box.has(), *box.has("Junk")]) == sorted(odd)
+
+
 def test_a_model_that_has_learned_too_little_moves_nothing(server, tmp_path):
     box = Box(server, tmp_path, "dan")
     box.deliver(mails("spam", 20), "Junk")
