@@ -359,6 +359,8 @@ def test_lessons_that_are_taken_back_outlive_a_kill(tmp_path):
     again = killed(tmp_path / "model")
     assert bits(service.model) == bits(again.model) == bits(alone)
     assert again.learned_ids() == service.learned_ids() == [1, 2]
+    service.close()
+    again.close()
 
 
 async def learn_and_unlearn(service, lessons):
