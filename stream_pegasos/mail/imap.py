@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from stream_pegasos.evaluation.prequential import predict_block
 from stream_pegasos.features.mail_parts import mail_parts
-from stream_pegasos.mail.imap_connection import Connection, RefusedError, in_batches
+from stream_pegasos.mail.imap_connection import Connection, CopiedError, RefusedError, in_batches
 from stream_pegasos.mail.imap_ledger import Ledger, Lesson
 from stream_pegasos.mail.imap_memory import (
     HAM_FOLDER,
@@ -100,11 +100,12 @@ class MailboxFilter:
         self._warned: set[str] = set()
         self._shown: dict[int, str] = {}  # what is told of pending mails
         self._backlog = plan.backlog
-        self._start = datetime.now(UTC) - ONE_DAY
 
     def begin(self, box: Connection) -> None:
         """Take note of what stands in folders that were never looked at, and see to it that there is a Junk."""
         plan, memory = self.plan, self.ledger.memory
+        if "since" not in memory.training:
+            self.ledger.record([["trained", "since", (datetime.now(UTC) - ONE_DAY).timestamp()]])
         if not box.has_folder(plan.junk):
             self._make_junk(box)
         for folder, role in self._folders():
@@ -218,17 +219,12 @@ class MailboxFilter:
         judged = [uid for uid, step in steps.items() if step == JUDGE]
         if not judged or self._backlog:
             return []
-        new = set(box.uids(min(judged), since=self._since()))
+        start = datetime.fromtimestamp(float(self.ledger.memory.training["since"]), UTC)
+        new = set(box.uids(min(judged), since=start))
         old = [uid for uid in judged if uid not in new]
         for uid in old:
             del steps[uid]
         return [["know", ids[uid], False, "", 0] for uid in old]
-
-    def _since(self) -> datetime:
-        memory = self.ledger.memory
-        if "since" not in memory.training:
-            self.ledger.record([["trained", "since", self._start.timestamp()]])
-        return datetime.fromtimestamp(float(memory.training["since"]), UTC)
 
     def _take(self, role: str, found: dict[int, tuple[str, str, bytes]]) -> None:
         """Judge and learn mails that were fetched."""
@@ -288,7 +284,8 @@ class MailboxFilter:
                 except RefusedError as error:
                     self.counts["refused"] += 1
                     self._warn_once(f"a mail cannot be {done}, and stays: {error}")
-                    events.append(["know", id, False, memory.lesson(id), 0])
+                    # What stands in Junk then is nobody else's doing.
+                    events.append(["know", id, isinstance(error, CopiedError), memory.lesson(id), 0])
             self.ledger.record(events)
 
     def _act(self, box: Connection, uid: int, id: str) -> None:

@@ -16,7 +16,15 @@ from typing import Any
 
 from stream_pegasos.mail.imap_client import client_class
 
-__all__ = ["Account", "Connection", "ConnectionFailedError", "LoginRefusedError", "RefusedError", "in_batches"]
+__all__ = [
+    "Account",
+    "Connection",
+    "ConnectionFailedError",
+    "CopiedError",
+    "LoginRefusedError",
+    "RefusedError",
+    "in_batches",
+]
 
 # Of a mail beyond this nothing is read; the features take less.
 LARGEST_MAIL = 512 * 1024
@@ -40,6 +48,10 @@ class LoginRefusedError(ConnectionFailedError):
 
 class RefusedError(Exception):
     """The server refused a command, and may take the next one."""
+
+
+class CopiedError(RefusedError):
+    """A mail was copied, but the server refused to remove it from where it was."""
 
 
 @dataclass(frozen=True)
@@ -235,12 +247,15 @@ class Connection:
         return found
 
     def move(self, uid: int, folder: str) -> None:
-        """Move a mail of the open folder."""
+        """Move a mail of the open folder; a CopiedError if only half of that is done."""
         if self._has_move:
             self._call(self._client.move, [uid], folder)
-        else:
-            self._call(self._client.copy, [uid], folder)
+            return
+        self._call(self._client.copy, [uid], folder)
+        try:
             self.remove(uid)
+        except RefusedError as error:
+            raise CopiedError(str(error)) from None
 
     def remove(self, uid: int) -> None:
         """Remove a mail from the open folder. Where the server can only remove all mails that are marked as deleted, it

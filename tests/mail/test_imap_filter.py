@@ -11,7 +11,7 @@ pytest.importorskip("lxml", reason="lxml is not installed")
 
 from stream_pegasos import MailFeatures, TextClassifier
 from stream_pegasos.mail.imap import MailboxFilter, MailboxPlan, shown_subject
-from stream_pegasos.mail.imap_connection import RefusedError
+from stream_pegasos.mail.imap_connection import CopiedError, RefusedError
 from stream_pegasos.mail.imap_ledger import Ledger
 from stream_pegasos.mail.imap_memory import INBOX, JUNK, Memory
 from stream_pegasos.mail.verdict import Verdict, Verdicts
@@ -222,6 +222,40 @@ def test_a_mail_that_cannot_be_moved_stays_and_can_be_taught(tmp_path):
     box.owner_moves(mail, "Junk")
     process.look()
     assert process.ledger.model.n_learned == 1
+    process.end(False)
+
+
+def test_a_mail_that_is_copied_and_cannot_be_removed_teaches_nothing(tmp_path):
+    box = Mailbox(False)
+    process = Process(tmp_path, box)
+    process.look()
+
+    def copy_alone(uid, target):
+        box.put(target, box.here[uid])
+        raise CopiedError("no right to delete")
+
+    box.move = copy_alone
+    mail = b"Message-ID: a\nSubject: spam\n\n"
+    box.put("INBOX", mail)
+    for _ in range(3):
+        process.look()
+    assert box.where(mail) == ["INBOX", "Junk"] and process.ledger.model.n_learned == 0
+    process.end(False)
+
+
+def test_mails_that_came_while_nobody_looked_are_judged(tmp_path, monkeypatch):
+    """They came after the first start, however long the process was down."""
+    box, asked = Mailbox(True), []
+    process = Process(tmp_path, box)
+    process.look()
+    first = process.ledger.memory.training["since"]
+    process.end(True)
+    process = Process(tmp_path, box)
+    uids = box.uids
+    monkeypatch.setattr(box, "uids", lambda first=1, since=None: (asked.append(since), uids(first))[1])
+    box.put("INBOX", b"Message-ID: a\nSubject: spam\n\n")
+    process.look()
+    assert [since.timestamp() for since in asked if since is not None] == [first]
     process.end(False)
 
 
