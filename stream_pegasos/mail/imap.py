@@ -276,22 +276,24 @@ class MailboxFilter:
         ids = {uid: id for found in box.ids([*memory.pending]) for uid, id in found.items()}
         for uid, id in pending:
             shown, events = self._shown.pop(uid, "spam"), list[Event]([["settle", uid]])
+            has_copy = bool(memory.junk_uids([id]))  # it was copied there before a kill
             if ids.get(uid) == id:
                 try:
-                    self._act(box, uid, id)
+                    self._act(box, uid, has_copy)
                     self.counts[done] += 1
                     self._tell(f"{done}: {shown}")
                 except RefusedError as error:
                     self.counts["refused"] += 1
                     self._warn_once(f"a mail cannot be {done}, and stays: {error}")
                     # What stands in Junk then is nobody else's doing.
-                    events.append(["know", id, isinstance(error, CopiedError), memory.lesson(id), 0])
+                    is_there = has_copy or isinstance(error, CopiedError)
+                    events.append(["know", id, is_there, memory.lesson(id), 0])
             self.ledger.record(events)
 
-    def _act(self, box: Connection, uid: int, id: str) -> None:
+    def _act(self, box: Connection, uid: int, has_copy: bool) -> None:
         if not self.plan.moves:
             box.flag(uid)
-        elif self.ledger.memory.junk_uids([id]):  # it was copied there before a kill
+        elif has_copy:
             box.remove(uid)
         else:
             box.move(uid, self.plan.junk)
