@@ -66,7 +66,7 @@ def shown_word(word: str) -> str:
     """A word as it may stand in a header, whoever wrote it."""
     if len(word) > LONGEST_WORD:
         word = word[: LONGEST_WORD - 1] + "…"
-    return "".join(c if c.isprintable() and c not in '";' else "?" for c in word).strip()
+    return " ".join("".join(c if c.isprintable() and c not in '";' else "?" for c in word).split())
 
 
 def with_headers(mail: bytes, verdict: Verdict) -> bytes:

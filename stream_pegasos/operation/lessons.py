@@ -9,8 +9,11 @@ from typing import Any
 
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.evaluation.prequential import Labelled, predict_learn
+from stream_pegasos.features.message import size_of
 
 __all__ = ["Lessons"]
+
+MOST_CHARACTERS = 1 << 25  # that are kept
 
 
 class Lessons:
@@ -23,7 +26,8 @@ class Lessons:
     Parameters
     ----------
     size
-        How many lessons can be taken back, from 0 to 1,000,000; each is kept as it is.
+        How many lessons can be taken back, from 0 to 1,000,000; fewer where their messages have more than 32 million
+        characters together.
 
     Raises
     ------
@@ -52,6 +56,7 @@ class Lessons:
         self._size = size
         self._twin: Any = None
         self._lessons: deque[tuple[Labelled, Any]] = deque()  # each with its id
+        self._n_characters = 0  # of their messages
 
     def begin(self, model: Any, ids: Sequence[Any]) -> None:
         """Take note of a model that is going to learn messages with these ids."""
@@ -63,9 +68,12 @@ class Lessons:
         if self._twin is None:
             return
         self._lessons.extend(zip(examples, ids, strict=True))
-        n_old = len(self._lessons) - self._size
-        if n_old > 0:
-            _learn(self._twin, [self._lessons.popleft()[0] for _ in range(n_old)])
+        self._n_characters += sum(size_of(example[0]) for example in examples)
+        old = []
+        while len(self._lessons) > self._size or self._n_characters > MOST_CHARACTERS:
+            old.append(self._lessons.popleft()[0])
+            self._n_characters -= size_of(old[-1][0])
+        _learn(self._twin, old)
 
     def message(self, id: Any) -> Any:
         """The message that was learned by an id; `None` if it cannot be taken back."""
@@ -75,6 +83,7 @@ class Lessons:
     def without(self, id: Any) -> Any:
         """The model as if it had not learned what has this id, which is forgotten here."""
         self._lessons = deque(each for each in self._lessons if not _is_same(each[1], id))
+        self._n_characters = sum(size_of(example[0]) for example, _ in self._lessons)
         model = copy.deepcopy(self._twin)
         _learn(model, [example for example, _ in self._lessons])
         return model

@@ -50,6 +50,17 @@ def test_an_older_lesson_is_taken_back_by_one_step():
     assert learning.ids.ids() == [1, 3, 4]
 
 
+def test_large_messages_are_kept_only_so_far():
+    learning, alone = learning_of(TextClassifier()), TextClassifier()
+    lessons = [(f"message {i} " * 1_000_000, "ham" if i % 2 else "spam") for i in range(5)]  # of 10 million characters
+    learning.learn(lessons, [*range(5)])
+    assert [learning.message(id) is not None for id in range(5)] == [False, False, True, True, True]
+    assert learning.unlearn(lessons[3][0], 3) == "taken back"
+    for x, y in (*lessons[:3], lessons[4]):
+        alone.learn_one(x, y)
+    assert learning.model.snapshot().values == alone.snapshot().values
+
+
 def test_one_step_is_not_taken_where_nobody_knows_towards_what():
     learning = learning_of(TextClassifier(), n_lessons=0)
     learning.learn([("a", "x"), ("b", "y"), ("c", "z")], [1, 2, 3])
