@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -25,9 +25,11 @@ class _FilterCommand(Command):
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         try:
             return super().make_context(*args, **kwargs)
-        except click.UsageError:
-            if not sys.stdin.isatty():
+        except click.UsageError as error:
+            if sys.stdin is not None and sys.stdout is not None and not sys.stdin.isatty():
                 _write(b"")
+            if "--exit-code" in sys.argv:
+                error.exit_code = FAILED  # 2 is for unsure
             raise
 
 
@@ -83,6 +85,8 @@ def mail_filter(
     # What a process for one mail needs not, and what would take a sixth of its time.
     gc.disable()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if sys.stdin is None or sys.stdout is None:
+        _end("standard input or output is closed", exit_code)
     mail = sys.stdin.buffer.read(READ)
     outcome, lines = None, b""
     try:
@@ -101,9 +105,20 @@ def mail_filter(
         note(f"the mail passes unfiltered: {error or repr(error)}")
     from stream_pegasos.mail.lines import with_lines
 
-    _write(with_lines(mail, lines))
+    try:
+        _write(with_lines(mail, lines))
+    except Failure as error:
+        _end(str(error), exit_code)
     if exit_code:
         raise click.exceptions.Exit(FAILED if outcome is None else EXIT_CODES[outcome])
+
+
+def _end(reason: str, exit_code: bool) -> NoReturn:
+    """End where the mail could not pass: never with 1, which says ham, if the exit code says what the mail is."""
+    if not exit_code:
+        raise Failure(reason)
+    note(f"error: {reason}")
+    raise click.exceptions.Exit(FAILED)
 
 
 def _by_model(mail: bytes, path: Path, thresholds: VerdictOptions) -> tuple[str, bytes]:
