@@ -29,7 +29,8 @@ class _FilterCommand(Command):
             if sys.stdin is not None and sys.stdout is not None and not sys.stdin.isatty():
                 _write(b"")
             if "--exit-code" in sys.argv:
-                error.exit_code = FAILED  # 2 is for unsure
+                error.show()
+                raise click.exceptions.Exit(FAILED) from None  # 2 is for unsure
             raise
 
 

@@ -116,7 +116,7 @@ def answered(parts, seconds=20.0):
         thread = Thread(target=answer)
         thread.start()
         try:
-            return headers_for(HAM, "127.0.0.1:{}".format(listener.getsockname()[1]), seconds=seconds)
+            return headers_for(HAM, f"127.0.0.1:{listener.getsockname()[1]}", seconds=seconds)
         finally:
             thread.join()
 
