@@ -58,6 +58,8 @@ def check_mails(options: SpamdOptions, verdicts: VerdictOptions, learner: Any) -
     if options.spamd is None:
         if options.user_models is not None:
             raise click.BadParameter("it goes with --spamd, which says who asks", param_hint="--user-models")
+        if options.spamd_no_tell:
+            raise click.BadParameter("it goes with --spamd", param_hint="--spamd-no-tell")
         return
     try:
         verdicts.verdicts().check(learner)
@@ -100,6 +102,8 @@ def spamd_beside(
     from stream_pegasos.operation.checkpoints import Checkpoints
 
     if options.user_models is not None:
+        if options.user_models.exists() and not options.user_models.is_dir():
+            raise Failure(f"--user-models: {options.user_models} is no folder")
         options.user_models.mkdir(mode=0o700, exist_ok=True)
     checkpoints = partial(Checkpoints, every=kept.every, seconds=kept.seconds, on_event=note)
 

@@ -55,8 +55,10 @@ def headers_for(mail: bytes, address: str, user: str | None = None, seconds: flo
     OSError
         If the service cannot be reached, or does not answer as it should, or not in so many seconds.
     ValueError
-        If it is no address.
+        If it is no address, or no name of a user.
     """
+    if user is not None and not user.isprintable():
+        raise ValueError(f"{user!r} is no name of a user")
     asked = f"HEADERS SPAMC/1.5\r\nContent-length: {len(mail)}\r\n" + (f"User: {user}\r\n" if user else "") + "\r\n"
     answer, end = bytearray(), monotonic() + seconds
     with connected(address, seconds) as connection:

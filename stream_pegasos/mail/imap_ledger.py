@@ -190,7 +190,9 @@ class Ledger:
         if self._lessons.message(id) is None:
             self._learn_next([entry])
         else:
-            self.model = self._lessons.without(id)
+            self.model = self._lessons.without([id])
+            if self._checkpoints is not None:  # as after a kill the lesson could not be taken back any more
+                self._checkpoints.count(CHECKPOINT_EVERY)
 
     def _learn_next(self, entries: Sequence[Entry]) -> None:
         chunk: list[Any] = [(x, label) for x, label, _, _ in entries]

@@ -1,9 +1,8 @@
-"""Learning each message once, by its id, and taking lessons back."""
+"""Learning messages by their ids, and taking lessons back."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from stream_pegasos.evaluation.prequential import Labelled, predict_block, predict_learn
@@ -34,7 +33,9 @@ class Learning:
     n_lessons
         How many lessons can be taken back exactly, from 0 to 1,000,000; see `Lessons`.
     on_learned
-        Called with how many messages were learned or taken back.
+        Called with how many messages were learned, or asked to be unlearned.
+    on_taken_back
+        Called when lessons were taken back exactly. Only a model that is saved from then on is without them.
 
     Examples
     --------
@@ -59,17 +60,18 @@ class Learning:
         id_window: int = 100_000,
         n_lessons: int = 1_000,
         on_learned: Callable[[int], None] = lambda n: None,
+        on_taken_back: Callable[[], None] = lambda: None,
     ) -> None:
         self.monitor, self.ids = monitor, LearnedIds(id_window)
-        self._lessons, self._on_learned = Lessons(n_lessons), on_learned
+        self._lessons, self._on_learned, self._on_taken_back = Lessons(n_lessons), on_learned, on_taken_back
 
     @property
     def model(self) -> Any:
         return self.monitor.model
 
     def learn(self, examples: Sequence[Labelled], ids: Sequence[Id | None]) -> list[dict[str, Any]]:
-        """Predict each message, then learn it; the answers, as `answers_of` has them, with the `correction` where it
-        was one: "taken back" exactly, or "taught anew" by a second step.
+        """Predict each message, then learn it, also where its id is known with this label; the answers, as `answers_of`
+        has them, with the `correction` where it was one: "taken back" exactly, or "taught anew" by a second step.
 
         Raises
         ------
@@ -78,16 +80,12 @@ class Learning:
         """
         answers: list[dict[str, Any]] = []
         outcomes = self.ids.compared(ids, [example[1] for example in examples])
-        rows = zip(examples, ids, outcomes, strict=True)
-        for is_corrected, group in itertools.groupby(rows, lambda row: row[2] == CORRECTED):
-            these = [*group]
-            if not is_corrected:
-                answers += self._learn([example for example, _, _ in these], [id for _, id, _ in these])
-                continue
-            for example, id, _ in these:
-                correction = self._correct(example, id)
-                answers += self._learn([example], [id])
-                answers[-1]["correction"] = correction
+        for is_corrected, begin, end in _runs(outcomes, ids):
+            these, those = examples[begin:end], ids[begin:end]
+            corrections = self._correct(these, those) if is_corrected else []
+            answers += self._learn(these, those)
+            for answer, correction in zip(answers[begin:end], corrections, strict=False):
+                answer["correction"] = correction
         return answers
 
     def message(self, id: Id | None) -> Message | None:
@@ -95,19 +93,21 @@ class Learning:
         message: Message | None = self._lessons.message(id)
         return message
 
-    def _correct(self, example: Labelled, id: Id | None) -> str:
-        """Take back what was learned with another label."""
-        predict_block(self.model, [example[0]], [])  # which raises where the message would be refused
-        if self._taken_back(id):
-            return TAKEN_BACK
-        self._step(example)
-        return TAUGHT_ANEW
+    def _correct(self, examples: Sequence[Labelled], ids: Sequence[Id | None]) -> list[str]:
+        """Take back what was learned with other labels."""
+        predict_block(self.model, [example[0] for example in examples], [])  # raises where one would be refused
+        exactly = [id for id in ids if self.message(id) is not None]
+        if exactly:
+            self._take_back(exactly)
+        corrections = [TAKEN_BACK if id in exactly else TAUGHT_ANEW for id in ids]
+        for example, correction in zip(examples, corrections, strict=True):
+            if correction == TAUGHT_ANEW:
+                self._step(example)
+        return corrections
 
-    def _taken_back(self, id: Id | None) -> bool:
-        if self.message(id) is None:
-            return False
-        self.monitor.model = self._lessons.without(id)
-        return True
+    def _take_back(self, ids: Sequence[Id | None]) -> None:
+        self.monitor.model = self._lessons.without(ids)
+        self._on_taken_back()
 
     def _step(self, example: Labelled) -> None:
         for _ in predict_learn(self.model, [example]):
@@ -144,7 +144,8 @@ class Learning:
         others = [label for label in known if not self.ids.has(id, label)]
         predict_block(self.model, [x], [])  # which raises where the message would be refused
         outcome = UNKNOWN
-        if self._taken_back(id):
+        if self.message(id) is not None:
+            self._take_back([id])
             outcome = TAKEN_BACK
         elif len(known) == 2 and len(others) == 1:
             self._step((x, others[0]))
@@ -153,3 +154,16 @@ class Learning:
             self.ids.remove(id)
         self._on_learned(1)
         return outcome
+
+
+def _runs(outcomes: Sequence[str], ids: Sequence[Id | None]) -> Iterator[tuple[bool, int, int]]:
+    """Where messages begin and end that are corrections, each of another id, or that are none."""
+    begin, met = 0, set[Id | None]()
+    for i, (outcome, id) in enumerate(zip(outcomes, ids, strict=True)):
+        is_corrected = outcome == CORRECTED
+        if i and (is_corrected != (outcomes[begin] == CORRECTED) or (is_corrected and id in met)):
+            yield outcomes[begin] == CORRECTED, begin, i
+            begin, met = i, set()
+        met.add(id)
+    if outcomes:
+        yield outcomes[begin] == CORRECTED, begin, len(outcomes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from stream_pegasos.common.checks import check_integer
@@ -45,7 +45,7 @@ class Lessons:
     ...     lessons.begin(model, [id])
     ...     model.learn_one(x, y)
     ...     lessons.add([(x, y)], [id])
-    >>> corrected = lessons.without(3)
+    >>> corrected = lessons.without([3])
     >>> corrected.n_learned, corrected.predict_one("cheap lunch") == model.predict_one("cheap lunch")
     (2, True)
 
@@ -80,12 +80,14 @@ class Lessons:
         found = (example[0] for example, other in reversed(self._lessons) if _is_same(other, id))
         return None if id is None else next(found, None)
 
-    def without(self, id: Any) -> Any:
-        """The model as if it had not learned what has this id, which is forgotten here."""
-        self._lessons = deque(each for each in self._lessons if not _is_same(each[1], id))
-        self._n_characters = sum(size_of(example[0]) for example, _ in self._lessons)
+    def without(self, ids: Iterable[Any]) -> Any:
+        """The model as if it had not learned what has these ids, which are forgotten here."""
+        gone = {(type(id), id) for id in ids}
+        kept = [each for each in self._lessons if (type(each[1]), each[1]) not in gone]
         model = copy.deepcopy(self._twin)
-        _learn(model, [example for example, _ in self._lessons])
+        _learn(model, [example for example, _ in kept])
+        self._lessons = deque(kept)
+        self._n_characters = sum(size_of(example[0]) for example, _ in kept)
         return model
 
 

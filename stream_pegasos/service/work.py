@@ -106,7 +106,7 @@ class Service:
         self.labels = None if labels is None else tuple(labels)
         self.token = token
         self.monitor = Monitor(model) if monitor is None else monitor
-        self._learning = Learning(self.monitor, id_window, n_lessons, self._count)
+        self._learning = Learning(self.monitor, id_window, n_lessons, self._count, self._taken_back)
         if progress:
             self.monitor.set_state(progress.get("monitor", {}))
             self._learning.ids.set_state(progress.get("ids"), progress.get("labels_of_ids"))
@@ -324,12 +324,8 @@ class Service:
 
         Raises
         ------
-        ValueError, TypeError
-            If nothing is learned here, or the model refuses a message.
-        OSError
-            If it cannot be kept.
-        EndingError
-            If the service is ending.
+        ValueError, TypeError, OSError, EndingError
+            As `learn` does; nothing is taken back then.
         """
         self._check_learns()
         async with self._turn:
@@ -352,6 +348,11 @@ class Service:
             self._journal.done(n)
         if self.checkpoints is not None:
             self.checkpoints.count(n)
+
+    def _taken_back(self) -> None:
+        """Have a checkpoint written: after a kill, lessons in the one before could not be taken back any more."""
+        if self.checkpoints is not None:
+            self.checkpoints.count(self.checkpoints.every)
 
     async def _sync(self) -> None:
         """Wait until all that is learned by now is safe; those who wait together share one look at the disk."""

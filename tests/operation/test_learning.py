@@ -74,3 +74,21 @@ def test_a_correction_that_is_refused_changes_nothing():
         with pytest.raises((TypeError, ValueError), match="must be a str"):
             refused()
     assert learning.model.n_learned == 2 and learning.message(1) == "a"
+
+
+def test_many_corrections_are_taken_back_at_once():
+    """As if each had been by itself, also of one id several times; each run of them relearns once."""
+    learning, one_by_one = learning_of(TextClassifier()), learning_of(TextClassifier())
+    lessons = [(f"message {i % 7} of {i}", "ham" if i % 3 else "spam") for i in range(40)]
+    corrections = [(x, "spam" if y == "ham" else "ham") for x, y in lessons[5:30]]
+    again, ids = [*corrections, lessons[7], lessons[8]], [*range(5, 30), 7, 8]
+    for each in (learning, one_by_one):
+        each.learn(lessons, [*range(40)])
+    made = []
+    learning._lessons.without, without = lambda ids: made.append(ids) or without(ids), learning._lessons.without
+    answers = learning.learn(again, ids)
+    assert [answer["correction"] for answer in answers] == ["taken back"] * 27
+    assert made == [[*range(5, 30)], [7, 8]]
+    for example, id in zip(again, ids, strict=True):
+        one_by_one.learn([example], [id])
+    assert learning.model.snapshot().values == one_by_one.model.snapshot().values

@@ -366,3 +366,19 @@ def test_lessons_that_are_taken_back_outlive_a_kill(tmp_path):
 async def learn_and_unlearn(service, lessons):
     await service.learn(lessons, [0, 1, 2])
     return await service.unlearn(["lunch", "never seen"], [0, 9])
+
+
+def test_a_correction_is_in_the_checkpoint_that_it_asks_for(tmp_path):
+    """As after a kill the first lesson, which the checkpoint before has, could be taken back no more."""
+    checkpoints = Checkpoints(tmp_path / "model", every=1_000, seconds=1_000.0)
+    service, alone = Service(TextClassifier(), checkpoints), TextClassifier()
+    service.start()
+    try:
+        asyncio.run(service.learn([("lunch", "ham"), ("prize", "spam")], [1, 2]))
+        checkpoints.count(1_000)
+        wait(lambda: checkpoints.written_at)
+        asyncio.run(service.learn([("lunch", "spam")], [1]))
+        alone.learn_many(["prize", "lunch"], ["spam", "spam"])
+        wait(lambda: bits(load(checkpoints.path)) == bits(alone))
+    finally:
+        service.close()
