@@ -18,11 +18,7 @@ from stream_pegasos.cli.console import Failure, check_outputs, note, print_lines
 from stream_pegasos.cli.interrupts import Interrupt
 from stream_pegasos.cli.mail_options import VerdictOptions, mail_field, mail_option
 from stream_pegasos.cli.models import set_decision
-from stream_pegasos.cli.options import (
-    DecisionOptions,
-    n_threads,
-    service_field,
-)
+from stream_pegasos.cli.options import DecisionOptions, n_threads, service_field
 
 if TYPE_CHECKING:
     from stream_pegasos.mail.imap import MailboxPlan

@@ -8,7 +8,7 @@ from email.header import Header
 from stream_pegasos.mail.lines import newline_of, with_lines
 from stream_pegasos.mail.verdict import REQUIRED, Verdict
 
-__all__ = ["spam_headers", "with_headers"]
+__all__ = ["certain", "shown_word", "spam_headers", "with_headers"]
 
 LONGEST_WORD = 40  # characters of a word that are told
 LONGEST_LINE = 76
@@ -58,8 +58,13 @@ def status_of(verdict: Verdict) -> str:
     line = f"{is_spam}, score={verdict.score:.1f} required={REQUIRED:.1f}"
     line += f" tests=PEGASOS_{verdict.outcome.upper()} autolearn=no"
     if verdict.probability is not None:
-        line += f" probability={math.floor(verdict.probability * 1e4) / 1e4:.4f}"  # never rounded to certainty
+        line += f" probability={certain(verdict.probability)}"
     return f'{line} because="{verdict.reason}"' if verdict.reason else line
+
+
+def certain(probability: float) -> str:
+    """A probability, never rounded to certainty."""
+    return f"{math.floor(probability * 1e4) / 1e4:.4f}"
 
 
 def shown_word(word: str) -> str:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 import zlib
 from dataclasses import dataclass
 
-from stream_pegasos.mail.headers import shown_word, spam_headers
-from stream_pegasos.mail.lines import newline_of, with_lines
+from stream_pegasos.mail.headers import certain, shown_word, with_headers
 from stream_pegasos.mail.verdict import REQUIRED, Verdict
 
 __all__ = [
@@ -26,7 +24,6 @@ __all__ = [
     "RefusalError",
     "answer",
     "bad_header",
-    "certain",
     "failure",
     "inflated",
     "mismatch",
@@ -252,18 +249,13 @@ def _body(asked: Asked, mail: bytes, verdict: Verdict) -> bytes:
         if command == "HEADERS":
             end = END_OF_HEADERS.search(mail)
             mail = mail if end is None else mail[: end.end()]
-        return with_lines(mail, spam_headers(verdict, newline_of(mail)))
+        return with_headers(mail, verdict)
     if command == "SYMBOLS":
         names = ",".join(symbols(verdict)).encode("utf-8", "replace")
         return names + b"\r\n" if asked.version < 1.3 else names
     if command == "REPORT_IFSPAM" and not verdict.is_spam:
         return b""
     return report(verdict).encode("utf-8", "replace")
-
-
-def certain(probability: float) -> str:
-    """A probability, never rounded to certainty."""
-    return f"{math.floor(probability * 1e4) / 1e4:.4f}"
 
 
 def symbols(verdict: Verdict) -> list[str]:

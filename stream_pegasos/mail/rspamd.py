@@ -7,8 +7,9 @@ from typing import Any
 from starlette.responses import Response
 
 from stream_pegasos.mail.asking import verdict_of
+from stream_pegasos.mail.headers import certain
 from stream_pegasos.mail.ids import mail_id
-from stream_pegasos.mail.protocol import certain, symbol_of
+from stream_pegasos.mail.protocol import symbol_of
 from stream_pegasos.mail.verdict import REQUIRED, Verdict, Verdicts
 from stream_pegasos.service import Service
 from stream_pegasos.service.messages import as_json

@@ -23,6 +23,7 @@ async def give_way() -> None:
 
 
 def slices(items: list[Any], size_of: Callable[[Any], int]) -> Iterator[list[Any]]:
+    """Messages in parts, after each of which others may work."""
     part: list[Any] = []
     size = 0
     for item in items:

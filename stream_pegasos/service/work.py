@@ -68,7 +68,6 @@ class Service:
     labels
         The labels that alone may be learned from now on, in the order in which they are offered to those who teach;
         `None` for any. true, `"true"` and 1 are one label here, and have to be written as the model knows it.
-
     n_lessons
         How many of the newest messages with an `id` can be taken back exactly, from 0 to 1,000,000; see `Lessons`.
 
