@@ -61,7 +61,7 @@ cdef extern from "cython/memory.h" nogil:
     void sp_release(void*, Py_ssize_t*)
     void* sp_allocate(size_t)
     void* sp_resize(void*, size_t, size_t)
-    void sp_give_back(void*, size_t, size_t, size_t, size_t)
+    int sp_stretch(void*, Py_ssize_t*, Py_ssize_t, size_t)
 
 cdef extern from "cython/simd.h" nogil:
     enum:
@@ -70,7 +70,6 @@ cdef extern from "cython/simd.h" nogil:
         SP_WORDS
         SP_WORDS_AND_MARKS
         SP_NONSPACE
-    uint64_t sp_high_product(uint64_t, uint64_t)
     void sp_look_at_processor()
     double sp_take(double, uint64_t)
     bint sp_all_within(const double*, size_t, double)
@@ -168,6 +167,7 @@ cdef extern from "cython/ngrams.h" nogil:
     Py_ssize_t sp_add_kept(sp_vectors*, Py_ssize_t, Py_ssize_t, Py_ssize_t*)
     void sp_add_vector(sp_vectors*, const int8_t*, int)
     uint64_t sp_hash_word(const uint8_t*, uint32_t)
+    uint64_t sp_joined_product(uint64_t, uint64_t)
     Py_ssize_t sp_find_kept(const sp_vectors*, uint64_t)
     int sp_note_words(sp_vectors*, const Py_ssize_t*, Py_ssize_t)
     void sp_make_room_for_words(sp_vectors*, Py_ssize_t)

@@ -37,7 +37,6 @@ from stream_pegasos.engine.pure.adaptive_state import (
 from stream_pegasos.engine.pure.driver import CALIBRATION_MEMORY, CONFIDENCE
 from stream_pegasos.engine.pure.mistakes import COUNTS, MOST_NEWEST
 from stream_pegasos.engine.pure.pegasos import OF_BUFFER
-from stream_pegasos.engine.pure.weights import MULTIPLIER
 
 __all__ = [
     "Clock",
@@ -50,7 +49,6 @@ __all__ = [
     "negated",
 ]
 
-ORIGINAL = np.uint64(pow(MULTIPLIER, -1, 1 << 64))  # makes a key of its hash again
 SMALLEST_SINGLE, LARGEST_SINGLE = 2.0**-126, 2.0**127
 RESCALED_AT_BITS = round(math.log2(RESCALED_AT))
 # Of a feature that is learned at least one of these changes.
@@ -58,14 +56,11 @@ EVIDENCE_OF_FEATURE = {"counts", "positives", "negatives", "gradient_squares"} -
 
 
 def union(keys: Places, of_parts: Sequence[Places]) -> tuple[Places, Places, list[Places]]:
-    """All keys, in the order in which the compiled engine keeps them, and the places among them of those of the base
-    and of each part.
-    """
-    hashes = [each.view(np.uint64) * np.uint64(MULTIPLIER) for each in (keys, *of_parts)]
-    every = np.sort(np.concatenate(hashes), kind="stable")  # runs that are in order, mostly
-    every = every[np.append(True, every[1:] > every[:-1])] if len(every) else every
-    places = [np.searchsorted(every, each) for each in hashes]
-    return (every * ORIGINAL).view(np.int64), places[0], places[1:]
+    """All keys, in order, and the places among them of those of the base and of each part."""
+    every, places = np.unique(np.concatenate([keys, *of_parts]), return_inverse=True)
+    ends = np.cumsum([len(each) for each in (keys, *of_parts)])
+    of_base, *rest = np.split(places, ends[:-1])
+    return every, of_base, rest
 
 
 def as_kept(of_features: State) -> State:

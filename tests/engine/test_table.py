@@ -173,10 +173,12 @@ def test_it_grows(pattern):
     n, step = 20_000, 500
     all_keys = list(PATTERNS_OF_KEYS[pattern](n))
     weights = compiled_engine.WeightDict()
+    sizes = []
     for begin in range(0, n, step):
         weights.add(Row(all_keys[begin : begin + step], [float(i + 1) for i in range(begin, begin + step)]), 1.0)
         assert len(weights) == begin + step
-        assert len(weights) < 1_000 or sys.getsizeof(weights) / len(weights) <= 32
+        sizes.append(sys.getsizeof(weights) / len(weights))
+    assert np.mean(sizes[2:]) <= 36 and max(sizes[2:]) <= 48
     assert pairs(weights) == {key: i + 1.0 for i, key in enumerate(all_keys)}
     assert all(weights.get(key) == i + 1.0 for i, key in enumerate(all_keys))
     assert weights.squared_norm() == pytest.approx(sum((i + 1.0) ** 2 for i in range(n)), rel=1e-12)
@@ -184,12 +186,13 @@ def test_it_grows(pattern):
 
 def test_a_feature_of_the_adaptive_rule_takes_little_memory():
     learner, rows = compiled_engine.AdaptiveLearner(0.5, False, 5.0, 0.5, 0.0, 0.1), compiled_engine.Rows(1 << 31)
-    columns = np.random.default_rng(11).permutation(1 << 20)[:60_000].astype(np.int64)
+    columns, sizes = np.random.default_rng(11).permutation(1 << 20)[:60_000].astype(np.int64), []
     for begin in range(0, len(columns), 500):
         row = np.array([0, 500]), columns[begin : begin + 500], np.ones(500)
         learner.predict_learn_many(rows, row, np.array([1.0]))
         assert len(learner) == begin + 500
-        assert len(learner) < 4_000 or sys.getsizeof(learner) / len(learner) <= 48
+        sizes.append(sys.getsizeof(learner) / len(learner))
+    assert np.mean(sizes[8:]) <= 48 and max(sizes[8:]) <= 60
     assert set(learner.items()[0].tolist()) == set(columns.tolist())
 
 
@@ -209,8 +212,8 @@ def test_a_state_put_aside_is_that_of_then():
 
 # --- keys that a stranger chose so that they stand side by side -------------------------------------------------------
 
-# Keys stand in the order of their products with MULTIPLIER, modulo 2⁶⁴, and with a Fibonacci number that is hardly
-# anything: its multiples all belong in one place.
+# Hashes are products with MULTIPLIER, modulo 2⁶⁴, and with a Fibonacci number that is hardly anything: those of its
+# multiples are all near one another.
 CROWDING = 102_334_155
 
 
@@ -240,10 +243,6 @@ def test_keys_that_crowd_cost_no_more_memory():
     assert printed == [True] * 3
 
 
-def order(key):
-    return key * MULTIPLIER % (1 << 64)
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -261,8 +260,9 @@ def test_what_features_are_called_makes_no_difference(make):
         assert crowded.predict_proba_one(named) == pytest.approx(spread.predict_proba_one(x), rel=1e-9, abs=1e-12)
         crowded.learn_one(named, y)
         spread.learn_one(x, y)
-    keys, saved = crowded._learner.get_state()["keys"].tolist(), pickle.dumps(crowded)
-    assert len(keys) > 2000 and keys == sorted(keys, key=order)
+    keys, of_spread = (model._learner.get_state()["keys"].tolist() for model in (crowded, spread))
+    assert len(keys) > 2000 and keys == [key * CROWDING if key >= -2000 else key for key in of_spread]
+    saved = pickle.dumps(crowded)
     assert pickle.dumps(pickle.loads(saved)) == saved
 
 
@@ -275,8 +275,8 @@ def test_sums_do_not_depend_on_the_secret(average):
         weights.add(Row([key], [value]), 1.0)
     weights.scale(2.0**-100)  # so small that the scale goes into the values, whose squares are added up anew
     expected = 0.0
-    for key in sorted(w, key=order):
-        expected += (w[key] * 2.0**-100) ** 2
+    for value in w.values():
+        expected += (value * 2.0**-100) ** 2
     assert weights.squared_norm() == expected
 
 

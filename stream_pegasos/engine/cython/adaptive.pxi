@@ -1,14 +1,11 @@
 @cython.final
 cdef class AdaptiveLearner(ColumnLearner):
-    """With several columns, records stand apart from the entries of their hashes, and the columns taught apart from the records."""
+    """With several columns, those taught stand apart from the records."""
 
     cdef Columns _columns
-    # Of the current example: the positions of its features, and what stands above and below in the largest of their count
-    # ratios.
-    cdef Py_ssize_t* _positions
-    cdef double* _above
+    cdef double* _above  # of the current example: what stands above and below in the largest of the features' count ratios
     cdef double* _below
-    cdef Py_ssize_t _positions_capacity, _above_capacity, _below_capacity
+    cdef Py_ssize_t _above_capacity, _below_capacity
 
     def __init__(
         self, double learning_rate, bint hinge, double largest_margin, double smoothing, double half_life,
@@ -28,19 +25,13 @@ cdef class AdaptiveLearner(ColumnLearner):
         self._order = np.zeros(0, np.int64)
         self._set_starts, self._set_numbers = np.zeros(1, np.int64), np.zeros(0, np.int64)
         make_no_columns(&self._columns)
-        if self.several:
-            self._table.n_numbers = NUMBERS_OF_FEATURE
-        else:
-            self._table.has_others = True
-        if make_for(&self._table, 0, WORDS_OF_FEATURE) < 0 or self._make_room(4) < 0:
-            raise MemoryError
-        if self.several and make_room_apart(&self._table, FEWEST_HOMES) < 0:
+        self._table.record_size = sizeof(sp_columns) if self.several else sizeof(sp_feature)
+        if make_for(&self._table, 0) < 0 or self._make_room(4) < 0:
             raise MemoryError
         if not self.several:
             self._n_problems, self._n_classes, self._met_order[1] = 1, 2, 1
 
     def __dealloc__(self):
-        free(self._positions)
         free(self._above)
         free(self._below)
         if not self._is_twin:
@@ -51,7 +42,7 @@ cdef class AdaptiveLearner(ColumnLearner):
 
     def items(self):
         wait_for(self._guard, self._guard)
-        keys = records_of(&self._table, 0)[0]
+        keys = keys_of(&self._table)
         return keys, self.weights_of(keys)
 
     def weights_of(self, const int64_t[::1] keys):
@@ -61,13 +52,13 @@ cdef class AdaptiveLearner(ColumnLearner):
         weights = np.zeros((keys.shape[0], self._n_summed()))
         cdef double[:, ::1] out = weights
         for i in range(keys.shape[0]):
-            p = seek(&self._table, hash_key(keys[i]))
-            if self._table.words[p].hash != hash_key(keys[i]):
+            p = find(&self._table, hash_key(keys[i]))
+            if p == 0:
                 continue
             if not self.several:
                 out[i, 0] = self._feature_at(p).weight * self._scale(self._feature_at(p).log_ratio)
             else:
-                feature = <const sp_columns*> record_at(&self._table, p)
+                feature = &self._features()[p]
                 for j in range(feature.n):
                     column = column_at(&self._columns, feature, j)
                     if column < out.shape[1]:
@@ -83,7 +74,7 @@ cdef class AdaptiveLearner(ColumnLearner):
         for i in range(e.n):
             key = <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER)
             if not self.several:
-                if self._found[i] != &UNKNOWN:
+                if self._positions[i]:
                     found[key] = self._found[i].weight * (self._inverse_norm * self._values[i])
                 continue
             feature = &self._features()[self._positions[i]]
@@ -127,11 +118,10 @@ cdef class AdaptiveLearner(ColumnLearner):
             return {**self._state_of_column(), **self._state_of_dense(), "evidence": self._evidence, "n_iterations": self.n_iterations}
         for i in range(1, self._table.n + 1):
             sp_weaken_columns(self._columns.numbers, &self._features()[i], self._age, 1.0)
-        keys = records_of(&self._table, 0)[0]
-        found, counts, columns, known = taught_of(&self._columns, self._features(), self._in_order(keys))
+        found, counts, columns, known = taught_of(&self._columns, self._features(), self._table.n)
         problems = [[(<double*> &self._problems[i])[j] for i in range(self._n_problems)] for j in range(4)]
         state = {
-            "keys": keys, "log_ratios": found[0], "counts": found[1], "n_taught": counts, "taught_columns": columns,
+            "keys": keys_of(&self._table), "log_ratios": found[0], "counts": found[1], "n_taught": counts, "taught_columns": columns,
             **dict(zip(adaptive_state.OF_COLUMN, known)),
             **{name: np.array(values, np.float64) for name, values in zip(adaptive_state.OF_PROBLEM, problems)},
             "class_counts": np.array([self._class_counts[i] for i in range(self._n_classes)], np.float64),
@@ -151,9 +141,9 @@ cdef class AdaptiveLearner(ColumnLearner):
             self._set_column(state)
             self._set_dense(state)
             return
-        fill(&self._table, state["keys"], np.empty((0, len(state["keys"]))))
+        fill(&self._table, state["keys"])
         fill_taught(
-            &self._columns, self._features(), self._in_order(state["keys"]),
+            &self._columns, self._features(), self._table.n,
             np.array([state["log_ratios"], state["counts"]]), np.ascontiguousarray(state["n_taught"]),
             np.ascontiguousarray(state["taught_columns"]),
             np.array([state[name] for name in adaptive_state.OF_COLUMN]), len(state["class_counts"]),
@@ -174,15 +164,6 @@ cdef class AdaptiveLearner(ColumnLearner):
         self._n_examples = state["n_examples"]
         self._set_dense(state)
 
-    cdef _in_order(self, const int64_t[::1] keys):
-        """Where the records of features that are known stand."""
-        cdef Py_ssize_t i
-        positions = np.empty(keys.shape[0], np.int64)
-        cdef int64_t[::1] out = positions
-        for i in range(keys.shape[0]):
-            out[i] = self._table.words[seek(&self._table, hash_key(keys[i])) + 1].hash
-        return positions
-
     cdef Learner _twin(self):
         cdef AdaptiveLearner twin = AdaptiveLearner.__new__(AdaptiveLearner)
         twin._table, twin._columns, twin._prior = self._table, self._columns, self._prior
@@ -202,24 +183,16 @@ cdef class AdaptiveLearner(ColumnLearner):
 
     cdef int _meet(self, Row* e) noexcept nogil:
         """`_positions` tells from then on where the features are, `_values` what the weights have met."""
-        cdef Py_ssize_t begin = 0, i
-        cdef double squares = 0.0
+        cdef Py_ssize_t i
+        cdef double squares
         if sp_reserve(&self._values, &self._values_capacity, e.n, sizeof(double)) < 0:
             return NO_MEMORY
         if not self.several:
             return self._meet_column(e)
         if sp_reserve(&self._positions, &self._positions_capacity, e.n, sizeof(Py_ssize_t)) < 0:
             return NO_MEMORY
-        # A few features at a time, as with one column.
-        fetch_entries(&self._table, e, 0, self._positions)
-        while begin < e.n:
-            fetch_entries(&self._table, e, begin + AT_A_TIME, self._positions)
-            find_records(&self._table, e, begin, self._positions, NUMBERS_OF_FEATURE)
-            if begin:
-                squares += self._scale_values(e, begin - AT_A_TIME)
-            begin += AT_A_TIME
-        if begin:
-            squares += self._scale_values(e, begin - AT_A_TIME)
+        find_records(&self._table, e, self._positions)
+        squares = self._scale_values(e)
         squares = 1.0 / sqrt(squares) if squares > 0.0 else 0.0
         for i in range(e.n):
             self._values[i] *= squares
@@ -228,12 +201,12 @@ cdef class AdaptiveLearner(ColumnLearner):
         self._predict()
         return 0
 
-    cdef inline double _scale_values(self, const Row* e, Py_ssize_t begin) noexcept nogil:
+    cdef inline double _scale_values(self, const Row* e) noexcept nogil:
         """Scale the values, and give the sum of their squares; have the columns fetched."""
         cdef const sp_columns* feature
         cdef double value, squares = 0.0
         cdef Py_ssize_t i
-        for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
+        for i in range(e.n):
             feature = &self._features()[self._positions[i]]
             value = e.values[i] * (LEAST_SCALE + feature.log_ratio if self._smoothing != 0.0 else 1.0)
             squares += value * value
@@ -333,7 +306,7 @@ cdef class AdaptiveLearner(ColumnLearner):
             self._above[i] = self._below[i] = 1.0
             if e.values[i] != 0.0:
                 if self._positions[i] == 0:
-                    p = make_record(&self._table, e.hashes[i])  # which it has if it stands in the example twice
+                    p = place_for(&self._table, e.hashes[i])  # which it has if it stands in the example twice
                     if p < 0:
                         return NO_MEMORY
                     self._positions[i] = p

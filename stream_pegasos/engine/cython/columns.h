@@ -9,6 +9,7 @@
 /* What is known of a feature. Its columns are a block of memory: if there are many of them, the weights, squares and counts
    of the columns from 0 to n; else the numbers of n columns, their weights, squares and counts, each with some `room`. */
 typedef struct {
+    uint64_t hash;
     int64_t begin; /* of the block, in pieces of SP_PIECE numbers */
     float log_ratio, count;
     uint32_t age, n, room;

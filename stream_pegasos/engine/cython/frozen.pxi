@@ -9,6 +9,7 @@ cdef struct FrozenEntry:
 
 cdef enum:
     GAP = 0xFFFFFFFF
+    AT_A_TIME = 64  # features
     TOGETHER = 8  # as many entries as make a line of the cache are at home together
 
 

@@ -68,21 +68,17 @@ SP_INLINE void *sp_allocate(size_t size) {
 #define SP_LARGE_PAGE ((size_t)1 << 21)
 
 SP_INLINE size_t sp_mapped(size_t size) {
-    const size_t page = size < 2 * SP_LARGE_PAGE ? 4096 : SP_LARGE_PAGE;
-    return size < (1 << 17) ? 0 : (size + page - 1) & ~(page - 1);
+    return size < SP_LARGE_PAGE / 2 ? 0 : (size + SP_LARGE_PAGE - 1) & ~(SP_LARGE_PAGE - 1);
 }
 
 static void *sp_map(size_t size) {
-    const size_t more = size < 2 * SP_LARGE_PAGE ? 0 : SP_LARGE_PAGE; /* to begin with a large page */
-    char *all = (char *)mmap(NULL, size + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    char *begin = all;
+    /* One page more, so that it can begin with a large page. */
+    char *all = (char *)mmap(NULL, size + SP_LARGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *begin = (char *)(((uintptr_t)all + SP_LARGE_PAGE - 1) & ~(SP_LARGE_PAGE - 1));
     if (all == (char *)MAP_FAILED) return NULL;
-    if (more) {
-        begin = (char *)(((uintptr_t)all + more - 1) & ~(uintptr_t)(more - 1));
-        if (begin > all) munmap(all, (size_t)(begin - all));
-        munmap(begin + size, more - (size_t)(begin - all));
-        madvise(begin, size, MADV_HUGEPAGE); /* a wish: it may be refused */
-    }
+    if (begin > all) munmap(all, (size_t)(begin - all));
+    munmap(begin + size, SP_LARGE_PAGE - (size_t)(begin - all));
+    madvise(begin, size, MADV_HUGEPAGE); /* a wish: it may be refused */
     return begin;
 }
 #else
@@ -120,7 +116,7 @@ static void *sp_resize(void *memory, size_t before, size_t size) {
         /* All of it at once, so that it is one piece to the system, or it could not be moved again. */
         if (mremap(memory, sp_mapped(before), sp_mapped(size), MREMAP_MAYMOVE | MREMAP_FIXED, moved) == MAP_FAILED)
             return NULL; /* what became of the new place is not known */
-        if (size >= 2 * SP_LARGE_PAGE) madvise(moved, sp_mapped(size), MADV_HUGEPAGE);
+        madvise(moved, sp_mapped(size), MADV_HUGEPAGE);
         return moved;
     }
 #endif
@@ -129,17 +125,18 @@ static void *sp_resize(void *memory, size_t before, size_t size) {
     return moved;
 }
 
-/* Give back the large pages that lie in what is no longer in use of such memory, from `begin` to `end`, of which all from
-   `before` on was given back already, or never used. */
-static void sp_give_back(void *memory, size_t size, size_t begin, size_t before, size_t end) {
-#if defined(__linux__)
-    const size_t first = (begin + SP_LARGE_PAGE - 1) & ~(SP_LARGE_PAGE - 1), last = end & ~(SP_LARGE_PAGE - 1);
-    before = (before + SP_LARGE_PAGE - 1) & ~(SP_LARGE_PAGE - 1);
-    if (size >= 2 * SP_LARGE_PAGE && first < before && first < last)
-        madvise((char *)memory + first, (before < last ? before : last) - first, MADV_DONTNEED);
-#else
-    (void)memory, (void)size, (void)begin, (void)before, (void)end;
-#endif
+/* The same as sp_reserve for such memory, of which at most a quarter, where it is much an eighth, is not in use. */
+static int sp_stretch(void *buffer, ptrdiff_t *capacity, ptrdiff_t needed, size_t item) {
+    ptrdiff_t grown = *capacity + (*capacity >> (*capacity * item < 1 << 20 ? 2 : 3));
+    void *memory;
+    if (needed <= *capacity) return 0;
+    if (grown < needed) grown = needed;
+    memcpy(&memory, buffer, sizeof memory);
+    memory = sp_resize(memory, (size_t)*capacity * item, (size_t)grown * item);
+    if (!memory) return -1;
+    memcpy(buffer, &memory, sizeof memory);
+    *capacity = grown;
+    return 0;
 }
 
 #endif

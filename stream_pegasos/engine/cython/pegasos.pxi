@@ -258,10 +258,10 @@ cdef class PegasosLearner(Learner):
 
     cdef void _score(self, const Row* e) noexcept nogil:
         cdef const Column* its = self.weights._columns
-        cdef double sums, v = self.weights._inner(e, 1) if self.weights._spread == NULL else inner(self.weights._spread, e)
+        cdef double sums, v = self.weights._inner(e, 0) if self.weights._spread == NULL else inner(self.weights._spread, e)
         self._current[0] = self._margins[0] = its.scale * e.factor * v
         if its.sums_weight != 0.0:
-            sums = self.weights._inner(e, 2) if self.weights._spread == NULL else inner(self.weights._spread_sums, e)
+            sums = self.weights._inner(e, 1) if self.weights._spread == NULL else inner(self.weights._spread_sums, e)
             self._margins[0] = (its.sums_scale / its.scale * self._current[0] - e.factor * sums) / its.sums_weight
 
     cdef void _score_columns(self, const Row* e) noexcept nogil:
@@ -333,7 +333,7 @@ cdef class PegasosLearner(Learner):
                 any_due |= its.due
                 continue
             if violated and not ready:
-                if self.weights._make_entries(e) < 0:
+                if self.weights._make_records(e) < 0:
                     return NO_MEMORY
                 ready = True
             if self._begin_step(c, violated):
@@ -358,7 +358,7 @@ cdef class PegasosLearner(Learner):
             if rival >= 0 and (self._buffer(e, y, weight) < 0 or self._buffer(e, rival, -weight) < 0):
                 return NO_MEMORY
             return self._steps_from_buffer() if its.due else 0
-        if rival >= 0 and self.weights._make_entries(e) < 0:
+        if rival >= 0 and self.weights._make_records(e) < 0:
             return NO_MEMORY
         for c in range(self.weights.n_columns):
             self._begin_step(c, rival >= 0)
@@ -515,7 +515,7 @@ cdef class PegasosLearner(Learner):
         cdef Py_ssize_t i, n = 0
         cdef const Buffered* one
         cdef const Steps* its
-        cdef double* record
+        cdef Py_ssize_t position
         cdef double step
         for i in range(self._buffer_size):
             one = &self._buffered[i]
@@ -524,10 +524,10 @@ cdef class PegasosLearner(Learner):
                 self._buffered[n] = one[0]
                 n += 1
             elif one.value != 0.0 or self.weights._has(one.hash):
-                record = insert_record(&self.weights._table, one.hash)
-                if record == NULL:
+                position = place_for(&self.weights._table, one.hash)
+                if position < 0:
                     return NO_MEMORY
                 step = 1.0 / (self._inverse_rate(one.column) * its.batch_size) * one.value
-                self.weights._add_at(record, one.column, step / self.weights._columns[one.column].scale)
+                self.weights._add_at(numbers_at(&self.weights._table, position), one.column, step / self.weights._columns[one.column].scale)
         self._buffer_size = n
         return 0

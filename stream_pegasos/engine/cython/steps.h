@@ -7,17 +7,12 @@
 #include <math.h>
 #include "simd.h"
 
-/* What is kept of a feature: what predicts, of which a line of the cache holds four, and what is only needed to learn. `age`
-   tells at which evidence the squares and the counts were written. */
+/* What is kept of a feature, half a line of the cache. `age` tells at which evidence the squares and the counts were written. */
 typedef struct {
     uint64_t hash;
-    float weight, log_ratio;
-} sp_feature;
-
-typedef struct {
-    float squares, positives, negatives;
+    float weight, log_ratio, squares, positives, negatives;
     uint32_t age;
-} sp_evidence;
+} sp_feature;
 
 /* What the features of an example have in common: see `_take_step` in pure/adaptive.py. */
 typedef struct {
@@ -66,31 +61,31 @@ static double sp_log_of_ratio(double a, double b) {
 SP_INLINE double sp_factor_of_age(uint32_t years) { return years < 16 ? ldexp(1.0, -SP_AGE_BITS * (int)years) : 0.0; }
 
 /* Write squares and counts down as what they count now, divided by that number. */
-static void sp_weaken(sp_evidence *known, uint32_t age, double divisor) {
-    const double factor = sp_factor_of_age(age - known->age);
-    known->squares = sp_single(known->squares * factor / divisor);
-    known->positives = sp_single(known->positives * factor / divisor);
-    known->negatives = sp_single(known->negatives * factor / divisor);
-    known->age = age;
+static void sp_weaken(sp_feature *feature, uint32_t age, double divisor) {
+    const double factor = sp_factor_of_age(age - feature->age);
+    feature->squares = sp_single(feature->squares * factor / divisor);
+    feature->positives = sp_single(feature->positives * factor / divisor);
+    feature->negatives = sp_single(feature->negatives * factor / divisor);
+    feature->age = age;
 }
 
-static void sp_learn_feature(sp_feature *feature, sp_evidence *known, double value, const sp_step *step) {
+static void sp_learn_feature(sp_feature *feature, double value, const sp_step *step) {
     const double gradient = step->gradient * value;
     float squares, positives, negatives;
-    if (known->age != step->age) sp_weaken(known, step->age, 1.0);
-    squares = sp_single(known->squares + step->evidence * (gradient * gradient));
+    if (feature->age != step->age) sp_weaken(feature, step->age, 1.0);
+    squares = sp_single(feature->squares + step->evidence * (gradient * gradient));
     if (gradient != 0.0 && squares > 0.0f) {
-        known->squares = squares;
+        feature->squares = squares;
         feature->weight = sp_single(feature->weight - step->rate * gradient / sqrt((double)squares));
     }
-    positives = sp_single(known->positives + step->positive);
-    negatives = sp_single(known->negatives + step->negative);
-    if (step->halving && positives == known->positives && negatives == known->negatives) {
-        positives = sp_single(known->positives * 0.5 + step->positive);
-        negatives = sp_single(known->negatives * 0.5 + step->negative);
+    positives = sp_single(feature->positives + step->positive);
+    negatives = sp_single(feature->negatives + step->negative);
+    if (step->halving && positives == feature->positives && negatives == feature->negatives) {
+        positives = sp_single(feature->positives * 0.5 + step->positive);
+        negatives = sp_single(feature->negatives * 0.5 + step->negative);
     }
-    known->positives = positives;
-    known->negatives = negatives;
+    feature->positives = positives;
+    feature->negatives = negatives;
     if (step->smoothing != 0.0)
         feature->log_ratio = sp_single(sp_log_of_ratio(positives + step->smoothing, negatives + step->smoothing));
 }
@@ -106,9 +101,8 @@ static void sp_weigh_portable(const sp_feature *const *features, const double *x
     }
 }
 
-static void sp_learn_portable(sp_feature *const *features, sp_evidence *const *known, const double *values, size_t n,
-                              const sp_step *step) {
-    for (size_t i = 0; i < n; i++) sp_learn_feature(features[i], known[i], values[i], step);
+static void sp_learn_portable(sp_feature *const *features, const double *values, size_t n, const sp_step *step) {
+    for (size_t i = 0; i < n; i++) sp_learn_feature(features[i], values[i], step);
 }
 
 #if defined(SP_AVX2)
@@ -164,8 +158,8 @@ SP_INLINE SP_TARGET_AVX2 __m256d sp_log_of_ratio4(__m256d a, __m256d b) {
     return _mm256_add_pd(_mm256_mul_pd(k, _mm256_set1_pd(SP_LN2)), _mm256_mul_pd(_mm256_add_pd(s, s), p));
 }
 
-SP_TARGET_AVX2 static void sp_learn_avx2(sp_feature *const *features, sp_evidence *const *known, const double *values,
-                                         size_t n, const sp_step *step) {
+SP_TARGET_AVX2 static void sp_learn_avx2(sp_feature *const *features, const double *values, size_t n,
+                                         const sp_step *step) {
     const __m256d rate = _mm256_set1_pd(step->rate), evidence = _mm256_set1_pd(step->evidence);
     const __m256d smoothing = _mm256_set1_pd(step->smoothing), gradient_of_all = _mm256_set1_pd(step->gradient);
     const __m256d positive = _mm256_set1_pd(step->positive), negative = _mm256_set1_pd(step->negative);
@@ -173,16 +167,15 @@ SP_TARGET_AVX2 static void sp_learn_avx2(sp_feature *const *features, sp_evidenc
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {
         sp_feature *const *f = features + i;
-        sp_evidence *const *k = known + i;
-        __m128 squares = _mm_loadu_ps(&k[0]->squares), positives = _mm_loadu_ps(&k[1]->squares);
-        __m128 negatives = _mm_loadu_ps(&k[2]->squares), ages = _mm_loadu_ps(&k[3]->squares);
+        __m128 squares = _mm_loadu_ps(&f[0]->squares), positives = _mm_loadu_ps(&f[1]->squares);
+        __m128 negatives = _mm_loadu_ps(&f[2]->squares), ages = _mm_loadu_ps(&f[3]->squares);
         _MM_TRANSPOSE4_PS(squares, positives, negatives, ages);
         const __m128 new_positives = sp_single4(_mm256_add_pd(_mm256_cvtps_pd(positives), positive));
         const __m128 new_negatives = sp_single4(_mm256_add_pd(_mm256_cvtps_pd(negatives), negative));
         const __m128 unchanged = _mm_and_ps(_mm_cmpeq_ps(positives, new_positives), _mm_cmpeq_ps(negatives, new_negatives));
         const int of_age = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(_mm_castps_si128(ages), age)));
         if (of_age != 15 || (step->halving && _mm_movemask_ps(unchanged))) {
-            for (int j = 0; j < 4; j++) sp_learn_feature(f[j], k[j], values[i + j], step);
+            for (int j = 0; j < 4; j++) sp_learn_feature(f[j], values[i + j], step);
             continue;
         }
 #define PAIR(j) _mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)&f[j]->weight))
@@ -207,17 +200,17 @@ SP_TARGET_AVX2 static void sp_learn_avx2(sp_feature *const *features, sp_evidenc
         positives = new_positives;
         negatives = new_negatives;
         _MM_TRANSPOSE4_PS(squares, positives, negatives, ages);
-        _mm_storeu_ps(&k[0]->squares, squares);
-        _mm_storeu_ps(&k[1]->squares, positives);
-        _mm_storeu_ps(&k[2]->squares, negatives);
-        _mm_storeu_ps(&k[3]->squares, ages);
+        _mm_storeu_ps(&f[0]->squares, squares);
+        _mm_storeu_ps(&f[1]->squares, positives);
+        _mm_storeu_ps(&f[2]->squares, negatives);
+        _mm_storeu_ps(&f[3]->squares, ages);
         const __m128 first = _mm_unpacklo_ps(weights, ratios), last = _mm_unpackhi_ps(weights, ratios);
         _mm_storel_pi((__m64 *)&f[0]->weight, first);
         _mm_storeh_pi((__m64 *)&f[1]->weight, first);
         _mm_storel_pi((__m64 *)&f[2]->weight, last);
         _mm_storeh_pi((__m64 *)&f[3]->weight, last);
     }
-    for (; i < n; i++) sp_learn_feature(features[i], known[i], values[i], step);
+    for (; i < n; i++) sp_learn_feature(features[i], values[i], step);
 }
 #endif
 #define sp_weigh SP_BETTER(sp_weigh)

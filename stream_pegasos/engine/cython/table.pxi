@@ -1,554 +1,257 @@
-cdef union Word:
-    uint64_t hash
-    double v
-
-
 cdef struct Table:
-    # Entries of `stride` words, a hash and what is kept for it, sorted by hash, with gaps: an entry stands at its home,
-    # hash · n_homes / 2⁶⁴, or as soon after it as the order allows. So a search ends, found or not, at the first entry that
-    # is not smaller; and the order of the entries, hence every sum over them, depends on the keys alone. Positions are
-    # counted in words. Entries of two words have homes where a line of the cache begins, which four of them share.
-    Word* words
-    Py_ssize_t stride
-    # What else is kept for an entry, as many words at the same position, if anything: what is needed less often.
-    Word* others
-    bint has_others
-    # What is kept for a hash: the numbers that follow it or, where records stand apart, a position among them. There they
-    # stand as they came, the frequent ones, that come first, side by side; at 0 stands what is known of a hash that is
-    # not there.
-    double* records
-    Py_ssize_t n_numbers, room  # of a record that stands apart, and for how many of them
-    Py_ssize_t n, n_homes, n_slots  # the slots after the last home take what is pushed over the end
-    # A large table grows where it stands, a few entries with each that is new: those from the hash `moved_from` on stand
-    # where they belong among n_homes, those below where they did among n_homes_before, and the slots from unused_begin to
-    # unused_end are not in use. At other times moved_from is 0, and both of these n_slots.
-    uint64_t moved_from
-    Py_ssize_t n_homes_before, unused_begin, unused_end
-    # Whether keys were chosen to crowd: from then on homes depend on a secret, and an entry stands in the first slot from
-    # its home on that was free.
-    bint scattered
-
-
-cdef struct Place:
-    uint64_t hash
-    Py_ssize_t slot
+    # Records stand one behind the other as they came, so that those of frequent features, which come first, share lines of
+    # the cache. Each begins with its hash. At 0 stands what is known of a hash that is not there.
+    char* records
+    Py_ssize_t record_size  # in bytes
+    Py_ssize_t n, room  # how many records there are but for that at 0, and how many there is memory for with it
+    # The index, by linear hashing (Litwin, 1980): groups of slots, of which one after the other is split in two, so that no
+    # message waits for long as the table grows. A slot holds the position of a record and, above its bits, some of a hash
+    # that depends on a secret; 0 if it is empty. Whoever finds its slot taken stands in the next one of the group.
+    uint32_t* slots
+    Py_ssize_t slots_room, n_groups
+    uint64_t group_mask
+    int slot_bits, position_bits
 
 
 cdef enum:
-    SPARE_SLOTS = 16
-    FEWEST_HOMES = 16
-    CROWD = 8192  # slots from home: more than chance makes of a hundred million entries, where slots are fullest
-    LARGE = 1 << 12  # homes from which on a table grows where it stands
-    AT_ONCE = 128  # entries that move at a time when it does
+    FEWEST_RECORDS = 8
+    FEWEST_SLOT_BITS = 4
+    MOST_SLOT_BITS = 11  # of the slots of a group; there is one group until it has so many
+    POSITION_BITS = 25  # at first
+    SLOTS_AHEAD = 32  # that the processor fetches while it works on those before
 
 
 cdef inline uint64_t scatter(uint64_t h) noexcept nogil:
-    """A bijection in which nobody who does not know the secret can choose neighbours."""
-    h = (h ^ SECRET) * MULTIPLIER
-    h = (h ^ h >> 32) * MULTIPLIER
-    return h ^ h >> 32
+    """A hash with which nobody who does not know the secret can choose neighbours."""
+    return sp_joined_product(h, SECRET)
 
 
-cdef inline Py_ssize_t home_among(const Table* table, uint64_t h, Py_ssize_t n_homes) noexcept nogil:
-    cdef int shared = 2 if table.stride == 2 else 0
-    return (<Py_ssize_t> sp_high_product(h, <uint64_t> n_homes >> shared) << shared) * table.stride
+cdef inline Py_ssize_t home(const Table* table, uint64_t scattered) noexcept nogil:
+    """The slot where its search begins."""
+    cdef uint64_t group = scattered >> 32 & table.group_mask
+    group &= table.group_mask >> (group >= <uint64_t> table.n_groups)  # which was not split yet
+    return (group << table.slot_bits) + (scattered >> (64 - table.slot_bits))
 
 
-cdef inline Py_ssize_t home(const Table* table, uint64_t h) noexcept nogil:
-    cdef Py_ssize_t n_homes = table.n_homes_before if h < table.moved_from else table.n_homes
-    return home_among(table, scatter(h) if table.scattered else h, n_homes)
+cdef inline Py_ssize_t next_slot_if(const Table* table, Py_ssize_t p, bint condition) noexcept nogil:
+    """If so, the one behind it in the group, whose last is followed by the first."""
+    return p ^ ((p ^ (p + condition)) & ((1 << table.slot_bits) - 1))
 
 
-cdef inline Py_ssize_t entry_from(Py_ssize_t stride, const Word* words, Py_ssize_t p, uint64_t h) noexcept nogil:
-    """Where `h` is, or else where it belongs, from its home p on."""
-    # Where near its home an entry is is hard to predict, so nothing branches on it.
-    if stride == 2:
-        p += 2 * (
-            (words[p].hash < h) + (words[p + 2].hash < h) + (words[p + 4].hash < h) + (words[p + 6].hash < h)
-        )
-    else:
-        p += stride * (words[p].hash < h)
-        p += stride * (words[p].hash < h)
-        p += stride * (words[p].hash < h)
-    while words[p].hash < h:
-        p += stride
-    return p
+cdef inline bint is_other(const Table* table, uint32_t slot, uint64_t scattered) noexcept nogil:
+    """Whether what the slot holds of a hash tells it from this one."""
+    return (slot ^ <uint32_t> scattered) >> table.position_bits != 0
 
 
-cdef inline Py_ssize_t seek(const Table* table, uint64_t h) noexcept nogil:
-    """Where `h` is, or else where it belongs. The last slot is always empty."""
-    cdef Py_ssize_t p = home(table, h)
-    if table.scattered:
-        while table.words[p].hash != h and table.words[p].hash != EMPTY:
-            p += table.stride
-        return p
-    return entry_from(2, table.words, p, h) if table.stride == 2 else entry_from(table.stride, table.words, p, h)
+cdef inline Py_ssize_t position_in(const Table* table, uint32_t slot) noexcept nogil:
+    return slot & ((<uint32_t> 1 << table.position_bits) - 1)
 
 
-cdef void find_homes(const Table* given, const Row* e, Py_ssize_t* slots) noexcept nogil:
-    """The home of each feature; and have the processor fetch the entries there while the first is waited for."""
+cdef inline uint32_t slot_of(const Table* table, Py_ssize_t position, uint64_t scattered) noexcept nogil:
+    return scattered >> table.position_bits << table.position_bits | <uint64_t> position
+
+
+cdef inline void* record_at(const Table* table, Py_ssize_t position) noexcept nogil:
+    return table.records + position * table.record_size
+
+
+cdef inline uint64_t hash_at(const Table* table, Py_ssize_t position) noexcept nogil:
+    return (<uint64_t*> record_at(table, position))[0]
+
+
+cdef inline double* numbers_at(const Table* table, Py_ssize_t position) noexcept nogil:
+    """What a record has behind its hash."""
+    return <double*> record_at(table, position) + 1
+
+
+cdef Py_ssize_t find(const Table* table, uint64_t h) noexcept nogil:
+    """Where the record of `h` stands; 0 if there is none."""
+    cdef uint64_t scattered = scatter(h)
+    cdef Py_ssize_t p = home(table, scattered), position
+    while table.slots[p] != 0:
+        position = position_in(table, table.slots[p])
+        if not is_other(table, table.slots[p], scattered) and hash_at(table, position) == h:
+            return position
+        p = next_slot_if(table, p, True)
+    return 0
+
+
+cdef inline Py_ssize_t fetch_slot(const Table* table, uint64_t h) noexcept nogil:
+    """Have the processor fetch the slot where the search begins; what `find_fetched` needs to know."""
+    cdef uint64_t scattered = scatter(h)
+    cdef uint64_t p = home(table, scattered)
+    SP_PREFETCH(&table.slots[p])
+    return p << 32 | <uint32_t> scattered
+
+
+cdef inline Py_ssize_t find_fetched(const Table* table, uint64_t fetched) noexcept nogil:
+    """The position in the first slot that may be of this hash; have the processor fetch the record there."""
+    cdef Py_ssize_t p = fetched >> 32
+    cdef Py_ssize_t position
+    cdef uint32_t slot = table.slots[p]
+    # How far to go is hard to predict, so nothing branches on the first step.
+    p = next_slot_if(table, p, slot != 0 and is_other(table, slot, fetched))
+    slot = table.slots[p]
+    while slot != 0 and is_other(table, slot, fetched):
+        p = next_slot_if(table, p, True)
+        slot = table.slots[p]
+    position = position_in(table, slot)
+    SP_PREFETCH(record_at(table, position))
+    return position
+
+
+cdef inline void fetch_slots(const Table* given, const Row* e) noexcept nogil:
+    """Have the processor fetch the slots of the first features."""
     cdef Table table = given[0]  # a copy, or it would be read anew after each write
     cdef Py_ssize_t i
-    for i in range(e.n):
-        slots[i] = home(&table, e.hashes[i])
-        SP_PREFETCH(&table.words[slots[i]])
-        if table.stride > 4:  # which may well lie in two lines of the cache
-            SP_PREFETCH(&table.words[slots[i] + table.stride - 1])
+    for i in range(min(e.n, <Py_ssize_t> SLOTS_AHEAD)):
+        fetch_slot(&table, e.hashes[i])
 
 
-cdef inline void find_entries_by(Py_ssize_t stride, const Word* words, const Row* e, Py_ssize_t* slots) noexcept nogil:
+cdef inline void find_records(const Table* given, const Row* e, Py_ssize_t* positions) noexcept nogil:
+    """Where the record of each feature stands, 0 if there is none."""
+    cdef Table table = given[0]
     cdef Py_ssize_t i
-    for i in range(e.n):
-        slots[i] = entry_from(stride, words, slots[i], e.hashes[i])
+    for i in range(min(e.n, <Py_ssize_t> SLOTS_AHEAD)):
+        positions[i] = fetch_slot(&table, e.hashes[i])
+    for i in range(e.n - SLOTS_AHEAD):
+        positions[i + SLOTS_AHEAD] = fetch_slot(&table, e.hashes[i + SLOTS_AHEAD])
+        positions[i] = find_fetched(&table, positions[i])
+    for i in range(max(e.n - SLOTS_AHEAD, <Py_ssize_t> 0), e.n):
+        positions[i] = find_fetched(&table, positions[i])
+    for i in range(e.n):  # two hashes may have in common what a slot holds of them
+        if positions[i] and hash_at(&table, positions[i]) != e.hashes[i]:
+            positions[i] = find(&table, e.hashes[i])
 
 
-cdef void find_entries(const Table* table, const Row* e, Py_ssize_t* slots) noexcept nogil:
-    """Where each feature is, or else where it belongs, from its home on."""
-    cdef Py_ssize_t i
-    if table.scattered:
-        for i in range(e.n):
-            slots[i] = seek(table, e.hashes[i])
-    elif table.stride == 2:  # as nearly always; a multiplication by a constant costs nothing
-        find_entries_by(2, table.words, e, slots)
-    else:
-        find_entries_by(table.stride, table.words, e, slots)
+cdef inline void put(Table* table, Py_ssize_t position) noexcept nogil:
+    """Enter a record in the index."""
+    cdef uint64_t scattered = scatter(hash_at(table, position))
+    cdef Py_ssize_t p = home(table, scattered)
+    while table.slots[p] != 0:
+        p = next_slot_if(table, p, True)
+    table.slots[p] = slot_of(table, position, scattered)
 
 
-cdef inline Py_ssize_t end(const Table* table) noexcept nogil:
-    return table.n_slots * table.stride
-
-
-cdef inline Py_ssize_t n_in_use(const Table* table) noexcept nogil:
-    return table.n_slots - (table.unused_end - table.unused_begin)
-
-
-cdef inline size_t size_of(const Table* table) noexcept nogil:
-    cdef size_t entries = n_in_use(table) * table.stride * sizeof(Word)
-    return entries * (1 + table.has_others) + table.room * table.n_numbers * sizeof(double)
-
-
-cdef void free_table(Table* table) noexcept nogil:
-    free_words(table)
-    free(table.records)
-
-
-cdef void free_words(Table* table) noexcept nogil:
-    sp_resize(table.words, end(table) * sizeof(Word), 0)
-    sp_resize(table.others, end(table) * sizeof(Word), 0)
-
-
-cdef int make_words(Table* table, Py_ssize_t n_slots) noexcept nogil:
-    """Have memory for that many slots, none of which has been written; -1, and nothing done, if there is none."""
-    cdef size_t size = n_slots * table.stride * sizeof(Word)
-    cdef void* words = sp_resize(NULL, 0, size)
-    cdef void* others = sp_resize(NULL, 0, size) if table.has_others and words != NULL else NULL
-    if words == NULL or table.has_others and others == NULL:
-        sp_resize(words, size, 0)
+cdef int grow_index(Table* table) noexcept nogil:
+    """Have one group more, or twice the slots in the only one; -1 if there is no memory."""
+    cdef Py_ssize_t size = 1 << table.slot_bits, i
+    cdef uint32_t taken[1 << MOST_SLOT_BITS]
+    cdef uint32_t* split
+    if sp_stretch(&table.slots, &table.slots_room, (table.n_groups + 1) * size, sizeof(uint32_t)) < 0:
         return -1
-    table.words, table.others, table.n_slots = <Word*> words, <Word*> others, n_slots
-    return 0
-
-
-cdef inline double* record_at(const Table* table, Py_ssize_t p) noexcept nogil:
-    """The numbers that are kept in the entry at p, or for it."""
-    return &table.words[p + 1].v if table.records == NULL else table.records + table.words[p + 1].hash * table.n_numbers
-
-
-cdef inline Py_ssize_t capacity_of(Py_ssize_t n_slots) noexcept nogil:
-    return n_slots * 7 // 10
-
-
-cdef inline Py_ssize_t grown(Py_ssize_t n_homes) noexcept nogil:
-    return (n_homes + n_homes // 3) & ~3
-
-
-cdef inline void copy_words(Word* to, const Word* source, Py_ssize_t n) noexcept nogil:
-    if n == 2:  # a call costs more than what most entries hold
-        memcpy(to, source, 2 * sizeof(Word))
-    else:
-        memcpy(to, source, n * sizeof(Word))
-
-
-cdef inline void copy_entry(Table* to, Py_ssize_t p, const Table* source, Py_ssize_t q) noexcept nogil:
-    copy_words(to.words + p, source.words + q, min(to.stride, source.stride))
-    if to.has_others:
-        copy_words(to.others + p, source.others + q, min(to.stride, source.stride))
-
-
-cdef inline bint is_empty(const Table* table, Py_ssize_t slot) noexcept nogil:
-    return table.words[slot * table.stride].hash == EMPTY
-
-
-cdef inline void make_empty(Table* table, Py_ssize_t slot, Py_ssize_t last) noexcept nogil:
-    """Make empty the slots up to the last, which is left as it is."""
-    while slot < last:
-        table.words[slot * table.stride].hash = EMPTY
-        slot += 1
-
-
-cdef inline void clear(Table* table) noexcept nogil:
-    make_empty(table, 0, table.unused_begin)
-    make_empty(table, table.unused_end, table.n_slots)
-    table.n = 0
-
-
-cdef inline void use_all(Table* table) noexcept nogil:
-    table.moved_from, table.unused_begin, table.unused_end = 0, table.n_slots, table.n_slots
-
-
-cdef int rebuild(Table* table, Py_ssize_t n_homes, Py_ssize_t spare, Py_ssize_t stride) noexcept nogil:
-    """Spread the entries over `n_homes` homes and at least `spare` slots behind; -1 if there is no memory."""
-    cdef Table old = table[0]
-    cdef Py_ssize_t i, p, q, taken
-    table.n_homes, table.stride = n_homes, stride
-    while True:
-        if make_words(table, n_homes + spare) < 0:
-            table[0] = old
-            return -1
-        use_all(table)
-        memset(table.words, 0, end(table) * sizeof(Word))
-        make_empty(table, 0, table.n_slots)
-        taken = 0
-        for i in range(n_in_use(&old) if old.n else 0):
-            p = place(&old, NULL, i)
-            if old.words[p].hash != EMPTY:
-                q = home(table, old.words[p].hash)
-                if not table.scattered:
-                    q = max(q, taken)
-                else:
-                    while q < end(table) - stride and table.words[q].hash != EMPTY:
-                        q += stride
-                if q >= end(table) - stride:
-                    break
-                copy_entry(table, q, &old, p)
-                taken = q + stride
-        else:
-            break
-        free_words(table)
-        spare *= 2
-    free_words(&old)
-    return 0
-
-
-cdef int stretch(Table* table, Py_ssize_t n_slots) noexcept nogil:
-    """Have memory for that many slots, more than before; -1 if there is none."""
-    cdef size_t slot = table.stride * sizeof(Word)
-    cdef void* words = sp_resize(table.words, table.n_slots * slot, n_slots * slot)
-    cdef void* others = NULL
-    if words == NULL:
-        return -1
-    table.words = <Word*> words
-    if table.has_others:
-        others = sp_resize(table.others, table.n_slots * slot, n_slots * slot)
-        if others == NULL:
-            words = sp_resize(words, n_slots * slot, table.n_slots * slot)
-            if words != NULL:
-                table.words = <Word*> words
-            return -1
-    table.others, table.n_slots = <Word*> others, n_slots
-    return 0
-
-
-cdef int add_spare(Table* table) noexcept nogil:
-    """More slots after the last home; -1 if there is no memory."""
-    cdef Py_ssize_t before = table.n_slots
-    cdef bint growing = table.moved_from != 0
-    if stretch(table, before + 2 * AT_ONCE) < 0:
-        return -1
-    make_empty(table, before, table.n_slots)
-    if not growing:
-        use_all(table)
-    return 0
-
-
-cdef int begin_growth(Table* table) noexcept nogil:
-    """From now on there are more homes, though no entry has moved yet; -1 if there is no memory."""
-    cdef Py_ssize_t before = table.n_slots, n_homes = grown(table.n_homes)
-    if stretch(table, n_homes + max(before - table.n_homes, <Py_ssize_t> (2 * AT_ONCE))) < 0:
-        return -1
-    table.moved_from, table.n_homes_before, table.n_homes = EMPTY, table.n_homes, n_homes
-    table.unused_begin, table.unused_end = before, n_homes
-    make_empty(table, n_homes, table.n_slots)
-    return 0
-
-
-cdef int move_some(Table* table) noexcept nogil:
-    """Move the last entries that have not moved yet; -1, and nothing done, if there is no memory."""
-    cdef Py_ssize_t stride = table.stride, first = table.unused_begin, last = first, n = 0, begin, i
-    cdef uint64_t h
-    while first > 0 and n < AT_ONCE:
-        first -= 1
-        n += not is_empty(table, first)
-    h = table.words[first * stride].hash
-    begin = min(home_among(table, h, table.n_homes) // stride, table.unused_end)
-    if first == 0 or last + SPARE_SLOTS >= begin:
-        return move_rest(table)
-    if not is_empty(table, table.n_slots - 2 - n) and add_spare(table) < 0:
-        return -1
-    make_empty(table, begin, table.unused_end)
-    table.moved_from, table.unused_begin, table.unused_end = h, first + SPARE_SLOTS, begin
-    put_all(table, table, first, last)
-    make_empty(table, first, first + SPARE_SLOTS)
-    give_back_slots(table, last)
-    for i in range(max(2 * first - last, <Py_ssize_t> 0), first, 4):  # have the processor fetch those that move next
-        SP_PREFETCH(table.words + i * stride)
-        if table.has_others:
-            SP_PREFETCH(table.others + i * stride)
-    return 0
-
-
-cdef inline void give_back_slots(const Table* table, Py_ssize_t before) noexcept nogil:
-    """The memory of slots that came out of use."""
-    cdef size_t slot = table.stride * sizeof(Word), size = table.n_slots * slot
-    sp_give_back(table.words, size, table.unused_begin * slot, before * slot, table.unused_end * slot)
-    if table.has_others:
-        sp_give_back(table.others, size, table.unused_begin * slot, before * slot, table.unused_end * slot)
-
-
-cdef int move_rest(Table* table) noexcept nogil:
-    """Move all that is left to move, and with it what stands already where some of it will; -1, and nothing done, if there
-    is no memory.
-    """
-    cdef Py_ssize_t n_before = table.unused_begin, begin = table.unused_end, last = begin, i
-    cdef Table rest = table[0]
-    if n_before > LARGE // 4:  # keys that crowd, of which nobody knows how far they push others
-        return rebuild(table, table.n_homes, table.n_slots - table.n_homes, table.stride)
-    while not is_empty(table, last):
-        last += 1
-    if make_words(&rest, n_before + last - begin) < 0:
-        return -1
-    for i in range(rest.n_slots):
-        copy_entry(&rest, i * rest.stride, table, (i if i < n_before else begin + i - n_before) * rest.stride)
-    make_empty(table, 0, last)
-    use_all(table)
-    put_all(table, &rest, 0, rest.n_slots)
-    free_words(&rest)
-    return 0
-
-
-cdef inline void put_all(Table* table, const Table* source, Py_ssize_t slot, Py_ssize_t last) noexcept nogil:
-    """Put in what stands in some slots elsewhere, in order."""
-    cdef Py_ssize_t stride = table.stride, q, p, taken = 0
-    for slot in range(slot, last):
-        q = slot * stride
-        if source.words[q].hash != EMPTY:
-            p = max(home(table, source.words[q].hash), taken)
-            if table.words[p].hash != EMPTY:  # others stood here before
-                p = seek(table, source.words[q].hash)
-                open_slot(table, p, gap_from(table, p))
-            copy_entry(table, p, source, q)
-            taken = p + stride
-
-
-cdef inline Py_ssize_t gap_from(const Table* table, Py_ssize_t p) noexcept nogil:
-    """The first slot from p on that is free."""
-    while table.words[p].hash != EMPTY:
-        p += table.stride
-    return p
-
-
-cdef inline void open_slot(Table* table, Py_ssize_t p, Py_ssize_t gap) noexcept nogil:
-    """Make room for an entry at p by moving those up to the gap."""
-    cdef Py_ssize_t i
-    if table.stride > 2:
-        memmove(table.words + p + table.stride, table.words + p, (gap - p) * sizeof(Word))
-        if table.has_others:
-            memmove(table.others + p + table.stride, table.others + p, (gap - p) * sizeof(Word))
-        return
-    for i in range(gap, p, -2):  # mostly one or two, which cost less than a call
-        table.words[i], table.words[i + 1] = table.words[i - 2], table.words[i - 1]
-    if table.has_others:
-        for i in range(gap, p, -2):
-            table.others[i], table.others[i + 1] = table.others[i - 2], table.others[i - 1]
-
-
-cdef int settle(Table* table) noexcept nogil:
-    """Move all that is left to move; -1 if there is no memory."""
-    while table.moved_from:
-        if move_some(table) < 0:
-            return -1
-    return 0
-
-
-cdef int make_room(Table* table) noexcept nogil:
-    """For one entry more; -1 if there is no memory."""
-    while table.n >= capacity_of(n_in_use(table)):
-        if table.scattered or table.n_homes < LARGE:
-            return rebuild(table, grown(table.n_homes), SPARE_SLOTS, table.stride)
-        if table.moved_from == 0 and begin_growth(table) < 0:
-            return -1
-        if move_some(table) < 0:
-            return -1
-    return 0
-
-
-cdef int make_slots(Table* table, Py_ssize_t p) noexcept nogil:
-    """More empty slots after those of p, which are full to the last but one; -1 if there is no memory."""
-    cdef Py_ssize_t spare = table.n_slots - table.n_homes
-    if p < table.unused_begin * table.stride and table.moved_from:
-        if table.unused_begin + SPARE_SLOTS > table.unused_end:
-            return settle(table)
-        make_empty(table, table.unused_begin, table.unused_begin + SPARE_SLOTS)
-        table.unused_begin += SPARE_SLOTS
+    if table.slot_bits < MOST_SLOT_BITS:
+        table.slot_bits += 1
+        memset(table.slots, 0, 2 * size * sizeof(uint32_t))
+        for i in range(1, table.n + 1):
+            put(table, i)
         return 0
-    if table.scattered or table.n_homes < LARGE:
-        return rebuild(table, table.n_homes, 2 * spare, table.stride)
-    return add_spare(table)
-
-
-cdef int make_room_apart(Table* table, Py_ssize_t n) noexcept nogil:
-    """For n records in all; those there are stay. (Not by realloc, which knows nothing of large pages.)"""
-    cdef size_t size = table.n_numbers * sizeof(double)
-    cdef double* records = <double*> sp_allocate(n * size)
-    if records == NULL:
-        return -1
-    memset(records, 0, n * size)
-    if table.room:
-        memcpy(records, table.records, (table.n + 1) * size)
-    free(table.records)
-    table.records, table.room = records, n
+    if <uint64_t> table.n_groups > table.group_mask:
+        table.group_mask = 2 * table.group_mask + 1
+    split = table.slots + ((table.n_groups & (table.group_mask >> 1)) << table.slot_bits)
+    memcpy(taken, split, size * sizeof(uint32_t))
+    memset(split, 0, size * sizeof(uint32_t))
+    memset(table.slots + (table.n_groups << table.slot_bits), 0, size * sizeof(uint32_t))
+    table.n_groups += 1
+    for i in range(size):
+        SP_PREFETCH(record_at(table, position_in(table, taken[min(i + SLOTS_AHEAD, size - 1)])))
+        if taken[i]:
+            put(table, position_in(table, taken[i]))
     return 0
 
 
-cdef Py_ssize_t insert(Table* table, Py_ssize_t p, uint64_t h) noexcept nogil:
-    """Put in an `h` that is not there, and belongs at p; where it is then, or -1 if there is no memory."""
-    cdef Py_ssize_t gap, last
-    if table.records != NULL and table.n + 1 == table.room:
-        if make_room_apart(table, table.n + 1 + (table.n + 1) // 2) < 0:
+cdef inline Py_ssize_t n_slots(const Table* table) noexcept nogil:
+    return table.n_groups << table.slot_bits
+
+
+cdef inline bint is_crowded(const Table* table, Py_ssize_t n) noexcept nogil:
+    """Whether the index is too small for n records: groups that are to be split are twice as full as those that were."""
+    return n * (4 if table.slot_bits < MOST_SLOT_BITS else 8) > 3 * n_slots(table)
+
+
+cdef int make_room(Table* table, Py_ssize_t n) noexcept nogil:
+    """For n records more; -1 if there is no memory."""
+    cdef Py_ssize_t i
+    if sp_stretch(&table.records, &table.room, table.n + n + 1, table.record_size) < 0:
+        return -1
+    while table.room - 1 >> table.position_bits:  # the next bit of a slot is one of positions from now on
+        if table.position_bits == 31:
             return -1
-    if table.n >= capacity_of(n_in_use(table)):
-        if make_room(table) < 0:
+        for i in range(n_slots(table)):
+            table.slots[i] &= ~(<uint32_t> 1 << table.position_bits)
+        table.position_bits += 1
+    while is_crowded(table, table.n + n):
+        if grow_index(table) < 0:
             return -1
-        p = seek(table, h)
-    while True:
-        gap = gap_from(table, p)
-        last = (table.unused_begin if p < table.unused_begin * table.stride else table.n_slots) - 1
-        if not table.scattered and gap - home(table, h) > CROWD * table.stride:
-            if settle(table) < 0:
-                return -1
-            table.scattered = True
-            if rebuild(table, table.n_homes, SPARE_SLOTS, table.stride) < 0:
-                table.scattered = False
-                return -1
-        elif gap < last * table.stride:
-            break
-        elif make_slots(table, p) < 0:
-            return -1
-        p = seek(table, h)
-    open_slot(table, p, gap)
-    table.words[p].hash, table.words[p + 1].hash = h, 0
-    if table.stride > 2:
-        memset(&table.words[p + 2], 0, (table.stride - 2) * sizeof(Word))
-    if table.has_others:
-        memset(&table.others[p], 0, table.stride * sizeof(Word))
-    table.n += 1
-    if table.records != NULL:
-        table.words[p + 1].hash = <uint64_t> table.n  # where all is still 0
-    return p
+    return 0
 
 
 cdef inline Py_ssize_t place_for(Table* table, uint64_t h) noexcept nogil:
-    """Where the entry of `h` is, which is put in where it is not there; -1 if there is no memory."""
-    cdef Py_ssize_t p = seek(table, h)
-    return p if table.words[p].hash == h else insert(table, p, h)
-
-
-cdef inline double* insert_record(Table* table, uint64_t h) noexcept nogil:
-    """The record of `h`, which is put in where it is not there; NULL if there is no memory."""
-    cdef Py_ssize_t p = place_for(table, h)
-    return NULL if p < 0 else record_at(table, p)
-
-
-cdef int make_for(Table* table, Py_ssize_t n, Py_ssize_t stride) noexcept nogil:
-    """Make the table an empty one with room for n entries; -1, and nothing done, if there is no memory."""
-    cdef Table before = table[0]
-    table.n, table.scattered = 0, False
-    if rebuild(table, max((n * 10 // 7 + 4) & ~3, <Py_ssize_t> FEWEST_HOMES), SPARE_SLOTS, stride) < 0:
-        table[0] = before
+    """Where the record of `h` stands, one of zeros if there was none; -1 if there is no memory."""
+    cdef uint64_t scattered = scatter(h)
+    cdef Py_ssize_t p, position
+    if (table.n + 1 >= table.room or is_crowded(table, table.n + 1)) and make_room(table, 1) < 0:
         return -1
-    if table.records != NULL:
-        memset(table.records, 0, table.room * table.n_numbers * sizeof(double))
-    return 0
+    p = home(table, scattered)
+    while table.slots[p] != 0:
+        position = position_in(table, table.slots[p])
+        if not is_other(table, table.slots[p], scattered) and hash_at(table, position) == h:
+            return position
+        p = next_slot_if(table, p, True)
+    table.n += 1
+    table.slots[p] = slot_of(table, table.n, scattered)
+    memset(record_at(table, table.n), 0, table.record_size)
+    (<uint64_t*> record_at(table, table.n))[0] = h
+    return table.n
 
 
-cdef int compare_places(const void* one, const void* other) noexcept nogil:
-    cdef uint64_t a = (<const Place*> one).hash, b = (<const Place*> other).hash
-    return (a > b) - (a < b)
+cdef void free_table(Table* table) noexcept nogil:
+    sp_resize(table.records, table.room * table.record_size, 0)
+    sp_resize(table.slots, table.slots_room * sizeof(uint32_t), 0)
 
 
-cdef Place* places_in_order(const Table* table) noexcept nogil:
-    """Where the entries of a scattered table stand, sorted by hash, so that nothing depends on the secret. NULL if the
-    slots are in order, or if there is no memory.
-    """
-    cdef Place* places
-    cdef Py_ssize_t slot, i = 0
-    if not table.scattered:
-        return NULL
-    places = <Place*> malloc(max(table.n, 1) * sizeof(Place))
-    if places != NULL:
-        for slot in range(table.n_slots):
-            if table.words[slot * table.stride].hash != EMPTY:
-                places[i] = Place(table.words[slot * table.stride].hash, slot)
-                i += 1
-        qsort(places, table.n, sizeof(Place), compare_places)
-    return places
+cdef int make_for(Table* table, Py_ssize_t n) noexcept nogil:
+    """Make the table an empty one with room for n records; -1, and nothing done, if there is no memory."""
+    cdef Table made
+    memset(&made, 0, sizeof(Table))
+    made.record_size, made.n_groups = table.record_size, 1
+    made.slot_bits, made.position_bits = FEWEST_SLOT_BITS, POSITION_BITS
+    if sp_stretch(&made.slots, &made.slots_room, n_slots(&made), sizeof(uint32_t)) == 0:
+        memset(made.slots, 0, n_slots(&made) * sizeof(uint32_t))
+        if make_room(&made, max(n, <Py_ssize_t> FEWEST_RECORDS)) == 0:
+            memset(made.records, 0, made.record_size)
+            (<uint64_t*> made.records)[0] = EMPTY
+            free_table(table)
+            table[0] = made
+            return 0
+    free_table(&made)
+    return -1
 
 
-cdef inline Py_ssize_t n_places(const Table* table, const Place* places) noexcept nogil:
-    return n_in_use(table) if places == NULL else table.n
+cdef inline void clear(Table* table) noexcept nogil:
+    memset(table.slots, 0, n_slots(table) * sizeof(uint32_t))
+    table.n = 0
 
 
-cdef inline Py_ssize_t place(const Table* table, const Place* places, Py_ssize_t i) noexcept nogil:
-    """Where the i-th entry or, in slots that are in order, gap is."""
-    if places != NULL:
-        i = places[i].slot
-    elif i >= table.unused_begin:
-        i += table.unused_end - table.unused_begin
-    return i * table.stride
+cdef inline size_t size_of(const Table* table) noexcept nogil:
+    return table.room * table.record_size + table.slots_room * sizeof(uint32_t)
 
 
-cdef enum:
-    AHEAD = 24  # entries
+cdef words_of(const Table* table):
+    """The records, with a row each and a column for each 64 bits, where they stand."""
+    return np.asarray(<uint64_t[: table.n + 1, : table.record_size // 8]> <uint64_t*> table.records)[1:]
 
 
-cdef records_of(const Table* table, Py_ssize_t n_numbers):
-    """Keys, in the order of their hashes, and the first numbers of their records, with a row a number."""
-    cdef Py_ssize_t i = 0, j, c, last, p
-    cdef const double* record
-    keys, numbers = np.empty(table.n, np.int64), np.empty((n_numbers, table.n))
-    cdef int64_t[::1] k = keys
-    cdef double[:, ::1] out = numbers
-    cdef Place* places = places_in_order(table)
-    last = n_places(table, places) - 1
-    for j in range(last + 1):
-        if table.records != NULL:  # which stand far from one another
-            p = place(table, places, min(j + AHEAD, last))
-            SP_PREFETCH(record_at(table, p) if table.words[p].hash != EMPTY else table.records)
-        p = place(table, places, j)
-        if table.words[p].hash != EMPTY:
-            record = record_at(table, p)
-            k[i] = <int64_t> (table.words[p].hash * INVERSE_MULTIPLIER)
-            for c in range(n_numbers):
-                out[c, i] = record[c]
-            i += 1
-    free(places)
-    return keys, numbers
+cdef keys_of(const Table* table):
+    """The keys of the records, in their order."""
+    return (words_of(table)[:, 0] * np.uint64(INVERSE_MULTIPLIER)).view(np.int64)
 
 
-cdef int fill(Table* table, keys, numbers) except -1:
-    """Make these the only records."""
-    hashes = keys.view(np.uint64) * np.uint64(MULTIPLIER)
-    order = np.argsort(hashes, kind="stable")  # quick where they are in order, as in files
-    cdef const uint64_t[::1] h = hashes[order]
-    cdef const double[:, ::1] given = np.ascontiguousarray(np.asarray(numbers)[:, order])
-    cdef Py_ssize_t i, c
-    cdef double* record
-    if make_for(table, h.shape[0], table.stride) < 0:
+cdef int fill(Table* table, const int64_t[::1] keys) except -1:
+    """Make records of zeros for these keys, in this order, the only ones."""
+    cdef Py_ssize_t i
+    if make_for(table, keys.shape[0]) < 0:
         raise MemoryError
-    for i in range(h.shape[0]):
-        record = insert_record(table, h[i])
-        if record == NULL:
-            raise MemoryError
-        for c in range(given.shape[0]):
-            record[c] = given[c, i]
+    for i in range(keys.shape[0]):
+        place_for(table, hash_key(keys[i]))
     return 0

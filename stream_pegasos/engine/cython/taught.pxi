@@ -1,5 +1,6 @@
 cdef extern from "cython/columns.h" nogil:
     ctypedef struct sp_columns:
+        uint64_t hash
         int64_t begin
         float log_ratio, count
         uint32_t age, n, room
@@ -24,7 +25,6 @@ cdef extern from "cython/columns.h" nogil:
 
 cdef enum:
     N_SIZES = 96
-    NUMBERS_OF_FEATURE = 4  # the size of the record, in those of a double
 
 # How many pieces a block may have: two sizes for each doubling.
 cdef Py_ssize_t SIZES[N_SIZES]
@@ -145,25 +145,25 @@ cdef int lay_out(Columns* columns, sp_columns* feature, Py_ssize_t n_more, Py_ss
     return 0
 
 
-cdef tuple taught_of(Columns* columns, const sp_columns* features, const int64_t[::1] positions):
-    """The log ratio and count of each feature that stands at one of these positions, how many columns it has, and all of
-    these in order: their numbers, and what is known of each, with a row a number.
+cdef tuple taught_of(Columns* columns, const sp_columns* features, Py_ssize_t n_features):
+    """The log ratio and count of each feature, how many columns it has, and all of these in order: their numbers, and what is
+    known of each, with a row a number.
     """
     cdef Py_ssize_t i, j, n = 0
     cdef const sp_columns* feature
-    counts, of_features = np.zeros(positions.shape[0], np.int64), np.empty((2, positions.shape[0]))
+    counts, of_features = np.zeros(n_features, np.int64), np.empty((2, n_features))
     cdef int64_t[::1] out_counts = counts
     cdef double[:, ::1] out_features = of_features
-    for i in range(positions.shape[0]):
-        for j in range(features[positions[i]].n):
-            out_counts[i] += is_taught(columns, &features[positions[i]], j)
+    for i in range(n_features):
+        for j in range(features[i + 1].n):
+            out_counts[i] += is_taught(columns, &features[i + 1], j)
         n += out_counts[i]
     numbers, known = np.empty(n, np.int64), np.empty((3, n))
     cdef int64_t[::1] out_numbers = numbers
     cdef double[:, ::1] out = known
     n = 0
-    for i in range(positions.shape[0]):
-        feature = &features[positions[i]]
+    for i in range(n_features):
+        feature = &features[i + 1]
         out_features[0, i], out_features[1, i] = feature.log_ratio, feature.count
         for j in range(feature.n):
             if is_taught(columns, feature, j):
@@ -177,16 +177,16 @@ cdef tuple taught_of(Columns* columns, const sp_columns* features, const int64_t
 
 
 cdef int fill_taught(
-    Columns* columns, sp_columns* features, const int64_t[::1] positions, const double[:, ::1] of_features,
+    Columns* columns, sp_columns* features, Py_ssize_t n_features, const double[:, ::1] of_features,
     const int64_t[::1] counts, const int64_t[::1] numbers, const double[:, ::1] known, Py_ssize_t n_columns,
 ) except -1:
     """Make these the only columns, as `taught_of` gives them, of so many that there are."""
     cdef Py_ssize_t i, j, place, n = 0
     cdef sp_columns* feature
     make_no_columns(columns)
-    for i in range(positions.shape[0]):
-        feature = &features[positions[i]]
-        feature[0] = sp_columns(0, sp_single(of_features[0, i]), sp_single(of_features[1, i]), 0, 0, 0, 0, 0)
+    for i in range(n_features):
+        feature = &features[i + 1]
+        feature[0] = sp_columns(feature.hash, 0, sp_single(of_features[0, i]), sp_single(of_features[1, i]), 0, 0, 0, 0, 0)
         if counts[i] and lay_out(columns, feature, counts[i], n_columns) < 0:
             raise MemoryError
         for j in range(n, n + counts[i]):
@@ -196,29 +196,3 @@ cdef int fill_taught(
             sp_counts(columns.numbers, feature)[place] = sp_single(known[2, j])
         n += counts[i]
     return 0
-
-
-cdef inline void find_records(
-    const Table* table, const Row* e, Py_ssize_t begin, Py_ssize_t* positions, Py_ssize_t n_numbers
-) noexcept nogil:
-    """Find where the records of some features stand, 0 for those that are not known, and have them fetched."""
-    cdef const Word* words = table.words
-    cdef Py_ssize_t i, p
-    cdef bint scattered = table.scattered
-    for i in range(begin, min(<Py_ssize_t> (begin + AT_A_TIME), e.n)):
-        if scattered:
-            p = seek(table, e.hashes[i])
-        else:
-            p = entry_from(2, words, positions[i], e.hashes[i])
-        positions[i] = words[p + 1].hash & (0 - <uint64_t> (words[p].hash == e.hashes[i]))
-        SP_PREFETCH(table.records + positions[i] * n_numbers)
-
-
-cdef inline Py_ssize_t make_record(Table* table, uint64_t h) noexcept nogil:
-    """Where the record of `h` stands, which is made if there is none; -1 if there is no memory."""
-    cdef Py_ssize_t p = seek(table, h)
-    if table.words[p].hash != h:
-        p = insert(table, p, h)
-        if p < 0:
-            return -1
-    return table.words[p + 1].hash

@@ -19,11 +19,6 @@ cdef inline double inner(const double* weights, const Row* e) noexcept nogil:
     return even + odd
 
 
-cdef inline double term(const Word* number, Py_ssize_t word, const Row* e, Py_ssize_t i) noexcept nogil:
-    """Weight · value of a feature, given that word of the entry at its slot; 0 if the entry is another's."""
-    return sp_take(number.v, number[-word].hash == e.hashes[i]) * e.values[i]
-
-
 @cython.final
 cdef class WeightDict:
     """The record of a feature is v, a number a column, and behind it, for the average, u."""
@@ -38,10 +33,9 @@ cdef class WeightDict:
     cdef double* _spread
     cdef double* _spread_sums
     cdef Py_ssize_t _n_spread
-    cdef Py_ssize_t* _slots  # where in the table each feature of the current example is
-    cdef Py_ssize_t _slots_capacity
+    cdef Py_ssize_t* _positions  # where in the table each feature of the current example is
+    cdef Py_ssize_t _positions_capacity
     cdef bint _is_twin  # of other weights, in whose memory it looks, but for the line above
-    cdef double* _nothing  # the record of a feature that is not there
     cdef Guard _guard
 
     def __init__(self, bint average=False, Py_ssize_t n_columns=1):
@@ -53,13 +47,12 @@ cdef class WeightDict:
             self.add_column()
 
     def __dealloc__(self):
-        free(self._slots)
+        free(self._positions)
         if not self._is_twin:
             free_table(&self._table)
             free(self._columns)
             free(self._spread)
             free(self._spread_sums)
-            free(self._nothing)
 
     def __len__(self):
         return self._table.n
@@ -81,7 +74,7 @@ cdef class WeightDict:
 
     def items(self):
         wait_for(self._guard, self._guard)
-        keys, _ = records_of(&self._table, 0)
+        keys = keys_of(&self._table)
         return keys, self.weights_of(keys)
 
     def weights_of(self, const int64_t[::1] keys):
@@ -137,8 +130,8 @@ cdef class WeightDict:
         cdef Py_ssize_t i
         cdef double* record
         wait_for(self._guard, self._guard)
-        for i in range(n_places(&self._table, NULL)):
-            record = record_at(&self._table, place(&self._table, NULL, i))
+        for i in range(1, self._table.n + 1):
+            record = numbers_at(&self._table, i)
             record[column] = 0.0
             if self.average:
                 record[self._width + column] = 0.0
@@ -146,11 +139,11 @@ cdef class WeightDict:
 
     def get_state(self):
         wait_for(self._guard, self._guard)
-        keys, numbers = records_of(&self._table, self._table.stride - 1)
+        numbers = words_of(&self._table).view(np.float64)[:, 1:]
         its = [self._columns[c] for c in range(self.n_columns)]
-        state = {"keys": keys, "values": np.ascontiguousarray(numbers[: self.n_columns].T)}
+        state = {"keys": keys_of(&self._table), "values": numbers[:, : self.n_columns].copy()}
         if self.average:
-            state["sums"] = np.ascontiguousarray(numbers[self._width : self._width + self.n_columns].T)
+            state["sums"] = numbers[:, self._width : self._width + self.n_columns].copy()
         for name in OF_COLUMN if self.average else OF_COLUMN[:2]:
             state[name] = np.array([one[name] for one in its], np.float64)
         return state
@@ -164,28 +157,25 @@ cdef class WeightDict:
             self._columns[c].scale, self._columns[c].squares = state["scale"][c], state["squares"][c]
             if self.average:
                 self._columns[c].sums_scale, self._columns[c].sums_weight = state["sums_scale"][c], state["sums_weight"][c]
-        numbers = np.zeros((self._table.stride - 1, len(state["keys"])))
-        numbers[: self.n_columns] = state["values"].T
+        fill(&self._table, state["keys"])
+        numbers = words_of(&self._table).view(np.float64)[:, 1:]
+        numbers[:, : self.n_columns] = state["values"]
         if self.average:
-            numbers[self._width : self._width + self.n_columns] = state["sums"].T
-        fill(&self._table, state["keys"], numbers)
+            numbers[:, self._width : self._width + self.n_columns] = state["sums"]
 
     cdef WeightDict _twin(self):
         cdef WeightDict twin = WeightDict.__new__(WeightDict)
         twin._is_twin, twin._guard, twin.average = True, self._guard, self.average
-        twin._table, twin._columns, twin._nothing = self._table, self._columns, self._nothing
+        twin._table, twin._columns = self._table, self._columns
         twin.n_columns, twin._width = self.n_columns, self._width
         return twin
 
     cdef bint _has(self, uint64_t h) noexcept nogil:
-        return self._table.words[seek(&self._table, h)].hash == h
+        return find(&self._table, h) != 0
 
     cdef double _get(self, uint64_t h, Py_ssize_t c, bint predicting) noexcept nogil:
-        cdef Py_ssize_t p = seek(&self._table, h)
         cdef Column* its = &self._columns[c]
-        cdef double* record = record_at(&self._table, p)
-        if self._table.words[p].hash != h:
-            return 0.0
+        cdef double* record = numbers_at(&self._table, find(&self._table, h))
         if predicting and its.sums_weight != 0.0:
             return (its.sums_scale * record[c] - record[self._width + c]) / its.sums_weight
         return its.scale * record[c]
@@ -195,27 +185,26 @@ cdef class WeightDict:
 
     cdef int _widen(self, Py_ssize_t width) noexcept nogil:
         """Make room for `width` columns."""
-        cdef Py_ssize_t i, stride = 1 + (2 * width if self.average else width)
+        cdef Table* table = &self._table
+        cdef Table wider = table[0]
+        cdef Py_ssize_t i, n_behind = self._width if self.average else 0
         cdef Column* columns = <Column*> realloc(self._columns, width * sizeof(Column))
-        cdef void* nothing = calloc(width, sizeof(double))
-        cdef double* record
-        if columns != NULL:
-            self._columns = columns
-        if columns == NULL or nothing == NULL:
-            free(nothing)
+        if columns == NULL:
             return -1
-        free(self._nothing)
-        self._nothing = <double*> nothing
-        if self._table.words == NULL:
-            self._width = width
-            return make_for(&self._table, 0, stride)
-        if rebuild(&self._table, self._table.n_homes, SPARE_SLOTS, stride) < 0:
+        self._columns = columns
+        wider.record_size = sizeof(uint64_t) + (2 if self.average else 1) * width * sizeof(double)
+        if table.records == NULL:
+            table.record_size, self._width = wider.record_size, width
+            return make_for(table, 0)
+        wider.records = <char*> sp_resize(NULL, 0, wider.room * wider.record_size)
+        if wider.records == NULL:
             return -1
-        for i in range(n_places(&self._table, NULL) if self.average else 0):  # u stands further behind
-            record = record_at(&self._table, place(&self._table, NULL, i))
-            memmove(record + width, record + self._width, self._width * sizeof(double))
-            memset(record + self._width, 0, (width - self._width) * sizeof(double))
-        self._width = width
+        for i in range(table.n + 1):
+            memset(record_at(&wider, i), 0, wider.record_size)
+            memcpy(record_at(&wider, i), record_at(table, i), sizeof(uint64_t) + self._width * sizeof(double))
+            memcpy(numbers_at(&wider, i) + width, numbers_at(table, i) + self._width, n_behind * sizeof(double))
+        sp_resize(table.records, table.room * table.record_size, 0)
+        table[0], self._width = wider, width
         return 0
 
     cdef int _add_column(self) noexcept nogil:
@@ -226,15 +215,10 @@ cdef class WeightDict:
         return 0
 
     cdef int _add(self, uint64_t h, Py_ssize_t c, double step) noexcept nogil:
-        cdef Py_ssize_t p = seek(&self._table, h)
-        if self._table.words[p].hash != h:
-            if step == 0.0:
-                return 0
-            p = insert(&self._table, p, h)
-            if p < 0:
-                return -1
-        self._add_at(record_at(&self._table, p), c, step)
-        return 0
+        cdef Py_ssize_t position = place_for(&self._table, h) if step != 0.0 else find(&self._table, h)
+        if position > 0:
+            self._add_at(numbers_at(&self._table, position), c, step)
+        return min(position, 0)
 
     cdef inline void _add_at(self, double* record, Py_ssize_t c, double step) noexcept nogil:
         cdef double old = record[c], new = old + step
@@ -247,47 +231,43 @@ cdef class WeightDict:
 
     cdef int _find(self, const Row* e) noexcept nogil:
         """Where each feature of an example is; -1 if there is no memory."""
-        if e.n > self._slots_capacity:
-            if sp_reserve(&self._slots, &self._slots_capacity, e.n, sizeof(Py_ssize_t)) < 0:
+        if e.n > self._positions_capacity:
+            if sp_reserve(&self._positions, &self._positions_capacity, e.n, sizeof(Py_ssize_t)) < 0:
                 return -1
-        find_homes(&self._table, e, self._slots)
-        find_entries(&self._table, e, self._slots)
+        find_records(&self._table, e, self._positions)
         return 0
 
-    cdef inline double _inner(self, const Row* e, Py_ssize_t word) noexcept nogil:
-        cdef const Word* words = self._table.words + word
-        cdef const Py_ssize_t* slots = self._slots
+    cdef inline double _inner(self, const Row* e, Py_ssize_t number) noexcept nogil:
+        """The sum of number · value, for that number of each record."""
+        cdef Table table = self._table
+        cdef const Py_ssize_t* positions = self._positions
         cdef Py_ssize_t i
         cdef double even = 0.0, odd = 0.0  # two sums, since each addition waits for the one before
         for i in range(0, e.n - 1, 2):
-            even += term(words + slots[i], word, e, i)
-            odd += term(words + slots[i + 1], word, e, i + 1)
+            even += numbers_at(&table, positions[i])[number] * e.values[i]
+            odd += numbers_at(&table, positions[i + 1])[number] * e.values[i + 1]
         if e.n & 1:
-            even += term(words + slots[e.n - 1], word, e, e.n - 1)
+            even += numbers_at(&table, positions[e.n - 1])[number] * e.values[e.n - 1]
         return even + odd
 
     cdef void _add_up(self, const Row* e, Py_ssize_t first, double* sums) noexcept nogil:
         """The sums of value · number, for the numbers of each record from that one on."""
         cdef Py_ssize_t i, j, n_rows
         cdef const double* rows[4]
-        cdef const Word* entry
         memset(sums, 0, self.n_columns * sizeof(double))
         for i in range(0, e.n, 4):
             n_rows = min(e.n - i, 4)
             for j in range(n_rows):
-                entry = &self._table.words[self._slots[i + j]]
-                rows[j] = &entry[1 + first].v if entry.hash == e.hashes[i + j] else self._nothing
+                rows[j] = numbers_at(&self._table, self._positions[i + j]) + first
             sp_add_scaled(sums, rows, e.values + i, n_rows, self.n_columns)
 
     cdef int _add_example(self, const Row* e, double step) noexcept nogil:
         """w ← w + step · x, for the only column and the x that was found."""
-        cdef Py_ssize_t i, n_new = 0
-        cdef Py_ssize_t* slots = self._slots
+        cdef Py_ssize_t i
         cdef double* spread = self._spread
         cdef double* spread_sums = self._spread_sums
-        cdef Word* words = self._table.words
         cdef double squares = 0.0, b = self._columns.sums_scale, old, new
-        cdef Word* entry
+        cdef double* record
         if spread != NULL:
             for i in range(e.n):
                 old = spread[e.hashes[i]]
@@ -298,50 +278,44 @@ cdef class WeightDict:
                     spread_sums[e.hashes[i]] += b * (step * e.values[i])
             self._columns.squares += squares
             return 0
+        if step == 0.0:
+            return 0
+        if self._make_records(e) < 0:
+            return -1
         for i in range(e.n):
-            entry = &words[slots[i]]
-            if entry.hash == e.hashes[i]:
-                old = entry[1].v
-                new = old + step * e.values[i]
-                entry[1].v = new
-                squares += (new - old) * (new + old)
-                if self.average:
-                    entry[2].v += b * (step * e.values[i])
-            else:
-                slots[n_new] = i
-                n_new += 1
+            if self._positions[i] == 0:  # which has a value of 0
+                continue
+            record = numbers_at(&self._table, self._positions[i])
+            old = record[0]
+            new = old + step * e.values[i]
+            record[0] = new
+            squares += (new - old) * (new + old)
+            if self.average:
+                record[1] += b * (step * e.values[i])
         self._columns.squares += squares
-        for i in range(n_new):  # last, since an insertion moves other entries
-            if self._add(e.hashes[slots[i]], 0, step * e.values[slots[i]]) < 0:
-                return -1
         return 0
 
-    cdef int _make_entries(self, const Row* e) noexcept nogil:
-        """Have an entry for each feature, and know where it is."""
-        cdef Table* table = &self._table
+    cdef int _make_records(self, const Row* e) noexcept nogil:
+        """Have a record for each feature of the example that was found whose value is not 0."""
         cdef Py_ssize_t i
-        cdef bint moved = False
         for i in range(e.n):
-            if moved or table.words[self._slots[i]].hash != e.hashes[i]:
-                self._slots[i] = seek(table, e.hashes[i])
-                if table.words[self._slots[i]].hash != e.hashes[i] and e.values[i] != 0.0:
-                    if insert(table, self._slots[i], e.hashes[i]) < 0:
-                        return -1
-                    moved = True
-        return self._find(e) if moved else 0
+            if self._positions[i] == 0 and e.values[i] != 0.0:
+                self._positions[i] = place_for(&self._table, e.hashes[i])
+                if self._positions[i] < 0:
+                    return -1
+        return 0
 
     cdef void _add_example_to(self, Py_ssize_t c, const Row* e, double step) noexcept nogil:
-        """w_c ← w_c + step · x, for features of the x that was found that have entries."""
+        """w_c ← w_c + step · x, for features of the x that was found that have records."""
         cdef Column* its = &self._columns[c]
-        cdef Word* words = self._table.words
-        cdef const Py_ssize_t* slots = self._slots
+        cdef const Py_ssize_t* positions = self._positions
         cdef Py_ssize_t i, behind = self._width if self.average else 0
         cdef double squares = its.squares, old, new
         cdef double* record
         step *= e.factor / its.scale
         for i in range(e.n):
-            if words[slots[i]].hash == e.hashes[i]:
-                record = &words[slots[i] + 1 + c].v
+            if positions[i]:
+                record = numbers_at(&self._table, positions[i]) + c
                 old = record[0]
                 new = old + step * e.values[i]
                 record[0] = new
@@ -353,7 +327,7 @@ cdef class WeightDict:
     # The weights by column of a matrix
 
     cdef int _spread_out(self, Py_ssize_t n_columns) noexcept nogil:
-        cdef Py_ssize_t i, p, column
+        cdef Py_ssize_t i, column
         cdef int64_t key
         self._spread = <double*> calloc(n_columns + 1, sizeof(double))
         self._spread_sums = <double*> calloc(n_columns + 1 if self.average else 1, sizeof(double))
@@ -361,14 +335,13 @@ cdef class WeightDict:
             self._drop_spread()
             return -1
         self._n_spread = n_columns
-        for i in range(n_places(&self._table, NULL)):
-            p = place(&self._table, NULL, i)
-            if self._is_spread(self._table.words[p].hash):
-                key = <int64_t> (self._table.words[p].hash * INVERSE_MULTIPLIER)
+        for i in range(1, self._table.n + 1):
+            if self._is_spread(hash_at(&self._table, i)):
+                key = <int64_t> (hash_at(&self._table, i) * INVERSE_MULTIPLIER)
                 column = n_columns if key < 0 else key
-                self._spread[column] = self._table.words[p + 1].v
+                self._spread[column] = numbers_at(&self._table, i)[0]
                 if self.average:
-                    self._spread_sums[column] = self._table.words[p + 2].v
+                    self._spread_sums[column] = numbers_at(&self._table, i)[1]
         return 0
 
     cdef void _drop_spread(self) noexcept nogil:
@@ -377,24 +350,23 @@ cdef class WeightDict:
         self._spread = self._spread_sums = NULL
 
     cdef bint _is_spread(self, uint64_t h) noexcept nogil:
-        return h != EMPTY and (h == INTERCEPT_HASH or 0 <= <int64_t> (h * INVERSE_MULTIPLIER) < self._n_spread)
+        return h == INTERCEPT_HASH or 0 <= <int64_t> (h * INVERSE_MULTIPLIER) < self._n_spread
 
     cdef int _gather_in(self) noexcept nogil:
-        cdef Py_ssize_t column
+        cdef Py_ssize_t column, position
         cdef uint64_t h
-        cdef double* record
         cdef int status = 0
         for column in range(self._n_spread + 1):
             h = hash_key(column) if column < self._n_spread else INTERCEPT_HASH
             if self._spread[column] == 0.0 and not self._has(h):
                 continue
-            record = insert_record(&self._table, h)
-            if record == NULL:
+            position = place_for(&self._table, h)
+            if position < 0:
                 status = -1
                 break
-            record[0] = self._spread[column]
+            numbers_at(&self._table, position)[0] = self._spread[column]
             if self.average:
-                record[1] = self._spread_sums[column]
+                numbers_at(&self._table, position)[1] = self._spread_sums[column]
         self._drop_spread()
         return status
 
@@ -406,31 +378,27 @@ cdef class WeightDict:
             self._fold(c)
 
     cdef void _fold(self, Py_ssize_t c) noexcept nogil:
-        cdef Py_ssize_t i, p
+        cdef Py_ssize_t i
         cdef Column* its = &self._columns[c]
         cdef double* record
-        cdef Place* places
         cdef double a = its.scale
         its.scale, its.squares = 1.0, 0.0
         if a == 0.0 and its.sums_weight == 0.0 and self._width == 1:
             clear(&self._table)
+            memset(self._positions, 0, self._positions_capacity * sizeof(Py_ssize_t))
         if self._spread != NULL:
-            for p in range(self._n_spread + 1):
+            for i in range(self._n_spread + 1):
                 if self.average:
-                    self._spread_sums[p] -= its.sums_scale * self._spread[p]
-                self._spread[p] *= a
-                its.squares += self._spread[p] * self._spread[p]
-        places = places_in_order(&self._table)
-        for i in range(n_places(&self._table, places)):
-            p = place(&self._table, places, i)
-            if self._table.words[p].hash != EMPTY:
-                record = record_at(&self._table, p)
-                if self.average:
-                    record[self._width + c] -= its.sums_scale * record[c]
-                record[c] *= a
-                if self._spread == NULL or not self._is_spread(self._table.words[p].hash):
-                    its.squares += record[c] * record[c]
-        free(places)
+                    self._spread_sums[i] -= its.sums_scale * self._spread[i]
+                self._spread[i] *= a
+                its.squares += self._spread[i] * self._spread[i]
+        for i in range(1, self._table.n + 1):
+            record = numbers_at(&self._table, i)
+            if self.average:
+                record[self._width + c] -= its.sums_scale * record[c]
+            record[c] *= a
+            if self._spread == NULL or not self._is_spread(hash_at(&self._table, i)):
+                its.squares += record[c] * record[c]
         its.sums_scale = 0.0
 
     cdef void _accumulate(self, Py_ssize_t c, double weight) noexcept nogil:
@@ -442,8 +410,8 @@ cdef class WeightDict:
         cdef double* record
         for c in range(self.n_columns):
             self._columns[c].scale, self._columns[c].sums_scale = -self._columns[c].scale, -self._columns[c].sums_scale
-        for i in range(n_places(&self._table, NULL) if self.average else 0):
-            record = record_at(&self._table, place(&self._table, NULL, i)) + self._width
+        for i in range(1, self._table.n + 1 if self.average else 0):
+            record = numbers_at(&self._table, i) + self._width
             for j in range(self.n_columns):
                 record[j] = -record[j]
 

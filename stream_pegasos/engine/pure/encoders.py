@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.state import State
-from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, FIRST_NAME, INTERCEPT, MULTIPLIER, VALUE_LIMIT, Row
+from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, FIRST_NAME, INTERCEPT, VALUE_LIMIT, Row
 
 
 def arguments_of(made: Any) -> tuple[Any, ...]:
@@ -215,7 +215,5 @@ def check_names(names: list[Any], state: State) -> None:
 
 
 def are_unique(keys: NDArray[np.int64]) -> bool:
-    hashes = keys.view(np.uint64) * np.uint64(MULTIPLIER)
-    if not (hashes[1:] > hashes[:-1]).all():  # the order in which the compiled engine writes them
-        hashes.sort()
-    return not (hashes[1:] == hashes[:-1]).any()
+    ordered = np.sort(keys)
+    return not (ordered[1:] == ordered[:-1]).any()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 DIRECT_LIMIT = 1 << 53
 FIRST_NAME = 1 << 60
 INTERCEPT = -(1 << 60)
-# The compiled engine keeps features in the order of the lowest 64 bits of key · this; nearly 2⁶⁴ / the golden ratio.
+# The hash of a key in the compiled engine is the lowest 64 bits of key · this; nearly 2⁶⁴ / the golden ratio.
 MULTIPLIER = 0x9E3779B97F4A7C15
 
 # With values, example weights and l2 inside their limits no sum in the engine can overflow.
