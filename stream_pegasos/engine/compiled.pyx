@@ -1,4 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: auto_pickle=False, emit_code_comments=False
 """The compiled engine. `pure` is its specification: the same names, arguments and, to rounding, results."""
 
 cimport cython
@@ -287,6 +288,7 @@ cdef struct Row:  # x = factor · {hash: value}, as in `pure`
     double* values
     Py_ssize_t n
     double factor
+    Py_ssize_t* positions  # where another thread has found them in the table; NULL if none has
     float* vector  # of the message, where there are word vectors
     Py_ssize_t n_dimensions
 

@@ -2,8 +2,9 @@
 
 A synthetic stream of messages of twelve words each, drawn by Zipf's law, whose pairs go on being new. Each message is
 predicted, then learned. Printed is, for each stage, how many messages a second were learned in the last tenth of it,
-how many features there are, and the bytes of each; then how long the model takes to be saved and loaded, and the
-longest time that a message waits while a checkpoint of it is written.
+how many features there are, and the bytes of each; then how long one message waits at most as the model grows, how
+long the model takes to be saved and loaded, and the longest time that a message waits while a checkpoint of it is
+written.
 
     python tests/benchmarks/scale.py [--messages 10_000_000] [--threads 1] [--picture scale.png]
 """
@@ -36,9 +37,9 @@ def vocabulary(n: int, rng: np.random.Generator) -> np.ndarray:
     return np.ascontiguousarray(letters).view("S8")[:, 0]
 
 
-def blocks(n_messages: int, n_words: int = 100_000) -> Iterator[tuple[list[str], list[bool]]]:
+def blocks(n_messages: int, n_words: int = 100_000, seed: int = 1) -> Iterator[tuple[list[str], list[bool]]]:
     """Messages whose labels the weights of their words decide, with some noise."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     words, weights = vocabulary(n_words, rng), rng.normal(size=n_words)
     for _ in range(0, n_messages, BLOCK):
         # Zipf's law: the rank is the exponential of a uniform number, nearly.
@@ -79,8 +80,26 @@ def main() -> None:
     print(f"resident memory, at most: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:,.0f} MB")
     if options.picture is not None:
         draw(points, options.picture)
+    growth(model)
     with tempfile.TemporaryDirectory() as folder:
         files(model, Path(folder, "model"))
+
+
+def growth(model: TextClassifier) -> None:
+    """How long messages wait that bring new features, one at a time, beside the same ones again, which bring none."""
+    messages = [message for block in blocks(10 * BLOCK, seed=2) for message in zip(*block, strict=True)]
+    n_before, took = model.n_features, []
+    for _ in range(2):
+        took.append([])
+        for text, label in messages:
+            start = perf_counter()
+            model.learn_one(text, label)
+            took[-1].append(1e3 * (perf_counter() - start))
+    told = ["; ".join(f"{f(each):.2f} ms" for f in (max, lambda each: np.percentile(each, 99.9))) for each in took]
+    print(
+        f"wait of {len(messages):,} messages with {model.n_features - n_before:,} new features, at most, and of 999 in"
+        f" 1,000: {told[0]}; of the same again: {told[1]}"
+    )
 
 
 def files(model: TextClassifier, path: Path) -> None:

@@ -11,6 +11,9 @@ cdef struct Table:
     Py_ssize_t slots_room, n_groups
     uint64_t group_mask
     int slot_bits, position_bits
+    # Whoever looks into the index while another thread may put in records holds it, and so does that thread as it makes
+    # room; NULL where nobody does. A slot that is read while it is written is one or the other.
+    PyThread_type_lock lock
 
 
 cdef enum:
@@ -85,9 +88,8 @@ cdef inline Py_ssize_t fetch_slot(const Table* table, uint64_t h) noexcept nogil
 
 
 cdef inline Py_ssize_t find_fetched(const Table* table, uint64_t fetched) noexcept nogil:
-    """The position in the first slot that may be of this hash; have the processor fetch the record there."""
+    """The position in the first slot that may be of this hash."""
     cdef Py_ssize_t p = fetched >> 32
-    cdef Py_ssize_t position
     cdef uint32_t slot = table.slots[p]
     # How far to go is hard to predict, so nothing branches on the first step.
     p = next_slot_if(table, p, slot != 0 and is_other(table, slot, fetched))
@@ -95,9 +97,7 @@ cdef inline Py_ssize_t find_fetched(const Table* table, uint64_t fetched) noexce
     while slot != 0 and is_other(table, slot, fetched):
         p = next_slot_if(table, p, True)
         slot = table.slots[p]
-    position = position_in(table, slot)
-    SP_PREFETCH(record_at(table, position))
-    return position
+    return position_in(table, slot)
 
 
 cdef inline void fetch_slots(const Table* given, const Row* e) noexcept nogil:
@@ -108,19 +108,39 @@ cdef inline void fetch_slots(const Table* given, const Row* e) noexcept nogil:
         fetch_slot(&table, e.hashes[i])
 
 
+cdef inline void find_candidates(const Table* given, const Row* e, Py_ssize_t* positions, bint to_be_read) noexcept nogil:
+    """For each feature the position in the first slot that may be its own, 0 if there is none."""
+    cdef Table table = given[0]
+    cdef Py_ssize_t i
+    cdef uint64_t fetched[SLOTS_AHEAD]
+    for i in range(min(e.n, <Py_ssize_t> SLOTS_AHEAD)):
+        fetched[i] = fetch_slot(&table, e.hashes[i])
+    for i in range(e.n):
+        positions[i] = find_fetched(&table, fetched[i % SLOTS_AHEAD])
+        if to_be_read:
+            SP_PREFETCH(record_at(&table, positions[i]))
+        if i + SLOTS_AHEAD < e.n:
+            fetched[i % SLOTS_AHEAD] = fetch_slot(&table, e.hashes[i + SLOTS_AHEAD])
+
+
 cdef inline void find_records(const Table* given, const Row* e, Py_ssize_t* positions) noexcept nogil:
     """Where the record of each feature stands, 0 if there is none."""
     cdef Table table = given[0]
     cdef Py_ssize_t i
-    for i in range(min(e.n, <Py_ssize_t> SLOTS_AHEAD)):
-        positions[i] = fetch_slot(&table, e.hashes[i])
-    for i in range(e.n - SLOTS_AHEAD):
-        positions[i + SLOTS_AHEAD] = fetch_slot(&table, e.hashes[i + SLOTS_AHEAD])
-        positions[i] = find_fetched(&table, positions[i])
-    for i in range(max(e.n - SLOTS_AHEAD, <Py_ssize_t> 0), e.n):
-        positions[i] = find_fetched(&table, positions[i])
-    for i in range(e.n):  # two hashes may have in common what a slot holds of them
-        if positions[i] and hash_at(&table, positions[i]) != e.hashes[i]:
+    if e.positions == NULL:
+        find_candidates(given, e, positions, True)
+    else:
+        for i in range(e.n):
+            positions[i] = e.positions[i]
+            if positions[i]:
+                SP_PREFETCH(record_at(&table, positions[i]))
+            else:
+                fetch_slot(&table, e.hashes[i])
+    for i in range(e.n):
+        if positions[i] == 0:
+            if e.positions != NULL:  # it may have come since
+                positions[i] = find(&table, e.hashes[i])
+        elif hash_at(&table, positions[i]) != e.hashes[i]:  # of which the slot holds but a part
             positions[i] = find(&table, e.hashes[i])
 
 
@@ -171,6 +191,16 @@ cdef inline bint is_crowded(const Table* table, Py_ssize_t n) noexcept nogil:
 
 cdef int make_room(Table* table, Py_ssize_t n) noexcept nogil:
     """For n records more; -1 if there is no memory."""
+    cdef int status
+    if table.lock != NULL:
+        PyThread_acquire_lock(table.lock, 1)
+    status = make_room_alone(table, n)
+    if table.lock != NULL:
+        PyThread_release_lock(table.lock)
+    return status
+
+
+cdef int make_room_alone(Table* table, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t i
     if sp_stretch(&table.records, &table.room, table.n + n + 1, table.record_size) < 0:
         return -1
@@ -253,5 +283,6 @@ cdef int fill(Table* table, const int64_t[::1] keys) except -1:
     if make_for(table, keys.shape[0]) < 0:
         raise MemoryError
     for i in range(keys.shape[0]):
+        fetch_slot(table, hash_key(keys[min(i + SLOTS_AHEAD, keys.shape[0] - 1)]))
         place_for(table, hash_key(keys[i]))
     return 0
