@@ -1,3 +1,7 @@
+cdef enum:
+    FETCHED_AHEAD = 8  # features, before they are learned
+
+
 @cython.final
 cdef class AdaptiveLearner(ColumnLearner):
     """With several columns, those taught stand apart from the records."""
@@ -211,7 +215,7 @@ cdef class AdaptiveLearner(ColumnLearner):
             value = e.values[i] * (LEAST_SCALE + feature.log_ratio if self._smoothing != 0.0 else 1.0)
             squares += value * value
             self._values[i] = value
-            SP_PREFETCH(self._columns.numbers + SP_PIECE * feature.begin)
+            sp_fetch_weights(self._columns.numbers, feature)
         return squares
 
     cdef void _add_up(self, const Row* e) noexcept nogil:
@@ -303,6 +307,8 @@ cdef class AdaptiveLearner(ColumnLearner):
             self._slopes[i] = self._gradients[self._active[i]]
         self._count_odds()
         for i in range(e.n):
+            if i + FETCHED_AHEAD < e.n:
+                sp_fetch_evidence(self._columns.numbers, &self._features()[self._positions[i + FETCHED_AHEAD]])
             self._above[i] = self._below[i] = 1.0
             if e.values[i] != 0.0:
                 if self._positions[i] == 0:

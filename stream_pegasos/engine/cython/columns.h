@@ -33,6 +33,22 @@ SP_INLINE uint32_t *sp_numbers(float *numbers, const sp_columns *f) {
     return (uint32_t *)(numbers + SP_PIECE * f->begin);
 }
 
+/* Have the first lines fetched of n numbers, which the processor then goes on with by itself. */
+SP_INLINE void sp_fetch_some(const float *numbers, size_t n) {
+    const size_t line = 16;
+    for (size_t i = 0; i < n && i < 4 * line; i += line) SP_PREFETCH(numbers + i);
+}
+
+/* Have fetched what predicts, before a feature is scored; and the rest of it, before it is learned. */
+SP_INLINE void sp_fetch_weights(float *numbers, const sp_columns *f) {
+    sp_fetch_some(numbers + SP_PIECE * f->begin, (f->dense ? 1 : 2) * (size_t)f->room);
+}
+SP_INLINE void sp_fetch_evidence(float *numbers, const sp_columns *f) {
+    const size_t n = f->dense ? f->n : 2 * (size_t)f->room;
+    sp_fetch_some(sp_squares(numbers, f), n);
+    if (f->dense) sp_fetch_some(sp_counts(numbers, f), n);
+}
+
 /* The same of the columns of a feature. */
 static void sp_weaken_columns(float *numbers, sp_columns *f, uint32_t age, double divisor) {
     const double factor = sp_factor_of_age(age - f->age);
