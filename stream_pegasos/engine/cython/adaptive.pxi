@@ -330,10 +330,11 @@ cdef class AdaptiveLearner(ColumnLearner):
         cdef sp_columns* feature = &self._features()[self._positions[i]]
         cdef float* numbers
         cdef float* counts
-        cdef Py_ssize_t j, at
+        cdef Py_ssize_t j, at, n_active
         if feature.age != self._age:
             sp_weaken_columns(self._columns.numbers, feature, self._age, 1.0)
-        if self._make_columns(feature, classes, n) < 0:
+        n_active = self._make_columns(feature, classes, n)
+        if n_active < 0:
             return -1
         numbers = self._columns.numbers
         if feature.dense:
@@ -343,8 +344,8 @@ cdef class AdaptiveLearner(ColumnLearner):
             )
         else:
             sp_move_columns(
-                sp_weights(numbers, feature), sp_squares(numbers, feature), self._at, self._own_slopes,
-                self._find_active(feature), self._values[i], move,
+                sp_weights(numbers, feature), sp_squares(numbers, feature), self._at, self._own_slopes, n_active,
+                self._values[i], move,
             )
         counts = sp_counts(numbers, feature)
         if halving and sp_single(feature.count + counted) == feature.count:
@@ -353,43 +354,63 @@ cdef class AdaptiveLearner(ColumnLearner):
                 counts[j] = sp_single(counts[j] * 0.5)
         feature.count = sp_single(feature.count + counted)
         for j in range(n):
-            at = place_of(&self._columns, feature, classes[j])
+            at = classes[j] if feature.dense else self._place(feature, classes[j])
             counts[at] = sp_single(counts[at] + counted)
         self._find_ratio(feature, &self._above[i], &self._below[i])
         return 0
 
-    cdef inline int _make_columns(self, sp_columns* feature, const int64_t* classes, Py_ssize_t n) noexcept nogil:
-        """Give a feature all columns that are to be taught; -1 if there is no memory."""
-        cdef Py_ssize_t i, n_missing
+    cdef inline Py_ssize_t _make_columns(self, sp_columns* feature, const int64_t* classes, Py_ssize_t n) noexcept nogil:
+        """Give a feature all columns that are to be taught, and find where they are if it has few; how many of these have a
+        gradient; -1 if there is no memory.
+        """
+        cdef Py_ssize_t i, n_active = 0, n_missing
         if feature.dense and feature.n >= self._n_classes:
             return 0
         n_missing = self._n_active + n
         if not feature.dense:
-            n_missing -= self._find_active(feature)
+            self._find_places(feature)
+            n_active = self._find_active(feature)
+            n_missing -= n_active
             for i in range(n):
-                n_missing -= self._gradients[classes[i]] != 0.0 or place_of(&self._columns, feature, classes[i]) < feature.n
+                n_missing -= self._gradients[classes[i]] != 0.0 or self._place(feature, classes[i]) < feature.n
             if n_missing == 0:
+                return n_active
+        if feature.dense or feature.n + n_missing > feature.room:
+            if lay_out(&self._columns, feature, n_missing, self._n_classes) < 0:
+                return -1
+            if feature.dense:
                 return 0
-        if (feature.dense or feature.n + n_missing > feature.room) and (
-            lay_out(&self._columns, feature, n_missing, self._n_classes) < 0
-        ):
-            return -1
-        if not feature.dense:
-            for i in range(self._n_active):
-                add_column(&self._columns, feature, self._active[i])
-            for i in range(n):
-                add_column(&self._columns, feature, classes[i])
-        return 0
+            self._find_places(feature)
+        for i in range(self._n_active):
+            self._add_missing(feature, self._active[i])
+        for i in range(n):
+            self._add_missing(feature, classes[i])
+        return self._find_active(feature)
+
+    cdef inline void _find_places(self, const sp_columns* feature) noexcept nogil:
+        cdef const uint32_t* of = sp_numbers(self._columns.numbers, feature)
+        cdef Py_ssize_t i
+        for i in range(feature.n):
+            self._places_of[of[i]] = i
+
+    cdef inline Py_ssize_t _place(self, const sp_columns* feature, Py_ssize_t column) noexcept nogil:
+        """Where a feature has that column; the number of its columns if it has not."""
+        cdef Py_ssize_t i = self._places_of[column]
+        if i < feature.n and sp_numbers(self._columns.numbers, feature)[i] == column:
+            return i
+        return feature.n
+
+    cdef inline void _add_missing(self, sp_columns* feature, Py_ssize_t column) noexcept nogil:
+        if self._place(feature, column) == feature.n:
+            self._places_of[column] = add_column(&self._columns, feature, column)
 
     cdef inline Py_ssize_t _find_active(self, const sp_columns* feature) noexcept nogil:
-        """Which of the columns that a feature has few of have a gradient; how many."""
-        cdef const uint32_t* of = sp_numbers(self._columns.numbers, feature)
-        cdef Py_ssize_t i, n = 0
-        cdef double gradient
-        for i in range(feature.n):
-            gradient = self._gradients[of[i]]
-            self._at[n], self._own_slopes[n] = i, gradient
-            n += gradient != 0.0  # hard to predict, so nothing branches on it
+        """Where a feature has columns with a gradient; how many."""
+        cdef Py_ssize_t i, place, n = 0
+        for i in range(self._n_active):
+            place = self._place(feature, self._active[i])
+            self._at[n], self._own_slopes[n] = place, self._slopes[i]
+            n += place < feature.n  # hard to predict, so nothing branches on it
         return n
 
     cdef inline void _find_ratio(self, const sp_columns* feature, double* above, double* below) noexcept nogil:

@@ -117,10 +117,13 @@ SP_INLINE void sp_largest_lane(double *lanes_above, double *lanes_below, double 
 }
 
 /* Of the n columns with these numbers. */
-SP_INLINE void sp_find_odds_of_some(const float *counts, const uint32_t *of, const double *odds, size_t n, double all,
-                                    double smoothing, double *above, double *below) {
-    *above = *below = 1.0;
-    for (size_t i = 0; i < n; i++) sp_compare_odds(counts[i], odds[of[i]], all, smoothing, above, below);
+static void sp_find_odds_of_some_portable(const float *counts, const uint32_t *of, const double *odds, size_t n, double all,
+                                          double smoothing, double *above, double *below) {
+    double lanes_above[SP_LANES], lanes_below[SP_LANES];
+    for (size_t i = 0; i < SP_LANES; i++) lanes_above[i] = lanes_below[i] = 1.0;
+    for (size_t i = 0; i < n; i++)
+        sp_compare_odds(counts[i], odds[of[i]], all, smoothing, lanes_above + i % SP_LANES, lanes_below + i % SP_LANES);
+    sp_largest_lane(lanes_above, lanes_below, above, below);
 }
 
 /* Of the columns from 0 to n. After n odds there are SP_LANES more, which are 0. */
@@ -176,27 +179,28 @@ SP_TARGET_AVX2 static void sp_move_columns_avx2(float *weights, float *squares, 
     for (; i < n; i++) sp_move_one(weights + at[i], squares + at[i], gradients[i] * value, move);
 }
 
-SP_TARGET_AVX2 static void sp_find_odds_avx2(const float *counts, const double *odds, size_t n, double all,
-                                             double smoothing, double *above, double *below) {
-    const __m256d zero = _mm256_setzero_pd(), one = _mm256_set1_pd(1.0);
-    const __m256d all4 = _mm256_set1_pd(all), more = _mm256_set1_pd(smoothing);
-    __m256d above0 = one, below0 = one, above1 = one, below1 = one;
-#define COMPARE(at, above4, below4)                                                                          \
-    {                                                                                                        \
-        const __m256d count = _mm256_cvtps_pd(_mm_loadu_ps(counts + (at)));                                  \
-        const __m256d a = _mm256_mul_pd(_mm256_add_pd(count, more), _mm256_loadu_pd(odds + (at)));           \
-        const __m256d b = _mm256_add_pd(_mm256_max_pd(_mm256_sub_pd(all4, count), zero), more);              \
-        const __m256d larger = _mm256_and_pd(                                                                \
-            _mm256_cmp_pd(count, zero, _CMP_GT_OQ),                                                          \
-            _mm256_cmp_pd(_mm256_mul_pd(a, below4), _mm256_mul_pd(above4, b), _CMP_GT_OQ));                  \
-        above4 = _mm256_blendv_pd(above4, a, larger);                                                        \
-        below4 = _mm256_blendv_pd(below4, b, larger);                                                        \
+#define SP_COMPARE_ODDS(count4, odds4, above4, below4)                                                           \
+    {                                                                                                            \
+        const __m256d count = count4, a = _mm256_mul_pd(_mm256_add_pd(count, more), odds4);                      \
+        const __m256d b = _mm256_add_pd(_mm256_max_pd(_mm256_sub_pd(all4, count), zero), more);                  \
+        const __m256d larger = _mm256_and_pd(                                                                    \
+            _mm256_cmp_pd(count, zero, _CMP_GT_OQ),                                                              \
+            _mm256_cmp_pd(_mm256_mul_pd(a, below4), _mm256_mul_pd(above4, b), _CMP_GT_OQ));                      \
+        above4 = _mm256_blendv_pd(above4, a, larger);                                                            \
+        below4 = _mm256_blendv_pd(below4, b, larger);                                                            \
     }
-    for (size_t i = 0; i < n; i += SP_LANES) {
-        COMPARE(i, above0, below0)
-        COMPARE(i + 4, above1, below1)
-    }
-#undef COMPARE
+#define SP_FIND_ODDS_BODY(COMPARE)                                                                               \
+    const __m256d zero = _mm256_setzero_pd(), one = _mm256_set1_pd(1.0);                                         \
+    const __m256d all4 = _mm256_set1_pd(all), more = _mm256_set1_pd(smoothing);                                  \
+    __m256d above0 = one, below0 = one, above1 = one, below1 = one;                                              \
+    for (size_t i = 0; i < n; i += SP_LANES) {                                                                   \
+        COMPARE(i, above0, below0)                                                                               \
+        COMPARE(i + 4, above1, below1)                                                                           \
+    }                                                                                                            \
+    sp_largest_of_eight(above0, below0, above1, below1, above, below);
+
+SP_INLINE SP_TARGET_AVX2 void sp_largest_of_eight(__m256d above0, __m256d below0, __m256d above1, __m256d below1,
+                                                  double *above, double *below) {
     const __m256d second = _mm256_cmp_pd(_mm256_mul_pd(above1, below0), _mm256_mul_pd(above0, below1), _CMP_GT_OQ);
     const __m256d a = _mm256_blendv_pd(above0, above1, second), b = _mm256_blendv_pd(below0, below1, second);
     const __m128d a0 = _mm256_castpd256_pd128(a), a1 = _mm256_extractf128_pd(a, 1);
@@ -209,6 +213,29 @@ SP_TARGET_AVX2 static void sp_find_odds_avx2(const float *counts, const double *
     _mm_store_sd(below, _mm_blendv_pd(b2, b3, last));
 }
 
+SP_TARGET_AVX2 static void sp_find_odds_avx2(const float *counts, const double *odds, size_t n, double all,
+                                             double smoothing, double *above, double *below) {
+#define COMPARE(at, above4, below4) \
+    SP_COMPARE_ODDS(_mm256_cvtps_pd(_mm_loadu_ps(counts + (at))), _mm256_loadu_pd(odds + (at)), above4, below4)
+    SP_FIND_ODDS_BODY(COMPARE)
+#undef COMPARE
+}
+
+/* A lane past the last column takes a count of 0, and the odds of column 0. */
+SP_TARGET_AVX2 static void sp_find_odds_of_some_avx2(const float *counts, const uint32_t *of, const double *odds, size_t n,
+                                                     double all, double smoothing, double *above, double *below) {
+    const __m128i lanes = _mm_setr_epi32(0, 1, 2, 3);
+#define COMPARE(at, above4, below4)                                                                              \
+    {                                                                                                            \
+        const __m128i within = _mm_cmpgt_epi32(_mm_set1_epi32((int)n - (int)(at)), lanes);                       \
+        const __m128i numbers = _mm_maskload_epi32((const int *)(of + (at)), within);                            \
+        SP_COMPARE_ODDS(_mm256_cvtps_pd(_mm_maskload_ps(counts + (at), within)),                                 \
+                        _mm256_i32gather_pd(odds, numbers, 8), above4, below4)                                   \
+    }
+    SP_FIND_ODDS_BODY(COMPARE)
+#undef COMPARE
+}
+
 SP_TARGET_AVX2 static void sp_logs_of_ratios_avx2(double *above, const double *below, size_t n) {
     size_t i = 0;
     for (; i + 4 <= n; i += 4)
@@ -219,6 +246,7 @@ SP_TARGET_AVX2 static void sp_logs_of_ratios_avx2(double *above, const double *b
 #define sp_add_up SP_BETTER(sp_add_up)
 #define sp_move_columns SP_BETTER(sp_move_columns)
 #define sp_find_odds SP_BETTER(sp_find_odds)
+#define sp_find_odds_of_some SP_BETTER(sp_find_odds_of_some)
 #define sp_logs_of_ratios SP_BETTER(sp_logs_of_ratios)
 
 #endif

@@ -62,6 +62,7 @@ cdef class ReductionLearner(Learner):
     cdef Py_ssize_t _n_active
     cdef Py_ssize_t* _at  # where a feature has some of these, and their gradients
     cdef double* _own_slopes
+    cdef Py_ssize_t* _places_of  # where the feature has each column, if the column that stands there is that one
     cdef double* _own  # the margins of the features, where those that predict are joined with those of vectors
     cdef double* _joined  # the log-odds that these become
     cdef sp_dense _dense  # what is learned of the vectors of messages; of no dimensions until one is learned
@@ -109,7 +110,7 @@ cdef class ReductionLearner(Learner):
             return 0
         numbers = <double*> calloc(11 * width + SP_LANES, sizeof(double))
         problems = <BinaryProblem*> calloc(width, sizeof(BinaryProblem))
-        places = <Py_ssize_t*> calloc(3 * width, sizeof(Py_ssize_t))
+        places = <Py_ssize_t*> calloc(4 * width, sizeof(Py_ssize_t))
         if numbers == NULL or problems == NULL or places == NULL:
             free(numbers)
             free(problems)
@@ -128,7 +129,8 @@ cdef class ReductionLearner(Learner):
         self._slopes, self._own_slopes = numbers + 7 * width, numbers + 5 * width
         self._own, self._joined = numbers + 8 * width, numbers + 9 * width
         self._places = self._met_order = places
-        self._active, self._at, self._width = places + width, places + 2 * width, width
+        self._active, self._at, self._places_of = places + width, places + 2 * width, places + 3 * width
+        self._width = width
         return 0
 
     @cython.final

@@ -108,14 +108,15 @@ cdef inline Py_ssize_t place_of(Columns* columns, const sp_columns* feature, Py_
 
 
 cdef inline Py_ssize_t add_column(Columns* columns, sp_columns* feature, Py_ssize_t column) noexcept nogil:
-    """Where the feature has that column from now on, for which there is room."""
-    cdef Py_ssize_t i = place_of(columns, feature, column)
-    if i == feature.n:
-        feature.n += 1
-        sp_numbers(columns.numbers, feature)[i] = column
-        sp_weights(columns.numbers, feature)[i] = 0.0
-        sp_squares(columns.numbers, feature)[i] = 0.0
-        sp_counts(columns.numbers, feature)[i] = 0.0
+    """Where the feature has from now on that column, which is new to it, and for which there is room."""
+    cdef Py_ssize_t i = feature.n
+    if feature.dense:
+        return column
+    feature.n += 1
+    sp_numbers(columns.numbers, feature)[i] = column
+    sp_weights(columns.numbers, feature)[i] = 0.0
+    sp_squares(columns.numbers, feature)[i] = 0.0
+    sp_counts(columns.numbers, feature)[i] = 0.0
     return i
 
 
