@@ -215,7 +215,6 @@ cdef class AdaptiveLearner(ColumnLearner):
             value = e.values[i] * (LEAST_SCALE + feature.log_ratio if self._smoothing != 0.0 else 1.0)
             squares += value * value
             self._values[i] = value
-            sp_fetch_weights(self._columns.numbers, feature)
         return squares
 
     cdef void _add_up(self, const Row* e) noexcept nogil:

@@ -73,8 +73,14 @@ SP_INLINE void sp_add_all(double *sums, size_t i, size_t n, const float *weights
     for (; i < n; i++) sums[i] += weights[i] * value;
 }
 
+#define SP_FETCHED_AHEAD 12 /* features */
+
 #define SP_ADD_UP_BODY(ADD_ALL)                                                                          \
+    for (size_t k = 0; k < n_features && k < SP_FETCHED_AHEAD; k++)                                      \
+        sp_fetch_weights(numbers, features + positions[k]);                                              \
     for (size_t k = 0; k < n_features; k++) {                                                            \
+        if (k + SP_FETCHED_AHEAD < n_features)                                                           \
+            sp_fetch_weights(numbers, features + positions[k + SP_FETCHED_AHEAD]);                       \
         const sp_columns *f = features + positions[k];                                                   \
         if (f->dense)                                                                                    \
             ADD_ALL(sums, 0, f->n < n ? f->n : n, sp_weights(numbers, f), values[k]);                    \
