@@ -27,6 +27,7 @@ cdef extern from "cython/columns.h" nogil:
 
 cdef enum:
     N_SIZES = 96
+    PIECES_OF_LINE = 4
 
 # How many pieces a block may have: two sizes for each doubling.
 cdef Py_ssize_t SIZES[N_SIZES]
@@ -47,31 +48,36 @@ cdef void make_no_columns(Columns* columns) noexcept nogil:
         columns.free[size] = -1
 
 
+cdef inline void give_back(Columns* columns, Py_ssize_t begin, Py_ssize_t size) noexcept nogil:
+    if SIZES[size]:
+        memcpy(columns.numbers + SP_PIECE * begin, &columns.free[size], sizeof(int64_t))
+        columns.free[size] = begin
+
+
 cdef Py_ssize_t take_block(Columns* columns, Py_ssize_t size) noexcept nogil:
     """Where a block of that size begins; -1 if there is no memory."""
-    cdef Py_ssize_t begin = columns.free[size], room
+    cdef Py_ssize_t begin = columns.free[size], room, left
     cdef float* moved
     if begin >= 0:
         memcpy(&columns.free[size], columns.numbers + SP_PIECE * begin, sizeof(int64_t))
         return begin
     begin = columns.n
+    left = -begin & PIECES_OF_LINE - 1
+    if left < (SIZES[size] & PIECES_OF_LINE - 1 or PIECES_OF_LINE) and left and SIZES[size]:
+        begin += left  # so that the block lies in as few lines of the cache as it can; what is left is for smaller ones
     if begin + SIZES[size] > columns.room:
         room = max(begin + SIZES[size], columns.room + columns.room // 2, 64)
         moved = <float*> sp_allocate((room * SP_PIECE + SP_LANES) * sizeof(float))  # so many may be read at a time
         if moved == NULL:
             return -1
-        if begin:
-            memcpy(moved, columns.numbers, begin * SP_PIECE * sizeof(float))
+        if columns.n:
+            memcpy(moved, columns.numbers, columns.n * SP_PIECE * sizeof(float))
         free(columns.numbers)
         columns.numbers, columns.room = moved, room
-    columns.n += SIZES[size]
+    if begin > columns.n:
+        give_back(columns, columns.n, left)  # sizes as small as that are numbered by their pieces
+    columns.n = begin + SIZES[size]
     return begin
-
-
-cdef void give_back(Columns* columns, const sp_columns* feature) noexcept nogil:
-    if SIZES[feature.size]:
-        memcpy(columns.numbers + SP_PIECE * feature.begin, &columns.free[feature.size], sizeof(int64_t))
-        columns.free[feature.size] = feature.begin
 
 
 cdef inline Py_ssize_t size_for(Py_ssize_t n_pieces) noexcept nogil:
@@ -144,7 +150,7 @@ cdef int lay_out(Columns* columns, sp_columns* feature, Py_ssize_t n_more, Py_ss
             sp_weights(columns.numbers, feature)[j] = sp_weights(columns.numbers, &old)[i]
             sp_squares(columns.numbers, feature)[j] = sp_squares(columns.numbers, &old)[i]
             sp_counts(columns.numbers, feature)[j] = sp_counts(columns.numbers, &old)[i]
-    give_back(columns, &old)
+    give_back(columns, old.begin, old.size)
     return 0
 
 
