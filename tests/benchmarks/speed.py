@@ -5,8 +5,8 @@ Streams come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/d
 missing are left out and named.
 
     python tests/benchmarks/speed.py [--runs 7]
-        [--only vw,recipe,recipe_classes,vectors,wc,river,classes,sklearn,kernel,average,steps,threads,memory,profile,
-        startup]
+        [--only vw,recipe,recipe_classes,labels,vectors,wc,river,classes,sklearn,kernel,average,steps,threads,memory,
+        profile,startup]
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 import numpy as np
@@ -39,17 +38,18 @@ from peers import (
 )
 from river import evaluate, feature_extraction, linear_model, metrics, multiclass, optim
 from scipy import sparse
+from shares import seconds, time_shares
 
 from stream_pegasos import (
     AdaptiveClassifier,
     HashedBagOfWords,
     KernelPegasosClassifier,
+    MultiLabelClassifier,
     PegasosClassifier,
     TextClassifier,
     TextFeatures,
     engine,
 )
-from stream_pegasos.learners.labels import targets_many
 
 STREAMS = {"sms_spam": 40, "enron_1to3": 2}  # how often each is read in one timing, so that none is too short
 
@@ -64,6 +64,7 @@ def main() -> None:
         "vw": vowpal_wabbit,
         "recipe": recipe,
         "recipe_classes": recipe_of_several_classes,
+        "labels": recipe_of_several_labels,
         "vectors": word_vectors,
         "wc": word_count,
         "river": river,
@@ -81,12 +82,6 @@ def main() -> None:
     print(f"{'work':58} {'ours':>22} {'peer':>22} {'ratio':>22} {'to reach':>9}")
     for part in chosen:
         parts[part](arguments.runs)
-
-
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 def compare(
@@ -195,6 +190,27 @@ def recipe_of_several_classes(runs: int) -> None:
             )
 
 
+def recipe_of_several_labels(runs: int) -> None:
+    """Reuters-21578 once, with all topics of a story."""
+    records = read_records("reuters21578")
+    labels = [tuple(record["topics"]) for record in records]
+    numbers = {topic: str(number) for number, topic in enumerate(dict.fromkeys(chain(*labels)))}
+    if records:
+        compare_with_vowpal_wabbit(
+            f"Reuters, topics: recipe | --multilabel_oaa {len(numbers)}, --ngram 2, -b 24",
+            lambda texts, labels: (
+                TextClassifier(classifier=MultiLabelClassifier()).predict_learn_many(texts, labels).labels
+            ),
+            [record["text"] for record in records],
+            labels,
+            {each: ",".join(numbers[topic] for topic in each) for each in labels},
+            ["--multilabel_oaa", f"{len(numbers)}", "--ngram", "2", "-b", "24"],
+            runs,
+            1.5,
+            WORDS_AND_MARKS,
+        )
+
+
 def word_vectors(runs: int) -> None:
     """The recipe with word vectors beside itself: each stream once, and each word looked up anew in each timing."""
     if not has_word_vectors():
@@ -252,7 +268,7 @@ def compare_with_vowpal_wabbit(
     learn: Callable[[list[str], list[object]], None],
     texts: list[str],
     labels: list[object],
-    numbers: dict[object, int],
+    numbers: dict[object, int | str],
     options: list[str],
     runs: int,
     target: float,
@@ -570,30 +586,9 @@ def startup(runs: int) -> None:
 def profile(runs: int) -> None:
     """Where predict_learn_many spends its time on raw text."""
     for name, texts, labels in streams():
-        shares = time_shares(copies(texts, STREAMS[name]), labels * STREAMS[name], runs)
+        shares = time_shares(plain, copies(texts, STREAMS[name]), labels * STREAMS[name], runs)
         told = ", ".join(f"{part} {share:.0%}" for part, share in shares.items())
         print(f"{f'{name}: where the time goes':58} {told}")
-
-
-def time_shares(texts: list[str], labels: list[bool], runs: int) -> dict[str, float]:
-    """The parts of the time, from what is left when parts of the work are left out."""
-    trained = plain()
-    trained.learn_many(texts, labels)
-    untrained = plain()
-
-    def median(work: Callable[[], object]) -> float:
-        return statistics.median(seconds(work) for _ in range(runs))
-
-    whole = median(lambda: learn_texts(texts, labels))
-    encode = median(lambda: targets_many(trained.classifier._labels, labels))
-    scan = median(lambda: untrained.decision_function_many(texts))
-    predict = median(lambda: trained.decision_function_many(texts))
-    return {
-        "labels": encode / whole,
-        "scanning and hashing": scan / whole,
-        "looking weights up": (predict - scan) / whole,
-        "steps": (whole - predict - encode) / whole,
-    }
 
 
 if __name__ == "__main__":
