@@ -60,7 +60,6 @@ cdef extern from "cython/memory.h" nogil:
     void SP_PREFETCH(const void*)
     int sp_reserve(void*, Py_ssize_t*, Py_ssize_t, size_t)
     void sp_release(void*, Py_ssize_t*)
-    void* sp_allocate(size_t)
     void* sp_resize(void*, size_t, size_t)
     int sp_stretch(void*, Py_ssize_t*, Py_ssize_t, size_t)
 

@@ -39,7 +39,7 @@ cdef class AdaptiveLearner(ColumnLearner):
         free(self._above)
         free(self._below)
         if not self._is_twin:
-            free(self._columns.numbers)
+            sp_resize(self._columns.numbers, self._columns.room * SP_PIECE * sizeof(float), 0)
 
     def __sizeof__(self):
         return object.__sizeof__(self) + size_of(&self._table) + self._columns.room * SP_PIECE * sizeof(float)

@@ -10,11 +10,10 @@
    of the columns from 0 to n; else the numbers of n columns, their weights, squares and counts, each with some `room`. */
 typedef struct {
     uint64_t hash;
-    int64_t begin; /* of the block, in pieces of SP_PIECE numbers */
+    uint32_t begin; /* of the block, in pieces of SP_PIECE numbers */
     float log_ratio, count;
-    uint32_t age, n, room;
-    uint8_t size;  /* the number of the block's size */
-    uint8_t dense;
+    uint32_t age, n;
+    uint32_t room : 24, size : 7, dense : 1; /* the number of the block's size */
 } sp_columns;
 
 #define SP_PIECE 4
@@ -25,12 +24,12 @@ typedef struct {
 } sp_move;
 
 SP_INLINE float *sp_weights(float *numbers, const sp_columns *f) {
-    return numbers + SP_PIECE * f->begin + (f->dense ? 0 : f->room);
+    return numbers + SP_PIECE * (size_t)f->begin + (f->dense ? 0 : f->room);
 }
 SP_INLINE float *sp_squares(float *numbers, const sp_columns *f) { return sp_weights(numbers, f) + f->room; }
 SP_INLINE float *sp_counts(float *numbers, const sp_columns *f) { return sp_weights(numbers, f) + 2 * (size_t)f->room; }
 SP_INLINE uint32_t *sp_numbers(float *numbers, const sp_columns *f) {
-    return (uint32_t *)(numbers + SP_PIECE * f->begin);
+    return (uint32_t *)(numbers + SP_PIECE * (size_t)f->begin);
 }
 
 /* Have the first lines fetched of n numbers, which the processor then goes on with by itself. */
@@ -41,7 +40,7 @@ SP_INLINE void sp_fetch_some(const float *numbers, size_t n) {
 
 /* Have fetched what predicts, before a feature is scored; and the rest of it, before it is learned. */
 SP_INLINE void sp_fetch_weights(float *numbers, const sp_columns *f) {
-    sp_fetch_some(numbers + SP_PIECE * f->begin, (f->dense ? 1 : 2) * (size_t)f->room);
+    sp_fetch_some(numbers + SP_PIECE * (size_t)f->begin, (f->dense ? 1 : 2) * (size_t)f->room);
 }
 SP_INLINE void sp_fetch_evidence(float *numbers, const sp_columns *f) {
     const size_t n = f->dense ? f->n : 2 * (size_t)f->room;

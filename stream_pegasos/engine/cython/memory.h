@@ -47,23 +47,9 @@ static void sp_release(void *buffer, ptrdiff_t *capacity) {
     *capacity = 0;
 }
 
-/* Memory for a table that is read all over: in large pages where the system has them, or the processor has to look up
-   where a page lies for nearly every entry. To be given back with free. */
-SP_INLINE void *sp_allocate(size_t size) {
-#if defined(__linux__)
-    const size_t page = (size_t)1 << 21;
-    void *memory;
-    if (size >= 2 * page) {
-        if (posix_memalign(&memory, page, size)) return NULL;
-        madvise(memory, size, MADV_HUGEPAGE); /* a wish: it may be refused */
-        return memory;
-    }
-#endif
-    return malloc(size);
-}
-
 /* Memory for `size` bytes, 0 for none, in the place of that for `before` bytes, which stay as they are, and aligned to the
-   lines of the cache; NULL, and nothing done, if there is none. Where the system can, much of it is moved by name alone. */
+   lines of the cache; NULL, and nothing done, if there is none. Where the system can, much of it is moved by name alone, and
+   in large pages, or the processor has to look up where a page lies for nearly every record. */
 #if defined(__linux__)
 #define SP_LARGE_PAGE ((size_t)1 << 21)
 

@@ -1,10 +1,9 @@
 cdef extern from "cython/columns.h" nogil:
     ctypedef struct sp_columns:
         uint64_t hash
-        int64_t begin
+        uint32_t begin
         float log_ratio, count
-        uint32_t age, n, room
-        uint8_t size, dense
+        uint32_t age, n, room, size, dense
     ctypedef struct sp_move:
         double rate, evidence, inverse_evidence, first_squares
     enum:
@@ -56,8 +55,7 @@ cdef inline void give_back(Columns* columns, Py_ssize_t begin, Py_ssize_t size) 
 
 cdef Py_ssize_t take_block(Columns* columns, Py_ssize_t size) noexcept nogil:
     """Where a block of that size begins; -1 if there is no memory."""
-    cdef Py_ssize_t begin = columns.free[size], room, left
-    cdef float* moved
+    cdef Py_ssize_t begin = columns.free[size], left
     if begin >= 0:
         memcpy(&columns.free[size], columns.numbers + SP_PIECE * begin, sizeof(int64_t))
         return begin
@@ -65,15 +63,10 @@ cdef Py_ssize_t take_block(Columns* columns, Py_ssize_t size) noexcept nogil:
     left = -begin & PIECES_OF_LINE - 1
     if left < (SIZES[size] & PIECES_OF_LINE - 1 or PIECES_OF_LINE) and left and SIZES[size]:
         begin += left  # so that the block lies in as few lines of the cache as it can; what is left is for smaller ones
-    if begin + SIZES[size] > columns.room:
-        room = max(begin + SIZES[size], columns.room + columns.room // 2, 64)
-        moved = <float*> sp_allocate((room * SP_PIECE + SP_LANES) * sizeof(float))  # so many may be read at a time
-        if moved == NULL:
-            return -1
-        if columns.n:
-            memcpy(moved, columns.numbers, columns.n * SP_PIECE * sizeof(float))
-        free(columns.numbers)
-        columns.numbers, columns.room = moved, room
+    if begin + SIZES[size] > <Py_ssize_t> 0xFFFFFFFF or sp_stretch(
+        &columns.numbers, &columns.room, begin + SIZES[size] + SP_LANES // SP_PIECE, SP_PIECE * sizeof(float)
+    ) < 0:  # a few more, since so many columns may be read at a time
+        return -1
     if begin > columns.n:
         give_back(columns, columns.n, left)  # sizes as small as that are numbered by their pieces
     columns.n = begin + SIZES[size]
