@@ -120,7 +120,7 @@ cdef extern from "cython/ngrams.h" nogil:
     ctypedef struct sp_bag:
         uint32_t n_features, index_mask, field
         bint alternate_sign, binary
-        uint64_t secret
+        uint32_t secret
         uint32_t* indices
         int32_t* counts
         uint64_t* table

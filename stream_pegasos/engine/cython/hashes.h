@@ -118,7 +118,6 @@ static SP_TARGET_AVX2 void sp_hash_avx2(const uint8_t *source, const uint32_t *s
 #define SP_OF_WORD 0xA4093822299F31D1ULL
 #define SP_OF_NEXT 0x082EFA98EC4E6C89ULL
 
-SP_INLINE uint64_t sp_joined_product(uint64_t a, uint64_t b) { return a * b ^ sp_high_product(a, b); }
 #define SP_OF_NOTHING sp_joined_product(SP_OF_WORD, SP_SEED) /* the hash of a word without bytes */
 
 /* `word` can be read for 16 bytes after its end. */

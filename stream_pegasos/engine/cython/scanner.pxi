@@ -99,7 +99,7 @@ cdef class Scanner(Encoder):
         s.by_words, s.prefix_length, s.boundaries = hash_function == "words", prefix_length, boundaries and s.max_n > 1
         s.joins = s.max_n > 1 or prefix_length > 0
         s.bag.n_features, s.bag.index_mask = n_features, 0 if n_features & (n_features - 1) else n_features - 1
-        s.bag.alternate_sign, s.bag.binary, s.bag.secret = alternate_sign, binary, SECRET
+        s.bag.alternate_sign, s.bag.binary, s.bag.secret = alternate_sign, binary, <uint32_t> SECRET
         s.newest = <uint64_t*> malloc(s.max_n * sizeof(uint64_t))
         if s.newest == NULL or sp_reserve_table(&s.bag, SP_SMALLEST_TABLE) < 0:
             raise MemoryError
@@ -491,13 +491,14 @@ cdef class Scanner(Encoder):
         """Turn counts into an example, for which there is room, and leave the bag empty for the next text."""
         cdef sp_bag* bag = &self._scanner.bag
         cdef Py_ssize_t i
-        cdef double count, squares = 0.0, sizes = 0.0
+        cdef int64_t count, squares = 0, sizes = 0
         for i in range(bag.n):
             e.hashes[i] = hash_key(bag.indices[i])
-            count = e.values[i] = 1 if bag.binary else bag.counts[i]
+            count = 1 if bag.binary else bag.counts[i]
+            e.values[i] = count
             squares += count * count
-            sizes += fabs(count)
-        self._length = sqrt(squares) if self._l2 else sizes if self._l1 else 1.0
+            sizes += count if count > 0 else -count
+        self._length = sqrt(<double> squares) if self._l2 else sizes if self._l1 else 1.0
         if self._length == 0.0:
             self._length = 1.0
         e.n, e.factor, e.n_dimensions = bag.n, 1.0 / self._length, 0

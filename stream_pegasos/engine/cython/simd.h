@@ -12,9 +12,14 @@
 #include <intrin.h>
 SP_INLINE unsigned sp_lowest_bit(uint64_t bits) { unsigned long i; _BitScanForward64(&i, bits); return (unsigned)i; }
 SP_INLINE uint64_t sp_high_product(uint64_t a, uint64_t b) { return __umulh(a, b); }
+SP_INLINE uint64_t sp_joined_product(uint64_t a, uint64_t b) { return a * b ^ __umulh(a, b); }
 #else
 SP_INLINE unsigned sp_lowest_bit(uint64_t bits) { return (unsigned)__builtin_ctzll(bits); }
 SP_INLINE uint64_t sp_high_product(uint64_t a, uint64_t b) { return (uint64_t)(((unsigned __int128)a * b) >> 64); }
+SP_INLINE uint64_t sp_joined_product(uint64_t a, uint64_t b) { /* its two halves, of one multiplication */
+    const unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
 #endif
 
 /* SP_PORTABLE leaves out all that only some processors have; for tests. */
