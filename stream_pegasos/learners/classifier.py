@@ -507,12 +507,6 @@ class Classifier(OneByOne, Stateful, base.MiniBatchClassifier):  # type: ignore[
     def margins_of(self, encoder: Encoder, x: Any) -> Margins:
         return self._learner.margins(encoder, x)
 
-    def predict_row(self, encoder: Encoder, x: Any) -> Any:
-        """The label that is predicted."""
-        if self._by_margin:
-            return self._labels.choices[self._learner.predict(encoder, x)]
-        return self.label_of(self._learner.margins(encoder, x))
-
     def label_of(self, margins: Margins) -> Any:
         return self._labels.label(margins)
 

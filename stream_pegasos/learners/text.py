@@ -193,8 +193,11 @@ class TextClassifier(Classifier):
             If the weight is out of its range, or the classifier does not take the label. The model is then as before.
         """
         text = self.features.prepare(x)
+        if self.names is None:
+            self.classifier.learn_prepared(self.features.scanner, text, y, w)
+            return
         with self.lock:
-            self.classifier.learn_row(self.features.scanner, text, y, w)
+            self.classifier.learn_prepared(self.features.scanner, text, y, w)
             self._name_features([text])
 
     def predict_one(self, x: Any) -> Any:  # type: ignore[override]
@@ -205,9 +208,7 @@ class TextClassifier(Classifier):
         x
             The text, as for `learn_one`.
         """
-        text = self.features.prepare(x)
-        with self.lock:
-            return self.classifier.predict_row(self.features.scanner, text)
+        return self.classifier.predict_prepared(self.features.scanner, self.features.prepare(x))
 
     def keep_names(self) -> None:
         """From now on keep the words of the up to 20,000 heaviest features, as hashed features have no names of their

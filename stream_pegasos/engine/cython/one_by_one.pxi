@@ -72,13 +72,26 @@ cdef bint is_between_steps(dict model):
 
 @cython.auto_pickle(False)
 cdef class OneByOne:
-    """The usual case without Python: labels met before, plain feature dicts. It has no state of its own, so
+    """The usual case without Python: labels met before, plain feature dicts or texts. It has no state of its own, so
     that an estimator stays an object of Python's like any other.
     """
 
     def learn_one(self, x, y, w=1.0):
+        self._learn_now(part(PyObject_GenericGetDict(self, NULL), "_vocabulary"), x, y, w)
+
+    def predict_one(self, x):
+        return self._predict_now(part(PyObject_GenericGetDict(self, NULL), "_vocabulary"), x)
+
+    def learn_prepared(self, encoder, x, y, w=1.0):
+        self._learn_now(encoder, x, y, w)
+
+    def predict_prepared(self, encoder, x):
+        return self._predict_now(encoder, x)
+
+    @cython.final
+    cdef int _learn_now(self, encoder, x, y, w) except -1:
         cdef dict model = PyObject_GenericGetDict(self, NULL)
-        cdef object learner, vocabulary
+        cdef object learner
         cdef PyObject* target = NULL
         cdef Py_ssize_t before
         if (
@@ -86,35 +99,36 @@ cdef class OneByOne:
             and (type(y) is str or type(y) is bool or type(y) is int)
             and is_between_steps(model)
         ):
-            learner, vocabulary = part(model, "_learner"), part(model, "_vocabulary")
+            learner = part(model, "_learner")
             target = PyDict_GetItemWithError(part(PyObject_GenericGetDict(part(model, "_labels"), NULL), "targets"), y)
             if (
                 target != NULL and isinstance(learner, Learner) and not (<Learner> learner)._runs_python
-                and type(vocabulary) is Vocabulary
+                and isinstance(encoder, Encoder)
             ):
-                before = load_usual(<Vocabulary> vocabulary, (<Learner> learner)._guard, (<Learner> learner)._current_example, x, True)
+                before = load_usual(<Encoder> encoder, (<Learner> learner)._guard, (<Learner> learner)._current_example, x, True)
                 if before >= 0:
-                    if (<Learner> learner)._learn_current(<Vocabulary> vocabulary, before, <object> target, 1.0):
+                    if (<Learner> learner)._learn_current(<Encoder> encoder, before, <object> target, 1.0):
                         self.forget_names()
-                    return
-        PureOneByOne.learn_one(self, x, y, w)
+                    return 0
+        PureOneByOne.learn_prepared(self, encoder, x, y, w)
+        return 0
 
-    def predict_one(self, x):
+    @cython.final
+    cdef object _predict_now(self, encoder, x):
         cdef dict model = PyObject_GenericGetDict(self, NULL)
         cdef Learner learner
-        cdef object vocabulary, choices
+        cdef object choices
         cdef Py_ssize_t before, number
         if part(model, "_by_margin") is True and is_between_steps(model):
             choices = part(PyObject_GenericGetDict(part(model, "_labels"), NULL), "choices")
-            vocabulary = part(model, "_vocabulary")
-            if choices is not None and type(vocabulary) is Vocabulary and isinstance(part(model, "_learner"), Learner):
+            if choices is not None and isinstance(encoder, Encoder) and isinstance(part(model, "_learner"), Learner):
                 learner = part(model, "_learner")
-                before = load_usual(<Vocabulary> vocabulary, learner._guard, learner._current_example, x, learner._meets_unknown)
+                before = load_usual(<Encoder> encoder, learner._guard, learner._current_example, x, learner._meets_unknown)
                 if before >= 0:
-                    learner._meet_current(<Vocabulary> vocabulary, before)
+                    learner._meet_current(<Encoder> encoder, before)
                     number = learner._largest()
                     return (<tuple> choices)[len(<tuple> choices) - 1 if number < 0 else number]
-        return PureOneByOne.predict_one(self, x)
+        return PureOneByOne.predict_prepared(self, encoder, x)
 
 
 for name in ("learn_one", "predict_one"):

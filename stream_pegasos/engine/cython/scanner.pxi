@@ -271,7 +271,13 @@ cdef class Scanner(Encoder):
                     return 0
         elif self._needs_python(x):
             return 0
-        self._load_many((x,), learning)
+        if self._n_fields > 1 or self._is_any_ready_made:
+            self._load_many((x,), learning)
+        else:
+            self._release()
+            if sp_reserve(&self._texts, &self._texts_capacity, 2, sizeof(sp_text)) < 0:
+                raise MemoryError
+            self._held, self._texts[1].data, self._n_texts, self._block = self._set_text(self._texts, x, 0), NULL, 1, NULL
         status = self._encode(self._texts, False)
         if status == NOT_KEPT:
             return 0
@@ -316,8 +322,6 @@ cdef class Scanner(Encoder):
 
     cdef Py_ssize_t _load_many(self, X, bint learning, bint tentative=False) except -1:
         cdef Py_ssize_t i, n, n_messages, k = self._n_fields
-        cdef sp_text* text
-        cdef Scanner field = self
         self._release()
         texts = tuple(X) if k == 1 else tuple(itertools.chain.from_iterable(X))
         if self._is_any_ready_made:
@@ -334,30 +338,31 @@ cdef class Scanner(Encoder):
         self._ahead._begin(n_messages)
         for i in range(n):
             x = texts[i]
-            if k > 1:
-                field = self._field(i % k)
-            if not isinstance(x, str) and type(x) is not Composed:
-                scanner.checked_text(x)  # which raises
-            text = &self._texts[i]
-            text.fold = field._fold
-            if type(x) is Composed:
-                x = (<Composed> x).text
-            elif field._needs_python(x):
-                x = composed(x)
-                self._held.append(x)
-            if type(x) is not str:  # of whose methods none is to run
-                x = PyUnicode_FromObject(x)
-                self._held.append(x)
-            if not PyUnicode_IS_ASCII(x) and field._fold & SP_LOWER and ("\u03a3" in x or "\u0130" in x):
-                x = x.lower()  # which looks around Σ, and makes two characters of İ
-                self._held.append(x)
-                text.fold = field._fold & ~SP_LOWER
-            text.data = PyUnicode_DATA(x)
-            text.length = PyUnicode_GET_LENGTH(x)
-            text.kind = 0 if PyUnicode_IS_ASCII(x) else PyUnicode_KIND(x)
-            if text.length * (text.kind + 2) > MAX_BYTES:
-                raise ValueError(f"text {i // k} has {text.length:,} characters, which may be more than 2 GiB; split it")
+            kept = (self._field(i % k) if k > 1 else self)._set_text(&self._texts[i], x, i // k)
+            if kept is not x:
+                self._held.append(kept)
         return n_messages
+
+    cdef object _set_text(self, sp_text* text, x, Py_ssize_t number):
+        """Point to a text; what is to be kept alive meanwhile."""
+        if not isinstance(x, str) and type(x) is not Composed:
+            scanner.checked_text(x)  # which raises
+        text.fold = self._fold
+        if type(x) is Composed:
+            x = (<Composed> x).text
+        elif self._needs_python(x):
+            x = composed(x)
+        if type(x) is not str:  # of whose methods none is to run
+            x = PyUnicode_FromObject(x)
+        if not PyUnicode_IS_ASCII(x) and self._fold & SP_LOWER and ("\u03a3" in x or "\u0130" in x):
+            x = x.lower()  # which looks around Σ, and makes two characters of İ
+            text.fold = self._fold & ~SP_LOWER
+        text.data = PyUnicode_DATA(x)
+        text.length = PyUnicode_GET_LENGTH(x)
+        text.kind = 0 if PyUnicode_IS_ASCII(x) else PyUnicode_KIND(x)
+        if text.length * (text.kind + 2) > MAX_BYTES:
+            raise ValueError(f"text {number} has {text.length:,} characters, which may be more than 2 GiB; split it")
+        return x
 
     cdef int _release(self) except -1:
         cdef Scanner other

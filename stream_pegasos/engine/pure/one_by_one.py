@@ -39,15 +39,7 @@ class OneByOne:
             If a value is NaN or infinite, the weight is out of its range, or the label is none that the model takes.
             The model is then as it was before.
         """
-        with self.lock:
-            try:
-                target = self._labels.targets.get(y)
-            except TypeError:  # not even hashable
-                target = None
-            if target is None or w != 1.0 or not self._is_direct:
-                self.learn_row(self._vocabulary, x, y, w)
-            elif self._learner.learn(self._vocabulary, x, target, 1.0):
-                self.forget_names()
+        self.learn_prepared(self._vocabulary, x, y, w)
 
     def predict_one(self, x: Any) -> Any:
         """The label of `x`. Before anything is learned it is `None` or, with two classes and no `pos_label`, `False`.
@@ -57,10 +49,26 @@ class OneByOne:
         x
             The features, as for `learn_one`; those never learned count nothing.
         """
+        return self.predict_prepared(self._vocabulary, x)
+
+    # The same of what an encoder takes.
+
+    def learn_prepared(self, encoder: Any, x: Any, y: Any, w: float = 1.0) -> None:
+        with self.lock:
+            try:
+                target = self._labels.targets.get(y)
+            except TypeError:  # not even hashable
+                target = None
+            if target is None or w != 1.0 or not self._is_direct:
+                self.learn_row(encoder, x, y, w)
+            elif self._learner.learn(encoder, x, target, 1.0):
+                self.forget_names()
+
+    def predict_prepared(self, encoder: Any, x: Any) -> Any:
         with self.lock:
             if self._by_margin:
-                return self._labels.choices[self._learner.predict(self._vocabulary, x)]
-            return self.label_of(self._learner.margins(self._vocabulary, x))
+                return self._labels.choices[self._learner.predict(encoder, x)]
+            return self.label_of(self._learner.margins(encoder, x))
 
     # What an estimator says.
 
