@@ -56,6 +56,9 @@ SP_INLINE int sp_plain_class_of(uint32_t c) {
     return Py_UNICODE_ISALNUM(c) ? SP_WORD : Py_UNICODE_ISSPACE(c) ? SP_SPACE : SP_MARK;
 }
 
+SP_INLINE int sp_is_han(uint32_t c) { return c - 0x4E00 < 0x5200; } /* of those in one block, the usual ones */
+SP_INLINE int sp_begins_han(const uint8_t *p) { return (uint32_t)(p[0] << 8 | p[1]) - 0xE4B8 <= 0xE9BF - 0xE4B8; }
+
 SP_INLINE uint32_t sp_utf8_length(uint8_t first) { return first < 0xC0 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4; }
 
 /* The character that begins there, of two bytes or more. */

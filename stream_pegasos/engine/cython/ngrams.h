@@ -110,18 +110,21 @@ static ptrdiff_t sp_emit_run(sp_scanner *s, const uint8_t *run, uint32_t n_bytes
     ptrdiff_t n = 0, rest;
     uint32_t before = 0, last = 0, at = 0, after, prefix_end = 0;
     uint64_t of_last = 0, of_last_two = 0;
-    for (; at < n_bytes; before = last, last = at, at = after) {
-        after = sp_end_of_character(run, at, n_bytes);
+    int plain = n_bytes % 3 == 0; /* Han alone: nothing belongs to a character but itself */
+    for (; plain && at < n_bytes; at += 3) plain = sp_begins_han(run + at);
+    for (at = 0; at < n_bytes; before = last, last = at, at = after) {
+        uint32_t *out;
+        if (s->n_waiting > SP_BATCH - 4) sp_count(s); /* so that one more fits after the three of a character */
+        out = s->hashes + s->n_waiting;
+        after = plain ? at + 3 : sp_end_of_character(run, at, n_bytes);
         of_last = sp_hash_word(run + at, after - at);
-        if (n == 0) {
-            if (alone && s->boundaries && s->n_tokens == 2 && s->max_n > 1)
-                sp_emit(s, sp_hash_word(SP_BEGIN, 3) * SP_OF_NEXT + of_last);
-        } else {
-            sp_emit(s, n == 1 ? sp_after_space(run, after) : sp_hash_word(run + before, after - before));
-        }
+        if (n > 0) *out++ = (uint32_t)((n == 1 ? sp_after_space(run, after) : sp_hash_word(run + before, after - before)) >> 32);
+        else if (alone && s->boundaries && s->n_tokens == 2 && s->max_n > 1)
+            *out++ = (uint32_t)((sp_hash_word(SP_BEGIN, 3) * SP_OF_NEXT + of_last) >> 32);
         of_last_two = n ? sp_hash_word(run + last, after - last) : sp_after_space(run, after);
-        sp_emit(s, of_last);
-        sp_emit(s, of_last_two);
+        *out++ = (uint32_t)(of_last >> 32);
+        *out++ = (uint32_t)(of_last_two >> 32);
+        s->n_waiting = out - s->hashes;
         if (s->vectors) sp_meet_word(s->vectors, run + at, after - at);
         if (++n == s->prefix_length) prefix_end = after;
     }
@@ -131,7 +134,8 @@ static ptrdiff_t sp_emit_run(sp_scanner *s, const uint8_t *run, uint32_t n_bytes
     s->last_of_run = of_last;
     if (1 < n && n <= SP_LONGEST_RUN) sp_emit(s, sp_before_space(sp_after_space(run, n_bytes)));
     if (0 < s->prefix_length && s->prefix_length < n) {
-        for (at = 0, rest = n; rest > s->prefix_length; rest--) at = sp_end_of_character(run, at, n_bytes);
+        at = plain ? n_bytes - 3 * (uint32_t)s->prefix_length : 0;
+        for (rest = plain ? 0 : n; rest > s->prefix_length; rest--) at = sp_end_of_character(run, at, n_bytes);
         sp_emit(s, sp_after_space(run, prefix_end));
         sp_emit(s, sp_before_space(sp_hash_word(run + at, n_bytes - at)));
     }
@@ -322,6 +326,21 @@ SP_INLINE ptrdiff_t sp_write_ascii(sp_scanner *s, const sp_text *text, ptrdiff_t
     return run;
 }
 
+/* Han characters likewise: each is three bytes, which folding leaves as they are. */
+SP_INLINE ptrdiff_t sp_write_han(sp_scanner *s, const sp_text *text, ptrdiff_t i, uint8_t *out, ptrdiff_t n) {
+    const ptrdiff_t left = text->length - i, most = left < 21 ? left : 21;
+    ptrdiff_t run = 0;
+    for (; run < most; run++, out += 3) {
+        const uint32_t c = PyUnicode_READ(text->kind, text->data, i + run);
+        if (!sp_is_han(c)) break;
+        out[0] = (uint8_t)(0xE0 | c >> 12);
+        out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3F));
+        out[2] = (uint8_t)(0x80 | (c & 0x3F));
+    }
+    sp_add_bits(s->classes.word, n, ~0ULL, 3 * run);
+    return run;
+}
+
 SP_INLINE int sp_is_of_word(int kind) { return kind == SP_WORD || kind == SP_SYLLABLE || kind == SP_CHARACTER; }
 
 /* Words and marks; and, in any language, runs, as `tokens_of` finds them: a space more is written where one begins or ends. */
@@ -352,6 +371,13 @@ SP_INLINE void sp_scan_unicode_by(sp_scanner *s, const sp_text *text, int any_la
                     joins = 0;
                     continue;
                 }
+            }
+            if (sp_is_han(c)) {
+                const ptrdiff_t run = sp_write_han(s, text, i, out, n);
+                i += run, out += 3 * run;
+                before = kind;
+                joins = 0;
+                continue;
             }
             i++;
             if (kind == SP_IGNORED || kind == SP_JOINER || kind == SP_BREAK) {
