@@ -6,11 +6,11 @@ cdef struct Table:
     Py_ssize_t n, room  # how many records there are but for that at 0, and how many there is memory for with it
     # The index, by linear hashing (Litwin, 1980): groups of slots, of which one after the other is split in two, so that no
     # message waits for long as the table grows. A slot holds the position of a record and, above its bits, some of a hash
-    # that depends on a secret; 0 if it is empty. Whoever finds its slot taken stands in the next one of the group.
+    # that depends on a secret; 0 if it is empty. Whoever finds its slot taken stands in another one of the group.
     uint32_t* slots
-    Py_ssize_t slots_room, n_groups
-    uint64_t group_mask
-    int slot_bits, position_bits
+    Py_ssize_t n_slots, slots_room
+    uint64_t slot_mask  # of the bits that tell slots from one another
+    uint32_t position_mask
     # Whoever looks into the index while another thread may put in records holds it, and so does that thread as it makes
     # room; NULL where nobody does. A slot that is read while it is written is one or the other.
     PyThread_type_lock lock
@@ -18,8 +18,8 @@ cdef struct Table:
 
 cdef enum:
     FEWEST_RECORDS = 8
-    FEWEST_SLOT_BITS = 4
-    MOST_SLOT_BITS = 11  # of the slots of a group; there is one group until it has so many
+    FEWEST_SLOTS = 16
+    SLOTS_OF_GROUP = 1 << 11  # there is one group until it has so many
     POSITION_BITS = 25  # at first
     SLOTS_AHEAD = 32  # that the processor fetches while it works on those before
 
@@ -30,28 +30,22 @@ cdef inline uint64_t scatter(uint64_t h) noexcept nogil:
 
 
 cdef inline Py_ssize_t home(const Table* table, uint64_t scattered) noexcept nogil:
-    """The slot where its search begins."""
-    cdef uint64_t group = scattered >> 32 & table.group_mask
-    group &= table.group_mask >> (group >= <uint64_t> table.n_groups)  # which was not split yet
-    return (group << table.slot_bits) + (scattered >> (64 - table.slot_bits))
-
-
-cdef inline Py_ssize_t next_slot_if(const Table* table, Py_ssize_t p, bint condition) noexcept nogil:
-    """If so, the one behind it in the group, whose last is followed by the first."""
-    return p ^ ((p ^ (p + condition)) & ((1 << table.slot_bits) - 1))
+    """The slot where its search begins; the k-th after it is slot home ^ k, which is of the same group."""
+    cdef uint64_t p = scattered >> 32 & table.slot_mask
+    return p & (table.slot_mask >> (p >= <uint64_t> table.n_slots))  # whose group was not split yet
 
 
 cdef inline bint is_other(const Table* table, uint32_t slot, uint64_t scattered) noexcept nogil:
     """Whether what the slot holds of a hash tells it from this one."""
-    return (slot ^ <uint32_t> scattered) >> table.position_bits != 0
+    return (slot ^ <uint32_t> scattered) > table.position_mask
 
 
 cdef inline Py_ssize_t position_in(const Table* table, uint32_t slot) noexcept nogil:
-    return slot & ((<uint32_t> 1 << table.position_bits) - 1)
+    return slot & table.position_mask
 
 
 cdef inline uint32_t slot_of(const Table* table, Py_ssize_t position, uint64_t scattered) noexcept nogil:
-    return scattered >> table.position_bits << table.position_bits | <uint64_t> position
+    return <uint32_t> scattered & ~table.position_mask | <uint32_t> position
 
 
 cdef inline void* record_at(const Table* table, Py_ssize_t position) noexcept nogil:
@@ -70,12 +64,12 @@ cdef inline double* numbers_at(const Table* table, Py_ssize_t position) noexcept
 cdef Py_ssize_t find(const Table* table, uint64_t h) noexcept nogil:
     """Where the record of `h` stands; 0 if there is none."""
     cdef uint64_t scattered = scatter(h)
-    cdef Py_ssize_t p = home(table, scattered), position
-    while table.slots[p] != 0:
-        position = position_in(table, table.slots[p])
-        if not is_other(table, table.slots[p], scattered) and hash_at(table, position) == h:
+    cdef Py_ssize_t p = home(table, scattered), k = 0, position
+    while table.slots[p ^ k] != 0:
+        position = position_in(table, table.slots[p ^ k])
+        if not is_other(table, table.slots[p ^ k], scattered) and hash_at(table, position) == h:
             return position
-        p = next_slot_if(table, p, True)
+        k += 1
     return 0
 
 
@@ -89,14 +83,14 @@ cdef inline Py_ssize_t fetch_slot(const Table* table, uint64_t h) noexcept nogil
 
 cdef inline Py_ssize_t find_fetched(const Table* table, uint64_t fetched) noexcept nogil:
     """The position in the first slot that may be of this hash."""
-    cdef Py_ssize_t p = fetched >> 32
+    cdef Py_ssize_t p = fetched >> 32, k
     cdef uint32_t slot = table.slots[p]
     # How far to go is hard to predict, so nothing branches on the first step.
-    p = next_slot_if(table, p, slot != 0 and is_other(table, slot, fetched))
-    slot = table.slots[p]
+    k = slot != 0 and is_other(table, slot, fetched)
+    slot = table.slots[p ^ k]
     while slot != 0 and is_other(table, slot, fetched):
-        p = next_slot_if(table, p, True)
-        slot = table.slots[p]
+        k += 1
+        slot = table.slots[p ^ k]
     return position_in(table, slot)
 
 
@@ -147,32 +141,26 @@ cdef inline void find_records(const Table* given, const Row* e, Py_ssize_t* posi
 cdef inline void put(Table* table, Py_ssize_t position) noexcept nogil:
     """Enter a record in the index."""
     cdef uint64_t scattered = scatter(hash_at(table, position))
-    cdef Py_ssize_t p = home(table, scattered)
-    while table.slots[p] != 0:
-        p = next_slot_if(table, p, True)
-    table.slots[p] = slot_of(table, position, scattered)
+    cdef Py_ssize_t p = home(table, scattered), k = 0
+    while table.slots[p ^ k] != 0:
+        k += 1
+    table.slots[p ^ k] = slot_of(table, position, scattered)
 
 
 cdef int grow_index(Table* table) noexcept nogil:
     """Have one group more, or twice the slots in the only one; -1 if there is no memory."""
-    cdef Py_ssize_t size = 1 << table.slot_bits, i
-    cdef uint32_t taken[1 << MOST_SLOT_BITS]
+    cdef Py_ssize_t size = min(table.n_slots, <Py_ssize_t> SLOTS_OF_GROUP), i
+    cdef uint32_t taken[SLOTS_OF_GROUP]
     cdef uint32_t* split
-    if sp_stretch(&table.slots, &table.slots_room, (table.n_groups + 1) * size, sizeof(uint32_t)) < 0:
+    if sp_stretch(&table.slots, &table.slots_room, table.n_slots + size, sizeof(uint32_t)) < 0:
         return -1
-    if table.slot_bits < MOST_SLOT_BITS:
-        table.slot_bits += 1
-        memset(table.slots, 0, 2 * size * sizeof(uint32_t))
-        for i in range(1, table.n + 1):
-            put(table, i)
-        return 0
-    if <uint64_t> table.n_groups > table.group_mask:
-        table.group_mask = 2 * table.group_mask + 1
-    split = table.slots + ((table.n_groups & (table.group_mask >> 1)) << table.slot_bits)
+    if <uint64_t> table.n_slots > table.slot_mask:
+        table.slot_mask = 2 * table.slot_mask + 1
+    split = table.slots + (table.n_slots & (table.slot_mask >> 1))
     memcpy(taken, split, size * sizeof(uint32_t))
     memset(split, 0, size * sizeof(uint32_t))
-    memset(table.slots + (table.n_groups << table.slot_bits), 0, size * sizeof(uint32_t))
-    table.n_groups += 1
+    memset(table.slots + table.n_slots, 0, size * sizeof(uint32_t))
+    table.n_slots += size
     for i in range(size):
         SP_PREFETCH(record_at(table, position_in(table, taken[min(i + SLOTS_AHEAD, size - 1)])))
         if taken[i]:
@@ -180,13 +168,9 @@ cdef int grow_index(Table* table) noexcept nogil:
     return 0
 
 
-cdef inline Py_ssize_t n_slots(const Table* table) noexcept nogil:
-    return table.n_groups << table.slot_bits
-
-
 cdef inline bint is_crowded(const Table* table, Py_ssize_t n) noexcept nogil:
     """Whether the index is too small for n records: groups that are to be split are twice as full as those that were."""
-    return n * (4 if table.slot_bits < MOST_SLOT_BITS else 8) > 3 * n_slots(table)
+    return n * (4 if table.n_slots < SLOTS_OF_GROUP else 8) > 3 * table.n_slots
 
 
 cdef int make_room(Table* table, Py_ssize_t n) noexcept nogil:
@@ -204,12 +188,12 @@ cdef int make_room_alone(Table* table, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t i
     if sp_stretch(&table.records, &table.room, table.n + n + 1, table.record_size) < 0:
         return -1
-    while table.room - 1 >> table.position_bits:  # the next bit of a slot is one of positions from now on
-        if table.position_bits == 31:
+    while table.room > <Py_ssize_t> table.position_mask:  # the next bit of a slot is one of positions from now on
+        if table.position_mask >> 31:
             return -1
-        for i in range(n_slots(table)):
-            table.slots[i] &= ~(<uint32_t> 1 << table.position_bits)
-        table.position_bits += 1
+        for i in range(table.n_slots):
+            table.slots[i] &= ~(table.position_mask + 1)
+        table.position_mask = 2 * table.position_mask + 1
     while is_crowded(table, table.n + n):
         if grow_index(table) < 0:
             return -1
@@ -219,17 +203,17 @@ cdef int make_room_alone(Table* table, Py_ssize_t n) noexcept nogil:
 cdef inline Py_ssize_t place_for(Table* table, uint64_t h) noexcept nogil:
     """Where the record of `h` stands, one of zeros if there was none; -1 if there is no memory."""
     cdef uint64_t scattered = scatter(h)
-    cdef Py_ssize_t p, position
+    cdef Py_ssize_t p, k = 0, position
     if (table.n + 1 >= table.room or is_crowded(table, table.n + 1)) and make_room(table, 1) < 0:
         return -1
     p = home(table, scattered)
-    while table.slots[p] != 0:
-        position = position_in(table, table.slots[p])
-        if not is_other(table, table.slots[p], scattered) and hash_at(table, position) == h:
+    while table.slots[p ^ k] != 0:
+        position = position_in(table, table.slots[p ^ k])
+        if not is_other(table, table.slots[p ^ k], scattered) and hash_at(table, position) == h:
             return position
-        p = next_slot_if(table, p, True)
+        k += 1
     table.n += 1
-    table.slots[p] = slot_of(table, table.n, scattered)
+    table.slots[p ^ k] = slot_of(table, table.n, scattered)
     memset(record_at(table, table.n), 0, table.record_size)
     (<uint64_t*> record_at(table, table.n))[0] = h
     return table.n
@@ -244,10 +228,10 @@ cdef int make_for(Table* table, Py_ssize_t n) noexcept nogil:
     """Make the table an empty one with room for n records; -1, and nothing done, if there is no memory."""
     cdef Table made
     memset(&made, 0, sizeof(Table))
-    made.record_size, made.n_groups = table.record_size, 1
-    made.slot_bits, made.position_bits = FEWEST_SLOT_BITS, POSITION_BITS
-    if sp_stretch(&made.slots, &made.slots_room, n_slots(&made), sizeof(uint32_t)) == 0:
-        memset(made.slots, 0, n_slots(&made) * sizeof(uint32_t))
+    made.record_size, made.position_mask = table.record_size, (1 << POSITION_BITS) - 1
+    if sp_stretch(&made.slots, &made.slots_room, FEWEST_SLOTS, sizeof(uint32_t)) == 0:
+        made.n_slots, made.slot_mask = FEWEST_SLOTS, FEWEST_SLOTS - 1
+        memset(made.slots, 0, FEWEST_SLOTS * sizeof(uint32_t))
         if make_room(&made, max(n, <Py_ssize_t> FEWEST_RECORDS)) == 0:
             memset(made.records, 0, made.record_size)
             (<uint64_t*> made.records)[0] = EMPTY
@@ -259,7 +243,7 @@ cdef int make_for(Table* table, Py_ssize_t n) noexcept nogil:
 
 
 cdef inline void clear(Table* table) noexcept nogil:
-    memset(table.slots, 0, n_slots(table) * sizeof(uint32_t))
+    memset(table.slots, 0, table.n_slots * sizeof(uint32_t))
     table.n = 0
 
 
