@@ -287,7 +287,6 @@ cdef struct Row:  # x = factor · {hash: value}, as in `pure`
     double* values
     Py_ssize_t n
     double factor
-    Py_ssize_t* positions  # where another thread has found them in the table; NULL if none has
     float* vector  # of the message, where there are word vectors
     Py_ssize_t n_dimensions
 

@@ -2,11 +2,10 @@ cdef struct Block:  # of examples that are made before the first of them is used
     Row* rows
     uint64_t* hashes  # those of one example after the other, each with room for the intercept
     double* values
-    Py_ssize_t* positions
     float* vectors  # one behind the other, where examples have any
     Py_ssize_t first, end  # the numbers of the examples
     Py_ssize_t n  # hashes
-    Py_ssize_t rows_capacity, hashes_capacity, values_capacity, positions_capacity, vectors_capacity
+    Py_ssize_t rows_capacity, hashes_capacity, values_capacity, vectors_capacity
     bint ready, failed
 
 
@@ -28,7 +27,6 @@ cdef void end_block(Block* block) noexcept nogil:
     cdef Py_ssize_t i, n = 0
     for i in range(block.end - block.first):
         block.rows[i].hashes, block.rows[i].values = block.hashes + n, block.values + n
-        block.rows[i].positions = NULL
         n += block.rows[i].n + 1
 
 
@@ -36,7 +34,6 @@ cdef void release_block(Block* block) noexcept nogil:
     sp_release(&block.rows, &block.rows_capacity)
     sp_release(&block.hashes, &block.hashes_capacity)
     sp_release(&block.values, &block.values_capacity)
-    sp_release(&block.positions, &block.positions_capacity)
     sp_release(&block.vectors, &block.vectors_capacity)
 
 
@@ -44,5 +41,4 @@ cdef void free_block(Block* block) noexcept nogil:
     free(block.rows)
     free(block.hashes)
     free(block.values)
-    free(block.positions)
     free(block.vectors)

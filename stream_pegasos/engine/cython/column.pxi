@@ -187,30 +187,7 @@ cdef class ColumnLearner(ReductionLearner):
 
     @cython.final
     cdef void _announce(self, const Row* e) noexcept nogil:
-        cdef Py_ssize_t i
-        if e.positions == NULL:
-            fetch_slots(&self._table, e)
-        else:
-            for i in range(min(e.n, <Py_ssize_t> SLOTS_AHEAD)):
-                SP_PREFETCH(record_at(&self._table, e.positions[i]))
-
-    @cython.final
-    cdef void _share_table(self, PyThread_type_lock lock) noexcept nogil:
-        self._table.lock = lock
-
-    @cython.final
-    cdef int _look_up(self, Block* block, PyThread_type_lock lock) noexcept nogil:
-        cdef Py_ssize_t i
-        cdef Row* e
-        if sp_reserve(&block.positions, &block.positions_capacity, block.n, sizeof(Py_ssize_t)) < 0:
-            return NO_MEMORY
-        for i in range(block.end - block.first):
-            e = &block.rows[i]
-            e.positions = block.positions + (e.hashes - block.hashes)
-            PyThread_acquire_lock(lock, 1)  # for one at a time, since the one who learns may wait for it
-            find_candidates(&self._table, e, e.positions, False)
-            PyThread_release_lock(lock)
-        return 0
+        fetch_slots(&self._table, e)
 
     @cython.final
     cdef inline void _count_mistake(self, bint sign) noexcept nogil:

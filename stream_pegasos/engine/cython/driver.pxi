@@ -103,13 +103,6 @@ cdef class Learner:
     cdef void _announce(self, const Row* e) noexcept nogil:
         """The example that will be met after the next one."""
 
-    cdef void _share_table(self, PyThread_type_lock lock) noexcept nogil:
-        """Let other threads look into the table while they hold the lock, up to a call with NULL."""
-
-    cdef int _look_up(self, Block* block, PyThread_type_lock lock) noexcept nogil:
-        """Find where the features of examples to come stand, in another thread; -1 if there is no memory."""
-        return 0
-
     cdef int _learn(self, Encoder encoder, Row* e, double probability, double y, double weight) except RAISED nogil:
         return 0
 
@@ -261,7 +254,7 @@ cdef class Learner:
             return margins, calibrated
         self._begin_many(encoder)
         try:
-            encoder._start_helpers(self)
+            encoder._start_helpers()
             with nogil:
                 for i in range(n):
                     e = encoder._fetch(i)
@@ -286,7 +279,8 @@ cdef class Learner:
                             n_done = i + 1
                             break
         finally:
-            encoder._end_helpers()
+            with nogil:
+                encoder._end_helpers()
             status = min(status, self._end_many())
         if status == NO_MEMORY:
             encoder._raise_error()

@@ -1,6 +1,3 @@
-cdef class Learner
-
-
 @cython.final
 cdef class CurrentExample:
     """The example that a learner works on: its own, whatever becomes of the encoder's."""
@@ -166,12 +163,12 @@ cdef class Encoder:
         """Encoders like this one, as many as are of use for what is loaded."""
         return []
 
-    cdef int _start_helpers(self, Learner learner) except -1:
-        """Have examples made ahead of their use by this learner, up to `_end_helpers`."""
+    cdef int _start_helpers(self) except -1:
+        """Have examples made ahead of their use, up to `_end_helpers`."""
         return 0
 
-    cdef int _end_helpers(self) except -1:
-        return 0
+    cdef void _end_helpers(self) noexcept nogil:
+        pass
 
     cdef Py_ssize_t _end_of_block(self, Py_ssize_t first) noexcept nogil:
         """Which example the block ends before that begins with this one."""

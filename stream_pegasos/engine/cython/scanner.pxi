@@ -416,19 +416,15 @@ cdef class Scanner(Encoder):
             self._others.append(Scanner(*self.arguments))
         return self._others[:n]
 
-    cdef int _start_helpers(self, Learner learner) except -1:
+    cdef int _start_helpers(self) except -1:
         cdef list others = self._helpers()
         if others:
-            self._ahead._start_with(self, others, learner)
+            self._ahead._begin(self._n_texts // self._n_fields, len(others))
+            self._ahead._start(self, others, [None] * len(others))
         return 0
 
-    cdef int _end_helpers(self) except -1:
-        with nogil:
-            self._ahead._end()
-        if self._ahead._learner is not None:
-            self._ahead._learner._share_table(NULL)
-            self._ahead._learner = None
-        return 0
+    cdef void _end_helpers(self) noexcept nogil:
+        self._ahead._end()
 
     cdef Row* _fetch(self, Py_ssize_t i) noexcept nogil:
         if self._block == NULL or i >= self._block.end:

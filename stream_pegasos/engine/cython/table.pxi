@@ -11,9 +11,6 @@ cdef struct Table:
     Py_ssize_t n_slots, slots_room
     uint64_t slot_mask  # of the bits that tell slots from one another
     uint32_t position_mask
-    # Whoever looks into the index while another thread may put in records holds it, and so does that thread as it makes
-    # room; NULL where nobody does. A slot that is read while it is written is one or the other.
-    PyThread_type_lock lock
 
 
 cdef enum:
@@ -102,8 +99,8 @@ cdef inline void fetch_slots(const Table* given, const Row* e) noexcept nogil:
         fetch_slot(&table, e.hashes[i])
 
 
-cdef inline void find_candidates(const Table* given, const Row* e, Py_ssize_t* positions, bint to_be_read) noexcept nogil:
-    """For each feature the position in the first slot that may be its own, 0 if there is none."""
+cdef inline void find_records(const Table* given, const Row* e, Py_ssize_t* positions) noexcept nogil:
+    """Where the record of each feature stands, 0 if there is none."""
     cdef Table table = given[0]
     cdef Py_ssize_t i
     cdef uint64_t fetched[SLOTS_AHEAD]
@@ -111,30 +108,11 @@ cdef inline void find_candidates(const Table* given, const Row* e, Py_ssize_t* p
         fetched[i] = fetch_slot(&table, e.hashes[i])
     for i in range(e.n):
         positions[i] = find_fetched(&table, fetched[i % SLOTS_AHEAD])
-        if to_be_read:
-            SP_PREFETCH(record_at(&table, positions[i]))
+        SP_PREFETCH(record_at(&table, positions[i]))
         if i + SLOTS_AHEAD < e.n:
             fetched[i % SLOTS_AHEAD] = fetch_slot(&table, e.hashes[i + SLOTS_AHEAD])
-
-
-cdef inline void find_records(const Table* given, const Row* e, Py_ssize_t* positions) noexcept nogil:
-    """Where the record of each feature stands, 0 if there is none."""
-    cdef Table table = given[0]
-    cdef Py_ssize_t i
-    if e.positions == NULL:
-        find_candidates(given, e, positions, True)
-    else:
-        for i in range(e.n):
-            positions[i] = e.positions[i]
-            if positions[i]:
-                SP_PREFETCH(record_at(&table, positions[i]))
-            else:
-                fetch_slot(&table, e.hashes[i])
     for i in range(e.n):
-        if positions[i] == 0:
-            if e.positions != NULL:  # it may have come since
-                positions[i] = find(&table, e.hashes[i])
-        elif hash_at(&table, positions[i]) != e.hashes[i]:  # of which the slot holds but a part
+        if positions[i] and hash_at(&table, positions[i]) != e.hashes[i]:  # of which the slot holds but a part
             positions[i] = find(&table, e.hashes[i])
 
 
@@ -175,16 +153,6 @@ cdef inline bint is_crowded(const Table* table, Py_ssize_t n) noexcept nogil:
 
 cdef int make_room(Table* table, Py_ssize_t n) noexcept nogil:
     """For n records more; -1 if there is no memory."""
-    cdef int status
-    if table.lock != NULL:
-        PyThread_acquire_lock(table.lock, 1)
-    status = make_room_alone(table, n)
-    if table.lock != NULL:
-        PyThread_release_lock(table.lock)
-    return status
-
-
-cdef int make_room_alone(Table* table, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t i
     if sp_stretch(&table.records, &table.room, table.n + n + 1, table.record_size) < 0:
         return -1

@@ -139,21 +139,6 @@ cdef class PrefetchedBlocks(WorkerPool):
     cdef Py_ssize_t _number  # of the block in use
     cdef Py_ssize_t _n_claimed
     cdef Py_ssize_t _next, _n  # the first example that nobody has claimed, and how many there are
-    cdef Learner _learner  # into whose table helpers look ahead; None without helpers
-    cdef PyThread_type_lock _table_lock
-
-    def __dealloc__(self):
-        if self._table_lock != NULL:
-            PyThread_free_lock(self._table_lock)
-
-    cdef int _start_with(self, Encoder leader, list encoders, Learner learner) except -1:
-        self._begin(self._n, len(encoders))
-        if self._table_lock == NULL:
-            self._table_lock = new_lock()
-        self._learner = learner
-        learner._share_table(self._table_lock)
-        self._start(leader, encoders, [None] * len(encoders))
-        return 0
 
     cdef int _begin(self, Py_ssize_t n, Py_ssize_t n_helpers=0) except -1:
         self._n_in_turn = 3 * n_helpers + 1
@@ -205,8 +190,6 @@ cdef class PrefetchedBlocks(WorkerPool):
     cdef void _make(self, Block* block, Encoder leader, Encoder encoder) noexcept nogil:
         self._leave()
         block.failed = encoder._fill(leader, block) < 0
-        if self._learner is not None and not block.failed:
-            block.failed = self._learner._look_up(block, self._table_lock) < 0
         self._enter()
         block.ready = True
 
