@@ -61,8 +61,10 @@ def test_the_short_way_does_what_the_specification_does(kind, seed):
     short, long = CLASSES[kind](), CLASSES[kind]()
     for x, y, w in steps(seed):
         arguments = (x, y) if w is True else (x, y, w)
-        assert outcome(short.predict_one, x) == outcome(pure.OneByOne.predict_prepared, long, long._vocabulary, x)
-        assert outcome(short.learn_one, *arguments) == outcome(pure.OneByOne.learn_prepared, long, long._vocabulary, *arguments)
+        slow = pure.OneByOne
+        assert outcome(short.predict_one, x) == outcome(slow.predict_prepared, long, long._vocabulary, x)
+        learned = outcome(slow.learn_prepared, long, long._vocabulary, *arguments)
+        assert outcome(short.learn_one, *arguments) == learned
         assert short.classes == long.classes
     assert same_state(short._learner.get_state(), long._learner.get_state())
     assert short._vocabulary.names == long._vocabulary.names
