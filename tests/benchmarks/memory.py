@@ -12,11 +12,15 @@ import argparse
 import multiprocessing
 import random
 import re
+import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from peers import read_records
+from scipy import sparse
 
 CLASSES = 150
 MESSAGES = 24_000
@@ -79,6 +83,17 @@ def learn(texts: list[str], labels: list[str]) -> tuple[float, float, float, flo
         said = model.predict_learn_many(texts[begin : begin + CHUNK], truths).labels.tolist()
         n_right += sum(one == truth for one, truth in zip(said, truths, strict=True))
     return n_right / len(texts), before, megabytes("VmRSS"), megabytes("VmHWM")
+
+
+def bytes_a_feature(model: Any) -> list[float]:
+    """Bytes a distinct hashed feature of a model that grows to two million features, at each of a hundred sizes."""
+    found = []
+    for n in range(20_000, 2_000_001, 20_000):
+        columns = np.arange(n - 20_000, n, dtype=np.int64) * 2_654_435_761 % 2**31
+        model.learn_many(sparse.csr_matrix((np.ones(20_000), columns, [0, 20_000]), (1, 2**31)), [n % 40_000 == 0])
+        if model.n_features:
+            found.append(sys.getsizeof(getattr(model._learner, "weights", model._learner)) / model.n_features)
+    return found
 
 
 def megabytes(name: str) -> float:

@@ -2,9 +2,10 @@
 
 Each row times ours and the peer in turn, several times, and prints the medians of both and of the ratio pair by pair.
 Streams come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/data; rows whose stream or peer is
-missing are left out and named.
+missing are left out and named. Beside the recipe stand two speeds: "memory allows" as much if each distinct feature of
+a document costs a line of memory, "scanning alone" turns texts into examples and does nothing else.
 
-    python tests/benchmarks/speed.py [--runs 7]
+    python tests/benchmarks/speed.py [--runs 7] [--stream FILE]
         [--only vw,recipe,recipe_classes,labels,vectors,wc,river,classes,sklearn,kernel,average,steps,threads,memory,
         profile,startup]
 """
@@ -18,11 +19,13 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain, product
 from pathlib import Path
 
 import numpy as np
+from memory import bytes_a_feature
 from numpy_kernel import NumpyKernelPegasos
 from peers import (
     DATA,
@@ -38,7 +41,7 @@ from peers import (
 )
 from river import evaluate, feature_extraction, linear_model, metrics, multiclass, optim
 from scipy import sparse
-from shares import seconds, time_shares
+from shares import limits, microseconds, seconds, time_shares
 
 from stream_pegasos import (
     AdaptiveClassifier,
@@ -50,6 +53,7 @@ from stream_pegasos import (
     TextFeatures,
     engine,
 )
+from stream_pegasos.streams import read
 
 STREAMS = {"sms_spam": 40, "enron_1to3": 2}  # how often each is read in one timing, so that none is too short
 
@@ -58,11 +62,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=7, help="pairs of timings for each row")
     parser.add_argument("--only", default="", help="parts to run, separated by commas")
+    parser.add_argument("--stream", action="append", default=[], metavar="FILE", help="one more for the part recipe")
     arguments = parser.parse_args()
     parts = {
         "profile": profile,
         "vw": vowpal_wabbit,
-        "recipe": recipe,
+        "recipe": partial(recipe, paths=arguments.stream),
         "recipe_classes": recipe_of_several_classes,
         "labels": recipe_of_several_labels,
         "vectors": word_vectors,
@@ -79,7 +84,10 @@ def main() -> None:
     }
     chosen = arguments.only.split(",") if arguments.only else list(parts)
     print(f"engine {engine.NAME}, Python {sys.version.split()[0]}, {arguments.runs} runs, medians [least, most]\n")
-    print(f"{'work':58} {'ours':>22} {'peer':>22} {'ratio':>22} {'to reach':>9}")
+    print(
+        f"{'work':58} {'ours':>22} {'peer':>22} {'ratio':>22} {'to reach':>9}"
+        f" {'memory allows':>14} {'scanning alone':>14}"
+    )
     for part in chosen:
         parts[part](arguments.runs)
 
@@ -93,8 +101,9 @@ def compare(
     unit: str,
     target: float | str,
     peer_overhead: Callable[[], object] | None = None,
+    limited: Sequence[float] = (),
 ) -> None:
-    """Print one row; `amount` of `unit` is what both do in one timing."""
+    """Print one row; `amount` of `unit` is what both do in one timing, `limited` what its limits allow a second."""
     ours_speed, peer_speed = [], []
     for _ in range(runs):
         ours_speed.append(amount / seconds(ours))
@@ -104,7 +113,8 @@ def compare(
     median_ours, median_peer = statistics.median(ours_speed), statistics.median(peer_speed)
     spread = f"{statistics.median(ratios):.2f} [{min(ratios):.2f}, {max(ratios):.2f}]"
     print(
-        f"{title:58} {f'{median_ours:,.0f} {unit}':>22} {f'{median_peer:,.0f} {unit}':>22} {spread:>22} {target!s:>9}",
+        f"{title:58} {f'{median_ours:,.0f} {unit}':>22} {f'{median_peer:,.0f} {unit}':>22} {spread:>22} {target!s:>9}"
+        + "".join(f" {limit:>14,.0f}" for limit in limited),
         flush=True,
     )
 
@@ -136,8 +146,10 @@ ALL = (
 )  # fmt: skip
 
 
-def streams_for_the_recipe() -> Iterator[tuple[str, list[str], list[bool], tuple[float | str, float | str]]]:
-    """With the ratios to reach, on one thread and on two."""
+def streams_for_the_recipe(
+    paths: Sequence[str],
+) -> Iterator[tuple[str, list[str], list[bool], tuple[float | str, float | str]]]:
+    """With the ratios to reach, on one thread and on two; of files the first label is one class, the rest the other."""
     to_reach = {"sms_spam": (1.5, ""), "enron_1to3": (1.3, 2.0)}
     for name, texts, labels in streams():
         yield name, copies(texts, STREAMS[name]), labels * STREAMS[name], to_reach[name]
@@ -146,12 +158,18 @@ def streams_for_the_recipe() -> Iterator[tuple[str, list[str], list[bool], tuple
         records = read_records(name)
         texts += [record["text"] for record in records]
         labels += [record.get("label", "") == records[0].get("label", None) for record in records]
-    yield "all streams", texts, labels, (0.9, 1.5)
+    if texts:
+        yield "all streams", texts, labels, (0.9, 1.5)
+    for path in paths:
+        examples = list(read(path))
+        labels = [example.y == examples[0].y for example in examples]
+        yield Path(path).name, [example.x for example in examples], labels, ("", "")
 
 
-def recipe(runs: int) -> None:
-    for name, texts, labels, to_reach in streams_for_the_recipe():
-        for threads, loss in product((1, 2), ("hinge", "logistic")):
+def recipe(runs: int, paths: Sequence[str] = ()) -> None:
+    for name, texts, labels, to_reach in streams_for_the_recipe(paths):
+        limited = {threads: limits(texts, runs, threads) for threads in (1, 2)}
+        for threads, loss in product(limited, ("hinge", "logistic")):
             compare_with_vowpal_wabbit(
                 f"{name}: recipe, threads={threads} | Vowpal Wabbit, {loss}, --ngram 2",
                 lambda texts, labels, threads=threads: TextClassifier().predict_learn_many(
@@ -164,6 +182,7 @@ def recipe(runs: int) -> None:
                 runs,
                 to_reach[threads - 1],
                 WORDS_AND_MARKS,
+                limited[threads],
             )
 
 
@@ -176,6 +195,7 @@ def recipe_of_several_classes(runs: int) -> None:
         if name == "tweets_emotion":  # too short to be timed
             continue
         numbers = {label: number for number, label in enumerate(dict.fromkeys(labels), start=1)}
+        limited = limits(texts, runs)
         for bits, loss in product(("22", "18"), ("hinge", "logistic", "squared")):
             compare_with_vowpal_wabbit(
                 f"{name}: recipe | --oaa {len(numbers)}, {loss}, --ngram 2, -b {bits}",
@@ -187,6 +207,7 @@ def recipe_of_several_classes(runs: int) -> None:
                 runs,
                 1,
                 WORDS_AND_MARKS,
+                limited,
             )
 
 
@@ -208,6 +229,7 @@ def recipe_of_several_labels(runs: int) -> None:
             runs,
             1.5,
             WORDS_AND_MARKS,
+            limits([record["text"] for record in records], runs),
         )
 
 
@@ -240,15 +262,6 @@ def word_vectors(runs: int) -> None:
             print(f"{f'{name}: {work} with word vectors | without, p50, p99':58} {cells}", flush=True)
 
 
-def microseconds(model: TextClassifier, texts: list[str], labels: list[str]) -> dict[str, list[float]]:
-    """The median and the 99th percentile of the time of a call; predicting looks up the new words of a message."""
-    took: dict[str, list[float]] = {"predict_one": [], "learn_one": []}
-    for text, label in zip(texts, labels, strict=True):
-        took["predict_one"].append(seconds(lambda text=text: model.predict_one(text)))
-        took["learn_one"].append(seconds(lambda text=text, label=label: model.learn_one(text, label)))
-    return {work: (1e6 * np.percentile(each, [50, 99])).tolist() for work, each in took.items()}
-
-
 def vowpal_wabbit(runs: int) -> None:
     for name, texts, labels in streams():
         compare_with_vowpal_wabbit(
@@ -273,6 +286,7 @@ def compare_with_vowpal_wabbit(
     runs: int,
     target: float,
     tokens: str = WORDS,
+    limited: Sequence[float] = (),
 ) -> None:
     """Vowpal Wabbit gets its text lower-cased and tokenised beforehand, labels as numbers, and two threads."""
     if not has_vowpal_wabbit():
@@ -290,6 +304,7 @@ def compare_with_vowpal_wabbit(
             "docs/s",
             target,
             peer_overhead=lambda: run_vowpal_wabbit(empty, options),
+            limited=limited,
         )
 
 
@@ -454,18 +469,6 @@ def pipeline() -> object:
     return HashedBagOfWords() | PegasosClassifier()
 
 
-def hashed_dicts(n: int, n_columns: int = 2**20, seed: int = 0) -> list[tuple[dict[int, float], bool]]:
-    """Dicts of 25 features, some frequent and most of them rare, as words are."""
-    rng = np.random.default_rng(seed)
-    columns = (n_columns * rng.random((n, 25)) ** 4).astype(int) * 40503 % n_columns
-    values = rng.random((n, 25))
-    labels = rng.random(n) < 0.5
-    return [
-        (dict(zip(row.tolist(), value.tolist(), strict=True)), bool(label))
-        for row, value, label in zip(columns, values, labels, strict=True)
-    ]
-
-
 def scikit_learn(runs: int) -> None:
     """A matrix of the shape of RCV1, 64 values a row, columns as unevenly used as words are."""
     try:
@@ -492,8 +495,15 @@ def scikit_learn(runs: int) -> None:
 
 
 def late_steps(runs: int) -> None:
-    """The same dicts, to a model that has taken ten thousand steps and to one that has taken ten million."""
-    dicts = hashed_dicts(20_000, seed=1)
+    """The same dicts, to a model that has taken ten thousand steps and to one that has taken ten million.
+
+    Some of their 25 features are frequent and most of them rare, as words are.
+    """
+    rng = np.random.default_rng(1)
+    columns = (2**20 * rng.random((20_000, 25)) ** 4).astype(int) * 40503 % 2**20
+    rows = zip(columns.tolist(), rng.random(columns.shape).tolist(), strict=True)
+    labels = (rng.random(len(columns)) < 0.5).tolist()
+    dicts = list(zip((dict(zip(*row, strict=True)) for row in rows), labels, strict=True))
 
     def after(n_steps: int, n_columns: int) -> PegasosClassifier:
         model, rng = PegasosClassifier(), np.random.default_rng(2)
@@ -552,17 +562,12 @@ def two_threads(runs: int) -> None:
 
 
 def memory(runs: int) -> None:
-    """Bytes a distinct hashed feature, the most that any size up to two million features takes."""
-    for model, most in ((PegasosClassifier(), 32), (AdaptiveClassifier(), 48)):
-        worst = 0.0
-        for n in range(20_000, 2_000_001, 20_000):
-            columns = np.arange(n - 20_000, n, dtype=np.int64) * 2_654_435_761 % 2**31
-            model.learn_many(sparse.csr_matrix((np.ones(20_000), columns, [0, 20_000]), (1, 2**31)), [n % 40_000 == 0])
-            if model.n_features:
-                table = getattr(model._learner, "weights", model._learner)
-                worst = max(worst, sys.getsizeof(table) / model.n_features)
-        title = f"{type(model).__name__}: bytes a distinct feature, at most"
-        print(f"{title:58} {worst:>22.1f} {'':22} {'':22} {f'<= {most}':>9}")
+    """Bytes a distinct hashed feature, as a model grows to two million features."""
+    for model, average, most in ((PegasosClassifier(), 36, 48), (AdaptiveClassifier(), 48, 96)):
+        found = bytes_a_feature(model)
+        for which, value, target in (("on average", statistics.mean(found), average), ("at most", max(found), most)):
+            title = f"{type(model).__name__}: bytes a distinct feature, {which}"
+            print(f"{title:58} {value:>22.1f} {'':22} {'':22} {f'<= {target}':>9}")
 
 
 def startup(runs: int) -> None:
