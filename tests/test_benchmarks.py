@@ -391,8 +391,15 @@ def test_split_learns_the_beginning_and_predicts_the_rest(written, monkeypatch, 
     assert len(table) >= len(split.MODELS) - 2  # two of them may not be installed
 
 
+def test_tools_that_read_files_get_words_and_marks(tmp_path):
+    split.write_lines(tmp_path, ["Win a|b (10:30)\nnow", "", "好吃。WiFi很É”快"], ["1 |", "2 |", "|"])
+    split.write_tokens(tmp_path, "[:upper:]:|", "[:lower:]  ")
+    said = [" ".join(line.split()) for line in (tmp_path / "tokens.txt").read_text("utf-8").splitlines()]
+    assert said == ["1 | win a b ( 10 30 ) now", "2 |", "| 好 吃 。 wifi 很 É ” 快"]
+
+
 @pytest.mark.parametrize("beta", [0.25, 1.0])
-def test_nbsvm_is_that_of_the_paper(beta):
+def test_nbsvm_is_that_of_the_paper(beta, tmp_path):
     """Two classes, dense, with tokens and pairs counted here."""
 
     def features(text):
@@ -407,7 +414,7 @@ def test_nbsvm_is_that_of_the_paper(beta):
     svm = LinearSVC(C=1.0, tol=1e-6, max_iter=10_000).fit(F[:200] * r, IS_SPAM[:200])
     w = (1 - beta) * np.abs(svm.coef_).sum() / len(known) + beta * svm.coef_[0]
     margins = (F[200:] * r) @ w + svm.intercept_
-    said = np.array(split.nbsvm(beta)(TEXTS[:200], IS_SPAM[:200].tolist(), TEXTS[200:]))
+    said = np.array(split.nbsvm(beta)(TEXTS[:200], IS_SPAM[:200].tolist(), TEXTS[200:], tmp_path)())
     clear = np.abs(margins) > 0.01
     assert clear.sum() > 90
     np.testing.assert_array_equal(said[clear], margins[clear] > 0.0)

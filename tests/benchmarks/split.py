@@ -1,15 +1,19 @@
 """The part of accuracy.py that learns the first 80 % of a stream in one pass and predicts the last 20 % unlearned.
 
 Beside it stand others that take one pass, and models that see the first part as often as they like. Each is timed from
-texts to answers, in one process on one core; what it does to texts first is part of that.
+texts to answers, with what its user does to texts first: Vowpal Wabbit and fastText get theirs from a file, one a line,
+through sed, tr and paste; the others get them as they are, from memory.
 """
 
 from __future__ import annotations
 
-import re
+import os
+import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +21,7 @@ import numpy as np
 import several
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
-from peers import HAN, is_chinese, print_head, print_row, run_vowpal_wabbit, words_by_jieba, write_vowpal_wabbit
+from peers import HAN, is_chinese, print_head, print_row, run_vowpal_wabbit, words_by_jieba
 from river import feature_extraction, naive_bayes
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -26,16 +30,44 @@ from sklearn.svm import LinearSVC
 from stream_pegasos import TextClassifier
 
 LEARNED = 0.8
+SHORT = 5.0  # seconds
 # What all get; sklearn's own words of two characters and more are worse. Of Chinese each character is a word.
 WORDS_AND_MARKS = rf"[{HAN}]|[^\W{HAN}]+|[^\w\s]"
-WORDS_AND_MARKS_OF_VW = rf"[{HAN}]|[^\W{HAN}]+|[^\w\s|:]"  # but for the two marks that mean something to it
-find_words_and_marks: Callable[[str], list[str]] = re.compile(WORDS_AND_MARKS).findall
+# The same for tools that read files, as in fastText's tutorial, by bytes, which is fast: spaces go around each mark,
+# and around the three bytes of each Chinese character and of most marks that are not of ASCII.
+MARKS = r"[[:punct:]]|[\xe2-\xe9\xef][\x80-\xbf]{2}"
+UPPER, LOWER = "[:upper:]", "[:lower:]"
 
-# What a model answers to later texts, given texts and their labels.
-Model = Callable[[list[str], list[Any], list[str]], Sequence[Any]]
+Answer = Callable[[list[str], list[Any], list[str]], Sequence[Any]]  # to later texts, given texts and their labels
+# Gets the same, and a folder of its own, ready beforehand, and returns the work that is timed.
+Model = Callable[[list[str], list[Any], list[str], Path], Callable[[], Sequence[Any]]]
+
+
+def from_memory(answer: Answer) -> Model:
+    return lambda texts, labels, later, folder: partial(answer, texts, labels, later)
+
+
+def write_lines(folder: Path, texts: Iterable[str], labels: Iterable[str]) -> None:
+    """Texts as they are, one a line, and beside them what stands before each of them."""
+    lines = {"texts.txt": (" ".join(text.split()) for text in texts), "labels.txt": labels}
+    for name, each in lines.items():
+        (folder / name).write_text("".join(f"{line}\n" for line in each), encoding="utf-8", errors="replace")
+
+
+def run_in(folder: Path, command: str) -> None:
+    subprocess.run(command, shell=True, cwd=folder, check=True, env={**os.environ, "LC_ALL": "C"})
+
+
+def write_tokens(folder: Path, upper: str = UPPER, lower: str = LOWER) -> None:
+    """What stands before a text, and its words and marks in lower case, one text a line."""
+    run_in(
+        folder,
+        f"sed -E 's/{MARKS}/ & /g' texts.txt | tr '{upper}' '{lower}' | paste -d ' ' labels.txt - > tokens.txt",
+    )
 
 
 def ours(make: Callable[[], TextClassifier]) -> Model:
+    @from_memory
     def answer(texts: list[str], labels: list[Any], later: list[str]) -> Sequence[Any]:
         model = make()
         model.learn_many(texts, labels)
@@ -44,9 +76,10 @@ def ours(make: Callable[[], TextClassifier]) -> Model:
     return answer
 
 
-def tfidf(make: Callable[[], Any], tokens: Callable[[str], list[str]] = find_words_and_marks) -> Model:
+def tfidf(make: Callable[[], Any], **words: Any) -> Model:
+    @from_memory
     def answer(texts: list[str], labels: list[Any], later: list[str]) -> Sequence[Any]:
-        vectorizer = TfidfVectorizer(ngram_range=(1, 2), tokenizer=tokens, token_pattern=None)
+        vectorizer = TfidfVectorizer(ngram_range=(1, 2), **(words or {"token_pattern": WORDS_AND_MARKS}))
         model = make().fit(vectorizer.fit_transform(texts), labels)
         return model.predict(vectorizer.transform(later)).tolist()
 
@@ -59,6 +92,7 @@ def nbsvm(beta: float) -> Model:
     Published with β = 0.25, for classes of equal size; at β = 1 it is an SVM on features times their log-count ratio.
     """
 
+    @from_memory
     def answer(texts: list[str], labels: list[Any], later: list[str]) -> Sequence[Any]:
         vectorizer = CountVectorizer(binary=True, ngram_range=(1, 2), token_pattern=WORDS_AND_MARKS)
         X, Z = vectorizer.fit_transform(texts), vectorizer.transform(later)
@@ -78,38 +112,44 @@ def nbsvm(beta: float) -> Model:
     return answer
 
 
-def fasttext(texts: list[str], labels: list[Any], later: list[str]) -> Sequence[Any]:
+def fasttext(texts: list[str], labels: list[Any], later: list[str], folder: Path) -> Callable[[], Sequence[Any]]:
     from fasttext import train_supervised
 
-    tokens = CountVectorizer(token_pattern=WORDS_AND_MARKS).build_analyzer()
     classes = list(dict.fromkeys(labels))
     numbers = {label: number for number, label in enumerate(classes)}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "learned.txt"
-        lines = [
-            f"__label__{numbers[label]} {' '.join(tokens(text))}" for text, label in zip(texts, labels, strict=True)
-        ]
-        path.write_text("\n".join(lines), encoding="utf-8", errors="replace")
+    write_lines(folder, [*texts, *later], [*(f"__label__{numbers[label]}" for label in labels), *[""] * len(later)])
+
+    def answer() -> Sequence[Any]:
+        write_tokens(folder)
+        run_in(folder, f"head -n {len(texts)} tokens.txt > learned.txt; tail -n {len(later)} tokens.txt > later.txt")
         # On the whole its default of 0.1 is worse, and the 1 of its tutorial no better.
-        model = train_supervised(str(path), lr=0.5, wordNgrams=2, epoch=25, thread=1, seed=1, verbose=0)
-    found, _ = model.predict([" ".join(tokens(text)) for text in later])
-    return [classes[int(names[0].removeprefix("__label__"))] if names else None for names in found]
+        options = {"lr": 0.5, "wordNgrams": 2, "epoch": 25, "thread": 1, "seed": 1, "verbose": 0}
+        model = train_supervised(str(folder / "learned.txt"), **options)
+        found, _ = model.predict((folder / "later.txt").read_text("utf-8").split("\n")[:-1])
+        return [classes[int(names[0].removeprefix("__label__"))] if names else None for names in found]
+
+    return answer
 
 
-def vowpal_wabbit(texts: list[str], labels: list[Any], later: list[str]) -> Sequence[Any]:
+def vowpal_wabbit(texts: list[str], labels: list[Any], later: list[str], folder: Path) -> Callable[[], Sequence[Any]]:
+    import_module("vowpalwabbit")  # so that the work does not have to
     classes = list(dict.fromkeys(labels))
     numbers = {label: number for number, label in enumerate(classes, start=1)}
-    with tempfile.TemporaryDirectory() as folder:
-        messages, said = Path(folder) / "messages.vw", Path(folder) / "said.txt"
-        written = [*(numbers[label] for label in labels), *[""] * len(later)]
-        write_vowpal_wabbit(messages, [*texts, *later], written, WORDS_AND_MARKS_OF_VW)
+    write_lines(folder, [*texts, *later], [*(f"{numbers[label]} |" for label in labels), *["|"] * len(later)])
+
+    def answer() -> Sequence[Any]:
+        write_tokens(folder, f"{UPPER}:|", f"{LOWER}  ")  # but for the two marks that mean something to it
         of_loss = ["--loss_function", "logistic", "--ngram", "2", "-b", "22"]
-        run_vowpal_wabbit(messages, ["--oaa", str(len(classes)), *of_loss, "-p", str(said)])
+        said = folder / "said.txt"
+        run_vowpal_wabbit(folder / "tokens.txt", ["--oaa", str(len(classes)), *of_loss, "-p", str(said)])
         return [classes[int(line) - 1] for line in said.read_text().split()[len(texts) :]]
 
+    return answer
 
+
+@from_memory
 def river_naive_bayes(texts: list[str], labels: list[Any], later: list[str]) -> Sequence[Any]:
-    model = feature_extraction.BagOfWords(tokenizer=find_words_and_marks) | naive_bayes.MultinomialNB()
+    model = feature_extraction.BagOfWords(tokenizer_pattern=WORDS_AND_MARKS) | naive_bayes.MultinomialNB()
     for text, label in zip(texts, labels, strict=True):
         model.learn_one(text, label)
     return [model.predict_one(text) for text in later]
@@ -128,7 +168,7 @@ MODELS: dict[str, Model] = {
     "fastText, word pairs, 25 epochs": fasttext,
 }
 OF_CHINESE: dict[str, Model] = {
-    f"{name}, words by jieba": tfidf(make, words_by_jieba)
+    f"{name}, words by jieba": tfidf(make, tokenizer=words_by_jieba, token_pattern=None)
     for name, make in [
         ("scikit-learn: LinearSVC, tf-idf", lambda: LinearSVC(random_state=0)),
         ("scikit-learn: LogisticRegression, tf-idf", lambda: LogisticRegression(max_iter=1_000)),
@@ -147,10 +187,10 @@ def print_table(streams: list[tuple[str, list[str], list[Any]]], markdown: bool)
     print(f"\nThe first {LEARNED:.0%} learned, accuracy on the rest; messages learned and predicted a second\n")
     print_head(["", *(name for name, _, _ in streams), "messages/s"], markdown)
     chinese = [is_chinese(texts) for _, texts, _ in streams]
-    for name, answer in (MODELS | OF_CHINESE if any(chinese) else MODELS).items():
+    for name, model in (MODELS | OF_CHINESE if any(chinese) else MODELS).items():
         try:
             done = [
-                measured(answer, texts, labels) if name in MODELS or of_chinese else None
+                measured(model, texts, labels) if name in MODELS or of_chinese else None
                 for (_, texts, labels), of_chinese in zip(streams, chinese, strict=True)
             ]
         except ImportError as error:
@@ -164,13 +204,17 @@ def print_table(streams: list[tuple[str, list[str], list[Any]]], markdown: bool)
     return found
 
 
-def measured(answer: Model, texts: list[str], labels: list[Any]) -> tuple[float, float]:
-    """Accuracy on the last messages, and the seconds that it took."""
+def measured(model: Model, texts: list[str], labels: list[Any]) -> tuple[float, float]:
+    """Accuracy on the last messages, and the seconds that it took: the least of three times where they are short."""
     n = int(LEARNED * len(texts))
-    start = time.perf_counter()
-    said = answer(texts[:n], labels[:n], texts[n:])
-    seconds = time.perf_counter() - start
-    return float(np.mean([one == truth for one, truth in zip(said, labels[n:], strict=True)])), seconds
+    with tempfile.TemporaryDirectory() as folder:
+        answer = model(texts[:n], labels[:n], texts[n:], Path(folder))
+        took: list[float] = []
+        while len(took) < 3 and sum(took) < SHORT:
+            start = time.perf_counter()
+            said = answer()
+            took.append(time.perf_counter() - start)
+    return float(np.mean([one == truth for one, truth in zip(said, labels[n:], strict=True)])), min(took)
 
 
 def draw(found: dict[str, tuple[float, float]], n_streams: int) -> Figure:
@@ -196,7 +240,7 @@ def draw(found: dict[str, tuple[float, float]], n_streams: int) -> Figure:
     axes.set_xscale("log")
     axes.set_xlim(right=2 * fastest)
     axes.margins(y=0.15)
-    axes.set_xlabel("messages learned and predicted a second, one core, from raw text")
+    axes.set_xlabel("messages learned and predicted a second, from raw text")
     axes.set_ylabel(f"accuracy, mean of {n_streams} streams")
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.grid(alpha=0.3)
