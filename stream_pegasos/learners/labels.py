@@ -332,6 +332,7 @@ class AllowedLabels:
         return True
 
 
+FEW_LABELS = 16  # so few are looked for one by one
 # The texts of false and true.
 TRUTHS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
 
@@ -355,6 +356,10 @@ def targets_many(known: Labels, y: Any) -> tuple[Labels, Floats]:
     TypeError, ValueError
         As `with_labels` does.
     """
+    if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biu":
+        found = np.unique(y)
+        if len(found) <= FEW_LABELS:
+            return targets_of_few(known, y, found)
     given = label_list(y)
     try:
         targets = targets_of(given, known.targets)
@@ -366,6 +371,16 @@ def targets_many(known: Labels, y: Any) -> tuple[Labels, Floats]:
     targets = targets_of(given, new.targets)
     assert targets is not None
     return new, targets
+
+
+def targets_of_few(known: Labels, y: NDArray[Any], found: NDArray[Any]) -> tuple[Labels, Floats]:
+    """The same of an array of numbers that has but these few, without an object of Python for each."""
+    holds = sorted((y == label for label in found), key=lambda each: int(each.argmax()))  # as they came
+    known, of_each = targets_many(known, [y[each][0].item() for each in holds])
+    targets = np.empty(len(y))
+    for each, target in zip(holds, of_each, strict=True):
+        targets[each] = target
+    return known, targets
 
 
 def n_of_two(known: Labels, y: list[Any]) -> int:

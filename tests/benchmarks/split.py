@@ -133,17 +133,20 @@ def fasttext(texts: list[str], labels: list[Any], later: list[str], folder: Path
 
 
 def vowpal_wabbit(texts: list[str], labels: list[Any], later: list[str], folder: Path) -> Callable[[], Sequence[Any]]:
+    """Two classes by one margin, more by --oaa, as its manual says."""
     import_module("vowpalwabbit")  # so that the work does not have to
     classes = list(dict.fromkeys(labels))
-    numbers = {label: number for number, label in enumerate(classes, start=1)}
+    of_classes = [] if len(classes) == 2 else ["--oaa", str(len(classes))]
+    numbers = dict(zip(classes, range(1, len(classes) + 1) if of_classes else (-1, 1), strict=True))
     write_lines(folder, [*texts, *later], [*(f"{numbers[label]} |" for label in labels), *["|"] * len(later)])
 
     def answer() -> Sequence[Any]:
         write_tokens(folder, f"{UPPER}:|", f"{LOWER}  ")  # but for the two marks that mean something to it
-        of_loss = ["--loss_function", "logistic", "--ngram", "2", "-b", "22"]
+        options = [*of_classes, "--loss_function", "logistic", "--ngram", "2", "-b", "22"]
         said = folder / "said.txt"
-        run_vowpal_wabbit(folder / "tokens.txt", ["--oaa", str(len(classes)), *of_loss, "-p", str(said)])
-        return [classes[int(line) - 1] for line in said.read_text().split()[len(texts) :]]
+        run_vowpal_wabbit(folder / "tokens.txt", [*options, "-p", str(said)])
+        given = map(float, said.read_text().split()[len(texts) :])
+        return [classes[int(one) - 1 if of_classes else one > 0.0] for one in given]
 
     return answer
 
