@@ -356,10 +356,10 @@ def targets_many(known: Labels, y: Any) -> tuple[Labels, Floats]:
     TypeError, ValueError
         As `with_labels` does.
     """
-    if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biu":
-        found = np.unique(y)
-        if len(found) <= FEW_LABELS:
-            return targets_of_few(known, y, found)
+    if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biu" and len(y):
+        numbers = range(int(y.min()), int(y.max()) + 1)
+        if len(numbers) <= FEW_LABELS:
+            return targets_of_few(known, y, numbers)
     given = label_list(y)
     try:
         targets = targets_of(given, known.targets)
@@ -373,13 +373,14 @@ def targets_many(known: Labels, y: Any) -> tuple[Labels, Floats]:
     return new, targets
 
 
-def targets_of_few(known: Labels, y: NDArray[Any], found: NDArray[Any]) -> tuple[Labels, Floats]:
-    """The same of an array of numbers that has but these few, without an object of Python for each."""
-    holds = sorted((y == label for label in found), key=lambda each: int(each.argmax()))  # as they came
-    known, of_each = targets_many(known, [y[each][0].item() for each in holds])
-    targets = np.empty(len(y))
-    for each, target in zip(holds, of_each, strict=True):
-        targets[each] = target
+def targets_of_few(known: Labels, y: NDArray[Any], numbers: range) -> tuple[Labels, Floats]:
+    """The same of an array that has but some of these numbers, without an object of Python for each."""
+    holds = {int(each.argmax()): each for each in (y == number for number in numbers) if each.any()}
+    firsts = sorted(holds)  # as they came
+    known, of_each = targets_many(known, [y[first].item() for first in firsts])
+    targets = np.zeros(len(y))
+    for first, target in zip(firsts, of_each, strict=True):
+        targets = np.where(holds[first], target, targets)
     return known, targets
 
 

@@ -418,3 +418,13 @@ def test_a_bool_and_0_and_1_stand_for_their_texts(given, pair):
             model.learn_one({"x": 1.0}, label)
         assert model.classes[1] == positive and type(model.classes[1]) is type(positive)
         assert model.classes[0] in pair and type(model.classes[0]) is type(positive)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint8, bool])
+def test_an_array_of_numbers_is_as_good_as_a_list(dtype):
+    y = np.random.default_rng(1).integers(0, 2 if dtype is bool else 12, 500).astype(dtype)
+    known = AdaptiveClassifier()._labels
+    of_list, of_array = targets_many(known, y.tolist()), targets_many(known, y)
+    assert of_array[0].classes == of_list[0].classes and of_array[0].targets == of_list[0].targets
+    assert [*map(type, of_array[0].targets)] == [*map(type, of_list[0].targets)]
+    assert of_array[1].tolist() == of_list[1].tolist()
