@@ -308,7 +308,6 @@ cdef class AdaptiveLearner(ColumnLearner):
         for i in range(e.n):
             if i + FETCHED_AHEAD < e.n:
                 sp_fetch_evidence(self._columns.numbers, &self._features()[self._positions[i + FETCHED_AHEAD]])
-            self._above[i] = self._below[i] = 1.0
             if e.values[i] != 0.0:
                 if self._positions[i] == 0:
                     p = place_for(&self._table, e.hashes[i])  # which it has if it stands in the example twice
@@ -317,6 +316,10 @@ cdef class AdaptiveLearner(ColumnLearner):
                     self._positions[i] = p
                 if self._learn_feature(i, classes, n, counted, halving, &move) < 0:
                     return NO_MEMORY
+            if i > 0:  # one later, or the processor would read counts together before it has written the last of them
+                self._find_ratio_of(e, i - 1)
+        if e.n > 0:
+            self._find_ratio_of(e, e.n - 1)
         self._take_logs(self._above, self._below, e.n)
         for i in range(e.n):
             if e.values[i] != 0.0:
@@ -355,7 +358,6 @@ cdef class AdaptiveLearner(ColumnLearner):
         for j in range(n):
             at = classes[j] if feature.dense else self._place(feature, classes[j])
             counts[at] = sp_single(counts[at] + counted)
-        self._find_ratio(feature, &self._above[i], &self._below[i])
         return 0
 
     cdef inline Py_ssize_t _make_columns(self, sp_columns* feature, const int64_t* classes, Py_ssize_t n) noexcept nogil:
@@ -411,6 +413,11 @@ cdef class AdaptiveLearner(ColumnLearner):
             self._at[n], self._own_slopes[n] = place, self._slopes[i]
             n += place < feature.n  # hard to predict, so nothing branches on it
         return n
+
+    cdef inline void _find_ratio_of(self, const Row* e, Py_ssize_t i) noexcept nogil:
+        self._above[i] = self._below[i] = 1.0
+        if e.values[i] != 0.0:
+            self._find_ratio(&self._features()[self._positions[i]], &self._above[i], &self._below[i])
 
     cdef inline void _find_ratio(self, const sp_columns* feature, double* above, double* below) noexcept nogil:
         """Two numbers whose quotient is the count ratio of a feature; of ordered classes its logarithm, and any number."""
