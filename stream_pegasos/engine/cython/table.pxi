@@ -16,7 +16,7 @@ cdef struct Table:
 cdef enum:
     FEWEST_RECORDS = 8
     FEWEST_SLOTS = 16
-    SLOTS_OF_GROUP = 1 << 11  # there is one group until it has so many
+    SLOTS_OF_GROUP = 1 << 10  # there is one group until it has so many
     POSITION_BITS = 25  # at first
     SLOTS_AHEAD = 32  # that the processor fetches while it works on those before
 
