@@ -186,10 +186,6 @@ cdef class ColumnLearner(ReductionLearner):
         return 0
 
     @cython.final
-    cdef void _announce(self, const Row* e) noexcept nogil:
-        fetch_slots(&self._table, e)
-
-    @cython.final
     cdef inline void _count_mistake(self, bint sign) noexcept nogil:
         """Take note of the size of a margin on the wrong side, of an example of that sign."""
         cdef double* sizes = self._sizes[sign]

@@ -100,9 +100,6 @@ cdef class Learner:
     cdef int _meet(self, Row* e) noexcept nogil:
         return 0
 
-    cdef void _announce(self, const Row* e) noexcept nogil:
-        """The example that will be met after the next one."""
-
     cdef int _learn(self, Encoder encoder, Row* e, double probability, double y, double weight) except RAISED nogil:
         return 0
 
@@ -239,7 +236,6 @@ cdef class Learner:
         cdef double[:, ::1] out_calibrated
         cdef double probability = 0.0
         cdef Row* e
-        cdef const Row* following
         cdef int status = 0
         if learning:
             targets = y
@@ -258,9 +254,6 @@ cdef class Learner:
             with nogil:
                 for i in range(n):
                     e = encoder._fetch(i)
-                    following = encoder._following(i)
-                    if following != NULL:
-                        self._announce(following)
                     if e != NULL and learning and not self._meets_unknown:
                         encoder._keep(e)
                     status = NO_MEMORY if e == NULL else self._meet(e)
@@ -309,8 +302,6 @@ cdef class Learner:
         cdef Py_ssize_t i, n = block.end - block.first
         cdef int status
         for i in range(n):
-            if i + 1 < n:
-                self._announce(&block.rows[i + 1])
             status = self._meet(&block.rows[i])
             if status < 0:
                 return status

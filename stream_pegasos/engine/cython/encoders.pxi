@@ -132,10 +132,6 @@ cdef class Encoder:
         """Example i, which is the next one; NULL if there is no memory."""
         return NULL
 
-    cdef const Row* _following(self, Py_ssize_t i) noexcept nogil:
-        """The one after example i if it is made already, or else NULL."""
-        return NULL
-
     cdef void _keep(self, Row* e) noexcept nogil:
         """Take note that the features of an example are known from then on."""
         self._learned = True

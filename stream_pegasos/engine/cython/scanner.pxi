@@ -433,11 +433,6 @@ cdef class Scanner(Encoder):
                 return NULL
         return &self._block.rows[i - self._block.first]
 
-    cdef const Row* _following(self, Py_ssize_t i) noexcept nogil:
-        if self._block == NULL or i + 1 >= self._block.end:
-            return NULL
-        return &self._block.rows[i + 1 - self._block.first]
-
     cdef Py_ssize_t _end_of_block(self, Py_ssize_t first) noexcept nogil:
         cdef Py_ssize_t i = first * self._n_fields, size = 0
         while i < self._n_texts and (size < BLOCK_SIZE or i % self._n_fields):

@@ -91,17 +91,9 @@ cdef inline Py_ssize_t find_fetched(const Table* table, uint64_t fetched) noexce
     return position_in(table, slot)
 
 
-cdef inline void fetch_slots(const Table* given, const Row* e) noexcept nogil:
-    """Have the processor fetch the slots of the first features."""
-    cdef Table table = given[0]  # a copy, or it would be read anew after each write
-    cdef Py_ssize_t i
-    for i in range(min(e.n, <Py_ssize_t> SLOTS_AHEAD)):
-        fetch_slot(&table, e.hashes[i])
-
-
 cdef inline void find_records(const Table* given, const Row* e, Py_ssize_t* positions) noexcept nogil:
     """Where the record of each feature stands, 0 if there is none."""
-    cdef Table table = given[0]
+    cdef Table table = given[0]  # a copy, or it would be read anew after each write
     cdef Py_ssize_t i
     cdef uint64_t fetched[SLOTS_AHEAD]
     for i in range(min(e.n, <Py_ssize_t> SLOTS_AHEAD)):
@@ -235,6 +227,5 @@ cdef int fill(Table* table, const int64_t[::1] keys) except -1:
     if make_for(table, keys.shape[0]) < 0:
         raise MemoryError
     for i in range(keys.shape[0]):
-        fetch_slot(table, hash_key(keys[min(i + SLOTS_AHEAD, keys.shape[0] - 1)]))
         place_for(table, hash_key(keys[i]))
     return 0
