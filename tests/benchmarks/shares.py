@@ -40,7 +40,7 @@ def seconds_a_line() -> float:
 def limits(texts: list[str], runs: int, threads: int = 1) -> tuple[float, float]:
     """Texts a second that the memory allows, at a line for each distinct feature of a text, and that scanning allows.
 
-    A model without weights does nothing but scan when it predicts.
+    A model without weights does little but scan when it predicts: its table is empty.
     """
     features, untrained = TextFeatures(), TextClassifier()
     n_lines = sum(len(features.transform_one(text)) for text in texts)
