@@ -227,5 +227,6 @@ cdef int fill(Table* table, const int64_t[::1] keys) except -1:
     if make_for(table, keys.shape[0]) < 0:
         raise MemoryError
     for i in range(keys.shape[0]):
+        SP_PREFETCH(&table.slots[home(table, scatter(hash_key(keys[min(i + SLOTS_AHEAD, keys.shape[0] - 1)])))])
         place_for(table, hash_key(keys[i]))
     return 0
