@@ -3,7 +3,7 @@
 Each row times ours and the peer in turn, several times, and prints the medians of both and of the ratio pair by pair.
 Streams come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/data; rows whose stream or peer is
 missing are left out and named. Beside the recipe stand two speeds: "memory allows" as much if each distinct feature of
-a document costs a line of memory, "scanning alone" turns texts into examples and does nothing else.
+a document costs a line of memory, "scanning alone" turns texts into examples and looks these up in an empty table.
 
     python tests/benchmarks/speed.py [--runs 7] [--stream FILE]
         [--only vw,recipe,recipe_classes,labels,chinese,one,vectors,wc,river,classes,sklearn,kernel,average,steps,
