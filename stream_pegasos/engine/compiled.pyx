@@ -70,6 +70,9 @@ cdef extern from "cython/simd.h" nogil:
         SP_WORDS
         SP_WORDS_AND_MARKS
         SP_NONSPACE
+        SP_SLOTS
+    uint32_t sp_slots_like(const uint32_t*, uint32_t, uint32_t)
+    unsigned sp_lowest_bit(uint64_t)
     void sp_look_at_processor()
     double sp_take(double, uint64_t)
     bint sp_all_within(const double*, size_t, double)

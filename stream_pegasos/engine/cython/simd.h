@@ -49,6 +49,23 @@ static void sp_look_at_processor(void) {
 static void sp_look_at_processor(void) {}
 #endif
 
+enum { SP_SLOTS = 8 }; /* of a bucket of an index */
+
+/* Which slots of a bucket have the bits of that one, but for those of `mask`: a bit for each. */
+SP_INLINE uint32_t sp_slots_like(const uint32_t *bucket, uint32_t slot, uint32_t mask) {
+#if defined(SP_SSE2)
+    const __m128i kept = _mm_set1_epi32((int)~mask), bits = _mm_set1_epi32((int)(slot & ~mask));
+    const __m128i *fours = (const __m128i *)bucket;
+    const __m128i low = _mm_cmpeq_epi32(_mm_and_si128(_mm_load_si128(fours), kept), bits);
+    const __m128i high = _mm_cmpeq_epi32(_mm_and_si128(_mm_load_si128(fours + 1), kept), bits);
+    return (uint32_t)(_mm_movemask_ps(_mm_castsi128_ps(low)) | _mm_movemask_ps(_mm_castsi128_ps(high)) << 4);
+#else
+    uint32_t like = 0;
+    for (uint32_t i = 0; i < SP_SLOTS; i++) like |= (uint32_t)(((bucket[i] ^ slot) & ~mask) == 0) << i;
+    return like;
+#endif
+}
+
 enum { SP_BLOCK = 64, SP_SEGMENT = 4096, SP_WORDS_IN_SEGMENT = SP_SEGMENT / SP_BLOCK };
 
 /* What counts as a token; see TOKEN_PATTERNS in pure/scanner.py. Long words have two bytes or more. */

@@ -6,7 +6,8 @@ cdef struct Table:
     Py_ssize_t n, room  # how many records there are but for that at 0, and how many there is memory for with it
     # The index, by linear hashing (Litwin, 1980): groups of slots, of which one after the other is split in two, so that no
     # message waits for long as the table grows. A slot holds the position of a record and, above its bits, some of a hash
-    # that depends on a secret; 0 if it is empty. Whoever finds its slot taken stands in another one of the group.
+    # that depends on a secret; 0 if it is empty. Slots are looked at by the bucket, all at once; who finds its bucket full
+    # stands in another one of the group.
     uint32_t* slots
     Py_ssize_t n_slots, slots_room
     uint64_t slot_mask  # of the bits that tell slots from one another
@@ -27,22 +28,18 @@ cdef inline uint64_t scatter(uint64_t h) noexcept nogil:
 
 
 cdef inline Py_ssize_t home(const Table* table, uint64_t scattered) noexcept nogil:
-    """The slot where its search begins; the k-th after it is slot home ^ k, which is of the same group."""
+    """The bucket where its search begins; the k-th after it is home ^ k · SP_SLOTS, which is of the same group."""
     cdef uint64_t p = scattered >> 32 & table.slot_mask
-    return p & (table.slot_mask >> (p >= <uint64_t> table.n_slots))  # whose group was not split yet
+    return p & (table.slot_mask >> (p >= <uint64_t> table.n_slots)) & -SP_SLOTS  # whose group was not split yet
 
 
-cdef inline bint is_other(const Table* table, uint32_t slot, uint64_t scattered) noexcept nogil:
-    """Whether what the slot holds of a hash tells it from this one."""
-    return (slot ^ <uint32_t> scattered) > table.position_mask
+cdef inline uint32_t alike(const Table* table, Py_ssize_t bucket, uint64_t scattered) noexcept nogil:
+    """A bit for each slot of a bucket whose part of a hash is that of this one, or that is empty and could pass for it."""
+    return sp_slots_like(table.slots + bucket, <uint32_t> scattered, table.position_mask)
 
 
 cdef inline Py_ssize_t position_in(const Table* table, uint32_t slot) noexcept nogil:
     return slot & table.position_mask
-
-
-cdef inline uint32_t slot_of(const Table* table, Py_ssize_t position, uint64_t scattered) noexcept nogil:
-    return <uint32_t> scattered & ~table.position_mask | <uint32_t> position
 
 
 cdef inline void* record_at(const Table* table, Py_ssize_t position) noexcept nogil:
@@ -58,16 +55,25 @@ cdef inline double* numbers_at(const Table* table, Py_ssize_t position) noexcept
     return <double*> record_at(table, position) + 1
 
 
+cdef inline bint is_full(const Table* table, Py_ssize_t bucket) noexcept nogil:
+    return table.slots[bucket + SP_SLOTS - 1] != 0
+
+
 cdef Py_ssize_t find(const Table* table, uint64_t h) noexcept nogil:
     """Where the record of `h` stands; 0 if there is none."""
     cdef uint64_t scattered = scatter(h)
     cdef Py_ssize_t p = home(table, scattered), k = 0, position
-    while table.slots[p ^ k] != 0:
-        position = position_in(table, table.slots[p ^ k])
-        if not is_other(table, table.slots[p ^ k], scattered) and hash_at(table, position) == h:
-            return position
-        k += 1
-    return 0
+    cdef uint32_t found
+    while True:
+        found = alike(table, p ^ k, scattered)
+        while found:
+            position = position_in(table, table.slots[(p ^ k) + sp_lowest_bit(found)])
+            if position and hash_at(table, position) == h:
+                return position
+            found &= found - 1
+        if not is_full(table, p ^ k):
+            return 0
+        k += SP_SLOTS
 
 
 cdef inline Py_ssize_t fetch_slot(const Table* table, uint64_t h) noexcept nogil:
@@ -80,15 +86,12 @@ cdef inline Py_ssize_t fetch_slot(const Table* table, uint64_t h) noexcept nogil
 
 cdef inline Py_ssize_t find_fetched(const Table* table, uint64_t fetched) noexcept nogil:
     """The position in the first slot that may be of this hash."""
-    cdef Py_ssize_t p = fetched >> 32, k
-    cdef uint32_t slot = table.slots[p]
-    # How far to go is hard to predict, so nothing branches on the first step.
-    k = slot != 0 and is_other(table, slot, fetched)
-    slot = table.slots[p ^ k]
-    while slot != 0 and is_other(table, slot, fetched):
-        k += 1
-        slot = table.slots[p ^ k]
-    return position_in(table, slot)
+    cdef Py_ssize_t p = fetched >> 32, k = 0
+    cdef uint32_t found = alike(table, p, fetched)
+    while found == 0 and is_full(table, p ^ k):
+        k += SP_SLOTS
+        found = alike(table, p ^ k, fetched)
+    return position_in(table, table.slots[(p ^ k) + sp_lowest_bit(found)]) if found else 0
 
 
 cdef inline void find_records(const Table* given, const Row* e, Py_ssize_t* positions) noexcept nogil:
@@ -108,13 +111,13 @@ cdef inline void find_records(const Table* given, const Row* e, Py_ssize_t* posi
             positions[i] = find(&table, e.hashes[i])
 
 
-cdef inline void put(Table* table, Py_ssize_t position) noexcept nogil:
-    """Enter a record in the index."""
-    cdef uint64_t scattered = scatter(hash_at(table, position))
+cdef inline void put(Table* table, Py_ssize_t position, uint64_t scattered) noexcept nogil:
+    """Enter a record in the index: in the first empty slot, so that those of a bucket stand behind all that are taken."""
     cdef Py_ssize_t p = home(table, scattered), k = 0
-    while table.slots[p ^ k] != 0:
-        k += 1
-    table.slots[p ^ k] = slot_of(table, position, scattered)
+    while is_full(table, p ^ k):
+        k += SP_SLOTS
+    p = (p ^ k) + sp_lowest_bit(sp_slots_like(table.slots + (p ^ k), 0, 0))
+    table.slots[p] = <uint32_t> scattered & ~table.position_mask | <uint32_t> position
 
 
 cdef int grow_index(Table* table) noexcept nogil:
@@ -134,7 +137,7 @@ cdef int grow_index(Table* table) noexcept nogil:
     for i in range(size):
         SP_PREFETCH(record_at(table, position_in(table, taken[min(i + SLOTS_AHEAD, size - 1)])))
         if taken[i]:
-            put(table, position_in(table, taken[i]))
+            put(table, position_in(table, taken[i]), scatter(hash_at(table, position_in(table, taken[i]))))
     return 0
 
 
@@ -162,18 +165,13 @@ cdef int make_room(Table* table, Py_ssize_t n) noexcept nogil:
 
 cdef inline Py_ssize_t place_for(Table* table, uint64_t h) noexcept nogil:
     """Where the record of `h` stands, one of zeros if there was none; -1 if there is no memory."""
-    cdef uint64_t scattered = scatter(h)
-    cdef Py_ssize_t p, k = 0, position
+    cdef Py_ssize_t position = find(table, h)
+    if position:
+        return position
     if (table.n + 1 >= table.room or is_crowded(table, table.n + 1)) and make_room(table, 1) < 0:
         return -1
-    p = home(table, scattered)
-    while table.slots[p ^ k] != 0:
-        position = position_in(table, table.slots[p ^ k])
-        if not is_other(table, table.slots[p ^ k], scattered) and hash_at(table, position) == h:
-            return position
-        k += 1
     table.n += 1
-    table.slots[p ^ k] = slot_of(table, table.n, scattered)
+    put(table, table.n, scatter(h))
     memset(record_at(table, table.n), 0, table.record_size)
     (<uint64_t*> record_at(table, table.n))[0] = h
     return table.n
