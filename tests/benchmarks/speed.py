@@ -13,7 +13,6 @@ a document costs a line of memory, "scanning alone" turns texts into examples an
 from __future__ import annotations
 
 import argparse
-import random
 import shutil
 import statistics
 import subprocess
@@ -31,18 +30,15 @@ from numpy_kernel import NumpyKernelPegasos
 from peers import (
     DATA,
     WORDLLAMA,
-    WORDS,
     WORDS_AND_MARKS,
-    has_vowpal_wabbit,
     has_word_vectors,
     read_records,
-    run_vowpal_wabbit,
     streams_of_several_classes,
-    write_vowpal_wabbit,
 )
 from river import evaluate, feature_extraction, linear_model, metrics, multiclass, optim
+from rows import compare, compare_with_vowpal_wabbit
 from scipy import sparse
-from shares import limits, microseconds, seconds, time_shares
+from shares import limits, microseconds, microseconds_of_words, seconds, time_shares
 
 from stream_pegasos import (
     AdaptiveClassifier,
@@ -93,37 +89,6 @@ def main() -> None:
     )
     for part in chosen:
         parts[part](arguments.runs)
-
-
-def compare(
-    title: str,
-    ours: Callable[[], object],
-    peer: Callable[[], object],
-    runs: int,
-    amount: float,
-    unit: str,
-    target: float | str,
-    peer_overhead: Callable[[], object] | None = None,
-    limited: Sequence[float] = (),
-    peer_amount: float | None = None,
-) -> None:
-    """Print one row; `amount` of `unit` is what ours does in one timing, and the peer, too, unless it does another.
-
-    `limited` is what its limits allow a second.
-    """
-    ours_speed, peer_speed = [], []
-    for _ in range(runs):
-        ours_speed.append(amount / seconds(ours))
-        overhead = seconds(peer_overhead) if peer_overhead else 0.0
-        peer_speed.append((peer_amount or amount) / (seconds(peer) - overhead))
-    ratios = [a / b for a, b in zip(ours_speed, peer_speed, strict=True)]
-    median_ours, median_peer = statistics.median(ours_speed), statistics.median(peer_speed)
-    spread = f"{statistics.median(ratios):.2f} [{min(ratios):.2f}, {max(ratios):.2f}]"
-    print(
-        f"{title:58} {f'{median_ours:,.0f} {unit}':>22} {f'{median_peer:,.0f} {unit}':>22} {spread:>22} {target!s:>9}"
-        + "".join(f" {limit:>14,.0f}" for limit in limited),
-        flush=True,
-    )
 
 
 def streams() -> Iterator[tuple[str, list[str], list[bool]]]:
@@ -249,39 +214,32 @@ def recipe_of_several_labels(runs: int) -> None:
 
 def chinese(runs: int) -> None:
     """Bytes of UTF-8 a second, each stream once."""
-    mail, *others = [(name, read_records(name)) for name in ("enron_1to3", "waimai_zh", "hotels_zh")]
 
-    def work(records: list[dict[str, str]]) -> tuple[Callable[[], object], float]:
+    def work(name: str) -> tuple[Callable[[], object], float]:
+        records = read_records(name)
         texts, labels = [record["text"] for record in records], [record["label"] for record in records]
         return lambda: TextClassifier().predict_learn_many(texts, labels), sum(
             len(text.encode()) for text in texts
         ) / 1e6
 
-    for name, records in others:
-        if records and mail[1]:
-            (ours, size), (peer, size_of_mail) = work(records), work(mail[1])
-            title = f"{name}: recipe, bytes a second | {mail[0]}"
-            compare(title, ours, peer, runs, size, "MB/s", 0.25, peer_amount=size_of_mail)
+    mail, size_of_mail = work("enron_1to3")
+    for name in ("waimai_zh", "hotels_zh"):
+        ours, size = work(name)
+        if size and size_of_mail:
+            title = f"{name}: recipe, bytes a second | enron_1to3"
+            compare(title, ours, mail, runs, size, "MB/s", 0.25, peer_amount=size_of_mail)
 
 
 def one_by_one(runs: int) -> None:
     """Each message of 100 words by itself, from Python, to a model that has learned others."""
     if not (records := read_records("enron_1to3")):
         return
-    learned, words = records[:3_000], [word for record in records[3_000:] for word in record["text"].split()]
-    texts = [" ".join(words[begin : begin + 100]) for begin in range(0, len(words) - 100, 100)][:6_000]
-    labels = random.Random(1).choices(["ham", "spam"], k=len(texts))
-    found = []
-    for _ in range(runs):
-        model = TextClassifier()
-        model.learn_many([record["text"] for record in learned], [record["label"] for record in learned])
-        found.append(microseconds(model, texts, labels))
+    texts, labels = [record["text"] for record in records], [record["label"] for record in records]
+    found = [microseconds_of_words(100, texts, labels) for _ in range(runs)]
     for work, to_reach in (("predict_one", "4, 10"), ("learn_one", "5.5, 20")):
         p50, p99 = np.median([each[work] for each in found], axis=0)
-        print(
-            f"{f'100 words: {work}, p50, p99':58} {f'{p50:.1f}, {p99:.1f} µs':>22} {'':22} {'':22} {to_reach:>9}",
-            flush=True,
-        )
+        told = f"{p50:.1f}, {p99:.1f} µs"
+        print(f"{f'100 words: {work}, p50, p99':58} {told:>22} {'':22} {'':22} {to_reach:>9}", flush=True)
 
 
 def word_vectors(runs: int) -> None:
@@ -324,38 +282,6 @@ def vowpal_wabbit(runs: int) -> None:
             ["--loss_function", "hinge", "-b", "18"],
             runs,
             2,
-        )
-
-
-def compare_with_vowpal_wabbit(
-    title: str,
-    learn: Callable[[list[str], list[object]], None],
-    texts: list[str],
-    labels: list[object],
-    numbers: dict[object, int | str],
-    options: list[str],
-    runs: int,
-    target: float,
-    tokens: str = WORDS,
-    limited: Sequence[float] = (),
-) -> None:
-    """Vowpal Wabbit gets its text lower-cased and tokenised beforehand, labels as numbers, and two threads."""
-    if not has_vowpal_wabbit():
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        empty, full = Path(folder) / "empty.vw", Path(folder) / "full.vw"
-        empty.touch()
-        write_vowpal_wabbit(full, texts, [numbers[label] for label in labels], tokens)
-        compare(
-            title,
-            lambda: learn(texts, labels),
-            lambda: run_vowpal_wabbit(full, options),
-            runs,
-            len(texts),
-            "docs/s",
-            target,
-            peer_overhead=lambda: run_vowpal_wabbit(empty, options),
-            limited=limited,
         )
 
 
