@@ -111,8 +111,9 @@ cdef inline void find_records(const Table* given, const Row* e, Py_ssize_t* posi
             positions[i] = find(&table, e.hashes[i])
 
 
-cdef inline void put(Table* table, Py_ssize_t position, uint64_t scattered) noexcept nogil:
+cdef inline void put(Table* table, Py_ssize_t position) noexcept nogil:
     """Enter a record in the index: in the first empty slot, so that those of a bucket stand behind all that are taken."""
+    cdef uint64_t scattered = scatter(hash_at(table, position))
     cdef Py_ssize_t p = home(table, scattered), k = 0
     while is_full(table, p ^ k):
         k += SP_SLOTS
@@ -137,7 +138,7 @@ cdef int grow_index(Table* table) noexcept nogil:
     for i in range(size):
         SP_PREFETCH(record_at(table, position_in(table, taken[min(i + SLOTS_AHEAD, size - 1)])))
         if taken[i]:
-            put(table, position_in(table, taken[i]), scatter(hash_at(table, position_in(table, taken[i]))))
+            put(table, position_in(table, taken[i]))
     return 0
 
 
@@ -171,9 +172,9 @@ cdef inline Py_ssize_t place_for(Table* table, uint64_t h) noexcept nogil:
     if (table.n + 1 >= table.room or is_crowded(table, table.n + 1)) and make_room(table, 1) < 0:
         return -1
     table.n += 1
-    put(table, table.n, scatter(h))
     memset(record_at(table, table.n), 0, table.record_size)
     (<uint64_t*> record_at(table, table.n))[0] = h
+    put(table, table.n)
     return table.n
 
 
