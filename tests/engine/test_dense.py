@@ -1,11 +1,12 @@
 """The vectors of messages: how they are made of words, and what a rule learns of them."""
 
 import hashlib
+import itertools
 import math
 
 import numpy as np
 import pytest
-from engines import both_engines, compiled_engine, needs_compiled, pure_engine, same_state
+from engines import as_dict, both_engines, compiled_engine, needs_compiled, pure_engine, same_state
 from hypothesis import given
 from hypothesis import strategies as st
 from rules import ORDER, SETS
@@ -96,6 +97,40 @@ def test_texts_of_any_kind_have_the_same_vectors_in_both_engines(texts):
     for text, row in zip(texts, many, strict=True):
         assert row.vector == pytest.approx(pure.row(text, True).vector, abs=1e-6)
         assert np.array_equal(compiled.row(text, True).vector, row.vector)
+
+
+def of_fields(engine, table, fields):
+    """The scanner of fields, each with whether it asks for vectors."""
+    first, *others = [(*OF_FIELDS[kind], (), table if asks else None) for kind, asks in fields]
+    return engine.Scanner(*first[:-2], tuple((f"{i}", other) for i, other in enumerate(others)), first[-1])
+
+
+OF_FIELDS = {
+    "words": OPTIONS[:-1],
+    "letters": TextFeatures(analyzer="char", ngram_range=(2, 3)).scanner.arguments[:-2],
+    "tokens": TextFeatures(tokenizer=str.split).scanner.arguments[:-2],
+}
+
+
+@needs_compiled
+@given(
+    st.lists(st.tuples(st.sampled_from(["words", "tokens", "letters"]), st.booleans()), min_size=2, max_size=4),
+    st.lists(st.lists(st.sampled_from([*TEXTS, "see " * 300, "né \ud800"]), min_size=4, max_size=4), max_size=5),
+)
+def test_the_vector_of_fields_is_the_same_in_any_order(fields, messages):
+    fields = [(kind, asks and kind != "letters") for kind, asks in fields]
+    table = Table()
+    values = [[x.split() if kind == "tokens" else x for (kind, _), x in zip(fields, m, strict=False)] for m in messages]
+    scanner, pure = of_fields(compiled_engine, table, fields), of_fields(pure_engine, table, fields)
+    assert [as_dict(row) for row in scanner.rows(values, True)] == [as_dict(row) for row in pure.rows(values, True)]
+    vectors = [row.vector.tolist() for row in scanner.rows(values, True)]
+    for vector, value in zip(vectors, values, strict=True):
+        assert vector == pytest.approx(pure.row(value, True).vector.tolist(), abs=1e-6)
+    for order in itertools.permutations(range(len(fields))):
+        other = of_fields(compiled_engine, table, [fields[i] for i in order])
+        reordered = [tuple(value[i] for i in order) for value in values]
+        assert [row.vector.tolist() for row in other.rows(reordered, True)] == vectors
+        assert [other.row(value, True).vector.tolist() for value in reordered] == vectors
 
 
 @needs_compiled

@@ -38,7 +38,7 @@ typedef struct sp_scanner {
     sp_word *stop_words; /* a table; NULL if there are none */
     uint32_t stop_mask;
     sp_bag bag;
-    sp_vectors *vectors; /* of the words, those of all fields together; NULL if none are asked for */
+    sp_vectors *vectors; /* of the words, those of all fields together; NULL if this field asks for none */
     struct sp_scanner *next; /* of the next field of a message, which counts into the bag of the first; NULL if none is */
     /* The text as folded UTF-8, and where its tokens lie in it. */
     uint8_t *buffer;
@@ -501,8 +501,10 @@ static int sp_scan_text(sp_scanner *s, const sp_text *text) {
 
 /* The same of a message, whose fields are texts one behind the other. */
 static int sp_scan(sp_scanner *s, const sp_text *texts) {
+    const sp_scanner *asks = s;
     int failed;
-    if (s->vectors) sp_begin_message(s->vectors);
+    while (asks && !asks->vectors) asks = asks->next;
+    if (asks) sp_begin_message(asks->vectors);
     failed = sp_scan_text(s, texts);
     for (sp_scanner *next = s->next; next && !failed; next = next->next) {
         const sp_bag own = next->bag;
