@@ -54,7 +54,7 @@ def explain(
     """Print the features that weigh most for each label, or why a text is predicted as it is.
 
     The explanation of a text compares the predicted class with the next one;
-    --label explains one class.
+    --label explains one class. Words that overlap are one phrase.
 
     A text model stores hashed features, which have no names, unless it was
     trained with --names or is what serve keeps. Otherwise the words of STREAM,

@@ -20,6 +20,7 @@ from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.features.vectors import WordVectors
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.explanations import INTERCEPT
 from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.learners.files import Arrays
 from stream_pegasos.learners.freezing import FEATURE_ARRAYS
@@ -277,7 +278,7 @@ class TextClassifier(Classifier):
         encoder, prepared = self.encode_one(x)
         with self.lock:
             contributions, of_vector, intercept = self.classifier.contributions(encoder, prepared, label)
-        explanation = {"(intercept)": intercept}
+        explanation = {INTERCEPT: intercept}
         named = self._named if limit is None else functools.partial(self._heaviest, limit)
         for ngram, value in named(prepared, contributions):
             explanation[ngram] = explanation.get(ngram, 0.0) + value

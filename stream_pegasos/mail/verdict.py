@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from stream_pegasos.common.checks import check_share
 from stream_pegasos.features.mail import Mail
 from stream_pegasos.features.message import Fields, Message
+from stream_pegasos.learners.explanations import INTERCEPT, phrases
 
 __all__ = ["HAM", "LEAST_LEARNED", "REQUIRED", "SPAM", "UNSURE", "MailModelError", "Verdict", "Verdicts", "message_of"]
 
@@ -20,7 +21,7 @@ LEAST_LEARNED = 100
 REQUIRED = 5.0
 LARGEST_LOG_ODDS = 50.0
 N_WORDS = 5
-INTERCEPT = "(intercept)"  # in an explanation
+N_NAMED = 60  # n-grams, of which words and phrases are made
 
 
 class MailModelError(ValueError):
@@ -132,11 +133,11 @@ class Verdicts:
         return self.of(model, answer, self.words(model, x) if explains else ())
 
     def words(self, model: Any, x: Message) -> list[tuple[str, float]]:
-        """What the heaviest words of a message add to the margin of spam, the largest size first."""
+        """What the heaviest words and phrases of a message add to the margin of spam, the largest size first."""
         if "explain" not in model.capabilities or self.spam_label not in model.classes:
             return []
-        contributions = model.explain_one(x, label=self.spam_label, limit=N_WORDS)
-        return [(word, value) for word, value in contributions.items() if word != INTERCEPT]
+        contributions = model.explain_one(x, label=self.spam_label, limit=N_NAMED)
+        return phrases([(word, value) for word, value in contributions.items() if word != INTERCEPT], N_WORDS)[0]
 
     def of(self, model: Any, answer: Mapping[str, Any], words: Iterable[tuple[str, float]] = ()) -> Verdict:
         """What is said of a mail.

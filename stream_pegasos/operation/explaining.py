@@ -8,15 +8,16 @@ from stream_pegasos.evaluation.prequential import predict_block
 from stream_pegasos.evaluation.scores import kind_of
 from stream_pegasos.evaluation.tallies import LABELS, ORDERED
 from stream_pegasos.features.message import Message
+from stream_pegasos.learners.explanations import phrases
 from stream_pegasos.operation.answers import answers_of, label_named, shown
 
 __all__ = ["explained"]
 
 
 def explained(model: Any, x: Message, label: Any = None, limit: int = 50) -> dict[str, Any]:
-    """The answer of a model to a message, and what each word adds to a margin: how far that of the predicted label is
-    above that of the next one. With `label` it is the margin of that one, with ordered classes the only one. Words
-    beyond the limit are summed up.
+    """The answer of a model to a message, and what each phrase adds to a margin: how far that of the predicted label is
+    above that of the next one. With `label` it is the margin of that one, with ordered classes the only one. N-grams
+    that overlap are one phrase; what is beyond the limit is summed up.
 
     Raises
     ------
@@ -36,13 +37,13 @@ def explained(model: Any, x: Message, label: Any = None, limit: int = 50) -> dic
     if named is None and kind != ORDERED:
         named, against = _first_and_second(answer, kind)
     contributions = _contributions(model, kind, x, named, against)
-    others = [value for _, value in contributions[limit:]]
+    found, others = phrases(contributions, limit)
     return {
         **answer,
         "explained": named,
         "against": against,
         "margin": sum(value for _, value in contributions),
-        "contributions": contributions[:limit],
+        "contributions": found,
         "n_others": len(others),
         "others": sum(others),
     }
