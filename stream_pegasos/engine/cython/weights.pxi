@@ -385,7 +385,8 @@ cdef class WeightDict:
         its.scale, its.squares = 1.0, 0.0
         if a == 0.0 and its.sums_weight == 0.0 and self._width == 1:
             clear(&self._table)
-            memset(self._positions, 0, self._positions_capacity * sizeof(Py_ssize_t))
+            if self._positions != NULL:
+                memset(self._positions, 0, self._positions_capacity * sizeof(Py_ssize_t))
         if self._spread != NULL:
             for i in range(self._n_spread + 1):
                 if self.average:
