@@ -19,7 +19,6 @@ from stream_pegasos.cli.options import service_field
 if TYPE_CHECKING:
     from stream_pegasos.learners.labels import AllowedLabels, Label
     from stream_pegasos.service import Service
-    from stream_pegasos.service.openapi import Operation
 
 
 @dataclass(frozen=True)
@@ -104,14 +103,13 @@ def serve_page(
     hosting: HostingOptions,
     doing: str,
     beside: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext,
-    more: "Sequence[Operation]" = (),
 ) -> None:
     """Serve the page and all else until SIGTERM or Ctrl-C; a note says where, once requests may come."""
     from stream_pegasos.service import create_app, serve
 
     host, port = hosting.host, hosting.port
     try:
-        app = create_app(service, hosts, beside, more)
+        app = create_app(service, hosts, beside)
         serve(app, host, port, service.limits, lambda url: note(f"{doing} {url}"))
     except OSError as error:
         if error.errno != errno.EADDRINUSE:

@@ -18,7 +18,7 @@ from stream_pegasos.cli.options import (
     result_option,
     service_option,
 )
-from stream_pegasos.cli.spamd import SpamdOptions, check_mails, operations_on_mails, spamd_beside
+from stream_pegasos.cli.spamd import SpamdOptions, check_mails, spamd_beside
 
 
 @click.command(cls=Command)
@@ -139,4 +139,4 @@ def serve(
         if service.n_learned_again:
             note(f"learned {service.n_learned_again:,} messages again that came after the checkpoint")
         with spamd_beside(spamd, verdicts, kept, model.without_decision()[1], service, make) as beside:
-            serve_page(service, hosts, hosting, "listening on", beside, operations_on_mails(verdicts, service))
+            serve_page(service, hosts, hosting, "listening on", beside)

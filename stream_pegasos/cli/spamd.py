@@ -19,7 +19,6 @@ from stream_pegasos.cli.options import CheckpointOptions, DecisionOptions
 if TYPE_CHECKING:
     from stream_pegasos.mail.users import Make
     from stream_pegasos.service import Service
-    from stream_pegasos.service.openapi import Operation
 
 Beside = Callable[[], AbstractAsyncContextManager[Any]]
 
@@ -67,20 +66,6 @@ def check_mails(options: SpamdOptions, verdicts: VerdictOptions, learner: Any) -
         raise Failure(f"--spamd: {error}") from None
     if options.user_models is not None and "frozen" in learner.capabilities:
         raise Failure("--user-models: the model is frozen, and nobody can teach a copy of it")
-
-
-def operations_on_mails(verdicts: VerdictOptions, service: "Service") -> "list[Operation]":
-    """What can be asked for over HTTP where the model tells spam from ham."""
-    if service.mail_field is None:
-        return []
-    from stream_pegasos.mail.rspamd import checkv2
-    from stream_pegasos.mail.verdict import MailModelError
-
-    try:
-        verdicts.verdicts().check(service.model)
-    except MailModelError:
-        return []
-    return [checkv2(service, verdicts.verdicts())]
 
 
 @contextmanager

@@ -29,7 +29,6 @@ __all__ = [
     "mismatch",
     "read_body",
     "read_head",
-    "symbol_of",
     "told",
     "too_large",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from stream_pegasos.service.given_labels import learning_as_given
 from stream_pegasos.service.messages import as_json
 from stream_pegasos.service.metrics import Metrics
 from stream_pegasos.service.middleware import RequestMiddleware
-from stream_pegasos.service.openapi import Operation, openapi
+from stream_pegasos.service.openapi import openapi
 from stream_pegasos.service.operations import operations_of
 from stream_pegasos.service.work import Service
 
@@ -44,7 +44,6 @@ def create_app(
     service: Service,
     hosts: tuple[str, ...] = ("*",),
     beside: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext,
-    more: Sequence[Operation] = (),
 ) -> Starlette:
     """The application that serves a model.
 
@@ -57,8 +56,6 @@ def create_app(
         here.
     beside
         What else runs in the event loop of the application, as long as it does: a context manager.
-    more
-        What else can be asked for.
     """
 
     @asynccontextmanager
@@ -75,7 +72,7 @@ def create_app(
             print(f"stream-pegasos: {error}", file=sys.stderr, flush=True)
 
     metrics = Metrics(service)
-    operations = [*operations_of(service, metrics), *more]
+    operations = operations_of(service, metrics)
 
     async def describe(request: Request) -> Response:
         return as_json(openapi(operations, service))

@@ -43,8 +43,8 @@ class Bodies:
         self._coming: dict[_Coming, None] = {}  # those that began first come first
         self._timer: asyncio.TimerHandle | None = None  # for the first of them: most come at once and need none
 
-    async def receive(self, request: Request, types: Sequence[str] | None) -> tuple[str, bytes]:
-        """The content type of a request, in lower case, and its body; `None` as types is any.
+    async def receive(self, request: Request, types: Sequence[str]) -> tuple[str, bytes]:
+        """The content type of a request, in lower case, and its body.
 
         Raises
         ------
@@ -53,7 +53,7 @@ class Bodies:
         """
         headers, largest = dict(request.scope["headers"]), self._limits.body
         type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
-        if types is not None and type not in types:
+        if type not in types:
             # So a browser asks before it lets the page of a stranger send anything.
             raise HTTPException(415, f"the content type must be {' or '.join(types)}")
         length = headers.get(b"content-length", b"")

@@ -33,7 +33,6 @@ class Operation:
     query: type[msgspec.Struct] | None = None  # the type of its parameters
     takes: Any = None  # the type of its body
     takes_mail: bool = False  # whether the body may as well be a mail
-    takes_bytes: bool = False  # whether the body is taken as it is, whatever its content type
     answers: Any = None  # the type of its answer
     examples: Callable[[str], Examples] = lambda kind: {}  # that work, for a kind of model
     refusals: dict[str, str] = field(default_factory=dict)  # what statuses mean
@@ -55,9 +54,6 @@ class Endpoint:
 
     async def _answer(self, request: Request) -> Response:
         operation = self._operation
-        if operation.takes_bytes:
-            _, body = await self._service.bodies.receive(request, None)
-            return await operation.handler(body)
         if self._decoder is not None:
             field = self._service.mail_field if operation.takes_mail else None
             type, body = await self._service.bodies.receive(request, (JSON,) if field is None else (JSON, MAIL))
@@ -89,8 +85,6 @@ def openapi(operations: Sequence[Operation], service: Service) -> dict[str, Any]
             if one.takes_mail and service.mail_field is not None:
                 sent["content"][MAIL] = {"schema": BYTES}
             described["requestBody"] = {"required": True, **sent}
-        if one.takes_bytes:
-            described["requestBody"] = {"required": True, "content": {MAIL: {"schema": BYTES}}}
         said = _content(schema_of.get(one.answers), {name: said for name, (_, said) in examples.items()})
         refusals = {status: {"description": meaning} for status, meaning in one.refusals.items()}
         described["responses"] = {"200": {"description": "The answer.", **said}, **refusals}

@@ -5,7 +5,15 @@ import subprocess
 import pytest
 from serving import COMMAND, GOOD, bits, learn, learned, ok, predict, refused, send, serving, testclient
 
-from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, PegasosClassifier, TextClassifier
+from stream_pegasos import (
+    AdaptiveClassifier,
+    KernelPegasosClassifier,
+    MailFeatures,
+    PegasosClassifier,
+    TextClassifier,
+    TextFeatures,
+)
+from stream_pegasos.operation.teaching import Teaching
 from stream_pegasos.service import Service, create_app
 from stream_pegasos.service.app import PAGE_FILES
 
@@ -102,12 +110,22 @@ def test_what_the_command_refuses(tmp_path):
         assert done.returncode == code and reason in done.stderr and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
-@pytest.mark.parametrize("path", ["/predict", "/learn", "/explain", "/teach", "/take-back"])
-def test_other_types_of_content_are_refused(client, path, kind):
-    refused(client.post(path, content=b"{}", headers={"content-type": kind}), 415, "application/json")
-    for json in ("application/json", "Application/JSON; charset=utf-8"):
-        assert client.post(path, content=b"{}", headers={"content-type": json}).status_code == 422
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", None])
+@pytest.mark.parametrize("features", [TextFeatures(), MailFeatures()], ids=["texts", "mails"])
+def test_what_any_web_page_can_send_without_asking_is_refused(features, kind):
+    """A browser sends these types to any address (a form, or fetch without CORS); others it asks for first."""
+    service = Service(TextClassifier(features), teaching=Teaching(10))
+    app = create_app(service)
+    with testclient.TestClient(app) as client:
+        paths = [each.path for each in app.routes if "POST" in (each.methods or {"POST"})]
+        assert {"/predict", "/learn", "/explain", "/teach", "/take-back"} <= {*paths}
+        for path in paths:
+            for body in (b'{"text": "a", "label": "b", "number": 1}', b"Subject: a\n\nb", b""):
+                headers = {} if kind is None else {"content-type": kind}
+                refused(client.post(path, content=body, params={"label": "b"}, headers=headers), 415, "application/json")
+            for json in ("application/json", "Application/JSON; charset=utf-8"):
+                assert client.post(path, content=b"{}", headers={"content-type": json}).status_code == 422
+        assert (len(service.teaching), service.model.n_learned) == (0, 0)
 
 
 def test_foreign_names_are_refused():
