@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 from stream_pegasos.features.message import Message
-from stream_pegasos.mail.ids import mail_id
 from stream_pegasos.mail.verdict import Verdict, Verdicts, message_of
 from stream_pegasos.service import Service
+from stream_pegasos.streams.mail_ids import mail_id
 
 __all__ = ["message_at_work", "verdict_of"]
 

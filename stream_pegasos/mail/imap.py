@@ -18,13 +18,13 @@ from stream_pegasos.mail.imap_memory import (
     JUDGE,
     JUNK,
     LEARN_HAM,
-    LEARN_SPAM,
     NOTHING,
     Event,
     Known,
 )
 from stream_pegasos.mail.verdict import HAM, SPAM, Verdict, Verdicts, message_of
 from stream_pegasos.operation.answers import answers_of
+from stream_pegasos.streams.mail_ids import mail_id
 
 __all__ = ["MailboxFilter", "MailboxPlan"]
 
@@ -63,7 +63,7 @@ class MailboxPlan:
 class MailboxFilter:
     """Looks at a mailbox: asks the model of new mails, and learns what people moved.
 
-    Each look goes by the numbers (UID) of mails that are new in a folder, and by their ids, which stay when they are
+    Each look goes by the numbers (UID) of mails that are new in a folder, and by their keys, which stay when they are
     moved. What is going to be done is recorded before it is done, so that a look can be ended at any moment; the next
     one goes on from there.
 
@@ -159,7 +159,7 @@ class MailboxFilter:
         uids = box.uids(first)
         end = max(uidnext, first, uids[-1] + 1 if uids else 1)
         if not is_known:
-            # Of what stands there the ids are needed alone if they may tell of a move.
+            # Of what stands there the keys are needed alone if they may tell of a move.
             known = uids[-max(1, memory.window // 2) :] if role == JUNK or before is not None else []
             self._meet(box, folder, role, known, None)
             self.ledger.record([["looked", folder, uidvalidity, end]])
@@ -174,47 +174,47 @@ class MailboxFilter:
     def _meet(self, box: Connection, folder: str, role: str, uids: Sequence[int], uidvalidity: int | None) -> None:
         """Do what mails that appear in a folder ask for; without a UIDVALIDITY they may have stood there all along."""
         memory = self.ledger.memory
-        for ids in box.ids(uids):
+        for keys in box.keys(uids):
             steps: dict[int, str] = {}
             events: list[Event] = []
-            again = {id: uid for uid, id in memory.pending.items()} if role == INBOX else {}
-            for uid, id in ids.items():
-                step = memory.asks(role, id, uidvalidity is None)
-                if id in again:  # it has a new number since the inbox was made anew
-                    events += [["settle", again[id]], ["intend", uid, id]] if uid != again[id] else []
+            again = {key: uid for uid, key in memory.pending.items()} if role == INBOX else {}
+            for uid, key in keys.items():
+                step = memory.asks(role, key, uidvalidity is None)
+                if key in again:  # it has a new number since the inbox was made anew
+                    events += [["settle", again[key]], ["intend", uid, key]] if uid != again[key] else []
                 elif step != NOTHING:
                     steps[uid] = step
                 elif role == JUNK:
-                    events.append(["know", id, True, memory.lesson(id), uid])
-                elif role == HAM_FOLDER or id in memory.mails:
-                    known = memory.mails.get(id, Known(False))
-                    events.append(["know", id, *known])
-            self._drop_copies(box, folder, ids, steps)
+                    events.append(["know", key, True, "", uid])
+                elif role == HAM_FOLDER or key in memory.mails:
+                    known = memory.mails.get(key, Known(False))
+                    events.append(["know", key, known.is_junk, "", known.uid])
+            self._drop_copies(box, folder, keys, steps)
             if role == INBOX:
-                events += self._drop_old(box, ids, steps)
+                events += self._drop_old(box, keys, steps)
             if events:
                 self.ledger.record(events)
             for batch in in_batches(steps, 100):
                 for mails in box.mails(batch):
-                    self._take(role, {uid: (steps[uid], ids[uid], mail) for uid, mail in mails.items()})
-            if uidvalidity is not None and ids:
-                self.ledger.record([["looked", folder, uidvalidity, max(ids) + 1]])
+                    self._take(role, {uid: (steps[uid], keys[uid], mail) for uid, mail in mails.items()})
+            if uidvalidity is not None and keys:
+                self.ledger.record([["looked", folder, uidvalidity, max(keys) + 1]])
                 if role == INBOX:
                     self._settle(box)
 
-    def _drop_copies(self, box: Connection, folder: str, ids: dict[int, str], steps: dict[int, str]) -> None:
+    def _drop_copies(self, box: Connection, folder: str, keys: dict[int, str], steps: dict[int, str]) -> None:
         """A mail that is still in Junk, too, was not moved out of it."""
-        back = {uid: ids[uid] for uid, step in steps.items() if step == LEARN_HAM}
+        back = {uid: keys[uid] for uid, step in steps.items() if step == LEARN_HAM}
         numbers = self.ledger.memory.junk_uids(back.values())
         if numbers:
             box.open(self.plan.junk)
             still = box.there(numbers.values())
             box.open(folder, folder == self.plan.inbox and self.plan.acts)
-            for uid, id in back.items():
-                if numbers.get(id) in still:
+            for uid, key in back.items():
+                if numbers.get(key) in still:
                     del steps[uid]
 
-    def _drop_old(self, box: Connection, ids: dict[int, str], steps: dict[int, str]) -> list[Event]:
+    def _drop_old(self, box: Connection, keys: dict[int, str], steps: dict[int, str]) -> list[Event]:
         """A mail that arrived long before the filter was first started, and is moved into the inbox, is not judged."""
         judged = [uid for uid, step in steps.items() if step == JUDGE]
         if not judged or self._backlog:
@@ -224,28 +224,26 @@ class MailboxFilter:
         old = [uid for uid in judged if uid not in new]
         for uid in old:
             del steps[uid]
-        return [["know", ids[uid], False, "", 0] for uid in old]
+        return [["know", keys[uid], False, "", 0] for uid in old]
 
     def _take(self, role: str, found: dict[int, tuple[str, str, bytes]]) -> None:
         """Judge and learn mails that were fetched."""
         memory = self.ledger.memory
         lessons, events, lines = list[Lesson](), list[Event](), list[str]()
-        for uid, (step, id, mail) in found.items():
+        for uid, (step, key, mail) in found.items():
             if step == JUDGE:
                 continue
-            lesson = HAM if step == LEARN_HAM else SPAM
-            known = Known(step == LEARN_SPAM, lesson, uid if role == JUNK else 0)
-            if memory.lesson(id) == lesson:
-                events.append(["know", id, *known])
-                continue
-            lessons.append(Lesson(mail, id, known))
-            what = "corrected" if memory.lesson(id) else "learned"
-            lines.append(f"{'' if self.plan.acts else 'would be '}{what}: {lesson} {shown_subject(mail)}")
-        judged = {uid: (id, mail) for uid, (step, id, mail) in found.items() if step == JUDGE}
-        for (uid, (id, mail)), verdict in zip(judged.items(), self._judge([*judged.values()]), strict=True):
-            events.append(["know", id, verdict.is_spam and self.plan.moves, "", 0])
+            outcome = HAM if step == LEARN_HAM else SPAM
+            lessons.append(Lesson(mail, key, outcome, uid if role == JUNK else 0))
+            before = memory.lesson(mail_id(mail), key)
+            if before != outcome:
+                what = "corrected" if before else "learned"
+                lines.append(f"{'' if self.plan.acts else 'would be '}{what}: {outcome} {shown_subject(mail)}")
+        judged = {uid: (key, mail) for uid, (step, key, mail) in found.items() if step == JUDGE}
+        for (uid, (key, mail)), verdict in zip(judged.items(), self._judge([*judged.values()]), strict=True):
+            events.append(["know", key, verdict.is_spam and self.plan.moves, "", 0])
             if verdict.is_spam:
-                events.append(["intend", uid, id])
+                events.append(["intend", uid, key])
                 self._shown[uid] = f"{verdict.outcome} {verdict.probability:.3f} {shown_subject(mail)}"
         self.ledger.record(events, lessons)
         self.counts["judged"] += len(judged)
@@ -273,11 +271,11 @@ class MailboxFilter:
             return
         self.ledger.sync()
         pending = [*memory.pending.items()]
-        ids = {uid: id for found in box.ids([*memory.pending]) for uid, id in found.items()}
-        for uid, id in pending:
+        keys = {uid: key for found in box.keys([*memory.pending]) for uid, key in found.items()}
+        for uid, key in pending:
             shown, events = self._shown.pop(uid, "spam"), list[Event]([["settle", uid]])
-            has_copy = bool(memory.junk_uids([id]))  # it was copied there before a kill
-            if ids.get(uid) == id:
+            has_copy = bool(memory.junk_uids([key]))  # it was copied there before a kill
+            if keys.get(uid) == key:
                 try:
                     self._act(box, uid, has_copy)
                     self.counts[done] += 1
@@ -287,7 +285,7 @@ class MailboxFilter:
                     self._warn_once(f"a mail cannot be {done}, and stays: {error}")
                     # What stands in Junk then is nobody else's doing.
                     is_there = has_copy or isinstance(error, CopiedError)
-                    events.append(["know", id, is_there, memory.lesson(id), 0])
+                    events.append(["know", key, is_there, "", 0])
             self.ledger.record(events)
 
     def _act(self, box: Connection, uid: int, has_copy: bool) -> None:

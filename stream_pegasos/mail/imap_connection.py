@@ -29,11 +29,12 @@ __all__ = [
 # Of a mail beyond this nothing is read; the features take less.
 LARGEST_MAIL = 512 * 1024
 LARGEST_HEADER = 64 * 1024
-IDS_AT_ONCE, MAILS_AT_ONCE = 500, 50
+KEYS_AT_ONCE, MAILS_AT_ONCE = 500, 50
 LONGEST_IDLE = 28 * 60.0  # a server may end it after 30 minutes
 LONGEST_REASON = 200
 NOT_NOW = ("[UNAVAILABLE]", "[INUSE]", "[LIMIT]")  # what is no fault of the password
-# Together they are the same for no two mails, even if a stranger copies the Message-ID of another mail.
+# Together they are the same for no two mails, even if a stranger copies the Message-ID of another mail: what our own
+# server wrote into Received is not his to choose.
 FIELDS = "BODY.PEEK[HEADER.FIELDS (MESSAGE-ID DATE FROM SUBJECT RECEIVED)]"
 MESSAGE_ID = re.compile(rb"^message-id:[ \t]*\S", re.IGNORECASE | re.MULTILINE)
 
@@ -207,17 +208,21 @@ class Connection:
     def there(self, uids: Iterable[int]) -> set[int]:
         """Which of these mails are in the open folder."""
         found: set[int] = set()
-        for batch in in_batches([*uids], IDS_AT_ONCE):
+        for batch in in_batches([*uids], KEYS_AT_ONCE):
             found |= {int(uid) for uid in self._call(self._client.search, ["UID", ",".join(map(str, batch))])}
         return found
 
-    def ids(self, uids: Sequence[int]) -> Iterator[dict[int, str]]:
-        """The ids of mails of the open folder, some at a time; those that have vanished have none."""
-        for batch in in_batches(uids, IDS_AT_ONCE):
+    def keys(self, uids: Sequence[int]) -> Iterator[dict[int, str]]:
+        """What mails of the open folder are found again by in others, some at a time; those that vanished have none.
+
+        It is no `mail_id`, for which all mails of a folder would have to be fetched whole. A mail that is moved on its
+        server keeps all its headers.
+        """
+        for batch in in_batches(uids, KEYS_AT_ONCE):
             headers = self._headers(batch, FIELDS)
             bare = [uid for uid, header in headers.items() if not MESSAGE_ID.search(header)]
             headers |= self._headers(bare, f"BODY.PEEK[HEADER]<0.{LARGEST_HEADER}>")
-            yield {uid: _id_of(headers[uid]) for uid in batch if uid in headers}
+            yield {uid: _key_of(headers[uid]) for uid in batch if uid in headers}
 
     def _headers(self, uids: Sequence[int], what: str) -> dict[int, bytes]:
         return self._fetched(uids, what, b"BODY[HEADER") if uids else {}
@@ -240,7 +245,7 @@ class Connection:
     def arrivals(self, uids: Sequence[int]) -> dict[int, float]:
         """When mails of the open folder arrived, in seconds since 1970."""
         found = {}
-        for batch in in_batches(uids, IDS_AT_ONCE):
+        for batch in in_batches(uids, KEYS_AT_ONCE):
             for uid, parts in self._call(self._client.fetch, batch, ["INTERNALDATE"]).items():
                 date = parts.get(b"INTERNALDATE")
                 found[uid] = date.timestamp() if isinstance(date, datetime) else 0.0
@@ -284,7 +289,7 @@ def _numbers(answer: dict[bytes, Any]) -> tuple[int, int]:
         raise ConnectionFailedError("it does not number its mails") from None
 
 
-def _id_of(header: bytes) -> str:
+def _key_of(header: bytes) -> str:
     """The same for a mail in every folder, as its header is."""
     return urlsafe_b64encode(blake2b(b" ".join(header.split()), digest_size=12).digest()).decode()
 

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 from stream_pegasos.evaluation.prequential import learn
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.loading import load_with_progress
-from stream_pegasos.mail.imap_memory import Event, Known, Memory
-from stream_pegasos.mail.verdict import HAM, Verdicts, message_of
+from stream_pegasos.mail.imap_memory import Event, Memory
+from stream_pegasos.mail.verdict import HAM, SPAM, Verdicts, message_of
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.journal import Entry, Journal
 from stream_pegasos.operation.lessons import Lessons
+from stream_pegasos.streams.mail_ids import mail_id
 
 __all__ = ["Ledger", "Lesson"]
 
@@ -25,11 +26,16 @@ CHECKPOINT_EVERY, CHECKPOINT_SECONDS = 2_000, 15 * 60.0
 
 
 class Lesson(NamedTuple):
-    """A mail to be learned, and what is known of it then; `known.lesson` says what it is."""
+    """A mail to be learned as `"spam"` or `"ham"`, by its key, and its number in Junk, if it is there."""
 
     mail: bytes
-    id: str
-    known: Known
+    key: str
+    outcome: str
+    uid: int = 0
+
+    @property
+    def event(self) -> Event:
+        return ["know", self.key, self.outcome == SPAM, self.outcome, self.uid, mail_id(self.mail)]
 
 
 class Ledger:
@@ -131,7 +137,7 @@ class Ledger:
             self._journal.written(progress["journal"])
 
     def record(self, events: Sequence[Event], lessons: Sequence[Lesson] = ()) -> None:
-        """Learn these mails, and take note of these events, all or none of them.
+        """Learn these mails, unless they were learned as this before, and take note of these events; all or nothing.
 
         Raises
         ------
@@ -139,13 +145,18 @@ class Ledger:
             If it cannot be written down; then nothing is learned or noted.
         """
         verdicts = self._verdicts
-        labels = [verdicts.ham_label if lesson.known.lesson == HAM else verdicts.spam_label for lesson in lessons]
+        labels = [verdicts.ham_label if lesson.outcome == HAM else verdicts.spam_label for lesson in lessons]
         if labels:
             self.model.check_labels(labels)
-        entries: list[Entry] = [
-            (message_of(lesson.mail, self.model), label, 1.0, ["know", lesson.id, *lesson.known])
-            for lesson, label in zip(lessons, labels, strict=True)
-        ]
+        entries, met = list[Entry](), dict[str, str]()
+        for lesson, label in zip(lessons, labels, strict=True):
+            event = lesson.event
+            id = id_of(event)
+            if (met.get(id) or self.memory.lesson(id, lesson.key)) == lesson.outcome:
+                entries.append(("", None, 0.0, event))
+            else:
+                entries.append((message_of(lesson.mail, self.model), label, 1.0, event))
+            met[id] = lesson.outcome
         entries += [("", None, 0.0, event) for event in events]
         if not entries:
             return
@@ -181,12 +192,12 @@ class Ledger:
             self.n_learned += len(these)
 
     def _is_corrected(self, entry: Entry) -> bool:
-        _, id, _, lesson, _ = entry[3]
-        return self.memory.lesson(id) not in ("", lesson)
+        _, key, _, outcome, *_ = entry[3]
+        return self.memory.lesson(id_of(entry[3]), key) not in ("", outcome)
 
     def _take_back(self, entry: Entry) -> None:
         """Exactly, if it is among the newest lessons, or else by a step towards the right label."""
-        id = entry[3][1]
+        id = id_of(entry[3])
         if self._lessons.message(id) is None:
             self._learn_next([entry])
         else:
@@ -196,7 +207,7 @@ class Ledger:
 
     def _learn_next(self, entries: Sequence[Entry]) -> None:
         chunk: list[Any] = [(x, label) for x, label, _, _ in entries]
-        ids = [event[1] for _, _, _, event in entries]
+        ids = [id_of(event) for _, _, _, event in entries]
         self._lessons.begin(self.model, ids)
         learn(self.model, chunk, threads=self._threads)
         self._lessons.add(chunk, ids)
@@ -225,3 +236,8 @@ class Ledger:
                 self._checkpoints.close(last=self._is_changed or self._checkpoints.error is not None)
             finally:
                 self._journal.close()
+
+
+def id_of(event: Event) -> str:
+    """By what the mail of a lesson is known; in a journal of before that is its key."""
+    return str(event[5] if len(event) > 5 else event[1])

@@ -26,14 +26,11 @@ class Known(NamedTuple):
     ----------
     is_junk
         Whether it was put into Junk, by whomever, or learned as spam, and did not come back since.
-    lesson
-        What it was learned as, `"spam"` or `"ham"`; `""` if it was not.
     uid
         Its number in Junk; 0 if it was never seen there.
     """
 
     is_junk: bool
-    lesson: str = ""
     uid: int = 0
 
 
@@ -46,18 +43,20 @@ class Memory:
     Parameters
     ----------
     window
-        How many mails are remembered, those met last; at least 1.
+        How many mails are remembered, those met last, and how many lessons; at least 1.
 
     Attributes
     ----------
     owner
         Whose mailbox it is; `None` before the first event.
     mails
-        What is known of each mail, by its id, which it keeps in every folder.
+        What is known of each mail, by the key that it keeps in every folder: see `Connection.keys`.
+    lessons
+        What mails were learned as, `"spam"` or `"ham"`, by their `mail_id`.
     folders
         How far each folder was looked at: its UIDVALIDITY, and the first UID that was not looked at.
     pending
-        The mails of the inbox that are spam and about to be moved or flagged: ids by UIDs.
+        The mails of the inbox that are spam and about to be moved or flagged: keys by UIDs.
     training
         How far folders were learned, by whoever does that.
 
@@ -72,9 +71,11 @@ class Memory:
     >>> memory.apply(["know", "a", False, "", 0])
     >>> memory.asks(INBOX, "a"), memory.asks(JUNK, "a")
     ('nothing', 'learn spam')
-    >>> memory.apply(["know", "a", True, "spam", 7])
+    >>> memory.apply(["know", "a", True, "spam", 7, "digest of a"])
     >>> memory.asks(JUNK, "a"), memory.asks(INBOX, "a")
     ('nothing', 'learn ham')
+    >>> memory.lesson("digest of a")
+    'spam'
 
     """
 
@@ -83,23 +84,24 @@ class Memory:
         self.window = window
         self.owner: str | None = None
         self.mails: OrderedDict[str, Known] = OrderedDict()
+        self.lessons: OrderedDict[str, str] = OrderedDict()
         self.folders: dict[str, tuple[int, int]] = {}
         self.pending: dict[int, str] = {}
         self.training: dict[str, Any] = {}
 
-    def asks(self, role: str, id: str, stood_there: bool = False) -> str:
+    def asks(self, role: str, key: str, stood_there: bool = False) -> str:
         """What is to be done for a mail that appears in a folder.
 
         Parameters
         ----------
         role
             `INBOX`, `JUNK` or `HAM_FOLDER`.
-        id
+        key
             The mail's.
         stood_there
             Whether it may have been there all along, as in a folder that is looked at for the first time.
         """
-        known = self.mails.get(id)
+        known = self.mails.get(key)
         if known is None:
             if stood_there or role == HAM_FOLDER:
                 return NOTHING
@@ -108,10 +110,9 @@ class Memory:
             return NOTHING if known.is_junk else LEARN_SPAM
         return LEARN_HAM if known.is_junk else NOTHING
 
-    def lesson(self, id: str) -> str:
-        """What a mail was learned as; `""` if it was not."""
-        known = self.mails.get(id)
-        return "" if known is None else known.lesson
+    def lesson(self, id: str, key: str = "") -> str:
+        """What a mail was learned as; `""` if it was not. Files of before know lessons by the key of the mail alone."""
+        return self.lessons.get(id) or self.lessons.get(key, "")
 
     def apply(self, event: Event) -> None:
         """Take note of an event."""
@@ -123,21 +124,29 @@ class Memory:
         if owner != self.owner:
             self.owner = owner
             self.folders, self.pending, self.training = {}, {}, {}
-            self.mails = OrderedDict((id, known._replace(uid=0)) for id, known in self.mails.items())
+            self.mails = OrderedDict((key, known._replace(uid=0)) for key, known in self.mails.items())
 
-    def know(self, id: str, is_junk: bool, lesson: str, uid: int) -> None:
-        self.mails[id] = Known(is_junk, lesson, uid)
-        self.mails.move_to_end(id)
-        while len(self.mails) > self.window:
-            self.mails.popitem(last=False)
+    def know(self, key: str, is_junk: bool, lesson: str, uid: int, id: str = "") -> None:
+        """A mail is there, and was learned as this, if it was."""
+        self.mails[key] = Known(is_junk, uid)
+        self.mails.move_to_end(key)
+        if lesson:
+            self.lessons[id or key] = lesson
+            self.lessons.move_to_end(id or key)
+        self._forget()
+
+    def _forget(self) -> None:
+        for remembered in (self.mails, self.lessons):
+            while len(remembered) > self.window:
+                remembered.popitem(last=False)
 
     def looked(self, folder: str, uidvalidity: int, uid: int) -> None:
         """A folder was looked at, up to the mail before this UID."""
         self.folders[folder] = (uidvalidity, uid)
 
-    def intend(self, uid: int, id: str) -> None:
+    def intend(self, uid: int, key: str) -> None:
         """A mail of the inbox is going to be moved or flagged."""
-        self.pending[uid] = id
+        self.pending[uid] = key
 
     def settle(self, uid: int) -> None:
         """It was, or is not going to be."""
@@ -149,8 +158,9 @@ class Memory:
 
     def get_state(self) -> str:
         """All of it, as JSON."""
-        mails = [[id, *known] for id, known in self.mails.items()]
-        return json.dumps([self.owner, mails, self.folders, [*self.pending.items()], self.training])
+        mails = [[key, *known] for key, known in self.mails.items()]
+        pending, lessons = [*self.pending.items()], [*self.lessons.items()]
+        return json.dumps([self.owner, mails, self.folders, pending, self.training, lessons])
 
     def set_state(self, state: Any) -> None:
         """Remember what stands there, and nothing else.
@@ -161,20 +171,21 @@ class Memory:
             If it is none that `get_state` gave.
         """
         try:
-            owner, mails, folders, pending, training = json.loads(state)
+            owner, mails, folders, pending, training, *more = json.loads(state)
             self.owner = None if owner is None else str(owner)
-            self.mails = OrderedDict((str(id), Known(bool(junk), str(y), int(uid))) for id, junk, y, uid in mails)
+            self.mails = OrderedDict((str(key), Known(bool(junk), int(uid))) for key, junk, *_, uid in mails)
+            (lessons,) = more or [[(key, lesson) for key, _, lesson, _ in mails if lesson]]
+            self.lessons = OrderedDict((str(id), str(lesson)) for id, lesson in lessons)
             self.folders = {str(name): (int(validity), int(uid)) for name, (validity, uid) in folders.items()}
-            self.pending = {int(uid): str(id) for uid, id in pending}
+            self.pending = {int(uid): str(key) for uid, key in pending}
             self.training = dict(training)
         except (AttributeError, TypeError, ValueError, RecursionError):
             raise ValueError("what is kept of the mailbox cannot be read") from None
-        while len(self.mails) > self.window:
-            self.mails.popitem(last=False)
+        self._forget()
 
-    def junk_uids(self, ids: Iterable[str]) -> dict[str, int]:
+    def junk_uids(self, keys: Iterable[str]) -> dict[str, int]:
         """The numbers in Junk of those mails that were seen there."""
-        return {id: self.mails[id].uid for id in ids if id in self.mails and self.mails[id].uid}
+        return {key: self.mails[key].uid for key in keys if key in self.mails and self.mails[key].uid}
 
 
 EVENTS: dict[str, Callable[..., None]] = {

@@ -10,8 +10,6 @@ import numpy as np
 
 from stream_pegasos.mail.imap_connection import Connection
 from stream_pegasos.mail.imap_ledger import Ledger, Lesson
-from stream_pegasos.mail.imap_memory import Known
-from stream_pegasos.mail.verdict import SPAM
 
 __all__ = ["learn_folders"]
 
@@ -57,7 +55,7 @@ def learn_folders(
         for number, group in groupby(sorted(batch, key=lambda mail: mail["folder"]), lambda mail: mail["folder"]):
             name = names[number]
             uids = [int(mail["uid"]) for mail in group]
-            lessons |= {(name, uid): found for uid, found in _lessons(box, ledger, name, uids, folders[name], junk)}
+            lessons |= {(name, uid): found for uid, found in _lessons(box, name, uids, folders[name], junk)}
         events = []
         for mail in batch:
             name = names[mail["folder"]]
@@ -86,16 +84,9 @@ def _in_order(box: Connection, states: Mapping[str, Sequence[Any]]) -> Any:
     return np.sort(np.array(rows, kinds), order=["arrived", "folder", "uid"])
 
 
-def _lessons(
-    box: Connection, ledger: Ledger, folder: str, uids: Sequence[int], outcome: str, junk: str
-) -> list[tuple[int, Lesson]]:
-    """What mails of a folder teach: nothing if they were learned as this before."""
+def _lessons(box: Connection, folder: str, uids: Sequence[int], outcome: str, junk: str) -> list[tuple[int, Lesson]]:
+    """What mails of a folder teach."""
     box.open(folder)
-    memory, found = ledger.memory, list[tuple[int, Lesson]]()
-    ids = {uid: id for some in box.ids(uids) for uid, id in some.items()}
-    new = [uid for uid, id in ids.items() if memory.lesson(id) != outcome]
-    for mails in box.mails(new):
-        for uid, mail in mails.items():
-            known = Known(outcome == SPAM, outcome, uid if folder == junk else 0)
-            found.append((uid, Lesson(mail, ids[uid], known)))
-    return found
+    keys = {uid: key for some in box.keys(uids) for uid, key in some.items()}
+    found = (pair for mails in box.mails([*keys]) for pair in mails.items())
+    return [(uid, Lesson(mail, keys[uid], outcome, uid if folder == junk else 0)) for uid, mail in found]

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from socket import AF_UNIX, socket
 
 from stream_pegasos.mail.asking import message_at_work, verdict_of
-from stream_pegasos.mail.ids import mail_id
 from stream_pegasos.mail.listening import remove_path
 from stream_pegasos.mail.protocol import (
     EX_DATAERR,
@@ -38,6 +37,7 @@ from stream_pegasos.mail.verdict import Verdicts
 from stream_pegasos.service.bodies import PATIENCE
 from stream_pegasos.service.connection import LINGER
 from stream_pegasos.service.work import EndingError
+from stream_pegasos.streams.mail_ids import mail_id
 
 __all__ = ["Spamd"]
 

@@ -16,11 +16,12 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from stream_pegasos.evaluation.tallies import LABELS
-from stream_pegasos.features.mail import Mail
+from stream_pegasos.features.mail import Mail, bytes_of
 from stream_pegasos.features.message import Fields, size_of
 from stream_pegasos.learners.labels import Label
 from stream_pegasos.service.work import Service
 from stream_pegasos.streams import label_of
+from stream_pegasos.streams.mail_ids import mail_id
 
 LONGEST_EXPLAINED = 20_000  # characters
 LONGEST_LABEL = LONGEST_ID = 200  # characters
@@ -220,6 +221,8 @@ def batch_of(sent: Any, service: Service) -> Batch:
         raise HTTPException(413, f"{len(messages):,} messages; a request may have {limits.batch:,}")
     ids = [None if message.id is UNSET else message.id for message in messages]
     X = _contents(messages, ids, service, is_list)
+    if service.mail_field is not None:
+        ids = [_id_of_mail(x, service.mail_field) if id is None else id for id, x in zip(ids, X, strict=True)]
     for i, x in enumerate(X):
         if service.mail_field is None and size_of(x) > limits.text:
             raise HTTPException(413, f"message {i}: a text of {size_of(x):,} characters; it may have {limits.text:,}")
@@ -250,6 +253,11 @@ def _with_mail(x: Any, field: str) -> Any:
     if isinstance(x, str):
         return Mail(x)
     return Fields({**x, field: Mail(x[field])}) if isinstance(x.get(field), str) else x
+
+
+def _id_of_mail(x: Any, field: str) -> str | None:
+    mail = x if isinstance(x, str) else x.get(field)
+    return mail_id(bytes_of(mail)) if isinstance(mail, str) else None
 
 
 def labels_as_read(label: Any, kind: str, i: int, many: bool, known: Sequence[Any] = ()) -> Any:

@@ -16,12 +16,17 @@ from stream_pegasos.mail.imap_ledger import Ledger
 from stream_pegasos.mail.imap_memory import INBOX, JUNK, Memory
 from stream_pegasos.mail.verdict import Verdict, Verdicts
 from stream_pegasos.operation.journal import Journal
+from stream_pegasos.streams.mail_ids import mail_id
 
 FOLDERS = ("INBOX", "Junk", "Archive")
 
 
 class Killed(Exception):
     pass
+
+
+def key_of(mail):
+    return " ".join(mail.partition(b"\n\n")[0].decode().split())
 
 
 class Mailbox:
@@ -86,8 +91,8 @@ class Mailbox:
     def there(self, uids):
         return self.call(lambda: {*uids} & {*self.here})
 
-    def ids(self, uids):
-        yield self.call(lambda: {uid: self.here[uid].decode().split()[1] for uid in uids if uid in self.here})
+    def keys(self, uids):
+        yield self.call(lambda: {uid: key_of(self.here[uid]) for uid in uids if uid in self.here})
 
     def mails(self, uids):
         yield self.call(lambda: {uid: self.here[uid] for uid in uids if uid in self.here})
@@ -188,7 +193,7 @@ def test_each_move_is_learned_once_wherever_the_process_is_killed(has_move, step
         n_corrections = n_lessons - len(lessons)
         assert len(lessons) <= process.ledger.model.n_learned <= n_lessons + n_corrections
         memory = process.ledger.memory
-        assert {mail: memory.lesson(mail.decode().split()[1]) for mail in lessons} == lessons
+        assert {mail: memory.lesson(mail_id(mail)) for mail in lessons} == lessons
         process.end(False)
 
 
@@ -285,7 +290,7 @@ def test_the_memory_is_bounded_and_comes_back():
     memory = Memory(window=3)
     for number in range(9):
         memory.apply(["know", str(number), number % 2 == 1, "", number])
-    memory.apply(["know", "7", False, "ham", 0])
+    memory.apply(["know", "7", False, "ham", 0, "digest of 7"])
     memory.apply(["looked", "INBOX", 4, 9])
     memory.apply(["intend", 8, "8"])
     assert [*memory.mails] == ["6", "8", "7"]
@@ -293,9 +298,40 @@ def test_the_memory_is_bounded_and_comes_back():
     again.set_state(memory.get_state())
     assert vars(again) == vars(memory)
     assert again.asks(INBOX, "5") == "judge" and again.asks(JUNK, "7") == "learn spam"
+    assert again.lesson("digest of 7", "7") == "ham"
     for state in ("", "{}", "[]", "[1,2,3,4,5]", "[" * 9_999, None, '["a", [[1]], {}, [], {}]'):
         with pytest.raises(ValueError, match="mailbox"):
             again.set_state(state)
+
+
+def test_what_was_remembered_before_lessons_had_ids_is_kept():
+    memory = Memory()
+    memory.set_state('["ann", [["a", true, "spam", 7], ["b", false, "", 0]], {"Junk": [1, 8]}, [[3, "b"]], {}]')
+    memory.apply(["know", "c", False, "ham", 0])  # from a journal of then
+    assert memory.mails == {"a": (True, 7), "b": (False, 0), "c": (False, 0)} and memory.pending == {3: "b"}
+    assert [memory.lesson("its digest", key) for key in "abc"] == ["spam", "", "ham"]
+    memory.apply(["know", "a", False, "ham", 0, "its digest"])
+    assert memory.lesson("its digest", "a") == "ham"
+
+
+def test_lessons_are_remembered_by_the_mail_and_not_by_the_headers(tmp_path):
+    """A mail that came twice, by two ways, is learned once; another one with its Message-ID is another lesson."""
+    box = Mailbox(True)
+    process = Process(tmp_path, box)
+    process.look()
+    head = b"Message-ID: <a@x>\nReceived: by %b\nSubject: sale\n\n%b"
+    mails = [head % each for each in ((b"one", b"A"), (b"two", b"A"), (b"three", b"B"))]
+    for mail in mails[:2]:
+        box.put("Junk", mail)
+    process.look()
+    assert process.ledger.model.n_learned == 1
+    box.put("Junk", mails[2])
+    process.look()
+    box.owner_moves(mails[2], "INBOX")
+    process.look()
+    memory = process.ledger.memory
+    assert [memory.lesson(mail_id(mail)) for mail in mails] == ["spam", "spam", "ham"]
+    process.end(False)
 
 
 def test_a_subject_cannot_act_on_a_terminal():

@@ -7,6 +7,8 @@ import zlib
 import pytest
 from spamd_client import HAM, SPAM, Limits, answering, ask, exchange, request
 
+from stream_pegasos.streams.mail_ids import mail_id
+
 SCORE = rb"Spam: (True|False) ; (-?\d+\.\d) / 5\.0\r\n"
 
 
@@ -149,6 +151,21 @@ def test_a_mail_is_learned_once_corrected_and_forgotten(mail_model):
         [b"DidSet: local"],
         [],
     ]
+
+
+def test_a_stranger_who_copies_a_message_id_corrects_nothing(mail_model):
+    ours = b"Message-ID: <new@x>\nSubject: quota\n\nThe meeting is at noon\n"
+    theirs = b"Message-ID: <new@x>\nSubject: quota\n\nClaim your prize\n"
+
+    async def run():
+        async with answering(mail_model) as service:
+            for mail, label in ((ours, "ham"), (theirs, "spam"), (ours, "ham")):
+                await exchange(service.port, request("TELL", mail, f"Message-class: {label}", "Set: local"))
+            return service.model.n_learned, service.learned_ids()
+
+    n_learned, ids = asyncio.run(run())
+    assert n_learned == mail_model.n_learned + 2
+    assert ids == [mail_id(ours), mail_id(theirs)]
 
 
 def test_nobody_teaches_where_that_is_refused(mail_model):

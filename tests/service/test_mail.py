@@ -5,6 +5,7 @@ from serving import learn, ok, predict, refused, serving
 
 from stream_pegasos import Category, MailFeatures, TextClassifier
 from stream_pegasos.service import Service
+from stream_pegasos.streams.mail_ids import mail_id
 
 SPAM = b"From: shop@x.example\nSubject: =?utf-8?q?Fr=65e?=\n\nSee http://1.2.3.4/prize \xff"
 HAM = b"From: Ann <ann@y.example>\nSubject: lunch\n\nAre you free at noon?"
@@ -41,6 +42,19 @@ def test_mails_are_bodies(features):
         described = ok(client.get("/openapi.json"))["paths"]
         assert "message/rfc822" in described["/predict"]["post"]["requestBody"]["content"]
         assert "message/rfc822" not in described["/teach"]["post"]["requestBody"]["content"]
+
+
+@pytest.mark.parametrize(
+    "features", [MailFeatures(), MailFeatures(on="mail") + Category(on="queue")], ids=["alone", "field"]
+)
+def test_a_mail_without_an_id_is_known_by_what_it_is(features):
+    """As a mail server retries what it did not hear the answer to, and adds a line."""
+    with serving(Service(TextClassifier(features))) as client:
+        assert ok(post(client, "/learn", HAM, label="ham"))["id"] == mail_id(HAM)
+        again = ok(post(client, "/learn", b"Received: by mx\r\n" + HAM, label="ham"))
+        assert again["learned"] is False and again["id"] == mail_id(HAM)
+        assert learn(client, {features.mail_field: HAM.decode("latin-1"), "label": "spam"})["correction"]
+        assert predict(client, [{features.mail_field: SPAM.decode("latin-1")}])[0]["id"] == mail_id(SPAM)
 
 
 def test_other_models_take_no_mails():

@@ -122,7 +122,9 @@ def test_what_any_web_page_can_send_without_asking_is_refused(features, kind):
         for path in paths:
             for body in (b'{"text": "a", "label": "b", "number": 1}', b"Subject: a\n\nb", b""):
                 headers = {} if kind is None else {"content-type": kind}
-                refused(client.post(path, content=body, params={"label": "b"}, headers=headers), 415, "application/json")
+                refused(
+                    client.post(path, content=body, params={"label": "b"}, headers=headers), 415, "application/json"
+                )
             for json in ("application/json", "Application/JSON; charset=utf-8"):
                 assert client.post(path, content=b"{}", headers={"content-type": json}).status_code == 422
         assert (len(service.teaching), service.model.n_learned) == (0, 0)

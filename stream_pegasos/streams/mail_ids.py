@@ -1,0 +1,41 @@
+"""By what a mail is known again, wherever it comes from."""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+
+from stream_pegasos.features.mail_parts import MAX_BODY
+from stream_pegasos.streams.mail import end_of_headers
+
+__all__ = ["mail_id"]
+
+FIELDS = re.compile(rb"^(message-id|date|from|subject)[ \t]*:(.*(?:\n[ \t].*)*)", re.IGNORECASE | re.MULTILINE)
+QUOTED = re.compile(rb"^>+(?=From )", re.MULTILINE)  # by an mbox
+
+
+def mail_id(mail: bytes) -> str:
+    """A digest of Message-ID, date, sender, subject and body.
+
+    Nobody has another mail taken for this one by copying its Message-ID. What delivery, filters and mailboxes change
+    does not count: other headers, how lines end and are folded, empty lines at the end. Nor does what features do not
+    read of a large body, as IMAP does not fetch it. Of what has none of these headers, all counts.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos.streams.mail_ids import mail_id
+    >>> mail = b"Message-ID: <17@mail.example>\\nSubject: lunch\\n\\nAt noon?\\n"
+    >>> mail_id(b"From a\\r\\nReceived: b\\r\\n" + mail.replace(b"\\n", b"\\r\\n")) == mail_id(mail)
+    True
+    >>> mail_id(mail.replace(b"At noon?", b"A prize!")) == mail_id(mail)
+    False
+
+    """
+    end = end_of_headers(mail)
+    end = len(mail) if end is None else end
+    fields = sorted((name.lower(), number, value) for number, (name, value) in enumerate(FIELDS.findall(mail, 0, end)))
+    body = mail[end if fields else 0 :][: 2 * MAX_BODY].replace(b"\r\n", b"\n")
+    body = QUOTED.sub(b"", body)[:MAX_BODY].rstrip()
+    lines = [name + b":" + b" ".join(value.split()) for name, _, value in fields]
+    return "digest:" + blake2b(b"\n".join([*lines, b"", body]), digest_size=16).hexdigest()
