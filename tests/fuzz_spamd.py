@@ -122,4 +122,5 @@ class SpamdTarget:
             assert all(path.is_dir() for path in folder.iterdir())
 
         with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "ann").mkdir()
             asyncio.run(check_all(Path(folder)))

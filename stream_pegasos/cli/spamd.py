@@ -39,7 +39,8 @@ class SpamdOptions:
     )
     user_models: Path | None = mail_field(
         "--user-models FOLDER",
-        "With --spamd: users who have taught have a model of their own in this folder, begun as a copy of MODEL.",
+        "With --spamd: whoever has a folder of his name in this one has a model of his own there, begun as a copy of "
+        "MODEL when he first teaches. Others ask MODEL, and teach nothing.",
         shown="one model for all",
     )
     max_user_models: int = mail_field(
@@ -48,12 +49,17 @@ class SpamdOptions:
         type=number(int, 1, 100_000),
         default=100,
     )
+    spamd_learn_common: bool = mail_field(
+        "--spamd-learn-common", "With --user-models: users without a folder of their own teach MODEL.", default=False
+    )
 
 
 def check_mails(options: SpamdOptions, verdicts: VerdictOptions, learner: Any) -> None:
     """See to it that a model can answer what is asked, before anything is served."""
     from stream_pegasos.mail.verdict import MailModelError
 
+    if options.spamd_learn_common and options.user_models is None:
+        raise click.BadParameter("it goes with --user-models; else all teach MODEL", param_hint="--spamd-learn-common")
     if options.spamd is None:
         if options.user_models is not None:
             raise click.BadParameter("it goes with --spamd, which says who asks", param_hint="--user-models")
@@ -96,7 +102,9 @@ def spamd_beside(
         set_decision(model, checkpoints.path, decision)
         return make(model, checkpoints, progress)
 
-    users = UserModels(service, options.user_models, make_for_user, options.max_user_models, checkpoints)
+    users = UserModels(
+        service, options.user_models, make_for_user, options.max_user_models, checkpoints, options.spamd_learn_common
+    )
     try:
         listener = listen(options.spamd)
     except ValueError as error:

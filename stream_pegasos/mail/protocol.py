@@ -13,7 +13,6 @@ from stream_pegasos.mail.verdict import REQUIRED, Verdict
 __all__ = [
     "EX_DATAERR",
     "EX_IOERR",
-    "EX_NOUSER",
     "EX_SOFTWARE",
     "EX_TEMPFAIL",
     "EX_TIMEOUT",
@@ -44,11 +43,10 @@ CONTROL = re.compile("[\x00-\x1f\x7f]")
 END_OF_HEADERS = re.compile(rb"\r?\n\r?\n")
 
 # The codes of sysexits.h, and what they are called in the answers.
-EX_OK, EX_DATAERR, EX_NOUSER, EX_UNAVAILABLE, EX_SOFTWARE = 0, 65, 67, 69, 70
+EX_OK, EX_DATAERR, EX_UNAVAILABLE, EX_SOFTWARE = 0, 65, 69, 70
 EX_IOERR, EX_TEMPFAIL, EX_PROTOCOL, EX_TIMEOUT = 74, 75, 76, 79
 NAMES = {
     EX_DATAERR: "Bad data",
-    EX_NOUSER: "No user",
     EX_UNAVAILABLE: "Service Unavailable",
     EX_SOFTWARE: "Internal error",
     EX_IOERR: "Not kept",

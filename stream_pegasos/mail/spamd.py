@@ -13,7 +13,6 @@ from stream_pegasos.mail.listening import remove_path
 from stream_pegasos.mail.protocol import (
     EX_DATAERR,
     EX_IOERR,
-    EX_NOUSER,
     EX_SOFTWARE,
     EX_TEMPFAIL,
     EX_TIMEOUT,
@@ -32,7 +31,7 @@ from stream_pegasos.mail.protocol import (
     told,
     too_large,
 )
-from stream_pegasos.mail.users import UserModels, UserNameError
+from stream_pegasos.mail.users import UserModels
 from stream_pegasos.mail.verdict import Verdicts
 from stream_pegasos.service.bodies import PATIENCE
 from stream_pegasos.service.connection import LINGER
@@ -198,7 +197,9 @@ class Spamd:
             return told(False, False)
         if not mail.strip():
             raise RefusalError(EX_DATAERR, "there is no mail")
-        async with self._users.serving(asked.user, teaches=asked.sets) as service:
+        if not self._users.may_teach(asked.user):
+            return told(False, False)
+        async with self._users.serving(asked.user, teaches=True) as service:
             if "frozen" in service.model.capabilities:
                 raise RefusalError(EX_UNAVAILABLE, "the model is frozen, and learns no more")
             x, id = await message_at_work(mail, service.model), mail_id(mail)
@@ -214,8 +215,6 @@ def _refusal(error: Exception) -> RefusalError:
     """What a client is told of an error."""
     if isinstance(error, RefusalError):
         return error
-    if isinstance(error, UserNameError):
-        return RefusalError(EX_NOUSER, str(error))
     if isinstance(error, EndingError):
         return RefusalError(EX_TEMPFAIL, str(error))
     if isinstance(error, (ValueError, TypeError)):

@@ -1,9 +1,10 @@
-"""Models of users, each begun as a copy of the common one when its user first teaches."""
+"""Models of users who have a folder, each begun as a copy of the common one when its user first teaches."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
+import os
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -15,18 +16,12 @@ from urllib.parse import quote
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.service.work import Service
 
-__all__ = ["UserModels", "UserNameError"]
+__all__ = ["UserModels"]
 
 FILE = "mail.safetensors"
-LONGEST_NAME = 200  # bytes of the name of a folder
-MOST_USERS = 10_000
 
 # What makes a model at work of a model, its checkpoints and the progress in the newest one.
 Make = Callable[[Any, Checkpoints, Any], Service]
-
-
-class UserNameError(ValueError):
-    """A user who can have no model."""
 
 
 @dataclass(eq=False)
@@ -39,20 +34,23 @@ class _Loaded:
 class UserModels:
     """The common model, and those of users, each in a folder of its own with its checkpoint and its journal.
 
-    They are loaded when they are asked for. Beyond a number of them the least recently used one is closed.
+    A user has one whose folder is there: whoever asks can name any user, and is to make no files. They are loaded when
+    they are asked for. Beyond a number of them the least recently used one is closed.
 
     Parameters
     ----------
     common
-        What answers users who have taught nothing.
+        What answers users who have no folder, or have taught nothing.
     folder
-        Where the folders of users are; `None` if all have the common model.
+        Where the folders of users are, each with the `folder_name`; `None` if all have the common model.
     make
         Makes a model at work.
     most_loaded
         How many models of users are in memory at a time, at least 1.
     checkpoints
         Makes the checkpoints of a file.
+    learns_common
+        Whether users who have no folder teach the common model.
     """
 
     def __init__(
@@ -62,13 +60,28 @@ class UserModels:
         make: Make = Service,
         most_loaded: int = 100,
         checkpoints: Callable[[Path], Checkpoints] = Checkpoints,
+        learns_common: bool = False,
     ) -> None:
-        self.common = common
+        self.common, self._learns_common = common, learns_common
         self._folder, self._make, self._most_loaded, self._checkpoints = folder, make, most_loaded, checkpoints
-        self._known = set() if folder is None else {path.name for path in folder.iterdir() if path.is_dir()}
         self._loaded: OrderedDict[str, _Loaded] = OrderedDict()
         self._turning = asyncio.Lock()  # held by who loads a model or closes one
         self._released = asyncio.Event()
+
+    def may_teach(self, user: str) -> bool:
+        """Whether there is a model that a user may teach; `""` is nobody, who teaches the common one."""
+        return not user or self._learns_common or self._folder is None or self._own(user, True) is not None
+
+    def _own(self, user: str, teaches: bool) -> str | None:
+        """The name of a user's folder, if there is a model in it or the user is about to teach one."""
+        if self._folder is None or not user:
+            return None
+        name = folder_name(user)
+        try:
+            with os.scandir(self._folder / name) as files:
+                return name if teaches or name in self._loaded or any(files) else None
+        except OSError:  # there is none, or there can be none with so long a name
+            return None
 
     @asynccontextmanager
     async def serving(self, user: str, teaches: bool = False) -> AsyncIterator[Service]:
@@ -79,24 +92,17 @@ class UserModels:
         user
             The name; `""` for nobody.
         teaches
-            Whether the user is to have a model from now on.
+            Whether the user teaches it, and so has a model from now on.
 
         Raises
         ------
-        UserNameError
-            If the user is to have one and cannot: the name is too long, or there are too many users.
         OSError
             If the model cannot be loaded.
         """
-        if self._folder is None or not user:
+        name = self._own(user, teaches)
+        if name is None:
             yield self.common
             return
-        name = folder_name(user)
-        if name not in self._known:
-            if not teaches:
-                yield self.common
-                return
-            self._begin(name)
         loaded = self._loaded.get(name) or await self._load(name)
         self._loaded.move_to_end(name)
         loaded.n_using += 1
@@ -106,15 +112,6 @@ class UserModels:
         finally:
             loaded.n_using -= 1
             self._released.set()
-
-    def _begin(self, name: str) -> None:
-        assert self._folder is not None
-        if len(name) > LONGEST_NAME:
-            raise UserNameError("the user's name is too long for a model of its own")
-        if len(self._known) >= MOST_USERS:
-            raise UserNameError(f"{MOST_USERS:,} users have models of their own; there may be no more")
-        (self._folder / name).mkdir(mode=0o700, exist_ok=True)
-        self._known.add(name)
 
     async def _load(self, name: str) -> _Loaded:
         async with self._turning:

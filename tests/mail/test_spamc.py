@@ -78,6 +78,8 @@ def test_spamc_gets_what_it_asks_for(serve, begin):
 
 def test_spamc_teaches_and_a_killed_service_knows_it_by_user(serve, begin, tmp_path):
     users = tmp_path / "users"
+    for user in ("ann", "bob"):
+        (users / user).mkdir(parents=True)
     options = [begin, "--user-models", users, "--max-user-models", "1"]
     served = serve("127.0.0.1:0", *options)
     new, old = b"Message successfully un/learned\n", b"Message was already un/learned\n"
@@ -85,6 +87,7 @@ def test_spamc_teaches_and_a_killed_service_knows_it_by_user(serve, begin, tmp_p
         for expected in (new, old):
             assert spamc(served.address, "-u", user, "-L", "spam", mail=NEW) == (0, expected)
     assert spamc(served.address, "-u", "bob", "-L", "forget", mail=NEW) == (0, new)
+    assert spamc(served.address, "-u", "eve", "-L", "spam", mail=NEW) == (0, old)  # she has no folder
     before = [spamc(served.address, "-u", user, "-c", mail=NEW) for user in ("ann", "bob", "eve")]
     served.kill()
     served = serve("127.0.0.1:0", *options)
@@ -118,6 +121,7 @@ def test_a_unix_socket_is_replaced_only_where_nobody_listens(serve, begin, tmp_p
         (["--spamd", "localhost:x"], "is no address"),
         (["--spamd", "127.0.0.1:70000"], "is no address"),
         (["--user-models", "users"], "it goes with --spamd"),
+        (["--spamd", "0", "--spamd-learn-common"], "it goes with --user-models"),
         (["--spamd", "0", "--spam-label", "junk"], "knows no label 'junk'"),
         (["--spamd", "/dev/null"], "is no socket"),
     ],

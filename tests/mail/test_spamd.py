@@ -7,6 +7,7 @@ import zlib
 import pytest
 from spamd_client import HAM, SPAM, Limits, answering, ask, exchange, request
 
+from stream_pegasos.mail.users import folder_name
 from stream_pegasos.streams.mail_ids import mail_id
 
 SCORE = rb"Spam: (True|False) ; (-?\d+\.\d) / 5\.0\r\n"
@@ -195,12 +196,13 @@ def test_who_waits_longest_gives_way_to_who_has_something_to_ask(mail_model):
     assert {code(said) for said in gone} == {79}
 
 
-def test_users_have_models_of_their_own_once_they_teach(mail_model, tmp_path):
+def test_users_who_have_a_folder_have_models_of_their_own_once_they_teach(mail_model, tmp_path):
+    (tmp_path / "ann").mkdir()
     mail = b"Message-ID: <%d@x>\nSubject: weekly bargains\n\nThe bargains of this week\n"
     teach = [request("TELL", mail % i, "User: ann", "Message-class: spam", "Set: local") for i in range(5)]
     asked = [request("CHECK", mail % 9, f"User: {user}") for user in ("ann", "bob", "../ann", "c" * 250)]
     before = ask(mail_model, *asked, folder=tmp_path)
-    assert [*tmp_path.iterdir()] == []
+    assert [*(tmp_path / "ann").iterdir()] == []
     after = ask(mail_model, *teach, *asked, folder=tmp_path, most_loaded=1)[5:]
     resumed = ask(mail_model, *asked, folder=tmp_path)
     assert len({*before}) == 1
@@ -213,6 +215,8 @@ def test_users_have_models_of_their_own_once_they_teach(mail_model, tmp_path):
 def test_models_of_users_beyond_the_bound_are_closed_and_come_again(mail_model, tmp_path):
     head = ("Message-class: spam", "Set: local")
     teach = [request("TELL", b"Message-ID: <%d@x>\n\nbargains" % i, f"User: {i % 5}/..", *head) for i in range(20)]
+    for i in range(5):
+        (tmp_path / folder_name(f"{i}/..")).mkdir()
 
     async def run():
         async with answering(mail_model, folder=tmp_path, most_loaded=2) as service:
@@ -227,10 +231,32 @@ def test_models_of_users_beyond_the_bound_are_closed_and_come_again(mail_model, 
     assert len([*tmp_path.iterdir()]) == 5
 
 
-def test_too_long_a_name_is_told(mail_model, tmp_path):
-    teach = request("TELL", SPAM, "User: " + "ü" * 100, "Message-class: spam", "Set: local")
-    (said,) = ask(mail_model, teach, folder=tmp_path)
-    assert code(said) == 67
+@pytest.mark.parametrize("learns_common", [False, True])
+def test_users_without_a_folder_teach_nothing_unless_the_common_model_is_to_learn_it(
+    mail_model, tmp_path, learns_common
+):
+    (tmp_path / "file").touch()
+    (tmp_path / "ann").mkdir()
+    names = ["bob", "../..", ".", "..", "file", "a/../ann", "ü" * 100]
+    spam = ("Message-class: spam", "Set: local")
+
+    async def run():
+        async with answering(mail_model, folder=tmp_path, learns_common=learns_common) as service:
+            said = [
+                await exchange(service.port, request("TELL", b"Subject: %d\n\na" % i, f"User: {name}", *spam))
+                for i, name in enumerate(names)
+            ]
+            n_learned, learned = service.model.n_learned - mail_model.n_learned, request("TELL", SPAM, *spam)
+            forget = [request("TELL", SPAM, *user, "Remove: local") for user in (["User: ann"], ["User: bob"], [])]
+            said += [await exchange(service.port, each) for each in (learned, *forget)]
+            return n_learned, [re.findall(rb"Did\w+", each) for each in said], {code(each) for each in said}
+
+    n_learned, did, codes = asyncio.run(run())
+    assert n_learned == learns_common * len(names) and codes == {0}
+    assert did[: len(names)] == [[b"DidSet"] * learns_common] * len(names)
+    of_bob, of_all = ([b"DidRemove"], []) if learns_common else ([], [b"DidRemove"])
+    assert did[len(names) :] == [[b"DidSet"], [], of_bob, of_all]
+    assert {path.name for path in tmp_path.iterdir()} == {"ann", "file"}
 
 
 def test_a_slow_client_gives_its_room_to_others(mail_model, monkeypatch):
