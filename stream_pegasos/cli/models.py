@@ -25,9 +25,9 @@ def takes_several(model: Any) -> bool:
     return "several labels" in model.capabilities
 
 
-def model_for(source: Input | None, load: Path | None, options: ModelOptions) -> Any:
+def model_for(source: Input | None, load: Path | None, options: ModelOptions, is_mail: bool = False) -> Any:
     if load is None:
-        return new_model(options, source)
+        return new_model(options, source, is_mail)
     rest, decision = options.without_decision()
     if replace(rest, vectors=None) != ModelOptions():
         raise click.BadParameter(
@@ -96,12 +96,13 @@ def model_for_first_message(learner: Any, options: ModelOptions, source: Input, 
     return new_model(options, source) if source.several else learner
 
 
-def new_model(options: ModelOptions, source: Input | None) -> Any:
+def new_model(options: ModelOptions, source: Input | None, is_mail: bool = False) -> Any:
+    """A model with these options; without a source, messages are mails or texts."""
     from stream_pegasos import TextClassifier
     from stream_pegasos.features.base import FeatureUnion
 
     try:
-        given = (("text",), False) if source is None else (source.text_fields, source.is_mail)
+        given = (("text",), is_mail) if source is None else (source.text_fields, source.is_mail)
         features, classifier = options.given(*given)
         if source is not None:
             source.several |= bool(options.multi_label)
@@ -160,24 +161,24 @@ def _new_classifier(
 
 @contextmanager
 def resuming(
-    kept: CheckpointOptions, load: Path | None, options: ModelOptions, source: Input | None
+    kept: CheckpointOptions, load: Path | None, options: ModelOptions, source: Input | None, is_mail: bool = False
 ) -> Iterator[tuple[Any, Any, Any]]:
     """The checkpoints, the model in the newest of them or else a new one or the loaded one, and the progress."""
     from stream_pegasos.operation.checkpoints import Checkpoints
 
     if kept.path is None:
-        yield None, model_for(source, load, options), None
+        yield None, model_for(source, load, options, is_mail), None
         return
     checkpoints = Checkpoints(kept.path, kept.every, kept.seconds, note)
     checkpoints.claim()
     try:
-        yield checkpoints, *_resumed(checkpoints, kept.path, load, options, source)
+        yield checkpoints, *_resumed(checkpoints, kept.path, load, options, source, is_mail)
     finally:
         checkpoints.release()
 
 
 def _resumed(
-    checkpoints: Any, checkpoint: Path, load: Path | None, options: ModelOptions, source: Input | None
+    checkpoints: Any, checkpoint: Path, load: Path | None, options: ModelOptions, source: Input | None, is_mail: bool
 ) -> tuple[Any, Any]:
     from stream_pegasos.features.vectors import VectorsError
 
@@ -188,13 +189,13 @@ def _resumed(
     except ValueError as error:
         raise Failure(f"{error}; name another file, or move it away to begin anew") from None
     if resumed is None:
-        return model_for(source, load, options), None
+        return model_for(source, load, options, is_mail), None
     model, progress = resumed
     _check_model(model, checkpoint, source)
     check_learns(model, checkpoint)
     rest, decision = options.without_decision()
     set_decision(model, checkpoint, decision)
-    if rest != ModelOptions() and _made_with(new_model(options, source)) != _made_with(model):
+    if rest != ModelOptions() and _made_with(new_model(options, source, is_mail)) != _made_with(model):
         raise Failure(f"{checkpoint} was begun with other options of the model; keep to them, or name another file")
     note(f"resuming with {model.n_learned:,} messages learned")
     tell_what_begins_anew(model)

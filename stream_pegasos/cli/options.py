@@ -175,7 +175,9 @@ class ModelOptions:
     )
 
     mail: bool | None = model_field(
-        "--mail", "The text of a message is a whole mail, headers and all.", shown="off unless the format is mail"
+        "--mail",
+        "The text of a message is a whole mail, headers and all.",
+        shown="off unless the format is mail, or --spamd is given",
     )
     route: bool | None = model_field(
         "--route/--no-route",

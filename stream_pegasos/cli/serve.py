@@ -100,7 +100,8 @@ def serve(
     give it a token and put a proxy with TLS in front of it.
 
     With --spamd whoever calls SpamAssassin's spamd, as by spamc, finds this
-    service there; MODEL reads mails, as train --spam … --ham … makes one.
+    service there; MODEL reads mails, as train --spam … --ham … makes one. A
+    new model reads them, too, and learns from what is reported (spamc -L).
 
     \b
     Examples:
@@ -120,7 +121,7 @@ def serve(
     limits = Limits(max_body, max_text, max_batch, max_concurrency, classes=max_classes)
     allowed = allowed_labels(labels)
     hosts = hosts_of(hosting.host, hosting.allowed_host, token)
-    with resuming(kept, load, model, None) as (checkpoints, learner, progress):
+    with resuming(kept, load, model, None, is_mail=spamd.spamd is not None) as (checkpoints, learner, progress):
         if not takes_text(learner):
             raise Failure(f"{load or kept.path} is a model of features, not of texts")
         if progress and "sources" in progress:
