@@ -1,12 +1,14 @@
 """SpamAssassin's protocol, byte by byte."""
 
 import asyncio
+import copy
 import re
 import zlib
 
 import pytest
-from spamd_client import HAM, SPAM, Limits, answering, ask, exchange, request
+from spamd_client import HAM, SPAM, Limits, Service, Verdicts, answering, ask, exchange, request
 
+from stream_pegasos.mail.asking import verdict_of
 from stream_pegasos.mail.users import folder_name
 from stream_pegasos.streams.mail_ids import mail_id
 
@@ -122,6 +124,25 @@ def test_a_mail_may_be_compressed_but_no_bomb(mail_model):
     )
     assert plain == whole
     assert [code(said) for said in (cut, other, no_length, large, too_large)] == [69, 69, 69, 65, 65]
+
+
+def test_what_decided_is_asked_of_the_model_that_is_there_under_its_lock(mail_model):
+    service, seen = Service(mail_model), []
+    predict = service.predict
+
+    async def predict_and_replace(*given):
+        said = await predict(*given)
+        service.monitor.model = copy.deepcopy(mail_model)  # as others have it corrected meanwhile
+        return said
+
+    class Spying(Verdicts):
+        def words(self, model, x):
+            seen.append((model is service.model, service.monitor.lock.locked()))
+            return super().words(model, x)
+
+    service.predict = predict_and_replace
+    assert asyncio.run(verdict_of(service, Spying(), SPAM)).words
+    assert seen == [(True, True)]
 
 
 def test_a_mail_is_learned_once_corrected_and_forgotten(mail_model):
