@@ -34,13 +34,13 @@ from stream_pegasos.mail.protocol import (
 from stream_pegasos.mail.users import UserModels
 from stream_pegasos.mail.verdict import Verdicts
 from stream_pegasos.service.bodies import PATIENCE
-from stream_pegasos.service.connection import LINGER
 from stream_pegasos.service.work import EndingError
 from stream_pegasos.streams.mail_ids import mail_id
 
 __all__ = ["Spamd"]
 
 SECONDS_TO_END = 10.0  # for what is at work in the end
+LINGER = 1.0  # seconds in which a client that is still sending may read its answer
 
 
 class Spamd:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive, Scope
 
 from stream_pegasos.service.limits import Limits
 
@@ -26,7 +26,8 @@ class _Coming:
 
 
 class Bodies:
-    """Receives bodies, and counts their bytes until the requests are answered: four times the largest one at most.
+    """Receives so many bodies at a time, with four times as many bytes together as the largest one may have. Bytes
+    count until their requests are answered.
 
     Beyond that, the body that began first and is still coming gives way, if it had two seconds. Where there is none,
     the new one is refused.
@@ -43,7 +44,7 @@ class Bodies:
         self._coming: dict[_Coming, None] = {}  # those that began first come first
         self._timer: asyncio.TimerHandle | None = None  # for the first of them: most come at once and need none
 
-    async def receive(self, request: Request, types: Sequence[str]) -> tuple[str, bytes]:
+    async def receive(self, scope: Scope, receive: Receive, types: Sequence[str]) -> tuple[str, bytes]:
         """The content type of a request, in lower case, and its body.
 
         Raises
@@ -51,7 +52,7 @@ class Bodies:
         HTTPException
             If it is of none of these types, or too large, or too slow, or there is no room for it.
         """
-        headers, largest = dict(request.scope["headers"]), self._limits.body
+        headers, largest = dict(scope["headers"]), self._limits.body
         type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
         if type not in types:
             # So a browser asks before it lets the page of a stranger send anything.
@@ -62,14 +63,14 @@ class Bodies:
             raise self._too_large()
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None
-        coming = _Coming(request.scope, task, loop.time())
+        coming = _Coming(scope, task, loop.time())
         self._coming[coming] = None
         if self._timer is None:
             self._timer = loop.call_at(coming.began + self._limits.seconds, self._refuse_late)
         try:
-            return type, await self._all_parts(request, coming)
-        except ClientDisconnect:
-            raise HTTPException(400, "the body did not come to its end") from None
+            if len(self._coming) > self._limits.concurrency and not self._make_room(coming):
+                raise _no_room()
+            return type, await self._all_parts(receive, coming)
         except asyncio.CancelledError:
             if coming.refusal is None:
                 raise
@@ -78,14 +79,17 @@ class Bodies:
         finally:
             self._coming.pop(coming, None)
 
-    async def _all_parts(self, request: Request, coming: _Coming) -> bytes:
+    async def _all_parts(self, receive: Receive, coming: _Coming) -> bytes:
         parts: list[bytes] = []
-        size, largest = 0, self._limits.body
-        async for part in request.stream():
+        largest, more = self._limits.body, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise HTTPException(400, "the body did not come to its end")
+            part, more = message.get("body", b""), message.get("more_body", False)
             parts.append(part)
-            size += len(part)
             self.n_bytes += len(part)
-            request.scope["n_bytes"] = request.scope.get("n_bytes", 0) + len(part)
+            coming.scope["n_bytes"] = size = coming.scope.get("n_bytes", 0) + len(part)
             if size > largest:
                 raise self._too_large()
             if self.n_bytes > 4 * largest and not self._make_room(coming):
@@ -99,7 +103,7 @@ class Bodies:
             if coming.began + seconds > loop.time():
                 self._timer = loop.call_at(coming.began + seconds, self._refuse_late)
                 break
-            self._refuse(coming, HTTPException(408, f"the body did not come within {seconds:g} seconds"))
+            self._refuse(coming, _slow(408, f"the body did not come within {seconds:g} seconds"))
 
     def _refuse(self, coming: _Coming, refusal: HTTPException) -> None:
         del self._coming[coming]
@@ -124,4 +128,9 @@ class Bodies:
 
 
 def _no_room() -> HTTPException:
-    return HTTPException(503, "too many large bodies at a time", {"retry-after": "1"})
+    return _slow(503, "too many bodies at a time", {"retry-after": "1"})
+
+
+def _slow(status: int, detail: str, headers: Mapping[str, str] | None = None) -> HTTPException:
+    """A refusal that ends the connection, on which more of the body may come."""
+    return HTTPException(status, detail, {"connection": "close", **(headers or {})})

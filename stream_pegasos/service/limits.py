@@ -21,10 +21,10 @@ class Limits:
     batch
         The number of messages in a request.
     concurrency
-        The number of connections at a time. Beyond it, the connection that waited longest for its client is closed; if
-        all are at work on a request, the answer is 503.
+        The number of requests whose bodies are coming at a time. Beyond it the slowest one gives way. There may be four
+        times as many connections; a proxy keeps those short that send nothing or half a head.
     seconds
-        How long a client may take to send the head of a request, to send its body, and to take an answer.
+        How long a client may take to send the body of a request.
     classes
         The number of labels that the model may learn here, as each takes memory for good.
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from starlette.requests import Request
+from starlette.datastructures import QueryParams
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
@@ -49,19 +49,20 @@ class Endpoint:
         self._decoder = None if operation.takes is None else msgspec.json.Decoder(operation.takes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await self._answer(Request(scope, receive))
+        response = await self._answer(scope, receive)
         await response(scope, receive, send)
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer(self, scope: Scope, receive: Receive) -> Response:
         operation = self._operation
         if self._decoder is not None:
             field = self._service.mail_field if operation.takes_mail else None
-            type, body = await self._service.bodies.receive(request, (JSON,) if field is None else (JSON, MAIL))
+            type, body = await self._service.bodies.receive(scope, receive, (JSON,) if field is None else (JSON, MAIL))
             if field is not None and type == MAIL:
-                return await operation.handler(message_of_mail(body, request.query_params, field, operation.takes))
+                query = QueryParams(scope["query_string"])
+                return await operation.handler(message_of_mail(body, query, field, operation.takes))
             return await operation.handler(decoded(body, self._decoder))
         if operation.query is not None:
-            return await operation.handler(parameters(request.query_params, operation.query))
+            return await operation.handler(parameters(QueryParams(scope["query_string"]), operation.query))
         return await operation.handler()
 
 

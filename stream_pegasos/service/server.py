@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 
-from stream_pegasos.service.connection import Connection
 from stream_pegasos.service.limits import Limits
 
 
@@ -24,7 +22,7 @@ def serve(app: Starlette, host: str, port: int, limits: Limits, on_listening: Ca
     host, port
         Where to listen; port 0 for any that is free.
     limits
-        The limits; those on connections are enforced here.
+        The limits; there may be four times as many connections as requests whose bodies are coming.
     on_listening
         Called with the URL, once requests may come.
 
@@ -49,13 +47,13 @@ def serve(app: Starlette, host: str, port: int, limits: Limits, on_listening: Ca
         app,
         host=host,
         port=port,
-        http=functools.partial(Connection, limits),  # type: ignore[arg-type]
+        http="httptools",
         ws="none",
         access_log=False,
         log_level="error",
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=limits.concurrency + 1,  # from which on it refuses
+        limit_concurrency=4 * limits.concurrency,
         timeout_graceful_shutdown=10,
     )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -2,13 +2,11 @@
 
 import asyncio
 import json
-import socket
 import tracemalloc
-from contextlib import ExitStack, suppress
 
 import pytest
 from kinds import several_classes, several_labels
-from serving import GOOD, begin, learn, ok, part, predict, refused, send, serving, wait
+from serving import GOOD, begin, learn, ok, part, predict, refused, send, serving
 
 from stream_pegasos import TextClassifier
 from stream_pegasos.service import Limits, Service, bodies, create_app, work
@@ -118,41 +116,26 @@ def test_a_large_answer_is_made_as_the_client_takes_it(path):
     assert len(beside) > 20
 
 
-def test_too_many_at_a_time(serve):
-    """Heads that do not come give way to others; requests at work keep their connections, but for slow bodies."""
-    served = serve("--max-concurrency", 3)
-    head = b"POST /learn HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 10\r\n"
+@pytest.mark.parametrize("patience, statuses", [(0.0, [503, 503, 503, None, 200]), (60.0, [None, None, 503, 503, 503])])
+def test_so_many_bodies_come_at_a_time(monkeypatch, patience, statuses):
+    """Those that began first give way once they had their time; before, the new ones are refused."""
+    monkeypatch.setattr(bodies, "PATIENCE", patience)
+    app = create_app(Service(TextClassifier(), limits=Limits(concurrency=2)))
+    answered = [[] for _ in range(5)]
 
-    def ask():
-        return httpx.get(f"{served.url}/healthz").status_code
+    async def all_of_them():
+        record = [lambda message, each=each: each.append(message) for each in answered]
+        slow = [asyncio.create_task(begin(app, "/predict", [part(b"{", more=True)], each)) for each in record[:4]]
+        await asyncio.sleep(0.01)
+        await begin(app, "/predict", [part(b'{"text": "x"}')], record[4])
+        for task in slow:
+            task.cancel()
+        await asyncio.wait(slow)
 
-    with ExitStack() as stack:
-
-        def connect(sent):
-            connection = stack.enter_context(socket.create_connection(("127.0.0.1", served.port), 20))
-            connection.sendall(sent)
-            return connection
-
-        connections = [connect(head) for _ in range(4)]
-        assert connections[0].recv(1_000).startswith(b"HTTP/1.1 503")
-        assert ask() == 200
-        assert connections[1].recv(1_000).startswith(b"HTTP/1.1 503")
-        connections.append(connect(head))
-        for connection in connections[2:]:
-            connection.sendall(b"\r\n")
-        wait(lambda: ask() == 503)
-        for connection in connections[2:]:
-            connection.sendall(b" " * 10)
-            assert connection.recv(1_000).startswith(b"HTTP/1.1 422")
-        assert ask() == 200
-        slow = [connect(head + b"\r\n") for _ in range(3)]
-
-        def ask_beside_slow_bodies():
-            with suppress(OSError):
-                slow[0].sendall(b" ")
-            return ask()
-
-        wait(lambda: ask_beside_slow_bodies() == 200, 10)  # of the 30 seconds that a body may take
+    asyncio.run(all_of_them())
+    assert [each[0]["status"] if each else None for each in answered] == statuses
+    refusals = [dict(each[0]["headers"]) for each in answered if each and each[0]["status"] == 503]
+    assert all(headers[b"connection"] == b"close" for headers in refusals)
 
 
 def test_each_request_gets_its_own_answers_and_one_that_fails_fails_alone():
