@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from stream_pegasos.mail.imap_connection import Account, Connection
 
 SECONDS_FOR_PASSWORD = 120.0  # someone may have to unlock it
+VARIABLE = "STREAM_PEGASOS_PASSWORD"
 
 
 @dataclass(frozen=True)
@@ -37,16 +38,13 @@ class ServerOptions:
     )
     user: str | None = service_field("--user NAME", "The name to log in with.", required=True, brief=True, shown="none")
     password_file: Path | None = service_field(
-        "--password-file FILE", "A file whose first line is the password.", brief=True, shown="none"
+        "--password-file FILE", "A file whose first line is the password.", brief=True, shown=f"the variable {VARIABLE}"
     )
     password_command: str | None = service_field(
         "--password-command COMMAND",
         "A command that prints the password, as 'pass show mail'. It is run for each connection.",
         brief="A command that prints the password.",
         shown="none",
-    )
-    password_variable: str | None = service_field(
-        "--password-variable NAME", "The environment variable that holds the password.", shown="none"
     )
     oauth2: bool = service_field("--oauth2", "The password is a token of OAuth 2 (XOAUTH2).", default=False)
     starttls: bool = service_field("--starttls", "Begin in plain text and turn to TLS, on port 143.", default=False)
@@ -82,11 +80,9 @@ class ServerOptions:
         """What gives the password, which is never kept, printed or seen on a command line."""
         from stream_pegasos.mail.imap_connection import LoginRefusedError
 
-        given = [x for x in (self.password_file, self.password_command, self.password_variable) if x is not None]
-        if len(given) != 1:
-            raise click.BadParameter(
-                "give one of --password-file, --password-command and --password-variable", param_hint="--password-file"
-            )
+        n_given = sum(x is not None for x in (self.password_file, self.password_command))
+        if n_given > 1 or (n_given == 0 and VARIABLE not in os.environ):
+            raise click.BadParameter(f"give it or --password-command, or set {VARIABLE}", param_hint="--password-file")
 
         def secret() -> str:
             if self.password_file is not None:
@@ -99,7 +95,7 @@ class ServerOptions:
             elif self.password_command is not None:
                 text, source = _output_of(self.password_command), "--password-command"
             else:
-                text, source = os.environ.get(str(self.password_variable), ""), f"${self.password_variable}"
+                text, source = os.environ[VARIABLE], f"${VARIABLE}"
             line = (text.splitlines() or [""])[0]
             if not line:
                 raise LoginRefusedError(f"{source} has no password")
@@ -267,14 +263,13 @@ def imap(
       stream-pegasos imap … --spam Junk --ham Archive --backlog --dry-run --once
     """
     from stream_pegasos.mail.imap_connection import ConnectionFailedError, RefusedError
+    from stream_pegasos.mail.verdict import SPAM
 
     verdicts, account = verdict.verdicts(), server.account()
     folders.lessons()
     check_outputs(checkpoint=path, inputs=[server.password_file, server.ca_file])
     chatty = verbose or folders.dry_run or (sys.stdout is not None and sys.stdout.isatty())
-    limit = DecisionOptions(
-        None, max_false_positive_rate, None if max_false_positive_rate is None else verdict.spam_label
-    )
+    limit = DecisionOptions(None, max_false_positive_rate, None if max_false_positive_rate is None else SPAM)
     run = _Run(folders, id_window, verdicts, path, limit, print_lines if chatty else lambda line: None)
     with Interrupt() as interrupt:
         try:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
-from stream_pegasos.cli.command import PATH, Command, bundled, number
+from stream_pegasos.cli.command import PATH, Command, bundled
 from stream_pegasos.cli.console import Failure, note
 from stream_pegasos.cli.mail_options import VerdictOptions, mail_option
 
@@ -37,15 +37,6 @@ class _FilterCommand(Command):
 @click.command("mail-filter", cls=_FilterCommand)
 @mail_option("--model M", "The model; a frozen one starts fastest.", type=PATH, brief=True, shown="none")
 @mail_option(
-    "--service ADDRESS",
-    "Ask the service that serve --spamd runs there, which has the model and the thresholds. The address is "
-    "host:port or the path of a socket.",
-    brief="Ask the service that serve --spamd runs there.",
-    shown="none",
-)
-@mail_option("--user NAME", "With --service: whose mail it is, where users have models of their own.", shown="none")
-@mail_option("--timeout S", "With --service: the longest wait.", type=number(float, 0.001, 3600), default=30.0)
-@mail_option(
     "--exit-code",
     "Exit with 0 for spam, 1 for ham, 2 for unsure and 3 after a failure, as bogofilter does.",
     is_flag=True,
@@ -60,9 +51,6 @@ class _FilterCommand(Command):
 @bundled("thresholds", VerdictOptions)
 def mail_filter(
     model: Path | None,
-    service: str | None,
-    user: str | None,
-    timeout: float,
     exit_code: bool,
     header_prefix: str,
     thresholds: VerdictOptions,
@@ -80,7 +68,6 @@ def mail_filter(
     \b
     Examples:
       stream-pegasos mail-filter --model frozen.safetensors < mail.eml
-      stream-pegasos mail-filter --service 127.0.0.1:783 < mail.eml
       stream-pegasos mail-filter --model frozen.safetensors --exit-code < mail.eml
     """
     # What a process for one mail needs not, and what would take a sixth of its time.
@@ -91,16 +78,11 @@ def mail_filter(
     mail = sys.stdin.buffer.read(READ)
     outcome, lines = None, b""
     try:
-        if (model is None) == (service is None):
-            raise Failure("give either --model or --service")
+        if model is None:
+            raise Failure("give the model by --model")
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", header_prefix):
             raise Failure(f"{header_prefix!r} is no name of a header")
-        if model is not None:
-            outcome, lines = _by_model(mail, model, thresholds)
-        elif service is not None:
-            from stream_pegasos.mail.client import headers_for
-
-            outcome, lines = headers_for(mail, service, user, timeout)
+        outcome, lines = _by_model(mail, model, thresholds)
         lines = re.sub(rb"^X-Spam\b", header_prefix.encode(), lines, flags=re.MULTILINE)
     except Exception as error:  # whatever it is, the mail must arrive
         note(f"the mail passes unfiltered: {error or repr(error)}")

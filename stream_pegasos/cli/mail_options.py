@@ -31,15 +31,11 @@ class VerdictOptions:
         type=number(float, 0, 1),
         default=0.1,
     )
-    spam_label: str = mail_field("--spam-label LABEL", "The label of spam in the model.", default="spam")
-    ham_label: str = mail_field("--ham-label LABEL", "The label of ham in the model.", default="ham")
 
     def verdicts(self) -> "Verdicts":
-        from stream_pegasos.learners.labels import label_of
         from stream_pegasos.mail.verdict import Verdicts
 
-        labels = {"spam_label": label_of(self.spam_label), "ham_label": label_of(self.ham_label)}
         try:
-            return Verdicts(self.spam_threshold, self.ham_threshold, **labels)
+            return Verdicts(self.spam_threshold, self.ham_threshold)
         except (TypeError, ValueError) as error:
             raise click.BadParameter(str(error)) from None

@@ -13,7 +13,7 @@ from stream_pegasos.evaluation.prequential import learn
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.mail.imap_memory import Event, Memory
-from stream_pegasos.mail.verdict import HAM, SPAM, Verdicts, message_of
+from stream_pegasos.mail.verdict import SPAM, Verdicts, message_of
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.journal import Entry, Journal
 from stream_pegasos.operation.lessons import Lessons
@@ -144,8 +144,7 @@ class Ledger:
         OSError
             If it cannot be written down; then nothing is learned or noted.
         """
-        verdicts = self._verdicts
-        labels = [verdicts.ham_label if lesson.outcome == HAM else verdicts.spam_label for lesson in lessons]
+        labels = [lesson.outcome for lesson in lessons]
         if labels:
             self.model.check_labels(labels)
         entries, met = list[Entry](), dict[str, str]()

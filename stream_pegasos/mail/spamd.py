@@ -32,7 +32,7 @@ from stream_pegasos.mail.protocol import (
     too_large,
 )
 from stream_pegasos.mail.users import UserModels
-from stream_pegasos.mail.verdict import Verdicts
+from stream_pegasos.mail.verdict import HAM, SPAM, Verdicts
 from stream_pegasos.service.bodies import PATIENCE
 from stream_pegasos.service.work import EndingError
 from stream_pegasos.streams.mail_ids import mail_id
@@ -206,7 +206,7 @@ class Spamd:
             if asked.removes:
                 (outcome,) = await service.unlearn([x], [id])
                 return told(False, outcome != "unknown")
-            label = self._verdicts.spam_label if asked.label == "spam" else self._verdicts.ham_label
+            label = SPAM if asked.label == "spam" else HAM
             (said,) = await service.learn([(x, label)], [id])
             return told(said["learned"], False)
 

@@ -70,13 +70,11 @@ class Verdicts:
         The probability of spam, from 0 to 1, from which on a mail is spam.
     ham_threshold
         The probability of spam, from 0 to `spam_threshold`, below which a mail is ham. Between the two it is unsure.
-    spam_label, ham_label
-        The labels of the model.
 
     Raises
     ------
     TypeError, ValueError
-        If a threshold is out of its range, or the labels are the same.
+        If a threshold is out of its range.
 
     Examples
     --------
@@ -98,16 +96,12 @@ class Verdicts:
 
     spam_threshold: float = 0.9
     ham_threshold: float = 0.1
-    spam_label: Any = SPAM
-    ham_label: Any = HAM
 
     def __post_init__(self) -> None:
         check_share("spam_threshold", self.spam_threshold)
         check_share("ham_threshold", self.ham_threshold)
         if self.ham_threshold > self.spam_threshold:
             raise ValueError(f"ham_threshold is {self.ham_threshold}; spam_threshold, {self.spam_threshold}, is below")
-        if self.spam_label == self.ham_label:
-            raise ValueError(f"spam and ham have the same label, {self.spam_label!r}")
 
     def check(self, model: Any) -> None:
         """See to it that a model can be asked.
@@ -122,7 +116,7 @@ class Verdicts:
         if "several labels" in model.capabilities:
             raise MailModelError("the model may give a mail several labels; spam and ham exclude each other")
         known = [label for label in model.classes if label is not None] if model.n_learned else []
-        missing = [label for label in (self.spam_label, self.ham_label) if label not in known]
+        missing = [label for label in (SPAM, HAM) if label not in known]
         if len(known) > 1 and missing:
             raise MailModelError(f"the model knows no label {missing[0]!r}; it knows {', '.join(map(repr, known))}")
 
@@ -134,9 +128,9 @@ class Verdicts:
 
     def words(self, model: Any, x: Message) -> list[tuple[str, float]]:
         """What the heaviest words and phrases of a message add to the margin of spam, the largest size first."""
-        if "explain" not in model.capabilities or self.spam_label not in model.classes:
+        if "explain" not in model.capabilities or SPAM not in model.classes:
             return []
-        contributions = model.explain_one(x, label=self.spam_label, limit=N_NAMED)
+        contributions = model.explain_one(x, label=SPAM, limit=N_NAMED)
         return phrases([(word, value) for word, value in contributions.items() if word != INTERCEPT], N_WORDS)[0]
 
     def of(self, model: Any, answer: Mapping[str, Any], words: Iterable[tuple[str, float]] = ()) -> Verdict:
@@ -152,7 +146,7 @@ class Verdicts:
             What each word adds to the margin of spam, the largest size first.
         """
         probability = self.probability(answer)
-        if probability is None or not {self.spam_label, self.ham_label} <= {*model.classes}:
+        if probability is None or not {SPAM, HAM} <= {*model.classes}:
             return Verdict(UNSURE, None, 0.0, reason="the model does not know spam and ham yet")
         outcome = SPAM if probability >= self.spam_threshold else HAM if probability < self.ham_threshold else UNSURE
         score = REQUIRED + log_odds(probability) - log_odds(self.spam_threshold)
@@ -160,7 +154,7 @@ class Verdicts:
         if outcome == SPAM:
             if model.n_learned < LEAST_LEARNED:
                 reason = f"the model has learned {model.n_learned:,} mails; it takes {LEAST_LEARNED:,} to call any spam"
-            elif answer["label"] != self.spam_label:
+            elif answer["label"] != SPAM:
                 reason = "the model's limit of false positives does not allow it"
         if reason is not None:
             outcome = UNSURE
@@ -173,12 +167,12 @@ class Verdicts:
         if answer["label"] is None:
             return None
         for label, probability in answer.get("probabilities", ()):
-            if label == self.spam_label:
+            if label == SPAM:
                 return float(probability)
         if "probabilities" in answer:
             return 0.0
         probability = float(answer["probability"])
-        return probability if answer["label"] == self.spam_label else 1.0 - probability
+        return probability if answer["label"] == SPAM else 1.0 - probability
 
 
 def log_odds(probability: float) -> float:

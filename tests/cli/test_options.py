@@ -82,7 +82,7 @@ def test_help_has_whole_names_and_every_default(ok, name, columns, monkeypatch):
         assert said and f"[default: {said}" in " ".join(text.split())
         if isinstance(option.default, (str, int, float)) and not isinstance(option.default, bool):
             assert said == f"{option.default}]"
-    assert len(options) > 5 or name in ("freeze", "forget-class")  # which have few
+    assert len(options) > 5 or name in ("mail-filter", "freeze", "forget-class")  # which have few
 
 
 def test_defaults_of_the_model_in_the_help_are_those_of_the_model():

@@ -2,17 +2,11 @@
 
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
-from contextlib import suppress
-from threading import Thread
-from time import sleep
 
 import pytest
 from commands import environment
-
-from stream_pegasos.mail.client import ServiceError, headers_for
 
 FILTER = [sys.executable, "-m", "stream_pegasos", "mail-filter"]
 SPAM = b"Subject: prize\r\nTo: b@example.org\r\n\r\nClaim your free prize now\r\n"
@@ -55,9 +49,7 @@ def test_a_large_mail_passes_as_it_comes(model):
     [
         (["--model", "nowhere"], "nowhere"),
         (["--model", "mail"], "mail"),
-        (["--service", "127.0.0.1:1"], "refused"),
-        (["--service", "somewhere"], "no address"),
-        ([], "either --model or --service"),
+        ([], "give the model by --model"),
         (["--model", "nowhere", "--header-prefix", "X Y"], "no name of a header"),
         (["--model", "nowhere", "--ham-threshold", "0.99"], "nowhere"),
     ],
@@ -86,39 +78,6 @@ def test_a_mail_that_cannot_pass_is_no_ham(model, streams):
         )
         error = done.stderr.decode()
         assert done.returncode == code and error.startswith("stream-pegasos: error: ") and error.count("\n") == 1
-
-
-def test_a_service_is_believed_only_if_its_answer_is_whole_and_comes_in_time():
-    added = b"X-Spam-Flag: NO\nX-Spam-Status: No, tests=PEGASOS_HAM autolearn=no\nX-Spam-Level:\n"
-    body = added + b"X-Spam-Flag: YES\nSubject: written by the sender\n\n"
-    answer = b"SPAMD/1.5 0 EX_OK\r\nContent-length: %d\r\n\r\n" % len(body) + body
-    assert answered([answer]) == ("ham", added)
-    with pytest.raises(ServiceError, match="in the middle"):
-        answered([answer[:-40]])
-    with pytest.raises(ServiceError, match="no headers"):
-        answered([answer.replace(b"PEGASOS_HAM", b"PEGASOS_EGG")])
-    with pytest.raises(ServiceError, match="to an end"):
-        answered((b"x" for _ in iter(lambda: sleep(0.01), 0)), seconds=0.3)
-
-
-def answered(parts, seconds=20.0):
-    """What a client makes of an answer that comes in these parts."""
-
-    def answer():
-        connection, _ = listener.accept()
-        with connection, suppress(OSError):
-            while connection.recv(1 << 16):
-                pass
-            for part in parts:
-                connection.sendall(part)
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = Thread(target=answer)
-        thread.start()
-        try:
-            return headers_for(HAM, f"127.0.0.1:{listener.getsockname()[1]}", seconds=seconds)
-        finally:
-            thread.join()
 
 
 PROCMAIL = """

@@ -132,7 +132,6 @@ def test_a_unix_socket_is_replaced_only_where_nobody_listens(serve, begin, tmp_p
         (["--spamd", "127.0.0.1:70000"], "is no address"),
         (["--user-models", "users"], "it goes with --spamd"),
         (["--spamd", "0", "--spamd-learn-common"], "it goes with --user-models"),
-        (["--spamd", "0", "--spam-label", "junk"], "knows no label 'junk'"),
         (["--spamd", "/dev/null"], "is no socket"),
     ],
 )
