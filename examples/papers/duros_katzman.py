@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
+from batch import newton
 from common import parser, print_table, read_stream, save_figure
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -27,7 +28,6 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
 from stream_pegasos import OrdinalClassifier, PegasosClassifier
-from stream_pegasos.learners.batch import newton
 
 Vector = NDArray[np.float64]
 Labels = NDArray[np.int64]

@@ -18,6 +18,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
+from batch import newton, objective, subgradient_descent
 from common import RCV1_COLUMNS, parser, print_table, read_rcv1, read_stream, save_figure, synthetic_rcv1
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
@@ -26,7 +27,6 @@ from scipy.sparse import csr_array
 from sklearn.svm import LinearSVC
 
 from stream_pegasos import HashedBagOfWords, PegasosClassifier
-from stream_pegasos.learners.batch import newton, objective, subgradient_descent
 
 L2 = 1e-4
 N_TRAIN, N_TEST = 781_265, 23_149
@@ -266,7 +266,7 @@ def several_classes(problem: Problem, n_passes: int) -> list[list[str]]:
                 order = rng.permutation(len(y))
                 model.learn_many(X[order], y[order])
             seconds = perf_counter() - began
-            point = Point(seconds, objective(model, X, y), float(np.mean(model.predict_many(X_test) != y_test)))
+            point = Point(seconds(model, X, y), float(np.mean(model.predict_many(X_test) != y_test)))
             rows.append([name, f"PegasosClassifier, {n} pass{'es' * (n > 1)}", *figures(point)])
     return rows
 

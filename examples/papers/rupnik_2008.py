@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
+from batch import objective
 from common import parser, print_table, read_rcv1, save_figure, synthetic_rcv1
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -23,7 +24,6 @@ from scipy.sparse import csr_array
 from sklearn.svm import LinearSVC
 
 from stream_pegasos import PegasosClassifier
-from stream_pegasos.learners.batch import objective
 
 L2 = 1e-4
 BATCH_SIZE = 8_000
