@@ -3,16 +3,14 @@
 from stream_pegasos.common.extras import missing
 
 try:
-    import google.protobuf  # noqa: F401
     import pandas  # noqa: F401
     import pyarrow  # noqa: F401
     import pyspark  # noqa: F401
 except ImportError as error:
     raise missing("learning on Spark", "spark", error) from None
 
-from stream_pegasos.spark.by_key import learn_by_key
 from stream_pegasos.spark.learning import learn
 from stream_pegasos.spark.scoring import score
 from stream_pegasos.spark.streaming import learn_stream
 
-__all__ = ["learn", "learn_by_key", "learn_stream", "score"]
+__all__ = ["learn", "learn_stream", "score"]

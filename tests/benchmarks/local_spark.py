@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-
 
 @contextmanager
 def local_spark(folder: Path, workers: int = 2, megabytes: int = 1024) -> Iterator[Any]:
@@ -27,7 +25,6 @@ def local_spark(folder: Path, workers: int = 2, megabytes: int = 1024) -> Iterat
         "spark.local.dir": folder / "local",
         "spark.log.level": "OFF",
         "spark.sql.shuffle.partitions": workers,
-        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
         "spark.sql.warehouse.dir": folder / "warehouse",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
