@@ -2,7 +2,6 @@
 
 import csv
 import os
-from collections.abc import Iterable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,8 +50,9 @@ class ResultOptions:
         shown="nowhere",
     )
     output_format: str | None = result_field(**OUTPUT_FORMAT)
-    report: bool = result_field("--report", "Print all classes, the worst F1 first.", default=False)
-    confusions: bool = result_field("--confusions", "Print all pairs of classes that were confused.", default=False)
+    report: bool = result_field(
+        "--report", "Print all classes, the worst F1 first, and all pairs that were confused.", default=False
+    )
 
     def check(self, *inputs: Path | str | None, save: Path | None = None, force: bool = False) -> None:
         """Fail before the work rather than after it."""
@@ -61,10 +61,10 @@ class ResultOptions:
             raise click.BadParameter("it needs --predictions", param_hint="--output-format")
         check_plot(self.plot)
 
-    def predictions_output(self, labels: Iterable[Any] | None) -> Output | None:
+    def predictions_output(self) -> Output | None:
         if self.predictions is None:
             return None
-        format = chosen_format(self.output_format, self.predictions, has_truth=True, labels=labels)
+        format = chosen_format(self.output_format, self.predictions, has_truth=True)
         return Output(format, self.predictions)
 
 
@@ -128,13 +128,12 @@ def report(
     interrupt: Interrupt,
     results: ResultOptions,
     save: Path | None = None,
-    wide: bool = False,
     **options: Any,
 ) -> None:
     """Evaluate a model, print the summary and write what is asked for; `options` are those of an evaluation."""
     from stream_pegasos.evaluation.prequential import evaluate as evaluate_model
 
-    output = results.predictions_output(model.classes if wide else None)
+    output = results.predictions_output()
     examples, refuse = interrupt.until_signal(source), source.refuse
     with ExitStack() as end:
         if output is not None:
@@ -166,7 +165,7 @@ def report(
             end.callback(_save_curve, evaluation, results.curve)
         if output is not None:
             end.callback(answers.write)
-        end.callback(print_lines, summary(source, evaluation, results.report, results.confusions))
+        end.callback(print_lines, summary(source, evaluation, results.report))
 
 
 def _headline(row: Any) -> str:

@@ -58,11 +58,6 @@ class StreamOptions:
         "The encoding of the text, as latin-1 or gb18030; a byte order mark shows utf-16.",
         default="utf-8",
     )
-    encoding_errors: str = stream_field(
-        "--encoding-errors NAME",
-        "How to read lines that are not UTF-8: as windows-1252; with strict they are bad.",
-        default="windows-1252",
-    )
     labels: str | None = stream_field(
         "--labels A,B,…",
         "The allowed labels; a line with any other is bad. They are the buttons of the page of label.",

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from stream_pegasos.cli.answers import Output, chosen_format, format_option, wide_option
+from stream_pegasos.cli.answers import Output, chosen_format, format_option
 from stream_pegasos.cli.command import PATH, Command, argument, bundled
 from stream_pegasos.cli.console import check_outputs, note
 from stream_pegasos.cli.inputs import FileInput, bad_lines
@@ -37,7 +37,6 @@ MOST_WAITING = 10_000
     shown="standard output",
 )
 @format_option
-@wide_option
 @bundled("stream", StreamOptions)
 @threads_option
 @bundled("decision", DecisionOptions)
@@ -47,7 +46,6 @@ def predict(
     file: str,
     output: Path | None,
     output_format: str | None,
-    wide: bool,
     stream: StreamOptions,
     threads: int | None,
     decision: DecisionOptions,
@@ -66,9 +64,8 @@ def predict(
     probabilities of all labels (a JSON object), the margin, and the error if
     there is one. The margin is that of the positive class; with more than two
     classes, how far the label is above the next best. tsv and csv have a
-    header, and several labels are a JSON list; with --wide each label has a
-    column for its probability. To answer each line as it
-    comes, use run.
+    header, and several labels are a JSON list. To answer each line as it comes,
+    use run.
 
     \b
     Examples:
@@ -83,8 +80,7 @@ def predict(
     check_outputs(output, inputs=[model, file])
     source = FileInput(file, stream, unlabelled=True, unreadable=True)
     learner = model_to_use(model, source, decision, vectors)
-    labels = learner.classes if wide else None
-    format = chosen_format(output_format, output, source.separator, labels=labels)
+    format = chosen_format(output_format, output, source.separator)
     with Interrupt() as interrupt, closing(Output(format, output)) as out:
         answers = _Answers(learner, source, out, n_threads(threads))
         try:

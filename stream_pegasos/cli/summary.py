@@ -15,9 +15,9 @@ MOST_PAIRS = 10
 LONGEST_LABEL = 50  # characters shown in a table
 
 
-def summary(source: Input, evaluation: "Evaluation", report: bool = False, confusions: bool = False) -> str:
+def summary(source: Input, evaluation: "Evaluation", report: bool = False) -> str:
     """How good the predictions were, in three tables: the figures; the commonest classes, the rest summed up, or in a
-    report all of them, the worst first; the pairs that were confused most often.
+    report all of them, the worst first; the pairs that were confused most often, in a report all.
     """
     score = evaluation.score
     head = f"{source.name}: {score.n:,} messages{rate(score.n, evaluation.seconds)}"
@@ -34,7 +34,7 @@ def summary(source: Input, evaluation: "Evaluation", report: bool = False, confu
         names.append(f"{others.n_classes:,} other{'s' * (others.n_classes != 1)}")
     n_classes = len(score.tally)
     title = f"{n_classes:,} {'label' if several else 'class'}{('s' if several else 'es') * (n_classes != 1)}"
-    pairs = score.confused(None if confusions else MOST_PAIRS)
+    pairs = score.confused(None if report else MOST_PAIRS)
     confused = [(_shown(truth), _shown(other), f"{count:,}") for truth, other, count in pairs]
     truly = "missed" if several else "truly"
     left = max(map(len, [*figures, title, *names, truly, *(pair[0] for pair in confused)]))

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import click
 
-from stream_pegasos.cli.answers import wide_option
 from stream_pegasos.cli.command import Command, argument, bundled
 from stream_pegasos.cli.evaluate import ResultOptions, report
 from stream_pegasos.cli.inputs import labelled_input
@@ -31,7 +30,6 @@ from stream_pegasos.cli.options import (
 @bundled("decision", DecisionOptions)
 @vectors_option
 @bundled("results", ResultOptions)
-@wide_option
 def test(
     model: Path,
     file: str | None,
@@ -41,7 +39,6 @@ def test(
     decision: DecisionOptions,
     vectors: str | None,
     results: ResultOptions,
-    wide: bool,
 ) -> None:
     """Print how well a saved model predicts the messages of a file, and learn none of them.
 
@@ -62,5 +59,5 @@ def test(
     source = labelled_input(file, mails, stream, unreadable=bool(results.predictions))
     learner = model_to_use(model, source, decision, vectors)
     with Interrupt() as interrupt, closing(source):
-        report(learner, source, interrupt, results, wide=wide, learn=False, threads=n_threads(threads))
+        report(learner, source, interrupt, results, learn=False, threads=n_threads(threads))
     exit_with_code(source, interrupt)

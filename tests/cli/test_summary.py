@@ -85,8 +85,7 @@ def test_a_report_has_all_classes_the_worst_first(ok, n, fewer):
     n_pairs = len(score.confused())
     for options, n_classes, n_shown in (
         ("", fewer, min(10, n_pairs)),
-        ("--report", n, min(10, n_pairs)),
-        ("--report --confusions", n, n_pairs),
+        ("--report", n, n_pairs),
     ):
         _, _, classes, pairs = tables(ok(f"evaluate many.jsonl {options}"))
         assert (len(classes), len(pairs)) == (n_classes + 1, n_shown + 1)
@@ -100,6 +99,6 @@ def test_a_report_has_all_classes_the_worst_first(ok, n, fewer):
 
 def test_a_test_has_a_report_too(ok):
     reference_of(stream[:300]).save("m")
-    plain, report = (ok(f"test m mail.jsonl {options}").split("\n\n") for options in ("", "--report --confusions"))
+    plain, report = (ok(f"test m mail.jsonl {options}").split("\n\n") for options in ("", "--report"))
     assert report[1] == plain[1] and len(report) == len(plain) == 4
     assert {row.split()[0] for row in report[2].splitlines()[1:]} == {"ham", "spam"}
