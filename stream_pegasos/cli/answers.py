@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 FORMATS = ("tsv", "csv", "jsonl")
 COLUMNS = ("id", "label", "probability", "probabilities", "margin", "error")
-PROBABILITIES = COLUMNS.index("probabilities")
 TRUTH = "truth"
 # Not in ASCII alone; what is no Unicode is escaped when it is encoded.
 to_json = json.JSONEncoder(ensure_ascii=False).encode
@@ -34,7 +33,6 @@ OUTPUT_FORMAT: Any = {
     "shown": "what the extension of the file says",
 }
 format_option = result_option(**OUTPUT_FORMAT)
-wide_option = result_option("--wide", "csv and tsv with a column for the probability of each label.", is_flag=True)
 
 
 @dataclass(frozen=True)
@@ -49,14 +47,11 @@ class AnswerFormat:
         What then stands between the labels of one message.
     has_truth
         Whether the true label stands beside each answer; not without a name.
-    labels
-        Those that have a column each for their probabilities, instead of one for all; in csv and tsv.
     """
 
     name: str | None = None
     separator: str = ","
     has_truth: bool = False
-    labels: tuple[Any, ...] | None = None
 
     @property
     def in_full(self) -> bool:
@@ -71,24 +66,16 @@ class AnswerFormat:
         """A line for each answer; in tsv and csv it goes on behind a line break in quotes."""
         if self.name is None:
             return "".join(f"{answer_line(answer, self.separator)}\n" for answer in answers)
-        records: Iterable[tuple[Any, ...]] = answers
+        records: Iterable[tuple[Any, ...]] = (answer.for_json() for answer in answers)
         if self.has_truth:
-            records = ((*answer, truth) for answer, truth in zip(answers, truths, strict=True))
+            records = ((*record, truth) for record, truth in zip(records, truths, strict=True))
         if self.name == "jsonl":
             return "".join(f"{to_json(dict(zip(self._columns, record, strict=True)))}\n" for record in records)
-        return self._rows([*map(_cell, self._wide(record))] for record in records)
+        return self._rows(map(_cell, record) for record in records)
 
     @property
     def _columns(self) -> tuple[str, ...]:
-        columns = (*COLUMNS, TRUTH) if self.has_truth else COLUMNS
-        return self._wide(columns, {label: f"probability of {_cell(label)}" for label in self.labels or ()})
-
-    def _wide(self, record: tuple[Any, ...], each: Any = None) -> tuple[Any, ...]:
-        """A record with a column for each label, or as it is where they share one."""
-        if self.labels is None:
-            return record
-        each = each or record[PROBABILITIES] or {}
-        return (*record[:PROBABILITIES], *map(each.get, self.labels), *record[PROBABILITIES + 1 :])
+        return (*COLUMNS, TRUTH) if self.has_truth else COLUMNS
 
     def _rows(self, rows: Iterable[Iterable[str]]) -> str:
         lines: list[str] = []
@@ -122,7 +109,6 @@ def chosen_format(
     path: Path | None,
     separator: str | None = None,
     has_truth: bool = False,
-    labels: Iterable[Any] | None = None,
 ) -> AnswerFormat:
     """The format that an option names, or the extension of the file; by default the two columns."""
     if name is not None and name not in FORMATS:
@@ -134,10 +120,7 @@ def chosen_format(
         raise click.BadParameter(f"{path} is none of .tsv, .csv and .jsonl; see --output-format")
     if name is None and extension in ("gz", "bz2", "xz", "zst"):
         raise click.BadParameter(f"{path}: answers are written uncompressed")
-    if labels is not None and name not in ("csv", "tsv"):
-        raise click.BadParameter("it is for csv and tsv; see --output-format", param_hint="--wide")
-    columns = None if labels is None else tuple(label for label in labels if label is not None)
-    return AnswerFormat(name, separator or ",", has_truth, columns)
+    return AnswerFormat(name, separator or ",", has_truth)
 
 
 class Output:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 DICT_FORMATS = ("vw", "svmlight")
 REPORTED_BAD_LINES = 10
+MOST_UNREAD = 1_000  # names of fields that are told; a stream may bring new ones without end
 
 
 class Input:
@@ -31,6 +32,7 @@ class Input:
     strict = False
     n_bad = 0  # records that could not be read or learned
     n_good = 0  # records read
+    broken_off = ""  # why the rest of it was not read, where that failed
     n_windows_1252 = 0  # lines read as Windows-1252, since they are not UTF-8
     separator: str | None = None  # what stands between several labels
     several = False  # whether a message may have several labels
@@ -142,7 +144,7 @@ class _ChosenInput(Input):
         self.n_windows_1252 += 1
 
     def _tell_of_unread_field(self, name: str) -> None:
-        if name not in self._unread:
+        if name not in self._unread and len(self._unread) < MOST_UNREAD:
             self._unread.add(name)
             note(f"the field {printable(name)} is none that the model reads")
 
@@ -161,7 +163,6 @@ class _ChosenInput(Input):
             "fields": self.fields,
             "on_unread_field": self._tell_of_unread_field if self.strict else None,
             "encoding": self._options.encoding,
-            "encoding_errors": self._options.encoding_errors,
             "on_windows_1252": self._count_windows_1252,
         }
 
@@ -292,7 +293,7 @@ class FileInput(_ChosenInput):
         return examples
 
     def _read(self) -> "Iterator[Example]":
-        from stream_pegasos.streams import StreamError
+        from stream_pegasos.streams.example import StreamError, Truncated
 
         if self._pipe is None:
             self.tell_of_keyboard()
@@ -302,6 +303,11 @@ class FileInput(_ChosenInput):
             if not self.n_good:
                 raise
             self.report("the rest", str(error))
+            self.broken_off = (
+                "the input ended within a compressed block"
+                if isinstance(error, Truncated)
+                else "the rest could not be read"
+            )
 
     def _examples(self) -> "Iterator[Example]":
         from stream_pegasos.streams import read
@@ -393,7 +399,8 @@ def _first(examples: "Iterator[Example]", limit: int | None) -> "Iterator[Exampl
 
 
 def bad_lines(source: Input) -> str:
-    return f"{source.n_bad:,} bad {source.record}{'s' * (source.n_bad != 1)}"
+    bad = f"{source.n_bad:,} bad {source.record}{'s' * (source.n_bad != 1)}"
+    return f"{bad}, {source.broken_off}" if source.broken_off else bad
 
 
 @contextmanager

@@ -1,9 +1,11 @@
 """How a command ends: with its work, or on a signal."""
 
+import _thread
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import click
 
@@ -57,25 +59,38 @@ class Interrupt:
 def stopping(live: Any) -> Iterator[list[int]]:
     """Stop on Ctrl-C and SIGTERM; which signal came, if one did."""
     came: list[int] = []
+    is_over, is_overdue = threading.Event(), threading.Event()
+    main = threading.current_thread()
+
+    def hurry() -> None:
+        # Answers on their way get some time; then those are given up that nobody takes.
+        while not is_over.wait(SECONDS_FOR_ANSWERS):
+            is_overdue.set()
+            if hasattr(signal, "pthread_kill"):  # which also ends a call of the system
+                signal.pthread_kill(cast(int, main.ident), signal.SIGINT)
+            else:
+                _thread.interrupt_main()
+
+    waiting = threading.Thread(target=hurry, name="hurry", daemon=True)
 
     def handle(number: int, _: object) -> None:
+        if is_overdue.is_set():
+            is_overdue.clear()
+            if live.sending:
+                raise KeyboardInterrupt
+            return
         came.append(number)
         live.stop()
-        # Answers on their way get some time; then those are given up that nobody takes.
         if len(came) == 1:
-            signal.setitimer(signal.ITIMER_REAL, SECONDS_FOR_ANSWERS)
-
-    def give_up(number: int, _: object) -> None:
-        if live.sending:
-            raise KeyboardInterrupt
-        signal.setitimer(signal.ITIMER_REAL, SECONDS_FOR_ANSWERS)
+            waiting.start()
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    before[signal.SIGALRM] = signal.signal(signal.SIGALRM, give_up)
     try:
         yield came
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        is_over.set()
+        if waiting.ident is not None:
+            waiting.join()
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -83,4 +98,4 @@ def stopping(live: Any) -> Iterator[list[int]]:
 def exit_with_code(source: Input, interrupt: Interrupt | None = None) -> NoReturn:
     if interrupt and interrupt.signal is not None:
         raise click.exceptions.Exit(128 + interrupt.signal)
-    raise click.exceptions.Exit(1 if source.strict and source.n_bad else 0)
+    raise click.exceptions.Exit(1 if source.broken_off or (source.strict and source.n_bad) else 0)

@@ -12,7 +12,7 @@ from typing import Any
 
 from stream_pegasos.common.extras import missing
 from stream_pegasos.streams.chunks import Chunks, may_begin
-from stream_pegasos.streams.example import StreamError
+from stream_pegasos.streams.example import StreamError, Truncated
 
 # What a compressed stream begins with; no text does. Zstandard may begin with a frame to be skipped.
 _MAGIC = {
@@ -98,4 +98,4 @@ def _members(new: Callable[[], Any], chunks: Chunks, what: str) -> Iterator[byte
             if out:
                 yield out
     if member is not None:
-        raise StreamError(f"{what} is truncated")
+        raise Truncated(f"{what} is truncated")

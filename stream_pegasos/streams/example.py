@@ -61,6 +61,10 @@ class StreamError(ValueError):
     """A stream that cannot be read at all, or no further."""
 
 
+class Truncated(StreamError):
+    """Compressed data that ends within a block."""
+
+
 class LabelFormat(NamedTuple):
     """How labels are written.
 

@@ -275,7 +275,7 @@ class KafkaSink:
 
         for answer in answers:
             key = None if answer.id is None else str(answer.id).encode(errors="surrogatepass")
-            value = json.dumps(answer._asdict()).encode()
+            value = json.dumps(answer.for_json()._asdict()).encode()
             while True:
                 try:
                     self._producer.produce(self._topic, value, key, on_delivery=delivered)

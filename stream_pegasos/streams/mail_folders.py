@@ -58,6 +58,8 @@ def read_mail_folders(
                 yield unreadable(ValueError(one_line(str(error))), number)
             else:
                 yield Example(x, y if place.label is None else place.label, w, number, id)
+        if index.broken_off:
+            raise index.broken_off[0]
 
 
 def _fault(path: str, error: OSError | str) -> str:
@@ -71,6 +73,7 @@ class _Index:
         self._places: list[_Place] = []
         self._copies = copies  # of mails in what cannot be read at any place: compressed mboxes and pipes
         self._n_files = 0
+        self.broken_off: list[StreamError] = []  # compressed mboxes of which only the beginning can be read
 
     def in_order(self) -> list[_Place]:
         """All places. In an mbox alone the order is the one of the file."""
@@ -110,7 +113,7 @@ class _Index:
     def _add_file(self, path: str, label: Truth | None) -> None:
         """A mail, or an mbox."""
         self._n_files += 1
-        name = os.path.basename(path)
+        name, before = os.path.basename(path), len(self._places)
         with open(path, "rb") as file:
             modified = os.fstat(file.fileno()).st_mtime
             is_compressed, chunks = decompressed(chunks_of(file), path)
@@ -126,6 +129,8 @@ class _Index:
                     begin = self._copied(mail or b"") if is_copied else offset
                     self._places.append(_Place(time, name, path, begin, length, is_copied, label))
             except StreamError as error:
+                if len(self._places) > before:
+                    self.broken_off.append(error)
                 self._add_fault(path, str(error), modified)
 
     def _copied(self, mail: bytes) -> int:

@@ -259,7 +259,8 @@ def read_mail(
     Raises
     ------
     StreamError
-        If there is no mail in one of the folders, or, without `on_bad_line`, if a mail cannot be read.
+        If there is no mail in one of the folders, at the end if a compressed mbox is truncated or damaged, or, without
+        `on_bad_line`, if a mail cannot be read.
     OSError
         If there is nothing at a path, or it cannot be read.
 

@@ -263,7 +263,7 @@ def _checked(position: Any) -> tuple[str | None, str | None]:
 
 
 def _fields(answer: Answer) -> dict[str, bytes]:
-    return {name: _text(value).encode(errors="surrogatepass") for name, value in answer._asdict().items()}
+    return {name: _text(value).encode(errors="surrogatepass") for name, value in answer.for_json()._asdict().items()}
 
 
 def _text(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
@@ -101,6 +102,31 @@ class Answer(NamedTuple):
     probabilities: Mapping[Label, float] | None = None
     margin: float | tuple[float, ...] | None = None
     error: str | None = None
+
+    def for_json(self) -> Answer:
+        """The same with probabilities by keys that JSON tells apart: a text that reads like a label of another type, as
+        `"true"` beside `True`, is in quotes.
+
+        >>> from stream_pegasos.streams import Answer
+        >>> Answer(7, True, 0.75, {True: 0.75, "true": 0.25}).for_json().probabilities
+        {'true': 0.75, '"true"': 0.25}
+
+        """
+        return self if self.probabilities is None else self._replace(probabilities=_by_name(self.probabilities))
+
+
+def _by_name(probabilities: Mapping[Any, float]) -> Mapping[Any, float]:
+    if len({type(label) is str for label in probabilities}) < 2:
+        return probabilities  # JSON spells them apart
+    names: dict[str, Any] = {json.dumps(label): label for label in probabilities if type(label) is not str}
+    for label in probabilities:
+        if type(label) is str:
+            name = label
+            while name in names:
+                name = json.dumps(name)
+            names[name] = label
+    spelled = {label: name for name, label in names.items()}
+    return {spelled[label]: probability for label, probability in probabilities.items()}
 
 
 class Sink(Protocol):

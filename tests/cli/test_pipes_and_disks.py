@@ -52,10 +52,22 @@ def test_answers_that_nobody_reads_end_the_command_quietly(here):
     load("live")
 
 
+WITHOUT_TIMERS = """
+import signal
+for name in ("SIGALRM", "setitimer", "ITIMER_REAL"):
+    delattr(signal, name)
+from stream_pegasos.cli import main
+main()
+"""
+
+
 def test_sigterm_ends_run_while_nobody_takes_its_answers(here):
-    """The pipe of the answers is full: the command waits until somebody reads them."""
+    """The pipe of the answers is full: the command waits until somebody reads them. No timer of the system is needed,
+    as there is none on Windows.
+    """
     write_jsonl("long.jsonl", stream * 20)
-    with started("run", "long.jsonl", "--save", "m") as run:
+    words = [sys.executable, "-c", WITHOUT_TIMERS, "run", "long.jsonl", "--save", "m"]
+    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE) as run:
         before, unread = 0, array("i", [0])
         while not before or unread[0] != before:  # it has not begun, or goes on
             before = unread[0]
