@@ -125,6 +125,17 @@ class Features(base.MiniBatchTransformer):
             X = [dict(zip(names, row, strict=True)) for row in rows]
         return [self.prepare(x) for x in X]
 
+    def refusals(self, X: Sequence[Any]) -> list[str | None]:
+        """Why each message cannot be read; `None` for one that can."""
+        reasons: list[str | None] = []
+        for x in X:
+            try:
+                self.prepare(x)
+                reasons.append(None)
+            except (TypeError, ValueError) as error:
+                reasons.append(str(error))
+        return reasons
+
     def transform_one(self, x: Any) -> dict[int, float]:  # type: ignore[override]
         """The columns of what is found in a message, with their values.
 

@@ -68,6 +68,8 @@ def featured(batches: Iterable[pa.RecordBatch], features: Broadcast[Features], t
     nothing: Any = "" if those.takes_text else {}
     for batch in batches:
         X = [nothing if x is None else x for x in batch[text].to_pylist()]
+        if not those.takes_text:  # what cannot be read is told where it would be learned
+            X = [x if reason is None else nothing for x, reason in zip(X, those.refusals(X), strict=True)]
         indptr, indices, values = those.scanner.transform_many(those.prepare_many(X))
         offsets = pa.array(indptr, pa.int32())
         for name, array, kind in ((INDICES, indices, pa.int32()), (VALUES, values, pa.float64())):

@@ -45,6 +45,7 @@ __all__ = [
     "learned_part",
     "merged_parts",
     "parts_of",
+    "unread_messages",
     "worker",
 ]
 
@@ -53,7 +54,7 @@ PART, PIECE, CONTENT = "_part", "_piece", "_content"
 TYPES_OF_PIECES = (pa.int32(), pa.int32(), pa.binary())
 PIECES = f"{PART} int, {PIECE} int, {CONTENT} binary"
 LARGEST_PIECE = 32 << 20
-NO_LABEL = "the label is null"
+NO_LABEL, NO_TEXT = "the label is null", "the text is null"
 MOST_REASONS, OTHERS = 20, "other reasons"
 MOST_PARTS = 1 << 20
 NEWEST = 20  # messages that a page shows
@@ -230,14 +231,20 @@ def faults_of(model: Any, texts: Sequence[Any], labels: Sequence[Any], weights: 
     """What is wrong with each message, `None` where it can be learned or has no label."""
     reasons = refused_labels(model, labels)
     faults: list[str | None] = []
-    for text, label, weight in zip(texts, labels, weights, strict=True):
-        if text is None:
-            faults.append("the text is null")
+    for unread, label, weight in zip(unread_messages(model, texts), labels, weights, strict=True):
+        if unread is not None:
+            faults.append(unread)
         elif label is not None and (weight is None or not 0.0 <= weight <= LARGEST_WEIGHT):
             faults.append(f"the weight is not from 0 to {LARGEST_WEIGHT:g}")
         else:
             faults.append(reasons.get(hashable(label)))
     return faults
+
+
+def unread_messages(model: Any, messages: Sequence[Any]) -> list[str | None]:
+    """Why each message cannot be read; `None` for one that can."""
+    read = [None] * len(messages) if model.features.takes_text else model.features.refusals(messages)
+    return [NO_TEXT if message is None else reason for message, reason in zip(messages, read, strict=True)]
 
 
 def hashable(label: Any) -> Any:

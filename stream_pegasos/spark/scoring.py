@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from stream_pegasos.evaluation.prequential import REFUSALS
 from stream_pegasos.learners.loading import load
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.spark.columns import (
@@ -20,6 +21,7 @@ from stream_pegasos.spark.columns import (
     column,
     label_type,
 )
+from stream_pegasos.spark.parts import NO_TEXT, unread_messages
 from stream_pegasos.spark.sharing import ModelFile, context_of
 
 __all__ = ["score"]
@@ -34,6 +36,7 @@ def score(
     text: str = "text",
     prediction: str = "prediction",
     probabilities: str | None = "probabilities",
+    error: str | None = "error",
 ) -> DataFrame:
     """Add the predictions of a model for each text: the label, and the probability of each label.
 
@@ -47,13 +50,16 @@ def score(
         memory.
     text
         The column of texts; of structs with the fields, where the features of the model read several. Where it is null,
-        so are the answers.
+        so are the answers, as for a message that cannot be read: with a number or a time that is none.
     prediction
         The name of the new column of labels: strings, or booleans or integers if all labels of the model are; arrays of
         these if a text may have several.
     probabilities
         The name of the new column of probabilities, maps from label to double; `None` for no such column, which is
         faster if there are many labels.
+    error
+        The name of the new column that says why a message could not be read, null where it could; `None` for no such
+        column. `frame.groupBy("error").count()` counts these messages.
 
     Raises
     ------
@@ -81,9 +87,10 @@ def score(
     <BLANKLINE>
 
     """
-    check_new(frame, [prediction, probabilities, ANSWER])
-    if prediction == probabilities:
-        raise ValueError(f"prediction and probabilities cannot both be {prediction!r}")
+    check_new(frame, [prediction, probabilities, error, ANSWER])
+    names = [name for name in (prediction, probabilities, error) if name is not None]
+    if len({*names}) < len(names):
+        raise ValueError(f"new columns need names of their own, not {', '.join(map(repr, names))}")
     path = os.fspath(model) if isinstance(model, (str, os.PathLike)) else None
     loaded: Any = model if path is None else load(path)
     check_messages(frame, text, loaded)
@@ -94,19 +101,27 @@ def score(
     fields = {prediction: t.ArrayType(of_label, False) if several else of_label}
     if probabilities is not None:
         fields[probabilities] = t.MapType(of_label, t.DoubleType(), False)
+    if error is not None:
+        fields[error] = t.StringType()
     shared: Any = context_of(frame).broadcast(loaded if path is None else ModelFile(path))
 
     def said(texts: pa.Array) -> pa.Array:
         model = shared.value if path is None else shared.value.model
-        found = model.predictions(texts.drop_null().to_pylist())
+        messages = texts.to_pylist()
+        faults = [NO_TEXT if message is None else None for message in messages]
+        try:
+            found = model.predictions(texts.drop_null().to_pylist() if texts.null_count else messages)
+        except REFUSALS:
+            faults = unread_messages(model, messages)
+            found = model.predictions([x for x, fault in zip(messages, faults, strict=True) if fault is None])
         whole = found.probabilities if probabilities is not None else found.probabilities[:, :0]
         classes = found.classes[: whole.shape[1]]
         answers = arrow_of_answers(found.labels.tolist(), classes, whole, of_label, several)
-        made = pa.StructArray.from_arrays(answers[: len(fields)], [*fields])
-        if not texts.null_count:
-            return made
-        place = pc.subtract(pc.cumulative_sum(pc.cast(texts.is_valid(), pa.int64())), 1)
-        return made.take(pc.if_else(texts.is_valid(), place, None))
+        columns, errors = [*answers[: 1 if probabilities is None else 2]], pa.array(faults, pa.string())
+        if errors.null_count < len(errors):
+            place = pc.subtract(pc.cumulative_sum(pc.cast(errors.is_null(), pa.int64())), 1)
+            columns = [each.take(pc.if_else(errors.is_null(), place, None)) for each in columns]
+        return pa.StructArray.from_arrays([*columns, *([errors] if error is not None else [])], [*fields])
 
     kind = t.StructType([t.StructField(name, of) for name, of in fields.items()])
     # Or Spark would score again what is filtered by the answer.

@@ -19,6 +19,7 @@ from stream_pegasos.streams import synthetic
 
 pytestmark = pytest.mark.spark
 
+ONCE = {"availableNow": True}
 TEXTS, LABELS = zip(*synthetic(400, seed=2), strict=True)
 MODELS = {
     "two classes": (AdaptiveClassifier(), list(LABELS)),
@@ -39,7 +40,7 @@ def test_answers_are_those_of_the_model(spark, tmp_path, name):
     texts = [*TEXTS[300:], "", "読む 🎉", None]
     frame = spark.createDataFrame(list(enumerate(texts)), "`a.b` long, `the text` string").repartition(3)
     rows = score(frame, model, text="the text", prediction="said", probabilities="p").orderBy("`a.b`").collect()
-    assert rows[-1].said is None and rows[-1].p is None
+    assert rows[-1].said is None and rows[-1].p is None and rows[-1].error == "the text is null"
     wanted = model.predictions(texts[:-1])
     several = name == "several labels"
     assert [tuple(row.said) if several else row.said for row in rows[:-1]] == wanted.labels.tolist()
@@ -79,6 +80,38 @@ def test_messages_of_fields_come_as_structs(spark):
         score(frame, model, text="body")
     with pytest.raises(ValueError, match="none of the fields subject, body, tags, size, date; it has i"):
         score(frame.withColumn("mail", f.struct("i")), model, text="mail")
+
+
+def test_a_message_that_cannot_be_read_is_passed_over_and_counted(spark, tmp_path):
+    from pyspark.sql import functions as f
+
+    from stream_pegasos.spark import learn, learn_stream, score
+
+    model = TextClassifier(TextFeatures(on="body") + Number(on="size") + Time(on="date"))
+    bad = {7: ("size", "large", "field 'size' is 'large', which is no number")}
+    bad |= {11: ("date", "soon", "field 'date' is 'soon', which is no time")}
+    messages = [{"body": text, "size": str(len(text)), "date": "2026-11-23"} for text in TEXTS[:60]]
+    for i, (name, value, _) in bad.items():
+        messages[i][name] = value
+    rows = [(i, *message.values(), label) for i, (message, label) in enumerate(zip(messages, LABELS, strict=False))]
+    frame = spark.createDataFrame(rows, "i long, body string, size string, date string, label string")
+    frame = frame.select("i", "label", f.struct("body", "size", "date").alias("mail"))
+    learned = learn(frame, model, text="mail", order="i", parts=1)
+    reasons = {reason: 1 for _, _, reason in bad.values()}
+    assert (learned.n_learned, learned.refused) == (58, reasons)
+    good = [i for i in range(60) if i not in bad]
+    model.learn_many([messages[i] for i in good], [LABELS[i] for i in good])
+    assert learned.model.weights == model.weights
+    found = score(frame, model, text="mail").orderBy("i").collect()
+    assert {row.i: row.error for row in found if row.error} == {i: reason for i, (*_, reason) in bad.items()}
+    assert [found[i].prediction for i in good] == model.predict_many([messages[i] for i in good]).tolist()
+    assert found[7].prediction is found[7].probabilities is None
+    frame.write.parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema(frame.schema).parquet(str(tmp_path / "in"))
+    for parts in (None, 2):
+        learning = learn_stream(stream, tmp_path / f"{parts}", model, text="mail", parts=parts, trigger=ONCE)
+        learning.query.awaitTermination()
+        assert (learning.learned.n_learned, learning.learned.refused) == (58, reasons)
 
 
 def test_a_stream_is_scored_too(spark, tmp_path):
