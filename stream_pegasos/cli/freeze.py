@@ -36,6 +36,7 @@ def freeze(model: Path, frozen: Path, force: bool, vectors: str | None) -> None:
         made = learner.freeze()
     except (TypeError, ValueError) as error:
         raise Failure(f"{model}: {error}") from None
+    made.field_names = learner.field_names
     save_model(made, frozen)
     n = learner.n_features
     size = f", {frozen.stat().st_size / n:.1f} bytes a feature" if n and frozen.is_file() else ""

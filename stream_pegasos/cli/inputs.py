@@ -38,6 +38,8 @@ class Input:
     several = False  # whether a message may have several labels
     fields: tuple[str, ...] = ()  # that a message is made of; none where it is a text
     text_fields: Sequence[str] = ("text",)
+    label_field = "label"
+    takes_lines = False  # whether the model reads lines of text
     labels_met: "Collection[Label]" = ("ham", "spam")  # and taken
     _n_told = 0  # of bad records
     _fault = ""  # of the newest one
@@ -52,6 +54,9 @@ class Input:
     def record(self) -> str:
         """What the lines of examples count."""
         return "mail" if self.is_mail else "line"
+
+    def join_field_names(self, model: Any) -> None:
+        """Read the fields that the model was taught from, where a stream has fields."""
 
     def look_ahead(self) -> None:
         """See from the first message with a label whether messages may have several, where that can be done."""
@@ -117,10 +122,12 @@ class _ChosenInput(Input):
 
         if options.format is not None and options.format not in FORMATS:
             raise click.BadParameter(f"{options.format!r} is none of {', '.join(FORMATS)}", param_hint="--format")
-        self.text_fields = tuple(field_names(options.text_field))
+        if options.text_field is not None:
+            self.text_fields = tuple(field_names(options.text_field))
         if not self.text_fields:
             raise click.BadParameter(f"{options.text_field!r} names no field", param_hint="--text-field")
-        if options.label_field in self.text_fields:
+        self.label_field = options.label_field or "label"
+        if self.label_field in self.text_fields:
             raise click.BadParameter("text and label are the same field", param_hint="--text-field")
         self.name = "standard input" if address == "-" else address
         if os.path.isfile(address):
@@ -153,18 +160,39 @@ class _ChosenInput(Input):
             end = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
             note(f"reading {self.format} from the keyboard; {end} it")
 
+    def _tell_of_lines_of_text(self) -> None:
+        note(f"{self.name} begins with neither {{ nor [ and is read as lines of text; --format says otherwise")
+
+    @property
+    def _on_lines_of_text(self) -> Callable[[], None] | None:
+        """What is told where standard input is lines of text, if it may be: a person types no JSON."""
+        may_be = self._address == "-" and self._options.format is None and self.takes_lines
+        return self._tell_of_lines_of_text if may_be else None
+
     @property
     def how_written(self) -> dict[str, Any]:
         """The options of readers that say how the records are written."""
         return {
             "text_field": self.text_fields[0],
-            "label_field": self._options.label_field,
+            "label_field": self.label_field,
             "id_field": self._options.id_field,
             "fields": self.fields,
             "on_unread_field": self._tell_of_unread_field if self.strict else None,
             "encoding": self._options.encoding,
             "on_windows_1252": self._count_windows_1252,
         }
+
+    def join_field_names(self, model: Any) -> None:
+        """Read the fields that the model was taught from, where no option says otherwise; the model keeps the names."""
+        names = {**model.field_names}
+        if self._options.text_field is not None and len(self.text_fields) == 1:
+            names["text_field"] = self.text_fields[0]
+        if self._options.label_field is not None:
+            names["label_field"] = self.label_field
+        if self._options.text_field is None and "text_field" in names:
+            self.text_fields = (names["text_field"],)
+        self.label_field = names.get("label_field", self.label_field)
+        model.field_names = names
 
     @property
     def written(self) -> "LabelFormat":
@@ -221,7 +249,9 @@ class LiveInput(_ChosenInput):
 
     def open(self, position: Any, follow: bool, whole_lines: bool) -> Any:
         self.tell_of_keyboard()
-        form = {"format": self._options.format, "delimiter": self._delimiter, "columns": self._columns}
+        form: dict[str, Any] = {"format": self._options.format, "delimiter": self._delimiter, "columns": self._columns}
+        if self.allowed is None:
+            form["on_lines_of_text"] = self._on_lines_of_text
         return self._open(self._address, position, follow, whole_lines, **form, unreadable=True)
 
     def open_labels(self, address: str, position: Any, follow: bool, whole_lines: bool) -> Any:
@@ -328,6 +358,7 @@ class FileInput(_ChosenInput):
                 unlabelled=self._unlabelled,
                 unreadable=self._unreadable,
                 on_bad_line=self._report_bad_line,
+                on_lines_of_text=self._on_lines_of_text if self._unlabelled else None,
             )
 
     def _report_bad_line(self, line: int, reason: str) -> None:

@@ -128,8 +128,12 @@ def new_model(options: ModelOptions, source: Input | None, is_mail: bool = False
 
 def _read_fields(source: Input | None, model: Any) -> None:
     """Have a stream make its messages of the fields that a model reads."""
-    if source is None or not takes_text(model):
+    if source is None:
         return
+    source.join_field_names(model)
+    if not takes_text(model):
+        return
+    source.takes_lines = model.features.takes_text and model.features.mail_field is None
     if not model.features.takes_text:
         fields = model.features.fields
         if source.is_mail:

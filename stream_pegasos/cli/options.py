@@ -29,18 +29,18 @@ class StreamOptions:
         brief="jsonl, csv, tsv, text, fasttext, vw, svmlight, …",
         shown="what the extension of the file says; mail for a folder; jsonl for standard input and other pipes",
     )
-    text_field: str = stream_field(
+    text_field: str | None = stream_field(
         "--text-field A,B,…",
         "The field with the text, in jsonl, csv, tsv and parquet, or several; a.b is the field b of an object a. In "
         "vw a field is a namespace.",
-        default="text",
         brief="Field of the text [default: text]",
+        shown="that of the model, or text",
     )
-    label_field: str = stream_field(
+    label_field: str | None = stream_field(
         "--label-field NAME",
         "The field with the label, named in the same way; in mail a header, which is taken out of the mail.",
-        default="label",
         brief="Field of the label [default: label]",
+        shown="that of the model, or label",
     )
     id_field: str = stream_field(
         "--id-field NAME", "The field with the id of a message, named in the same way; answers have it.", default="id"

@@ -14,8 +14,9 @@ import os
 import stat
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any, ClassVar, Self
 
 import numpy as np
@@ -45,6 +46,9 @@ class Saveable:
     kinds: ClassVar[dict[str, type[Saveable]]] = {}
     mapped: ClassVar[tuple[str, ...]] = ()  # arrays of 32-bit words that stay in the file, of which nothing is checked
     word_vectors: WordVectors | None = None  # which a file names, but does not have
+    field_names: Mapping[str, str] = MappingProxyType(
+        {}
+    )  # of the records that it was taught from, by options of `read`
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -114,7 +118,14 @@ class Saveable:
         ValueError
             If a parameter is a function, which no file can hold without code.
         """
-        return Snapshot(type(self).__name__, *self.to_state(), progress, mapped=self.mapped, vectors=self.word_vectors)
+        return Snapshot(
+            type(self).__name__,
+            *self.to_state(),
+            progress,
+            self.field_names,
+            mapped=self.mapped,
+            vectors=self.word_vectors,
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], vectors: Any = None) -> Self:
@@ -152,6 +163,7 @@ class Snapshot:
     names: list[Any]
     values: dict[str, Any]
     progress: Any
+    field_names: Mapping[str, str] = field(default_factory=dict)
     wait: Callable[[], None] = lambda: None  # until all arrays are written
     mapped: tuple[str, ...] = ()
     vectors: WordVectors | None = None
@@ -179,11 +191,13 @@ class Snapshot:
             arrays.update(zip(VECTORS, self.vectors.kept, strict=False))
         if self.progress is not None:
             arrays[PROGRESS] = np.frombuffer(orjson.dumps(pack(self.progress)), np.uint8)
-        header = {
+        header: dict[str, Any] = {
             "format_version": FORMAT_VERSION,
             "kind": self.kind,
             "checksum": checksum({name: arrays[name] for name in arrays.keys() - self.mapped}, self.kind),
         }
+        if self.field_names:
+            header["field_names"] = {**self.field_names}
         metadata = {FORMAT: orjson.dumps(header).decode()}
         path = Path(os.path.realpath(path))  # a symbolic link stays one
         if path.exists() and not path.is_file():
@@ -260,6 +274,11 @@ def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Savea
             find_vectors = functools.partial(unpacked, given=given, kept=kept)
             model = kind.from_state(arrays, names, {**state, "find_vectors": find_vectors})
             progress = unpack(progress)
+            field_names = header.get("field_names", {})
+            if not all(isinstance(name, str) for name in {**field_names}.values()):
+                raise ValueError("names of fields must be texts")
+            if field_names:
+                model.field_names = field_names
     except VectorsError as error:
         raise VectorsError(f"{path} cannot be used: {error}") from None
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:

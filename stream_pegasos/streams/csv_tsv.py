@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
+import shlex
 from collections.abc import Iterator
+from itertools import islice
 from typing import BinaryIO
 
 from stream_pegasos.features.message import Fields
 from stream_pegasos.streams.example import Example, StreamError, one_line, unreadable
 from stream_pegasos.streams.layout import Layout
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, lines_of, pass_over
+
+_ROWS_LOOKED_AT = 100
 
 
 def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Example]:
@@ -88,7 +92,7 @@ def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Examp
         if layout.columns is not None:
             raise StreamError(f"the list of columns {fault} field {field!r}: {names}")
         other = [c for c in ";\t|," if len(header) == 1 and field in map(str.strip, header[0].split(c))]
-        see = f"--delimiter {other[0]!r}" if other else "--columns, --delimiter"
+        see = f"--delimiter {other[0]!r}" if other else _likely_options(header, rows, layout, unlabelled)
         raise StreamError(f"the header {fault} field {field!r}; its fields: {names} (see {see})")
 
     there = [name for name in layout.fields if name in header] or [*layout.message_fields[:1]]
@@ -114,3 +118,23 @@ def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Examp
             y = layout.labels.of_text(record[label_column]) if has_label else None  # type: ignore[index]
             x = Fields({name: record[at] for name, at in columns.items()}) if layout.fields else record[text_column]
             yield Example(x, y, 1.0, line, id)
+
+
+def _likely_options(
+    header: list[str], rows: Iterator[tuple[int, list[str] | ValueError]], layout: Layout, unlabelled: bool
+) -> str:
+    """The options that name the fields, by the first records: a text is long, a label one of few values."""
+    there = (record for _, record in rows if isinstance(record, list) and len(record) == len(header))
+    columns = dict(zip(header, zip(*islice(there, _ROWS_LOOKED_AT), strict=True), strict=False))
+    if layout.fields or len(columns) < len(header):
+        return "--columns, --delimiter"
+    text, label = layout.text_field, layout.label_field
+    options = []
+    if text not in columns:
+        text = max(columns.keys() - {label} or columns, key=lambda name: (sum(map(len, columns[name])), name))
+        options.append(f"--text-field {shlex.quote(one_line(text))}")
+    values = {name: len({*column}) for name, column in columns.items() if name != text}
+    if label not in columns and not unlabelled and values:
+        label = min(values, key=lambda name: (values[name] < 2, values[name], name))
+        options.append(f"--label-field {shlex.quote(one_line(label))}")
+    return f"{' '.join(options)}; --columns where there is no header"

@@ -24,6 +24,7 @@ class Layout(NamedTuple):
     fields: tuple[str, ...] = ()  # that a message is made of; it is the text of the text field if there are none
 
     on_unread_field: Callable[[str], None] | None = None  # told of the others of a record
+    on_lines_of_text: Callable[[], None] | None = None  # told where what may be JSON is lines of text; else it is none
 
     def tell_of_unread(self, names: Iterable[str]) -> None:
         """Tell of those fields of a record that are not read, where messages are made of some."""

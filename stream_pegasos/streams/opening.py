@@ -43,6 +43,7 @@ def open_source(
     on_event: OnEvent | None = None,
     on_windows_1252: Callable[[], None] | None = None,
     on_unread_field: Callable[[str], None] | None = None,
+    on_lines_of_text: Callable[[], None] | None = None,
 ) -> Source:
     """Open a stream to follow it.
 
@@ -66,8 +67,8 @@ def open_source(
         As in `read`; jsonl by default for Kafka and standard input. Entries of Redis have fields
         instead.
     text_field, label_field, id_field, delimiter, columns, fields, encoding, encoding_errors, on_windows_1252,
-    on_unread_field
-        As in `read`.
+    on_unread_field, on_lines_of_text
+        As in `read`; lines of text alone come from standard input.
     follow
         Whether to wait for more at the end of what is there.
     labels
@@ -127,7 +128,7 @@ def open_source(
             raise StreamError("labels cannot come from standard input: give a file, a Kafka topic or a Redis stream")
         from stream_pegasos.streams.stdin import StandardInput
 
-        return StandardInput(layout, reporter)
+        return StandardInput(layout._replace(on_lines_of_text=on_lines_of_text), reporter)
     if server is None:
         from stream_pegasos.streams.file import FollowedFile
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -68,6 +69,7 @@ def read(
     on_bad_line: OnBadLine | None = None,
     on_windows_1252: Callable[[], None] | None = None,
     on_unread_field: Callable[[str], None] | None = None,
+    on_lines_of_text: Callable[[], None] | None = None,
 ) -> Iterator[Example]:
     """Yield the examples of a stream in constant memory, each as soon as its line is there.
 
@@ -145,6 +147,9 @@ def read(
         Called for each line that is not UTF-8 and is read as Windows-1252.
     on_unread_field
         Called with the name of each field of a record that is not read, where a message is made of `fields`.
+    on_lines_of_text
+        Called where a stream in jsonl begins with neither `{` nor `[`: it is then read as the format text. Without it
+        such lines are bad.
 
     Raises
     ------
@@ -178,7 +183,7 @@ def read(
         format = format_of(_path(source))
     encoded = Encoding(encoding, encoding_errors, on_windows_1252)
     layout = checked_layout(format, text_field, label_field, id_field, labels, encoded, delimiter, columns, fields)
-    layout = layout._replace(on_unread_field=on_unread_field)
+    layout = layout._replace(on_unread_field=on_unread_field, on_lines_of_text=on_lines_of_text)
     if format == "text" and not unlabelled:
         raise StreamError("lines of text have no labels")
     return read_layout(source, layout._replace(labelled=not unlabelled), unlabelled, unreadable, on_bad_line)
@@ -328,11 +333,24 @@ def _examples(file: BinaryIO, name: str, layout: Layout, unlabelled: bool) -> It
         return read_mails(buffered(chunks), mail_parser(layout.label_field, layout.labels))
     encoding, chunks = layout.encoding.with_lines(chunks, name, brackets=layout.format == "jsonl")
     layout = layout._replace(encoding=encoding)
+    if layout.format == "jsonl" and layout.on_lines_of_text is not None and not layout.fields:
+        head = chunks.look(_is_blank)
+        if not (_is_blank(head) or _begins_json(head)):
+            layout.on_lines_of_text()
+            layout = layout._replace(format="text")
     if layout.format in ("csv", "tsv"):
         return read_csv(buffered(chunks), layout, unlabelled)
     if layout.format == "jsonl":
         return read_json(chunks, line_parser(layout))
     return read_lines(buffered(chunks), line_parser(layout))
+
+
+def _is_blank(head: bytes) -> bool:
+    return not head.removeprefix(codecs.BOM_UTF8).strip()
+
+
+def _begins_json(head: bytes) -> bool:
+    return head.removeprefix(codecs.BOM_UTF8).lstrip().startswith((b"{", b"["))
 
 
 def line_parser(layout: Layout) -> Parser:

@@ -10,7 +10,7 @@ import subprocess
 import pyarrow
 import pytest
 from commands import command as program
-from commands import environment, figures, reference_of, stream
+from commands import environment, figures, labels_of, reference_of, stream
 from compressions import COMPRESSIONS
 from pyarrow import parquet
 
@@ -48,13 +48,22 @@ def test_parquet_and_arrays_give_the_same(ok, fails):
     assert "a growing file cannot be parquet" in fails("run a.parquet")
 
 
-def test_lines_of_text_and_standard_input(ok, fails, here):
+def test_lines_of_text_and_standard_input(main, ok, fails, here):
     reference_of(stream).save("m")
     lines = "".join(text + "\n" for text, _ in stream[:50]).encode()
     (here / "a").write_bytes(lines)
     expected = ok("predict m mail.jsonl --limit 50")
     assert ok("predict m a --format text") == ok("predict m --format text", input=lines) == expected
     assert ok("run a --format text --load m --no-follow") == ok("run --format text --load m", input=lines) == expected
+    told = "stream-pegasos: standard input begins with neither { nor [ and is read as lines of text; "
+    for words in ("predict m", "run --load m"):
+        code, out, err = main(words, input=lines)
+        assert (code, out, err) == (0, expected, f"{told}--format says otherwise\n")
+        assert main(words, input=b'\n{"text": "win"}\n')[::2] == (0, "")
+    assert "not JSON" in main("run --load m --labels ham,spam", input=lines)[2]
+    TextClassifier(TextFeatures(on="text") + TextFeatures(on="more")).save("f")
+    for words in ("predict m --format jsonl", "predict f", "test m", "evaluate -"):
+        assert "not JSON" in main(words, input=lines)[2]
     for words in ("evaluate a", "train a --save x"):
         assert "lines of text, which have no labels" in fails(f"{words} --format text")
     data = gzip.compress(b"".join(b"%s\t%s\n" % (y.encode(), x.encode()) for x, y in stream))
@@ -183,6 +192,26 @@ def test_a_model_of_fields_reads_them_from_every_stream(ok, fails, here):
     assert "the header has no field 'subject'" in fails("train other.csv --load new.safetensors --save x.safetensors")
     (here / "plain.txt").write_text("ham\thello\n")
     assert "a message of labelled-text has no fields" in fails("train plain.txt --load new.safetensors --save x")
+
+
+def test_a_model_keeps_the_names_of_the_columns_that_it_was_taught_from(main, ok, fails, here):
+    lines = [f"{text},{label}\n" for text, label in stream if "," not in text]
+    (here / "imdb.csv").write_text("review,sentiment\n" + "".join(lines))
+    names = "--text-field review --label-field sentiment"
+    assert names in fails("train imdb.csv --save s.st")
+    ok(f"train imdb.csv {names} --save s.st")
+    ok("train imdb.csv --load s.st --save twice.st")
+    ok("freeze s.st frozen.st")
+    for model in ("s.st", "twice.st", "frozen.st"):
+        assert ok(f"predict {model} imdb.csv") == ok(f"predict {model} imdb.csv {names}")
+        assert f"imdb.csv: {len(lines)} messages" in ok(f"test {model} imdb.csv")
+    answers = ok("run --load s.st --checkpoint c", input=b'{"review": "win", "sentiment": "spam"}\n{"review": "win"}\n')
+    assert labels_of(answers)[1] == "spam" and load("c").n_iterations == load("s.st").n_iterations + 1
+    assert labels_of(ok("run --checkpoint c", input=b'{"review": "win"}\n')) == ["spam"]
+    assert "learned 600 messages" in ok("train mail.jsonl --load s.st --text-field text --label-field label --save new")
+    assert ok("test new mail.jsonl")  # an option wins, and is kept
+    ok("train mail.jsonl --save plain")
+    assert load("plain").field_names == {}
 
 
 def write_records(name, records):
