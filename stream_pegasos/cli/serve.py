@@ -55,13 +55,6 @@ from stream_pegasos.cli.spamd import SpamdOptions, check_mails, spamd_beside
     type=number(int, 0, 100_000_000),
     default=100_000,
 )
-@service_option(
-    "--take-back-lessons N",
-    "How many of the newest messages with an id can be taken back exactly when they are corrected; 0 for none. As long "
-    "as this is above 0, a second copy of the model is in memory from the first message with an id on.",
-    type=number(int, 0, 1_000_000),
-    default=1_000,
-)
 @bundled("spamd", SpamdOptions)
 @bundled("verdicts", VerdictOptions)
 @bundled("model", ModelOptions)
@@ -79,7 +72,6 @@ def serve(
     max_classes: int,
     max_concurrency: int,
     id_window: int,
-    take_back_lessons: int,
     spamd: SpamdOptions,
     verdicts: VerdictOptions,
     model: ModelOptions,
@@ -130,9 +122,7 @@ def serve(
             )
         check_mails(spamd, verdicts, learner)
         teaching, fixed = Teaching(queue, hosting.take_back_seconds), labels_for(learner, allowed)
-        make = partial(
-            Service, limits=limits, id_window=id_window, sync=sync, labels=fixed, n_lessons=take_back_lessons
-        )
+        make = partial(Service, limits=limits, id_window=id_window, sync=sync, labels=fixed)
         try:
             service = make(learner, checkpoints, progress, token=token, teaching=teaching)
         except ValueError as error:

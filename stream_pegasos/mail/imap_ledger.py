@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +15,6 @@ from stream_pegasos.mail.imap_memory import Event, Memory
 from stream_pegasos.mail.verdict import SPAM, Verdicts, message_of
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.journal import Entry, Journal
-from stream_pegasos.operation.lessons import Lessons
 from stream_pegasos.streams.mail_ids import mail_id
 
 __all__ = ["Ledger", "Lesson"]
@@ -84,7 +82,7 @@ class Ledger:
         threads: int = 1,
         tell: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.memory, self._lessons = Memory(window), Lessons()
+        self.memory = Memory(window)
         self.n_learned = self.n_corrected = 0
         self._path, self._verdicts, self._threads, self._tell = path, verdicts, threads, tell
         self._lock = threading.Lock()
@@ -173,43 +171,21 @@ class Ledger:
             self._checkpoints.count(len(lessons) or 1)
 
     def _apply(self, entries: Sequence[Entry]) -> None:
-        for is_lesson, group in groupby(entries, lambda entry: entry[2] > 0.0):
-            these = [*group]
-            if is_lesson:
-                self._learn(these)
-            for _, _, _, event in these:
-                self.memory.apply(event)
-
-    def _learn(self, entries: Sequence[Entry]) -> None:
-        """Learn mails. Of one that was learned with the other label before, that lesson is taken back first."""
-        for is_corrected, group in groupby(entries, self._is_corrected):
-            these = [*group]
-            for each in these if is_corrected else ():
-                self.n_corrected += 1
-                self._take_back(each)
-            self._learn_next(these)
-            self.n_learned += len(these)
-
-    def _is_corrected(self, entry: Entry) -> bool:
-        _, key, _, outcome, *_ = entry[3]
-        return self.memory.lesson(id_of(entry[3]), key) not in ("", outcome)
-
-    def _take_back(self, entry: Entry) -> None:
-        """Exactly, if it is among the newest lessons, or else by a step towards the right label."""
-        id = id_of(entry[3])
-        if self._lessons.message(id) is None:
-            self._learn_next([entry])
-        else:
-            self.model = self._lessons.without([id])
-            if self._checkpoints is not None:  # as after a kill the lesson could not be taken back any more
-                self._checkpoints.count(CHECKPOINT_EVERY)
-
-    def _learn_next(self, entries: Sequence[Entry]) -> None:
-        chunk: list[Any] = [(x, label) for x, label, _, _ in entries]
-        ids = [id_of(event) for _, _, _, event in entries]
-        self._lessons.begin(self.model, ids)
+        """Learn mails and take note of events. One that was learned with the other label before is learned twice: see
+        `Learning`.
+        """
+        chunk, met = list[Any](), dict[str, str]()
+        for x, label, weight, event in entries:
+            if weight > 0.0:
+                id, outcome = id_of(event), event[3]
+                is_corrected = (met.get(id) or self.memory.lesson(id, event[1])) not in ("", outcome)
+                chunk += [(x, label)] * (1 + is_corrected)
+                self.n_learned += 1
+                self.n_corrected += is_corrected
+                met[id] = outcome
         learn(self.model, chunk, threads=self._threads)
-        self._lessons.add(chunk, ids)
+        for *_, event in entries:
+            self.memory.apply(event)
 
     def sync(self) -> None:
         """See to it that all that was recorded outlives a power cut.

@@ -111,8 +111,8 @@ class Prediction(Struct, kw_only=True):
 
 class Learned(Prediction, kw_only=True):
     """What the model said of a message before learning it. `learned` is false if its `id` was learned before with this
-    label. With another label it is a correction: "taken back" where the model is now as if it had never learned the
-    other one, which was given on the page or is among the newest lessons; and "taught anew" by two steps elsewhere.
+    label. With another label it is a correction: "taken back" where the other one was given on the page and not learned
+    yet; and "taught anew" by two steps elsewhere.
     """
 
     learned: bool
@@ -242,7 +242,8 @@ def _contents(messages: Sequence[Any], ids: list[Id | None], service: Service, i
         if x is None:
             what = ", ".join(service.fields) or "text"
             where = f"{i}.{what}" if is_list else what
-            reason = "there is none, and no id" if ids[i] is None else "nothing is kept of a message with this id"
+            kept = f"nothing is kept of a message with this id; send its {what}"
+            reason = "there is none, and no id" if ids[i] is None else kept
             raise HTTPException(422, f"{where}: {reason}")
         X[i] = x
     return X if service.mail_field is None else [_with_mail(x, service.mail_field) for x in X]

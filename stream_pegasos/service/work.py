@@ -22,7 +22,7 @@ from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.explaining import explained
 from stream_pegasos.operation.journal import Entry, Journal
 from stream_pegasos.operation.learned_ids import KNOWN, Id, is_same
-from stream_pegasos.operation.learning import TAKEN_BACK, Learning
+from stream_pegasos.operation.learning import Learning
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
 from stream_pegasos.operation.teaching import Teaching
@@ -68,8 +68,6 @@ class Service:
     labels
         The labels that alone may be learned from now on, in the order in which they are offered to those who teach;
         `None` for any. true, `"true"` and 1 are one label here, and have to be written as the model knows it.
-    n_lessons
-        How many of the newest messages with an `id` can be taken back exactly, from 0 to 1,000,000; see `Lessons`.
 
     Attributes
     ----------
@@ -96,7 +94,6 @@ class Service:
         teaching: Teaching | None = None,
         sync: bool = False,
         labels: Sequence[Label] | None = None,
-        n_lessons: int = 1_000,
     ) -> None:
         self.learns = monitor is None
         self.teaching = teaching if teaching is not None and self.learns else Teaching(size=0)
@@ -105,7 +102,7 @@ class Service:
         self.labels = None if labels is None else tuple(labels)
         self.token = token
         self.monitor = Monitor(model) if monitor is None else monitor
-        self._learning = Learning(self.monitor, id_window, n_lessons, self._count, self._taken_back)
+        self._learning = Learning(self.monitor, id_window, self._count)
         if progress:
             self.monitor.set_state(progress.get("monitor", {}))
             self._learning.ids.set_state(progress.get("ids"), progress.get("labels_of_ids"))
@@ -231,7 +228,7 @@ class Service:
     async def learn(self, examples: list[Labelled], ids: Sequence[Id | None] | None = None) -> list[dict[str, Any]]:
         """Predict each message, then learn it, unless one with its id was learned before with this label. The answer
         tells whether it is `learned`; and with another label than before, what the `correction` was: the label before
-        was "taken back", if it was not learned yet or is among the newest lessons, or the message is "taught anew".
+        was "taken back", if it was not learned yet, or the message is "taught anew".
 
         Raises
         ------
@@ -271,7 +268,7 @@ class Service:
         outcomes = self._learning.ids.compared(ids, labels)
         superseded = self.teaching.superseded(X, ids)
         answers: list[dict[str, Any]] = []
-        before = self.model, self.model.n_learned
+        before = self.model.n_learned
         with self._lock:
             numbers = [each.message.number for each in superseded if each is not None]
             self._write(examples, ids, outcomes, numbers if given is None else [given])
@@ -293,13 +290,13 @@ class Service:
             if self._journal is not None:
                 with self._lock, suppress(OSError):
                     self._journal.cut()
-            if before == (self.model, self.model.n_learned) or not isinstance(error, (TypeError, ValueError)):
+            if before == self.model.n_learned or not isinstance(error, (TypeError, ValueError)):
                 raise
             raise RuntimeError(f"learned in part: {error}") from error
         for answer, outcome, label, other in zip(answers, outcomes, labels, superseded, strict=True):
             answer["learned"] = outcome != KNOWN
             if other is not None and not is_same(other.label, label):
-                answer["correction"] = TAKEN_BACK
+                answer["correction"] = "taken back"
         return answers
 
     def _write(
@@ -319,12 +316,12 @@ class Service:
             self._journal.learn(entries, resolved)
 
     async def unlearn(self, X: Sequence[Message], ids: Sequence[Id]) -> list[str]:
-        """Take back what was learned by each id, as `Learning.unlearn` does.
+        """Forget what was learned by each id, as `Learning.unlearn` does.
 
         Raises
         ------
         ValueError, TypeError, OSError, EndingError
-            As `learn` does; nothing is taken back then.
+            As `learn` does; nothing is forgotten then.
         """
         self._check_learns()
         async with self._turn:
@@ -342,16 +339,11 @@ class Service:
         return [self._learning.unlearn(x, id) for x, _, _, id in entries]
 
     def _count(self, n: int) -> None:
-        """So many messages more are learned, or taken back."""
+        """So many messages more are learned, or forgotten."""
         if self._journal is not None:
             self._journal.done(n)
         if self.checkpoints is not None:
             self.checkpoints.count(n)
-
-    def _taken_back(self) -> None:
-        """Have a checkpoint written: after a kill, lessons in the one before could not be taken back any more."""
-        if self.checkpoints is not None:
-            self.checkpoints.count(self.checkpoints.every)
 
     async def _sync(self) -> None:
         """Wait until all that is learned by now is safe; those who wait together share one look at the disk."""
@@ -536,9 +528,8 @@ class Service:
             )
 
     def messages_from(self, ids: Sequence[Id | None]) -> list[Message | None]:
-        """The message of each id that is still known: it waits for its label, or can be taken back."""
-        waiting = self.teaching.messages_from(ids)
-        return [self._learning.message(id) if x is None else x for id, x in zip(ids, waiting, strict=True)]
+        """The message of each id that waits for its label, or whose label can still be taken back."""
+        return self.teaching.messages_from(ids)
 
     def learned_ids(self) -> list[Id]:
         """The ids of the newest messages learned, the oldest first."""

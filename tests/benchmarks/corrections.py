@@ -27,12 +27,7 @@ SHARE = 0.02
 LATER = 500  # messages until a wrong label is corrected
 SEEDS = range(3)
 COLUMNS = ["wrong labels", "accuracy", "100 (1 − AUC)", "log loss", "won back: accuracy", "AUC", "log loss"]
-HOW = {
-    "none": None,
-    "never corrected": None,
-    "corrected, among the newest 1,000: taken back exactly": 1_000,
-    "corrected later: two steps": 0,
-}
+NONE, NEVER, CORRECTED = HOW = ("none", "never corrected", "corrected by two steps")
 
 
 def main() -> None:
@@ -61,9 +56,9 @@ def figures(texts: Sequence[str], labels: Sequence[int], how: str, seed: int) ->
     """Accuracy, 100 (1 − AUC) and log loss."""
     generator = random.Random(seed)
     half = len(texts) // 2
-    wrong = {*generator.sample(range(half - LATER), round(SHARE * half))} if how != "none" else set()
-    corrected = {i + LATER: i for i in wrong} if HOW[how] is not None else {}
-    probabilities = followed(texts, labels, wrong, corrected, HOW[how] or 0)[half:]
+    wrong = {*generator.sample(range(half - LATER), round(SHARE * half))} if how != NONE else set()
+    corrected = {i + LATER: i for i in wrong} if how == CORRECTED else {}
+    probabilities = followed(texts, labels, wrong, corrected)[half:]
     truth = np.array(labels[half:]) == 1
     return [
         float(((probabilities > 0.5) == truth).mean()),
@@ -72,11 +67,9 @@ def figures(texts: Sequence[str], labels: Sequence[int], how: str, seed: int) ->
     ]
 
 
-def followed(
-    texts: Sequence[str], labels: Sequence[int], wrong: set[int], corrected: Mapping[int, int], n_lessons: int
-) -> Floats:
+def followed(texts: Sequence[str], labels: Sequence[int], wrong: set[int], corrected: Mapping[int, int]) -> Floats:
     """The probability of each message's being positive before it is learned."""
-    learning = Learning(Monitor(TextClassifier()), n_lessons=n_lessons)
+    learning = Learning(Monitor(TextClassifier()))
     probabilities = np.zeros(len(texts))
     for i, (text, label) in enumerate(zip(texts, labels, strict=True)):
         probabilities[i] = learning.model.predict_proba_one(text).get(1, 0.5)

@@ -189,7 +189,7 @@ def test_each_move_is_learned_once_wherever_the_process_is_killed(has_move, step
             assert [box.where(mail) for mail in old] == [["INBOX"]] * 2
         process.end(True)
         process = Process(Path(folder), box)
-        # Each once; a correction takes a lesson back, or two steps.
+        # Each once, but for corrections, which take two steps.
         n_corrections = n_lessons - len(lessons)
         assert len(lessons) <= process.ledger.model.n_learned <= n_lessons + n_corrections
         memory = process.ledger.memory

@@ -121,7 +121,7 @@ def test_corrections_and_labels_of_the_page_outlive_a_kill(tmp_path):
     with serving(service) as client:
         for label in ("ham", "spam"):
             learn(client, {"text": "lunch", "label": label, "id": "m"})
-        alone.learn_one("lunch", "spam")  # as the label before is taken back
+        alone.learn_many(["lunch"] * 3, ["ham", "spam", "spam"])
         predict(client, [{"text": text, "id": text} for text in "abcd"])
         teach(client, "a", "ham")
         ok(client.post("/take-back", json={"number": teach(client, "b", "ham")}))
@@ -138,7 +138,7 @@ def test_corrections_and_labels_of_the_page_outlive_a_kill(tmp_path):
         again.close()
     with serving(killed(copy / "model")) as client:
         answers = learn(client, [{"text": "lunch", "label": "spam", "id": "m"}, {**GOOD, "id": "a"}])
-        assert [answer.get("correction") for answer in answers] == [None, "taken back"]
+        assert [answer.get("correction") for answer in answers] == [None, "taught anew"]
 
 
 def test_several_labels_and_strange_ones_outlive_a_kill(tmp_path):
@@ -350,35 +350,18 @@ def test_a_sender_goes_on_where_a_killed_service_was(serve, tmp_path):
     assert bits(load(checkpoint)) == bits(alone)
 
 
-def test_lessons_that_are_taken_back_outlive_a_kill(tmp_path):
+def test_what_is_forgotten_outlives_a_kill(tmp_path):
     service, alone = killed(tmp_path / "model"), TextClassifier()
     lessons = [("lunch", "ham"), ("prize", "spam"), ("noon", "ham")]
-    outcomes = asyncio.run(learn_and_unlearn(service, lessons))
-    assert outcomes == ["taken back", "unknown"]
-    alone.learn_many(["prize", "noon"], ["spam", "ham"])
+
+    async def learn_and_unlearn():
+        await service.learn(lessons, [0, 1, 2])
+        return await service.unlearn(["lunch", "never seen"], [0, 9])
+
+    assert asyncio.run(learn_and_unlearn()) == ["one step", "unknown"]
+    alone.learn_many(*zip(*lessons, ("lunch", "spam"), strict=True))
     again = killed(tmp_path / "model")
     assert bits(service.model) == bits(again.model) == bits(alone)
     assert again.learned_ids() == service.learned_ids() == [1, 2]
     service.close()
     again.close()
-
-
-async def learn_and_unlearn(service, lessons):
-    await service.learn(lessons, [0, 1, 2])
-    return await service.unlearn(["lunch", "never seen"], [0, 9])
-
-
-def test_a_correction_is_in_the_checkpoint_that_it_asks_for(tmp_path):
-    """As after a kill the first lesson, which the checkpoint before has, could be taken back no more."""
-    checkpoints = Checkpoints(tmp_path / "model", every=1_000, seconds=1_000.0)
-    service, alone = Service(TextClassifier(), checkpoints), TextClassifier()
-    service.start()
-    try:
-        asyncio.run(service.learn([("lunch", "ham"), ("prize", "spam")], [1, 2]))
-        checkpoints.count(1_000)
-        wait(lambda: checkpoints.written_at)
-        asyncio.run(service.learn([("lunch", "spam")], [1]))
-        alone.learn_many(["prize", "lunch"], ["spam", "spam"])
-        wait(lambda: bits(load(checkpoints.path)) == bits(alone))
-    finally:
-        service.close()

@@ -61,45 +61,48 @@ def test_what_is_no_id_is_refused(client, path):
     ok(client.post(path, json={**GOOD, "id": "x" * 200}))
 
 
-def test_a_correction_takes_the_first_lesson_back_exactly_while_it_is_among_the_newest():
-    """Then the model is as if it had never learned it; an older one is taught anew by two steps."""
-    service, alone = Service(TextClassifier(), n_lessons=3), TextClassifier()
+def test_a_correction_is_taught_anew_by_two_steps():
+    service, alone = Service(TextClassifier()), TextClassifier()
     with serving(service) as client:
-        learn(client, [{"text": "old prize", "label": "ham", "id": 5}, {"text": "pills", "label": "spam", "id": 6}])
+        learn(client, {"text": "pills", "label": "spam", "id": 6})
         labels = ("ham", "ham", "spam", "spam", " ham")
         answers = [learn(client, {"text": "win a prize", "label": label, "id": 7}) for label in labels]
-        corrected, known = (True, "taken back"), (False, None)
+        corrected, known = (True, "taught anew"), (False, None)
         assert outcomes(answers) == [(True, None), known, corrected, known, corrected]
         answers = learn(client, [{"text": "lunch", "label": label, "id": 8} for label in ("spam", "ham", "ham")])
         assert outcomes(answers) == [(True, None), corrected, known]
-        assert outcomes([learn(client, {"label": "spam", "id": 8})]) == [(True, "taken back")]  # by its id alone
-        alone.learn_many(["old prize", "pills", "win a prize", "lunch"], ["ham", "spam", "ham", "spam"])
-        assert bits(service.model) == bits(alone)
-        answer = learn(client, {"text": "old prize", "label": "spam", "id": 5})
-        assert outcomes([answer]) == [(True, "taught anew")]
-        refused(send(client, "/learn", {"label": "ham", "id": 6}), 422, "nothing is kept")
-        assert ok(client.get("/learned")) == {"ids": [5, 6, 7, 8]}
-        alone.learn_many(["old prize"] * 2, ["spam"] * 2)
+        assert ok(client.get("/learned")) == {"ids": [6, 7, 8]}
+    for text, labels in (
+        ("pills", ["spam"]),
+        ("win a prize", ["ham", "spam", "spam", "ham", "ham"]),
+        ("lunch", ["spam", "ham", "ham"]),
+    ):
+        alone.learn_many([text] * len(labels), labels)
     assert bits(service.model) == bits(alone)
 
 
-def test_without_lessons_a_correction_is_taught_anew():
-    service = Service(TextClassifier(), n_lessons=0)
+def test_a_correction_needs_the_text():
+    """Also of 10,000 ids, none of which has anything done for it."""
+    service = Service(TextClassifier())
     with serving(service) as client:
-        answers = [learn(client, {"text": "win a prize", "label": label, "id": 7}) for label in ("ham", "spam")]
-    assert outcomes(answers) == [(True, None), (True, "taught anew")]
-    assert service.model.n_learned == 3
+        learn(client, [{"text": f"message {i}", "label": "ham", "id": i} for i in range(1_000)])
+        before = bits(service.model)
+        for id in (7, -7):
+            bare = [{"label": "spam", "id": id - i} for i in range(10_000)]
+            refused(send(client, "/learn", bare), 422, "0.text: nothing is kept of a message with this id")
+            refused(send(client, "/learn", bare[0]), 422, "send its text")
+    assert bits(service.model) == before
 
 
 def test_several_labels_in_another_order_are_no_correction():
     with serving(Service(several_labels())) as client:
         answers = [learn(client, {"text": "x", "label": labels, "id": 1}) for labels in (["a", "b"], ["b", "a"], ["b"])]
-        assert outcomes(answers) == [(True, None), (False, None), (True, "taken back")]
+        assert outcomes(answers) == [(True, None), (False, None), (True, "taught anew")]
 
 
 def test_a_label_that_waits_is_corrected_exactly():
     """The model never learns the one that was given on the page, whatever text comes with the id."""
-    service, alone = Service(TextClassifier(), teaching=Teaching(seconds=60.0), n_lessons=0), TextClassifier()
+    service, alone = Service(TextClassifier(), teaching=Teaching(seconds=60.0)), TextClassifier()
     with serving(service) as client:
         for id, (first, second, sent, said) in enumerate(
             [
