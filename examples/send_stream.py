@@ -6,7 +6,7 @@
 Each message has an id: the name of the stream and a number. The service tells which ids it has learned, and the stream
 is sent from behind the highest number there. So each message is learned once, whoever else teaches the service, and
 whenever the service or this script is started again; as long as the ids of the stream are among those that the service
-remembers, the newest 100,000 (serve --id-window).
+remembers, the newest 100,000.
 """
 
 import argparse

@@ -66,10 +66,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         labels = Path(folder, "labels.jsonl")
         labels.touch()
-        command = [sys.executable, "-m", "stream_pegasos", "run", "--output", "none"]
+        begin, new = [sys.executable, "-m", "stream_pegasos"], str(Path(folder, "new"))
+        command = [*begin, "run", "--output", "none"]
         command += ["--checkpoint", str(Path(folder, "model")), "--checkpoint-seconds", "1"]
         command += ["--label-topic", str(labels), "--label-window", "1000"]
-        command += ["--max-features", str(options.max_features)]
+        subprocess.run([*begin, "train", "--max-features", str(options.max_features), "--save", new], check=True)
+        command += ["--load", new]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
             start = monotonic()
             counts = [0]

@@ -27,12 +27,11 @@ TRUTH = "truth"
 # Not in ASCII alone; what is no Unicode is escaped when it is encoded.
 to_json = json.JSONEncoder(ensure_ascii=False).encode
 
-OUTPUT_FORMAT: Any = {
-    "flag": "--output-format NAME",
-    "help": "tsv, csv or jsonl: id, label, probability, probabilities of all labels, margin, error.",
-    "shown": "what the extension of the file says",
-}
-format_option = result_option(**OUTPUT_FORMAT)
+format_option = result_option(
+    "--output-format NAME",
+    "tsv, csv or jsonl: id, label, probability, probabilities of all labels, margin, error.",
+    shown="what the extension of the file says",
+)
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ def chosen_format(
     if name is None and extension in FORMATS:
         name = extension
     if name is None and has_truth:
-        raise click.BadParameter(f"{path} is none of .tsv, .csv and .jsonl; see --output-format")
+        raise click.BadParameter(f"{path} is none of .tsv, .csv and .jsonl", param_hint="--predictions")
     if name is None and extension in ("gz", "bz2", "xz", "zst"):
         raise click.BadParameter(f"{path}: answers are written uncompressed")
     return AnswerFormat(name, separator or ",", has_truth)

@@ -75,16 +75,19 @@ def shared(flag: str, help: str, default: Any = None, **given: Any) -> Any:
     return field(default=default, metadata={"flag": flag, "help": help, **given})
 
 
-def bundled(name: str, kind: type[Any]) -> Decorator:
-    """The options that are the fields of a dataclass; the command takes them as one parameter of that name."""
+def bundled(name: str, kind: type[Any], without: tuple[str, ...] = ()) -> Decorator:
+    """The options that are the fields of a dataclass, but for those `without` which the command has a use; the command
+    takes them as one parameter of that name.
+    """
+    offered = [each for each in fields(kind) if each.name not in without]
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(function)
         def run(**values: Any) -> None:
-            function(**{name: kind(**{each.name: values.pop(each.name) for each in fields(kind)}), **values})
+            function(**{name: kind(**{each.name: values.pop(each.name) for each in offered}), **values})
 
         made: Callable[..., None] = run
-        for each in reversed(fields(kind)):
+        for each in reversed(offered):
             given = {"type": TYPES.get(each.type), **each.metadata}
             if each.type in (bool, bool | None) and "/" not in given["flag"]:
                 given["is_flag"] = True

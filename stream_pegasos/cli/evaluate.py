@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.answers import OUTPUT_FORMAT, EvaluatedAnswers, Output, chosen_format
+from stream_pegasos.cli.answers import EvaluatedAnswers, Output, chosen_format
 from stream_pegasos.cli.command import Command, argument, bundled, number
 from stream_pegasos.cli.console import check_outputs, check_plot, print_lines, writing
 from stream_pegasos.cli.inputs import FileInput, SyntheticInput, labelled_input, progress_bar
@@ -49,7 +49,6 @@ class ResultOptions:
         brief="Write each prediction beside its true label.",
         shown="nowhere",
     )
-    output_format: str | None = result_field(**OUTPUT_FORMAT)
     report: bool = result_field(
         "--report", "Print all classes, the worst F1 first, and all pairs that were confused.", default=False
     )
@@ -57,14 +56,12 @@ class ResultOptions:
     def check(self, *inputs: Path | str | None, save: Path | None = None, force: bool = False) -> None:
         """Fail before the work rather than after it."""
         check_outputs(self.curve, self.plot, self.predictions, save=save, force=force, inputs=inputs)
-        if self.output_format is not None and self.predictions is None:
-            raise click.BadParameter("it needs --predictions", param_hint="--output-format")
         check_plot(self.plot)
 
     def predictions_output(self) -> Output | None:
         if self.predictions is None:
             return None
-        format = chosen_format(self.output_format, self.predictions, has_truth=True)
+        format = chosen_format(None, self.predictions, has_truth=True)
         return Output(format, self.predictions)
 
 
@@ -118,7 +115,7 @@ def evaluate(
     with Interrupt() as interrupt, closing(source):
         learner = model_for_first_message(learner, model, source, interrupt)
         report(learner, source, interrupt, results, save, delay=delay, threads=n_threads(threads))
-    tell_of_labels(learner, (), model.pos_label, source)
+    tell_of_labels(learner, (), source, model.pos_label)
     exit_with_code(source, interrupt)
 
 

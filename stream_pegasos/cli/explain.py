@@ -39,7 +39,7 @@ from stream_pegasos.cli.options import StreamOptions, model_argument, result_opt
 @result_option(
     "--label LABEL", "The label to explain.", brief=True, shown="all; for a text, the predicted one against the next"
 )
-@bundled("stream", StreamOptions)
+@bundled("stream", StreamOptions, without=("label_field", "labels", "label_separator", "limit", "strict"))
 @vectors_option
 def explain(
     model: Path,

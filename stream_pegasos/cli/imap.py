@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from stream_pegasos.mail.imap_connection import Account, Connection
 
 SECONDS_FOR_PASSWORD = 120.0  # someone may have to unlock it
+MOST_REMEMBERED = 100_000  # mails, by their digests: years of a mailbox, in some 10 MB
 VARIABLE = "STREAM_PEGASOS_PASSWORD"
 
 
@@ -219,9 +220,6 @@ class FolderOptions:
     type=number(float, 0.1, 1500),
     default=60.0,
 )
-@mail_option(
-    "--id-window N", "How many mails are remembered, by their ids.", type=number(int, 1, 10_000_000), default=100_000
-)
 @mail_option("--verbose", "Print a line for each mail that is moved or learned, also into a pipe.", is_flag=True)
 @bundled("verdict", VerdictOptions)
 @mail_option(
@@ -238,7 +236,6 @@ def imap(
     once: bool,
     moved: bool,
     poll: float,
-    id_window: int,
     verbose: bool,
     verdict: VerdictOptions,
     max_false_positive_rate: float | None,
@@ -270,7 +267,7 @@ def imap(
     check_outputs(checkpoint=path, inputs=[server.password_file, server.ca_file])
     chatty = verbose or folders.dry_run or (sys.stdout is not None and sys.stdout.isatty())
     limit = DecisionOptions(None, max_false_positive_rate, None if max_false_positive_rate is None else SPAM)
-    run = _Run(folders, id_window, verdicts, path, limit, print_lines if chatty else lambda line: None)
+    run = _Run(folders, verdicts, path, limit, print_lines if chatty else lambda line: None)
     with Interrupt() as interrupt:
         try:
             with closing(run.ledger), suppress(KeyboardInterrupt):
@@ -288,7 +285,6 @@ class _Run:
     def __init__(
         self,
         folders: FolderOptions,
-        window: int,
         verdicts: Any,
         path: Path,
         decision: DecisionOptions,
@@ -299,7 +295,7 @@ class _Run:
         self.folders, self.path, self.tell, self.verdicts = folders, path, tell, verdicts
         try:
             kept = not folders.dry_run
-            self.ledger = Ledger(path, _new_model, verdicts, window, kept, n_threads(None), note)
+            self.ledger = Ledger(path, _new_model, verdicts, MOST_REMEMBERED, kept, n_threads(None), note)
         except ValueError as error:
             raise Failure(str(error)) from None
         set_decision(self.ledger.model, path, decision)

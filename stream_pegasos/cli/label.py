@@ -14,15 +14,15 @@ from stream_pegasos.cli.hosting import HostingOptions, hosts_of, labels_for, ser
 from stream_pegasos.cli.inputs import DICT_FORMATS, FileInput
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.label_file import LabelFile
-from stream_pegasos.cli.models import model_for, save_model, takes_several
+from stream_pegasos.cli.models import model_to_continue, save_model, takes_several
 from stream_pegasos.cli.options import (
-    ModelOptions,
     StreamOptions,
     force_option,
     load_option,
     result_option,
     save_option,
     stream_option,
+    vectors_option,
 )
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     type=number(int, 21, 1_000_000),
     default=10_000,
 )
-@bundled("stream", StreamOptions)
+@bundled("stream", StreamOptions, without=("label_separator", "limit", "strict"))
 @load_option
-@bundled("model", ModelOptions)
+@vectors_option
 @result_option(
     "--output LABELS",
     "Write the labels here, as JSON lines, after those already there. Another file than one of "
@@ -66,7 +66,7 @@ def label(
     window: int,
     stream: StreamOptions,
     load: Path | None,
-    model: ModelOptions,
+    vectors: str | None,
     output: Path | None,
     save: Path | None,
     force: bool,
@@ -90,7 +90,7 @@ def label(
     Examples:
       stream-pegasos label mail.csv --save mail.safetensors
       stream-pegasos label new.csv --load mail.safetensors --output new.jsonl
-      stream-pegasos label tickets.jsonl --multi-label
+      stream-pegasos label tickets.jsonl --load model.safetensors
     """
     from stream_pegasos.operation.teaching import FIRST, Teaching
     from stream_pegasos.service import Service
@@ -104,7 +104,7 @@ def label(
     source = FileInput(file, stream, unlabelled=True)
     if source.format in DICT_FORMATS:
         raise Failure(f"{source.name} has format {source.format}, which nobody can read; label takes texts")
-    learner = model_for(source, load, model)
+    learner = model_to_continue(source, load, vectors)
     token = token_of(hosting.token_file)
     hosts = hosts_of(hosting.host, hosting.allowed_host, token)
     with closing(source), closing(LabelFile(output, takes_several(learner), source.fields)) as labels:

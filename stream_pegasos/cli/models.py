@@ -25,16 +25,32 @@ def takes_several(model: Any) -> bool:
     return "several labels" in model.capabilities
 
 
-def model_for(source: Input | None, load: Path | None, options: ModelOptions, is_mail: bool = False) -> Any:
+def model_for(source: Input, load: Path | None, options: ModelOptions) -> Any:
+    """The model to be trained."""
     if load is None:
-        return new_model(options, source, is_mail)
+        return new_model(options, source)
     rest, decision = options.without_decision()
     if replace(rest, vectors=None) != ModelOptions():
         raise click.BadParameter(
             "a loaded model keeps its own options, but for --threshold and --max-false-positive-rate",
             param_hint="--load",
         )
-    model = model_to_use(load, source, decision, options.vectors)
+    model = model_to_continue(source, load, options.vectors)
+    set_decision(model, load, decision)
+    return model
+
+
+def model_to_continue(
+    source: Input | None, load: Path | None, vectors: str | None = None, is_mail: bool = False
+) -> Any:
+    """The loaded model, which is to learn on, or else a new one with the defaults."""
+    if load is None:
+        if vectors is not None:
+            raise click.BadParameter(
+                "it goes with a saved model; train makes one that has them", param_hint="--vectors"
+            )
+        return new_model(ModelOptions(), source, is_mail)
+    model = load_model(load, source, vectors)
     if source is not None:  # or it may as well predict alone
         check_learns(model, load)
     tell_what_begins_anew(model)
@@ -52,7 +68,7 @@ def labels_known(model: Any) -> tuple[Any, ...]:
     return tuple(label for label in model.classes if label is not None) if model.n_learned else ()
 
 
-def tell_of_labels(model: Any, known: tuple[Any, ...], pos_label: str | None, source: Input) -> None:
+def tell_of_labels(model: Any, known: tuple[Any, ...], source: Input, pos_label: str | None = None) -> None:
     """Say at the end where labels look like a mistake: the positive one never came, or many are new to a model that
     knew these.
     """
@@ -165,52 +181,40 @@ def _new_classifier(
 
 @contextmanager
 def resuming(
-    kept: CheckpointOptions, load: Path | None, options: ModelOptions, source: Input | None, is_mail: bool = False
+    kept: CheckpointOptions, load: Path | None, vectors: str | None, source: Input | None, is_mail: bool = False
 ) -> Iterator[tuple[Any, Any, Any]]:
-    """The checkpoints, the model in the newest of them or else a new one or the loaded one, and the progress."""
+    """The checkpoints, the model in the newest of them or else the loaded one or a new one, and the progress."""
     from stream_pegasos.operation.checkpoints import Checkpoints
 
     if kept.path is None:
-        yield None, model_for(source, load, options, is_mail), None
+        yield None, model_to_continue(source, load, vectors, is_mail), None
         return
     checkpoints = Checkpoints(kept.path, kept.every, kept.seconds, note)
     checkpoints.claim()
     try:
-        yield checkpoints, *_resumed(checkpoints, kept.path, load, options, source, is_mail)
+        resumed = _resumed(checkpoints, kept.path, vectors, source)
+        yield checkpoints, *(resumed or (model_to_continue(source, load, vectors, is_mail), None))
     finally:
         checkpoints.release()
 
 
-def _resumed(
-    checkpoints: Any, checkpoint: Path, load: Path | None, options: ModelOptions, source: Input | None, is_mail: bool
-) -> tuple[Any, Any]:
+def _resumed(checkpoints: Any, checkpoint: Path, vectors: str | None, source: Input | None) -> tuple[Any, Any] | None:
     from stream_pegasos.features.vectors import VectorsError
 
     try:
-        resumed = checkpoints.resume(options.vectors)
+        resumed: tuple[Any, Any] | None = checkpoints.resume(vectors)
     except VectorsError as error:
         raise _without_vectors(error) from None
     except ValueError as error:
         raise Failure(f"{error}; name another file, or move it away to begin anew") from None
     if resumed is None:
-        return model_for(source, load, options, is_mail), None
-    model, progress = resumed
+        return None
+    model, _ = resumed
     _check_model(model, checkpoint, source)
     check_learns(model, checkpoint)
-    rest, decision = options.without_decision()
-    set_decision(model, checkpoint, decision)
-    if rest != ModelOptions() and _made_with(new_model(options, source, is_mail)) != _made_with(model):
-        raise Failure(f"{checkpoint} was begun with other options of the model; keep to them, or name another file")
     note(f"resuming with {model.n_learned:,} messages learned")
     tell_what_begins_anew(model)
-    return model, progress
-
-
-def _made_with(model: Any) -> list[tuple[str, dict[str, Any]]]:
-    """The parts of a model and their parameters."""
-    from stream_pegasos.operation.parameters import made_with
-
-    return [(type(part).__name__, made_with(part)) for part in model.parts.values()]
+    return resumed
 
 
 def _without_vectors(error: ValueError) -> Failure:

@@ -37,7 +37,7 @@ MOST_WAITING = 10_000
     shown="standard output",
 )
 @format_option
-@bundled("stream", StreamOptions)
+@bundled("stream", StreamOptions, without=("labels",))
 @threads_option
 @bundled("decision", DecisionOptions)
 @vectors_option

@@ -12,16 +12,15 @@ from stream_pegasos.cli.command import PATH, Command, argument, bundled, number
 from stream_pegasos.cli.console import Failure, check_outputs, file_itself, note, printable
 from stream_pegasos.cli.inputs import LiveInput, bad_lines
 from stream_pegasos.cli.interrupts import exit_with_code, stopping
-from stream_pegasos.cli.models import keep_names, labels_known, resuming, save_model, tell_of_labels
+from stream_pegasos.cli.models import labels_known, resuming, save_model, tell_of_labels
 from stream_pegasos.cli.options import (
     CheckpointOptions,
-    ModelOptions,
     StreamOptions,
     force_option,
     load_option,
-    names_option,
     result_option,
     stream_option,
+    vectors_option,
 )
 
 if TYPE_CHECKING:
@@ -62,9 +61,8 @@ if TYPE_CHECKING:
 @stream_option("--label-window N", "How many messages wait for their labels.", type=number(int, 1), default=10_000)
 @stream_option("--follow/--no-follow", "At the end of the source, wait for more.", default=True, shown="follow")
 @stream_option("--moved", "Go on from the checkpoint although the source now has another name or server.", is_flag=True)
-@names_option
 @bundled("stream", StreamOptions)
-@bundled("model", ModelOptions)
+@vectors_option
 def run(
     address: str,
     kept: CheckpointOptions,
@@ -77,9 +75,8 @@ def run(
     label_window: int,
     follow: bool,
     moved: bool,
-    names: bool,
     stream: StreamOptions,
-    model: ModelOptions,
+    vectors: str | None,
 ) -> None:
     """Answer each message of a live source as it comes; learn from those labelled.
 
@@ -95,7 +92,8 @@ def run(
 
     --checkpoint keeps the model and the position in the source in one file.
     However the run ended, the same command goes on from there: no message is
-    lost, none is learned twice. --load is for the first start. A source with
+    lost, none is learned twice. --load is for the first start: a new model has
+    the defaults, and train --save makes one with other options. A source with
     another name or on another server is refused, unless --moved says that it
     is the same stream: reading then goes on at the same position.
 
@@ -121,9 +119,7 @@ def run(
     source = LiveInput(address, stream)
     format = _format(sink, path, output_format, source.separator)
     with ExitStack() as end:
-        checkpoints, learner, progress = end.enter_context(resuming(kept, load, model, source))
-        if names:
-            keep_names(learner)
+        checkpoints, learner, progress = end.enter_context(resuming(kept, load, vectors, source))
         before = progress or {}
         if "monitor" in before:
             raise Failure(f"{kept.path} is what serve keeps; --load takes only the model")
@@ -177,7 +173,7 @@ def run(
         if stopped:
             note(f"read {source.n_good:,} messages, learned {n_learned:,}, {bad_lines(source)}")
         source.report_rest()
-        tell_of_labels(learner, known, model.pos_label, source)
+        tell_of_labels(learner, known, source)
     if stopped:
         raise click.exceptions.Exit(128 + stopped[0])
     exit_with_code(source)

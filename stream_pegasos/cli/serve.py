@@ -13,10 +13,10 @@ from stream_pegasos.cli.mail_options import VerdictOptions
 from stream_pegasos.cli.models import resuming, takes_text
 from stream_pegasos.cli.options import (
     CheckpointOptions,
-    ModelOptions,
     load_option,
     result_option,
     service_option,
+    vectors_option,
 )
 from stream_pegasos.cli.spamd import SpamdOptions, check_mails, spamd_beside
 
@@ -44,20 +44,9 @@ from stream_pegasos.cli.spamd import SpamdOptions, check_mails, spamd_beside
     brief="The labels that alone may be learned.",
     shown="any label",
 )
-@service_option("--max-body BYTES", "Largest body.", type=number(int, 1), default=8 << 20)
-@service_option("--max-text N", "Longest text, in characters.", type=number(int, 1), default=1_000_000)
-@service_option("--max-batch N", "Most messages in a request.", type=number(int, 1), default=10_000)
-@service_option("--max-classes N", "Most labels that are learned.", type=number(int, 1), default=10_000)
-@service_option("--max-concurrency N", "Most connections at a time.", type=number(int, 1), default=256)
-@service_option(
-    "--id-window N",
-    "How many ids of learned messages are remembered.",
-    type=number(int, 0, 100_000_000),
-    default=100_000,
-)
 @bundled("spamd", SpamdOptions)
 @bundled("verdicts", VerdictOptions)
-@bundled("model", ModelOptions)
+@vectors_option
 def serve(
     begin: Path | None,
     kept: CheckpointOptions,
@@ -66,20 +55,14 @@ def serve(
     hosting: HostingOptions,
     queue: int,
     labels: str | None,
-    max_body: int,
-    max_text: int,
-    max_batch: int,
-    max_classes: int,
-    max_concurrency: int,
-    id_window: int,
     spamd: SpamdOptions,
     verdicts: VerdictOptions,
-    model: ModelOptions,
+    vectors: str | None,
 ) -> None:
     """Predict and learn over HTTP, and show it on a page.
 
     POST /predict takes {"text": …} or a list of such messages. POST /learn
-    takes them with a "label"; with --multi-label this is a list. A message is
+    takes them with a "label"; for a model of several labels, with a list. A message is
     learned once: the same "id" with the same label is not learned again. GET /
     is the page, /openapi.json lists the rest. Messages sent to POST /predict
     appear on the page, where people can label them.
@@ -103,17 +86,16 @@ def serve(
       stream-pegasos serve --checkpoint mail.safetensors --spamd 127.0.0.1:783
     """
     from stream_pegasos.operation.teaching import Teaching
-    from stream_pegasos.service import Limits, Service
+    from stream_pegasos.service import Service
 
     if begin is not None and load is not None:
         raise click.BadParameter(f"{begin} is the model to continue with", param_hint="--load")
     load = begin or load
     check_outputs(checkpoint=kept.path, inputs=[hosting.token_file])
     token = token_of(hosting.token_file)
-    limits = Limits(max_body, max_text, max_batch, max_concurrency, classes=max_classes)
     allowed = allowed_labels(labels)
     hosts = hosts_of(hosting.host, hosting.allowed_host, token)
-    with resuming(kept, load, model, None, is_mail=spamd.spamd is not None) as (checkpoints, learner, progress):
+    with resuming(kept, load, vectors, None, is_mail=spamd.spamd is not None) as (checkpoints, learner, progress):
         if not takes_text(learner):
             raise Failure(f"{load or kept.path} is a model of features, not of texts")
         if progress and "sources" in progress:
@@ -122,12 +104,12 @@ def serve(
             )
         check_mails(spamd, verdicts, learner)
         teaching, fixed = Teaching(queue, hosting.take_back_seconds), labels_for(learner, allowed)
-        make = partial(Service, limits=limits, id_window=id_window, sync=sync, labels=fixed)
+        make = partial(Service, sync=sync, labels=fixed)
         try:
             service = make(learner, checkpoints, progress, token=token, teaching=teaching)
         except ValueError as error:
             raise Failure(f"{kept.path}: {error}") from None
         if service.n_learned_again:
             note(f"learned {service.n_learned_again:,} messages again that came after the checkpoint")
-        with spamd_beside(spamd, verdicts, kept, model.without_decision()[1], service, make) as beside:
+        with spamd_beside(spamd, verdicts, kept, service, make) as beside:
             serve_page(service, hosts, hosting, "listening on", beside)

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.command import number
 from stream_pegasos.cli.console import Failure, note
 from stream_pegasos.cli.mail_options import VerdictOptions, mail_field
-from stream_pegasos.cli.models import set_decision
-from stream_pegasos.cli.options import CheckpointOptions, DecisionOptions
+from stream_pegasos.cli.options import CheckpointOptions
 
 if TYPE_CHECKING:
     from stream_pegasos.mail.users import Make
     from stream_pegasos.service import Service
 
+MOST_USER_MODELS = 100  # in memory at a time: one of a small mail system takes some 2 MB, a large one 20 MB
 Beside = Callable[[], AbstractAsyncContextManager[Any]]
 
 
@@ -42,12 +41,6 @@ class SpamdOptions:
         "With --spamd: whoever has a folder of his name in this one has a model of his own there, begun as a copy of "
         "MODEL when he first teaches. Others ask MODEL, and teach nothing.",
         shown="one model for all",
-    )
-    max_user_models: int = mail_field(
-        "--max-user-models N",
-        "How many models of users are in memory at a time.",
-        type=number(int, 1, 100_000),
-        default=100,
     )
     spamd_learn_common: bool = mail_field(
         "--spamd-learn-common", "With --user-models: users without a folder of their own teach MODEL.", default=False
@@ -79,7 +72,6 @@ def spamd_beside(
     options: SpamdOptions,
     verdicts: VerdictOptions,
     kept: CheckpointOptions,
-    decision: DecisionOptions,
     service: "Service",
     make: "Make",
 ) -> Iterator[Beside]:
@@ -98,13 +90,7 @@ def spamd_beside(
         options.user_models.mkdir(mode=0o700, exist_ok=True)
     checkpoints = partial(Checkpoints, every=kept.every, seconds=kept.seconds, on_event=note)
 
-    def make_for_user(model: Any, checkpoints: Checkpoints, progress: Any) -> "Service":
-        set_decision(model, checkpoints.path, decision)
-        return make(model, checkpoints, progress)
-
-    users = UserModels(
-        service, options.user_models, make_for_user, options.max_user_models, checkpoints, options.spamd_learn_common
-    )
+    users = UserModels(service, options.user_models, make, MOST_USER_MODELS, checkpoints, options.spamd_learn_common)
     try:
         listener = listen(options.spamd)
     except ValueError as error:

@@ -7,8 +7,8 @@ from time import perf_counter
 import click
 
 from stream_pegasos.cli.command import PATH, Command, argument, bundled
-from stream_pegasos.cli.console import check_outputs, print_lines, rate
-from stream_pegasos.cli.inputs import bad_lines, labelled_input, progress_bar
+from stream_pegasos.cli.console import check_outputs, print_lines, rate, writing
+from stream_pegasos.cli.inputs import FileInput, bad_lines, labelled_input, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import (
     keep_names,
@@ -32,7 +32,9 @@ from stream_pegasos.cli.options import (
 
 
 @click.command(cls=Command)
-@argument("file", "FILE", "The stream, - for standard input.", default=None)
+@argument(
+    "file", "FILE", "The stream, - for standard input; without it the model is made and taught nothing.", default=None
+)
 @bundled("mails", MailOptions)
 @result_option(
     "--save MODEL",
@@ -64,15 +66,23 @@ def train(
     Lines that cannot be read or learned are reported and skipped. Ctrl-C
     ends the training and saves the model.
 
+    Without FILE the model is saved as it is made: run, serve and label go on
+    with it. With --load it is the loaded one, with its progress if it is a
+    checkpoint, and the threshold or the limit that is asked for.
+
     \b
     Examples:
       stream-pegasos train mail.jsonl.gz --save mail.safetensors
       stream-pegasos train new.jsonl --load old.safetensors --save new.safetensors
       stream-pegasos train --spam Maildir/.Junk --ham Maildir --save m.safetensors
+      stream-pegasos train --multi-label --vectors wordllama --save new.safetensors
     """
     check_outputs(save=save, force=force, inputs=[file, *mails.paths])
     from stream_pegasos.evaluation.prequential import chunks, learn
 
+    if file is None and not mails.given:
+        _save_untaught(save, load, names, stream, model)
+        return
     source = labelled_input(file, mails, stream)
     learner = model_for(source, load, model)
     known = labels_known(learner)
@@ -93,5 +103,18 @@ def train(
         save_model(learner, save)
         interrupted = ", interrupted" * (interrupt.signal is not None)
         print_lines(f"learned {n:,} messages{rate(n, seconds)}, {bad_lines(source)}{interrupted}; saved {save}")
-        tell_of_labels(learner, known, model.pos_label, source)
+        tell_of_labels(learner, known, source, model.pos_label)
     exit_with_code(source, interrupt)
+
+
+def _save_untaught(save: Path, load: Path | None, names: bool, stream: StreamOptions, model: ModelOptions) -> None:
+    """Save a model that is made or loaded, with what stands beside it in a checkpoint."""
+    from stream_pegasos.learners.loading import load_with_progress
+
+    learner = model_for(FileInput("-", stream), load, model)
+    if names:
+        keep_names(learner)
+    progress = None if load is None else load_with_progress(load, model.vectors)[1]
+    with writing(save):
+        learner.snapshot(progress).write(save)
+    print_lines(f"saved {save}, a model that has learned {learner.n_learned:,} messages")

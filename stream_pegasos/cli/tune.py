@@ -57,7 +57,7 @@ COST = {"several labels": "wrong labels a message", "ordered": "mean absolute er
 @click.command(cls=Command)
 @argument("file", "FILE", "The stream, - for standard input.", default=None)
 @bundled("mails", MailOptions)
-@bundled("stream", StreamOptions)
+@bundled("stream", StreamOptions, without=("strict",))
 @bundled("model", ModelOptions)
 @result_option(
     "--metric NAME",

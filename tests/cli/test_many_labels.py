@@ -77,7 +77,8 @@ def test_several_labels(ok, given, sign):
 
 def test_run_answers_and_learns_several_labels(main, ok):
     write_jsonl("topics.jsonl", topics)
-    code, out, err = main("run topics.jsonl --no-follow --multi-label --labels oil,gas,tea --save c")
+    ok("train --multi-label --save new")
+    code, out, err = main("run topics.jsonl --no-follow --load new --labels oil,gas,tea --save c")
     assert code == 0 and out.count("\n") == 300
     assert "skipped: label 7 is none of oil, gas, tea" in err
     assert {*load("c").classes} == {"oil", "gas", "tea"}

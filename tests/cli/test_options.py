@@ -147,8 +147,8 @@ def test_word_vectors(ok, fails, here, monkeypatch):
     assert load("m").word_vectors.name == "x.vec"
     assert "char_wb" not in ok("tune mail.jsonl --vectors x.vec --limit 200")
     run = "run mail.jsonl --no-follow --output none --checkpoint c"
-    ok(f"{run} --vectors x.vec --half-life 500")
-    assert "other options" in fails(f"{run} --half-life 500")
+    ok("train --vectors x.vec --save new")
+    ok(f"{run} --load new")
     (here / "x.vec").rename("y.vec")
     for line in "predict m mail.jsonl", "test m mail.jsonl", "explain m", "freeze m f", "forget-class m ham --save n":
         said = fails(line)
@@ -166,4 +166,4 @@ def test_word_vectors(ok, fails, here, monkeypatch):
     assert "pip install 'stream-pegasos[vectors]'" in fails("evaluate mail.jsonl --vectors wordllama")
     said = fails(run)
     assert "(--vectors says where they are)" in said and "begin anew" not in said
-    ok(f"{run} --vectors y.vec --half-life 500")
+    ok(f"{run} --vectors y.vec")

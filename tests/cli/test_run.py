@@ -8,7 +8,7 @@ import time
 import pytest
 from commands import append, labels_of, line_of, process, reference_of, started, stream, write_jsonl
 
-from stream_pegasos import TextClassifier, load
+from stream_pegasos import AdaptiveClassifier, TextClassifier, load
 from stream_pegasos.learners.loading import load_with_progress
 
 CHECKPOINT = "run mail.jsonl --no-follow --output none --checkpoint m"
@@ -87,21 +87,35 @@ def test_half_a_line_is_learned_once_it_is_whole(here, main):
 
 
 @pytest.mark.parametrize("more", ["", "--multi-label"])
-def test_a_run_says_that_its_drift_detector_begins_anew(main, more):
-    assert "anew" not in main(f"{CHECKPOINT} {more} --drift-detector ADWIN")[2]
-    for again in (CHECKPOINT, "train mail.jsonl --load m --save m2"):
+def test_a_run_says_that_its_drift_detector_begins_anew(main, ok, more):
+    ok(f"train {more} --drift-detector ADWIN --save new")
+    for again in (f"{CHECKPOINT} --load new", CHECKPOINT, "train mail.jsonl --load m --save m2"):
         assert "its drift detector begins anew" in main(again)[2]
 
 
-def test_run_refuses_other_options_than_the_checkpoint_was_begun_with(ok, fails):
-    ok(CHECKPOINT, "--half-life", "500")
-    for others in ("--half-life 500.001", "--half-life 500 --ngrams 1", "--classifier pegasos"):
-        assert "m was begun with other options of the model" in fails(f"{CHECKPOINT} {others}")
-    for same in ("--half-life 500", ""):
-        ok(f"{CHECKPOINT} {same}")
-        assert load("m").weights == load("m.previous").weights and load("m").classifier.half_life == 500
+def test_run_begins_with_a_model_that_was_taught_nothing(ok, fails):
+    said = ok("train --half-life 500 --save new")
+    assert said == "saved new, a model that has learned 0 messages\n"
+    ok(f"{CHECKPOINT} --load new")
+    expected = TextClassifier(classifier=AdaptiveClassifier(half_life=500))
+    expected.learn_many(*zip(*stream, strict=True))
+    assert load("m").weights == expected.weights
     for wrong, rest in (("--limit", "5 --checkpoint m"), ("--moved", ""), ("--save", "m --checkpoint m")):
         assert wrong in fails(f"run mail.jsonl {wrong} {rest}", code=2)
+    assert "it goes with a saved model" in fails("run mail.jsonl --vectors wordllama", code=2)
+
+
+def test_a_checkpoint_takes_another_decision_and_goes_on(ok):
+    append("mail.jsonl", [("win", "spam")])
+    ok(f"{CHECKPOINT}")
+    learned = load("m")
+    ok("train --load m --pos-label spam --threshold 0.9 --save m")
+    assert load("m").classifier.threshold == 0.9 and load("m").weights == learned.weights
+    append("mail.jsonl", [("lunch", "ham")])
+    ok(CHECKPOINT)
+    learned.set_decision(threshold=0.9, pos_label="spam")
+    learned.learn_one("lunch", "ham")
+    assert load("m").to_state()[2] == learned.to_state()[2]
 
 
 def test_a_checkpoint_belongs_to_its_source(here, ok, fails, monkeypatch):

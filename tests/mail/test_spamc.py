@@ -80,7 +80,7 @@ def test_spamc_teaches_and_a_killed_service_knows_it_by_user(serve, begin, tmp_p
     users = tmp_path / "users"
     for user in ("ann", "bob"):
         (users / user).mkdir(parents=True)
-    options = [begin, "--user-models", users, "--max-user-models", "1"]
+    options = [begin, "--user-models", users]
     served = serve("127.0.0.1:0", *options)
     new, old = b"Message successfully un/learned\n", b"Message was already un/learned\n"
     for user in ("ann", "bob"):

@@ -2,6 +2,7 @@
 
 import re
 import socket
+import sys
 import threading
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -45,8 +46,17 @@ def strangers(port, kinds, n):
             thread.join()
 
 
+FEW = """
+from functools import partial
+import stream_pegasos.service as service
+from stream_pegasos.cli import main
+service.Service = partial(service.Service, limits=service.Limits(concurrency=4))
+main()
+"""
+
+
 def test_bodies_that_trickle_keep_nobody_off(serve):
-    served = serve("--max-concurrency", 4)
+    served = serve(command=[sys.executable, "-c", FEW, "serve", "--port", "0"])
 
     def predict():
         return httpx.post(f"{served.url}/predict", json={"text": "x"}).status_code
