@@ -59,7 +59,7 @@ def read_mail_folders(
             else:
                 yield Example(x, y if place.label is None else place.label, w, number, id)
         if index.broken_off:
-            raise index.broken_off[0]
+            raise type(index.broken_off[0])("; ".join(map(str, index.broken_off)))
 
 
 def _fault(path: str, error: OSError | str) -> str:
@@ -85,15 +85,24 @@ class _Index:
         """Take in what is at a path; an OSError where nothing is, a StreamError where no mail is."""
         before = len(self._places)
         if not stat.S_ISDIR(os.stat(path).st_mode):
-            self._add_file(path, label)
+            try:
+                self._add_file(path, label)
+            except StreamError as error:
+                self.broken_off.append(error)
             return
         for each, fault in _files(path):
+            n_before = len(self._places)
             try:
                 if fault is not None:
                     raise fault
                 status = os.stat(each)
                 if stat.S_ISREG(status.st_mode):
                     self._add_file_of_folder(each, status.st_mtime, label)
+            except StreamError as error:
+                if len(self._places) > n_before:
+                    self.broken_off.append(error)
+                else:  # a mail by itself
+                    self._add_fault(each, str(error), status.st_mtime)
             except OSError as error:
                 if each == path:
                     raise
@@ -111,27 +120,22 @@ class _Index:
         self._places.append(_Place(float(seconds[1]) if seconds else modified, name, path, label=label))
 
     def _add_file(self, path: str, label: Truth | None) -> None:
-        """A mail, or an mbox."""
+        """A mail, or an mbox; a StreamError where no more of it can be read."""
         self._n_files += 1
-        name, before = os.path.basename(path), len(self._places)
+        name = os.path.basename(path)
         with open(path, "rb") as file:
             modified = os.fstat(file.fileno()).st_mtime
             is_compressed, chunks = decompressed(chunks_of(file), path)
-            try:
-                head = chunks.look(lambda head: len(head) < _LONGEST_HEAD and end_of_headers(head) is None)
-                is_mbox = head.startswith(FROM)
-                is_copied = not file.seekable() or (is_compressed and is_mbox)
-                if not is_copied and not is_mbox:
-                    self._places.append(_Place(_arrived(head, modified), name, path, label=label))
-                    return
-                for offset, length, mail in split(buffered(chunks)):
-                    time = _arrived((mail or b"")[:_LONGEST_HEAD], modified)
-                    begin = self._copied(mail or b"") if is_copied else offset
-                    self._places.append(_Place(time, name, path, begin, length, is_copied, label))
-            except StreamError as error:
-                if len(self._places) > before:
-                    self.broken_off.append(error)
-                self._add_fault(path, str(error), modified)
+            head = chunks.look(lambda head: len(head) < _LONGEST_HEAD and end_of_headers(head) is None)
+            is_mbox = head.startswith(FROM)
+            is_copied = not file.seekable() or (is_compressed and is_mbox)
+            if not is_copied and not is_mbox:
+                self._places.append(_Place(_arrived(head, modified), name, path, label=label))
+                return
+            for offset, length, mail in split(buffered(chunks)):
+                time = _arrived((mail or b"")[:_LONGEST_HEAD], modified)
+                begin = self._copied(mail or b"") if is_copied else offset
+                self._places.append(_Place(time, name, path, begin, length, is_copied, label))
 
     def _copied(self, mail: bytes) -> int:
         """The offset of the copy of a mail."""

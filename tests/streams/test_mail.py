@@ -278,7 +278,10 @@ def test_a_truncated_mbox_is_read_so_far_and_raises_at_the_end(tmp_path):
             {y: tmp_path / y for y in ("ham", "spam.mbox.gz")}, on_bad_line=lambda *at: bad.append(at)
         ):
             mails.append(each.y)
-    assert sorted(mails) == ["ham", *["spam.mbox.gz"] * 3]
+    assert sorted(mails) == ["ham", *["spam.mbox.gz"] * 3] and not bad
+    write(tmp_path / "spam.mbox.gz", gzip.compress(box)[:20])
+    with pytest.raises(Truncated):
+        assert [each.y for each in read_mail({y: tmp_path / y for y in ("ham", "spam.mbox.gz")})] == ["ham"]
 
 
 def test_a_file_that_goes_while_others_are_read(tmp_path):
