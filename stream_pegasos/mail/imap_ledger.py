@@ -131,8 +131,7 @@ class Ledger:
 
     def _written(self, progress: Any) -> None:
         assert self._journal is not None
-        with self._lock:
-            self._journal.written(progress["journal"])
+        self._journal.written(progress["journal"])
 
     def record(self, events: Sequence[Event], lessons: Sequence[Lesson] = ()) -> None:
         """Learn these mails, unless they were learned as this before, and take note of these events; all or nothing.

@@ -88,6 +88,7 @@ class Journal:
         self._end = 0  # of the last record
         self._open: Sequence[Entry] = ()  # what the last record says is learned
         self._n_done = 0  # how much of it is
+        self._n_dropped = 0  # how many entries before are not learned, which the next record tells
         self._failed: int | None = None  # the file of which nobody knows what is on the disk
 
     def entries(self, position: Any) -> Iterator[list[Entry]]:
@@ -126,7 +127,7 @@ class Journal:
                     self.waiting |= {each: _entry(*entry) for each, entry in record.get("labels", ())}
                     if "dropped" in record:
                         del held[-record["dropped"] :]
-                    elif "entries" in record and (number == first or not record["is_rest"]):
+                    if "entries" in record and (number == first or not record["is_rest"]):
                         yield held
                         held = [_entry(*entry) for entry in record["entries"]]
                 self._number = number + 1  # as the last line of the file may be cut off
@@ -151,11 +152,17 @@ class Journal:
         self._n_done += n
 
     def cut(self) -> None:
-        """The rest of the messages that were written down is not learned."""
+        """The rest of the messages that were written down is not learned.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written; then the next record has it.
+        """
         n = len(self._open) - self._n_done
         if n > 0:
-            self._open = ()
-            self._write({"dropped": n})
+            self._open, self._n_dropped = (), n
+            self._write({})
 
     def given(self, message: Waiting, label: Any) -> None:
         entry = (message.x, label, 1.0, message.origin)
@@ -178,38 +185,44 @@ class Journal:
         OSError
             If what was begun and is not learned yet cannot be written there; then the file stays that was.
         """
-        file, end = self._file, self._end
+        before = self._file, self._end, self._number
         rest = self._open[self._n_done :]
         self._file, self._end = None, 0
         self._number += 1
+        begin: dict[str, Any] = {"labels": [*self.waiting.items()]} if self.waiting else {}
+        if rest:
+            begin |= {"entries": rest, "is_rest": True}
         try:
-            if self.waiting:
-                self._write({"labels": [*self.waiting.items()]})
-            if rest:
-                self._write({"entries": rest, "is_rest": True})
+            if begin:
+                self._put(begin)  # one record, of which nothing stands there where that fails
         except OSError:
-            if self._file is not None:
-                self._file.close()
-            self._number -= 1
-            self._file, self._end = file, end
+            with suppress(OSError):
+                self.close()
+            self._file, self._end, self._number = before
+            with suppress(OSError):
+                self._path_of(self._number + 1).unlink(missing_ok=True)
             raise
         self._open, self._n_done = rest, 0
-        if file is not None:
-            with file, suppress(OSError):
-                if self.safe:
-                    self._sync(file.fileno(), self._number - 1)
+        if before[0] is not None:
+            try:
+                with before[0] as file:
+                    if self.safe:
+                        os.fsync(file.fileno())
+            except OSError as error:
+                self._fail(before[2], error)
         return [self._name, self._number]
 
     def written(self, position: Any) -> None:
         """The checkpoint of that position is there, and the one before it is kept: forget what neither needs."""
-        if self._failed is not None and self._failed < position[1]:
-            self._failed = None
-        if self._failed is None:
-            self.error = None
-        before, self._newest = self._newest, position
-        for (name, number), path in self._files().items():
-            if before is not None and name == self._name and number < before[1]:
-                with suppress(OSError):
+        with self._lock:
+            if self._failed is not None and self._failed < position[1]:
+                self._failed = None
+            if self._failed is None:
+                self.error = None
+            before, self._newest = self._newest, position
+        with suppress(OSError):  # what stays goes after the next checkpoint
+            for (name, number), path in self._files().items():
+                if before is not None and name == self._name and number < before[1]:
                     path.unlink()
 
     def sync(self) -> None:
@@ -225,7 +238,11 @@ class Journal:
             n, number, file = self.n_written, self._number, None if self._file is None else os.dup(self._file.fileno())
         if file is not None:
             try:
-                self._sync(file, number)
+                os.fsync(file)
+            except OSError as error:
+                with self._lock:
+                    self._fail(number, error)
+                raise
             finally:
                 os.close(file)
         with self._lock:
@@ -235,17 +252,13 @@ class Journal:
     def close(self) -> None:
         """Close the file; what may still come is written to another one."""
         if self._file is not None:
-            self._file.close()
-            self._file, self._end = None, 0
+            file, self._file, self._end = self._file, None, 0
             self._number += 1
+            file.close()
 
-    def _sync(self, file: int, number: int) -> None:
-        try:
-            os.fsync(file)
-        except OSError as error:
-            self._failed = number  # and another fsync would tell nothing of what is lost
-            self.error = _reason(error)
-            raise
+    def _fail(self, number: int, error: OSError) -> None:
+        """Nobody knows what of a file is on the disk; another fsync would tell nothing of what is lost."""
+        self._failed, self.error = number, _reason(error)
 
     def _check(self) -> None:
         if self._failed is not None:
@@ -253,6 +266,11 @@ class Journal:
 
     def _write(self, record: dict[str, Any]) -> None:
         self._check()
+        self._put(record)
+
+    def _put(self, record: dict[str, Any]) -> None:
+        if self._n_dropped:
+            record["dropped"] = self._n_dropped
         try:
             text = orjson.dumps(record)
         except TypeError:  # a lone surrogate, or an int beyond 64 bits
@@ -271,23 +289,28 @@ class Journal:
                     self._file.truncate(self._end)
             raise
         self._end += len(line)
+        self._n_dropped = 0
         self.n_written += 1
         self.error = None
 
     def _made(self) -> IO[bytes]:
-        path = self.path.with_name(f"{self.path.name}.journal-{self._name}-{self._number}")
+        path = self._path_of(self._number)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
         file = os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0)
         if self.safe and os.name == "posix":
-            folder = os.open(path.parent, os.O_RDONLY)
             try:
-                os.fsync(folder)
+                folder = os.open(path.parent, os.O_RDONLY)
+                try:
+                    os.fsync(folder)
+                finally:
+                    os.close(folder)
             except OSError:
                 file.close()
                 raise
-            finally:
-                os.close(folder)
         return file
+
+    def _path_of(self, number: int) -> Path:
+        return self.path.with_name(f"{self.path.name}.journal-{self._name}-{number}")
 
     def _files(self) -> dict[tuple[str, int], Path]:
         begin = f"{self.path.name}.journal-"

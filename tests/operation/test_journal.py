@@ -2,10 +2,14 @@
 
 import errno
 import os
+from contextlib import suppress
+from pathlib import Path
 from threading import Lock
+from types import SimpleNamespace
 
 import pytest
 
+from stream_pegasos.operation import journal as module
 from stream_pegasos.operation.journal import Journal
 from stream_pegasos.operation.teaching import Waiting
 
@@ -194,3 +198,162 @@ def test_the_journal_of_another_checkpoint_is_refused(tmp_path):
         with pytest.raises(ValueError, match="no position"):
             again(tmp_path, other)
     assert again(tmp_path, position)[0] == ENTRIES
+
+
+class Disk:
+    """Fails so many system calls of a journal, from one of them on."""
+
+    def __init__(self, first, n):
+        self.n_calls, self.failing = 0, range(first, first + n)
+        self.os = SimpleNamespace(**{name: getattr(os, name) for name in dir(os) if name[0] != "_"})
+        for name in ("open", "close", "dup"):
+            setattr(self.os, name, self.counted(getattr(os, name)))
+        self.os.fsync = self.counted(lambda file: None)
+        self.os.fdopen = lambda *arguments, **options: File(self, os.fdopen(*arguments, **options))
+        unlink = self.counted(Path.unlink)
+        self.unlink = lambda path, missing_ok=False: unlink(path, missing_ok)  # a function becomes a method
+
+    def fail(self):
+        self.n_calls += 1
+        if self.n_calls - 1 in self.failing:
+            raise OSError(errno.EIO, "Input/output error")
+
+    def counted(self, call):
+        def counted(*arguments, **options):
+            try:
+                self.fail()
+            except OSError:
+                if call is os.close:  # which lets go of the file nevertheless
+                    os.close(*arguments)
+                raise
+            return call(*arguments, **options)
+
+        return counted
+
+
+class File:
+    """A file of which half of a record may be written."""
+
+    def __init__(self, disk, file):
+        self.disk, self.file = disk, file
+        self.seek, self.truncate, self.fileno = disk.counted(file.seek), disk.counted(file.truncate), file.fileno
+
+    def write(self, data):
+        try:
+            self.disk.fail()
+        except OSError:
+            self.file.write(data[: len(data) // 2])
+            raise
+        return self.file.write(data[: len(data) // 2 + 1])
+
+    def close(self):
+        self.file.close()
+        self.disk.fail()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Learner:
+    """What a service does with its journal; its model is the list of what it has learned."""
+
+    def __init__(self, path):
+        self.journal, self.learned, self.told, self.given = journal_at(path, safe=True), [], set(), {}
+        self.checkpoints = [(None, [])]
+
+    def learn(self, ids, number=None, fails_after=None, snapshot_after=None):
+        new = [id for id in ids if id not in self.learned]
+        if new:
+            self.journal.learn([(id, "a", 1.0, id) for id in new], [] if number is None else [number])
+        try:
+            for i, id in enumerate(new):
+                if i == fails_after:
+                    raise OSError("the learner fails")
+                self.learned.append(id)
+                self.journal.done(1)
+                if i == snapshot_after:
+                    with suppress(OSError):  # in another thread
+                        self.checkpoint()
+        except OSError:
+            with suppress(OSError):
+                self.journal.cut()
+            raise
+        self.given.pop(number, None)
+        self.journal.sync()
+        self.told |= {*ids}
+
+    def give(self, number):
+        if number not in self.given:
+            self.journal.given(Waiting(number, f"of {number}", origin=f"of {number}"), "a")
+            self.given[number] = f"of {number}"
+        self.journal.sync()
+        self.told.add(f"of {number}")
+
+    def take_back(self, number):
+        self.told.discard(f"of {number}")  # it may be there, or not, until that is told
+        if number in self.given:
+            self.journal.taken_back(Waiting(number, f"of {number}"))
+            del self.given[number]
+        self.journal.sync()
+
+    def checkpoint(self):
+        position = self.journal.turn()
+        self.checkpoints.append((position, [*self.learned]))
+        self.journal.written(position)
+
+    def check(self, path):
+        """After a kill now, from the newest checkpoint or the one before, whatever was told is there once."""
+        for position, learned in self.checkpoints[-2:]:
+            entries, other = again(path, position)
+            found = [*learned, *(entry[0] for entry in entries), *(entry[0] for entry in other.waiting.values())]
+            assert len(found) == len({*found}) and self.told <= {*found}
+
+
+STEPS = [
+    lambda it: it.learn("ab"),
+    lambda it: it.give(1),
+    lambda it: it.give(2),
+    lambda it: it.give(3),
+    lambda it: it.take_back(2),
+    lambda it: it.learn("cde", snapshot_after=0),  # which begins a file with labels and with what is at work
+    lambda it: it.learn(["of 1"], number=1),
+    lambda it: it.learn("fgh", fails_after=1),
+    lambda it: it.learn("gi"),
+    lambda it: it.checkpoint(),
+    lambda it: it.learn("j"),
+    lambda it: it.checkpoint(),
+]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_system_call_that_fails_and_a_kill_lose_and_repeat_nothing(tmp_path, monkeypatch, n):
+    """Whichever call it is; whoever was told of a failure tries again."""
+    first, n_calls = 0, 1
+    while first < n_calls:
+        path = tmp_path / f"{first}"
+        path.mkdir()
+        disk, learner = Disk(first, n), Learner(path)
+        for step in STEPS:
+            with monkeypatch.context() as patch:
+                patch.setattr(module, "os", disk.os)
+                patch.setattr(Path, "unlink", disk.unlink)
+                for _ in range(n + 5):
+                    try:
+                        step(learner)
+                        break
+                    except OSError as error:
+                        learner.check(path)
+                        if "next checkpoint" in str(error):
+                            with suppress(OSError):
+                                learner.checkpoint()
+            learner.check(path)
+        assert learner.told == {*"abcdefghij", "of 1", "of 3"}
+        while opened:
+            with suppress(OSError):
+                opened.pop().close()
+        n_calls = disk.n_calls
+        first += 1
+    assert n_calls > 50
