@@ -52,6 +52,10 @@ class Metrics:
 
     def collect(self) -> Iterator[Any]:
         """The metrics of the model, as they are now."""
+        with self._service.monitor.lock:  # as another thread may be learning
+            return iter([*self._of_model()])
+
+    def _of_model(self) -> Iterator[Any]:
         service, score, model = self._service, self._service.monitor.score, self._service.model
         yield _counter("messages_learned", "Messages predicted, then learned.", score.n)
         yield _counter("predictions", "Messages only predicted.", service.monitor.n_predictions)

@@ -336,9 +336,9 @@ class StreamLearning:
             answers.write.mode("overwrite").parquet(f"{self._answers}/batch={number}")
 
     def _save(self) -> None:
-        figures = {
-            name: None if math.isnan(value) else float(value) for name, value in self.monitor.score.figures().items()
-        }
+        with self.monitor.lock:  # as its page predicts
+            said, state = self.monitor.score.figures(), self.monitor.get_state()
+        figures = {name: None if math.isnan(value) else float(value) for name, value in said.items()}
         counts = {"n_read": self.learned.n_read, "n_learned": self.learned.n_learned}
         row = {"batch": self.batch, **counts, "n_refused": sum(self.learned.refused.values()), **figures}
         self._figures = [*self._figures, row][-MOST_FIGURES:]
@@ -346,7 +346,7 @@ class StreamLearning:
             "batch": self.batch,
             "learned": dataclasses.asdict(self.learned),
             "figures": self._figures,
-            "monitor": self.monitor.get_state(),
+            "monitor": state,
         }
         if self._begun is not None:
             self._query.write_text(self._query_id() or "")

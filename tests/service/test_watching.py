@@ -13,7 +13,8 @@ from stream_pegasos import TextClassifier
 from stream_pegasos.evaluation.prequential import predict_learn
 from stream_pegasos.evaluation.scores import PrequentialScore
 from stream_pegasos.operation.monitor import Monitor
-from stream_pegasos.service import watch
+from stream_pegasos.service import Service, watch
+from stream_pegasos.service.metrics import Metrics
 from stream_pegasos.streams import synthetic
 
 
@@ -46,6 +47,31 @@ def test_a_watched_model_is_shown_as_it_learns_and_cannot_be_taught():
     with pytest.raises(HTTPError, match="401"):
         get(url, "monitor", token="another")
     assert monitor.model.n_learned == 300
+
+
+def test_what_is_shown_is_read_under_the_lock():
+    """As another thread may be learning; see `Monitor.lock`."""
+
+    class Guarded:
+        """Looks at the lock whenever it is asked for anything."""
+
+        def __init__(self, value):
+            self._value = value
+
+        def __getattr__(self, name):
+            assert monitor.lock.locked() or name in ("features", "parts"), name  # which never change
+            return getattr(self._value, name)
+
+    monitor = Monitor(TextClassifier())
+    for block in predict_learn(monitor.model, list(synthetic(100, seed=4))):
+        monitor.learned(list(block.examples), block)
+    service = Service(monitor.model, monitor=monitor)
+    metrics = Metrics(service)
+    monitor.score, monitor._names = Guarded(monitor.score), Guarded(monitor._names)
+    monitor.model = Guarded(monitor.model)
+    assert b"stream_pegasos_messages_learned_total 100.0" in metrics.text()
+    assert service.view()["n"] == 100 and service.classes("", 5)["n"] == 2 and service.words("spam")["positive"]
+    assert service.describe()["classes"] == ["ham", "spam"]
 
 
 def test_processes_that_met_labels_in_another_order_are_scored_alike():
