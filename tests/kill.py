@@ -33,11 +33,11 @@ from urllib.request import Request, urlopen
 import orjson
 import servers
 
-from stream_pegasos import TextClassifier, load
+from stream_pegasos import AdaptiveClassifier, TextClassifier, load
 from stream_pegasos.streams import synthetic
 
 # A checkpoint is due after each batch, so most kills come while one is being written.
-OPTIONS = ["--no-follow", "--checkpoint-every", "1", "--max-features", "20000"]
+OPTIONS = ["--no-follow", "--checkpoint-every", "1"]
 POLL = 0.001  # seconds between two looks at the answers
 
 
@@ -80,7 +80,9 @@ def fill_redis(port: int, n: int) -> str:
 
 
 def start(address: str, checkpoint: Path, answers: Path) -> subprocess.Popen[bytes]:
-    files = ["--checkpoint", str(checkpoint), "--output", str(answers)]
+    new = answers.with_name("new")  # the same each time
+    TextClassifier(classifier=AdaptiveClassifier(max_features=20_000)).save(new)
+    files = ["--load", str(new), "--checkpoint", str(checkpoint), "--output", str(answers)]
     command = [sys.executable, "-m", "stream_pegasos", "run", address, *files, *OPTIONS]
     return subprocess.Popen(command, stderr=subprocess.PIPE)
 

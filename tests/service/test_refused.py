@@ -9,6 +9,7 @@ from stream_pegasos import (
     AdaptiveClassifier,
     KernelPegasosClassifier,
     MailFeatures,
+    OrdinalClassifier,
     PegasosClassifier,
     TextClassifier,
     TextFeatures,
@@ -100,11 +101,12 @@ def test_paths_that_are_none(client):
 
 def test_what_the_command_refuses(tmp_path):
     PegasosClassifier().save(tmp_path / "model")
+    TextClassifier(classifier=OrdinalClassifier()).save(tmp_path / "ordered")
     (tmp_path / "token").write_text("\n")
     for options, code, reason in (
         (["--checkpoint", tmp_path / "model"], 1, "is a model of features, not of texts"),
         (["--token-file", tmp_path / "token"], 1, "is empty"),
-        (["--labels", "good,bad", "--ordered"], 2, "--labels"),
+        ([tmp_path / "ordered", "--labels", "good,bad"], 2, "must be integers"),
     ):
         done = subprocess.run([*COMMAND, *map(str, options)], capture_output=True, text=True, timeout=60)
         assert done.returncode == code and reason in done.stderr and "Traceback" not in done.stderr
