@@ -25,6 +25,7 @@ from stream_pegasos.engine.pure.adaptive_state import (
     OF_COLUMN,
     OF_FEATURE,
     OF_INTERCEPT,
+    OF_ONE_WEIGHT,
     OF_PROBLEM,
     OFFSET_RATE,
     OFFSET_SQUARES,
@@ -32,27 +33,19 @@ from stream_pegasos.engine.pure.adaptive_state import (
     ORDINAL_OFFSET_RATE,
     ORDINAL_OFFSET_SQUARES,
     RESCALED_AT,
+    in_columns,
     with_class,
 )
-from stream_pegasos.engine.pure.driver import CALIBRATION_MEMORY, CONFIDENCE
+from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE
 from stream_pegasos.engine.pure.mistakes import COUNTS, MOST_NEWEST
 from stream_pegasos.engine.pure.pegasos import OF_BUFFER
 
-__all__ = [
-    "Clock",
-    "Rule",
-    "is_changed",
-    "merged_adaptive",
-    "merged_columns",
-    "merged_newest",
-    "merged_pegasos",
-    "negated",
-]
+__all__ = ["Rule", "is_changed", "merged_adaptive", "merged_newest", "merged_pegasos", "negated"]
 
 SMALLEST_SINGLE, LARGEST_SINGLE = 2.0**-126, 2.0**127
 RESCALED_AT_BITS = round(math.log2(RESCALED_AT))
 # Of a feature that is learned at least one of these changes.
-EVIDENCE_OF_FEATURE = {"counts", "positives", "negatives", "gradient_squares"} - set(OF_COLUMN)
+CHANGING = {"counts", "positives", "negatives"}
 
 
 def union(keys: Places, of_parts: Sequence[Places]) -> tuple[Places, Places, list[Places]]:
@@ -133,165 +126,118 @@ def merged_adaptive(
     base: State,
     parts: Sequence[State],
     rule: Rule,
-) -> State:
-    """The state of an `AdaptiveLearner` of two classes."""
-    clock = Clock(base, parts, rule.half_life)
-    keys, place, places = union(base["keys"], [part["keys"] for part in parts])
-    n = len(keys)
-
-    def with_intercept(state: State, name: str, of_intercept: str) -> Floats:
-        return np.append(state[name], state[of_intercept])
-
-    values, log_ratios, squares, positives, negatives = OF_FEATURE
-    names = list(zip(OF_FEATURE, OF_INTERCEPT, strict=True))
-    before = {name: np.zeros(n + 1) for name in OF_FEATURE}
-    for name, of_intercept in names:
-        before[name][np.append(place, n)] = with_intercept(base, name, of_intercept)
-    one_column = np.zeros(n + 1, np.int64)
-    steps = Steps(before[values], clock.in_examples(before[squares]), rule.learning_rate, one_column, n_intercepts=1)
-    messages = Messages(n + 1)
-    counts = {name: np.zeros(n + 1) for name in (positives, negatives)}
-    made = {log_ratios: before[log_ratios].copy()}
-    n_saw = np.zeros(n + 1, np.int64)
-    for number, (part, of_part) in enumerate(zip(parts, places, strict=True)):
-        at = np.append(of_part, n)
-        now = {name: with_intercept(part, name, of_intercept) for name, of_intercept in names}
-        steps.add(at, now[values], clock.added(number, now[squares], before[squares][at]))
-        new = {name: clock.added(number, now[name], before[name][at]) for name in counts}
-        for name, added in counts.items():
-            added[at] += new[name]
-        messages.add(at, new[positives] + new[negatives])
-        saw = (new[positives] > 0.0) | (new[negatives] > 0.0)
-        n_saw[at] += saw
-        made[log_ratios][at[saw]] = now[log_ratios][saw]
-    made |= {name: clock.together(before[name], added) for name, added in counts.items()}
-    made[squares] = clock.together(before[squares], steps.added)
-    if rule.smoothing:
-        few, several = rule.smoothing * clock.evidence, n_saw > 1
-        made[log_ratios][several] = np.log(made[positives][several] + few) - np.log(made[negatives][several] + few)
-    scales = LEAST_SCALE + abs(made[log_ratios][:n] - made[log_ratios][n]) if rule.smoothing else np.ones(n)
-    made[values] = steps.weights(messages, np.arange(n + 1), messages.values(scales, rule.intercept_scaling))
-    return {
-        "keys": keys,
-        **as_kept({name: made[name][:n] for name in OF_FEATURE}),
-        **{of_intercept: float(made[name][n]) for name, of_intercept in names},
-        "evidence": clock.evidence,
-        "n_iterations": clock.n_iterations,
-        **merged_calibration(base, parts, clock.n_learned),
-        **merged_newest(base, parts, COUNTS[:2], COUNTS[2:], MOST_NEWEST),
-        **merged_dense(base, parts, "two", [np.arange(2)] * (len(parts) + 1), 2, clock.kept),
-    }
-
-
-def merged_columns(
-    base: State,
-    parts: Sequence[State],
-    rule: Rule,
     reduction: str,
     numbers: Sequence[Places],
     n_classes: int,
     order: Places,
 ) -> State:
-    """The state of an `AdaptiveLearner` of several classes. Of the base and of each part it is said which `numbers` its
-    classes have among all `n_classes`, and of ordered ones in which `order` these are.
+    """The state of an `AdaptiveLearner`. Of the base and of each part it is said which `numbers` its classes have among
+    all `n_classes`, and of ordered ones in which `order` these are.
+
+    Counts and squared gradients add up, as `Clock` says; weights move as `Steps` says. Two classes are two columns of
+    counts beside one of weights.
     """
-    is_ordinal = reduction == "ordinal"
+    is_two = reduction == "two"
+    one_weight, is_ordinal = reduction in OF_ONE_WEIGHT, reduction == "ordinal"
     clock = Clock(base, parts, rule.half_life)
+    states = [each | in_columns(each, np.array([1.0, 0.0])) if is_two else each for each in (base, *parts)]
     keys, place, places = union(base["keys"], [part["keys"] for part in parts])
-    n = len(keys)
+    n, width = len(keys), max(n_classes, 1)
     counts, log_ratios, n_saw = np.zeros(n), np.zeros(n), np.zeros(n, np.int64)
-    counts[place], log_ratios[place] = base["counts"], base["log_ratios"]
+    counts[place], log_ratios[place] = states[0]["counts"], base["log_ratios"]
     messages = Messages(n + 1)
-    for number, (part, at) in enumerate(zip(parts, places, strict=True)):
+    for number, (part, at) in enumerate(zip(states[1:], places, strict=True)):
         new = clock.added(number, part["counts"], counts[at])
-        messages.add(np.append(at, n), np.append(new, clock.added(number, part["n_examples"], base["n_examples"])))
+        messages.add(np.append(at, n), np.append(new, clock.added(number, part["n_examples"], states[0]["n_examples"])))
         n_saw[at] += new > 0.0
         log_ratios[at[new > 0.0]] = part["log_ratios"][new > 0.0]
     counts = clock.together(counts, messages.counts[:n])
-    n_examples = float(clock.together(base["n_examples"], messages.counts[n]))
+    n_examples = float(clock.together(states[0]["n_examples"], messages.counts[n]))
 
-    # What is known of a feature and a class has the place feature · classes + class. Ordered classes have the weight,
-    # and what belongs to it, in column 0, whichever class that is.
+    # What is known of a feature and a class has the place feature · classes + class. Where all classes share a weight,
+    # it has column 0, whichever class that is; no other column has a weight, so that nothing is lost.
     values, squares, taught_counts = OF_COLUMN
-    width = max(n_classes, 1)
-
-    def taught(state: State, at: Places, of: Places) -> tuple[Places, Places]:
-        """The places of the weights, and of the counts."""
-        rows = np.repeat(at, state["n_taught"]) * width
-        columns = state["taught_columns"]
-        return rows + (columns if is_ordinal else of[columns]), rows + of[columns]
-
-    pairs = [taught(*each) for each in zip((base, *parts), (place, *places), numbers, strict=True)]
-    there = np.unique(np.concatenate([each for pair in pairs for each in pair]))
-    at_weights, at_counts = ([np.searchsorted(there, pair[i]) for pair in pairs] for i in (0, 1))
+    rows = [np.repeat(at, state["n_taught"]) * width for state, at in zip(states, (place, *places), strict=True)]
+    columns = [state["taught_columns"] for state in states]
+    of_counts = [row + of[column] for row, column, of in zip(rows, columns, numbers, strict=True)]
+    of_weights = [row + column for row, column in zip(rows, columns, strict=True)] if one_weight else of_counts
+    there = np.unique(np.concatenate([*of_counts, *of_weights]))
+    at_counts, at_weights = ([np.searchsorted(there, each) for each in pair] for pair in (of_counts, of_weights))
     m = len(there)
     before = {name: np.zeros(m) for name in OF_COLUMN}
     for name, at in ((values, at_weights[0]), (squares, at_weights[0]), (taught_counts, at_counts[0])):
-        # An ordered class that is not the first has no weight, so that nothing is lost where two have one place.
-        np.add.at(before[name], at, base[name])
+        np.add.at(before[name], at, states[0][name])
     feature, column = np.divmod(there, width)
-    lines_before, *problems_after = (
-        ordered_problems(state, of, order.tolist()) if is_ordinal else problems_of_classes(state, of, n_classes)
-        for state, of in zip((base, *parts), numbers, strict=True)
+    problems_before, *problems_after = (
+        ordered_problems(state, of, order.tolist()) if is_ordinal else problems_of_classes(state, of, n_classes, is_two)
+        for state, of in zip(states, numbers, strict=True)
     )
-    n_problems = lines_before.shape[1]
+    n_problems = problems_before.shape[1]
     problem = np.arange(n_problems)
-    rate = rule.learning_rate * math.sqrt(2.0 * min(max(base["slope"], LEAST_SLOPE), MOST_SLOPE))
-    all_squares = np.append(before[squares], lines_before[1])
+    size = 1.0 if is_two else math.sqrt(2.0 * min(max(base["slope"], LEAST_SLOPE), MOST_SLOPE))
+    all_squares = np.append(before[squares], problems_before[1])
     steps = Steps(
-        np.append(before[values], lines_before[0]),
-        clock.in_examples(all_squares) + np.repeat([FIRST_SQUARES, 0.0], [m, n_problems]),
-        rate * np.repeat([1.0, ORDINAL_INTERCEPT_RATE if is_ordinal else 1.0], [m, n_problems]),
-        np.append(np.zeros(m, np.int64), 1 + problem) if is_ordinal else np.append(column, problem),
+        np.append(before[values], problems_before[0]),
+        clock.in_examples(all_squares) + np.repeat([0.0 if is_two else FIRST_SQUARES, 0.0], [m, n_problems]),
+        rule.learning_rate * size * np.repeat([1.0, ORDINAL_INTERCEPT_RATE if is_ordinal else 1.0], [m, n_problems]),
+        np.append(np.zeros(m, np.int64) if one_weight else column, is_ordinal + problem),
         0 if is_ordinal else n_problems,
     )
     of_class = np.zeros(m)
-    for number, (part, problems) in enumerate(zip(parts, problems_after, strict=True)):
-        at, at_count = at_weights[number + 1], at_counts[number + 1]
-        at = np.append(at, m + problem)
+    class_counts, *class_counts_after = (
+        counts_of_classes(state, of, n_classes) for state, of in zip(states, numbers, strict=True)
+    )
+    new_of_classes = np.zeros(n_classes)
+    for number, (part, problems) in enumerate(zip(states[1:], problems_after, strict=True)):
+        at, at_count = np.append(at_weights[number + 1], m + problem), at_counts[number + 1]
         new_squares = clock.added(number, np.append(part[squares], problems[1]), all_squares[at])
         steps.add(at, np.append(part[values], problems[0]), new_squares)
         of_class[at_count] += clock.added(number, part[taught_counts], before[taught_counts][at_count])
+        new_of_classes += clock.added(number, class_counts_after[number], class_counts)
     of_class = clock.together(before[taught_counts], of_class)
-
-    def classes_of(state: State, of: Places) -> Floats:
-        result = np.zeros(n_classes)
-        result[of] = state["class_counts"]
-        return result
-
-    of_classes = [classes_of(*each) for each in zip((base, *parts), numbers, strict=True)]
-    new_of_class = [clock.added(number, each, of_classes[0]) for number, each in enumerate(of_classes[1:])]
-    class_counts = clock.together(of_classes[0], np.sum(new_of_class, axis=0))
-    few = rule.smoothing * clock.evidence
+    class_counts = clock.together(class_counts, new_of_classes)
+    few, ratio = rule.smoothing * clock.evidence, base.get("intercept_log_ratio", 0.0)
     if rule.smoothing:
-        found = (
-            ordinal_ratios(counts, feature, column, of_class, class_counts, n_examples, order, few)
-            if is_ordinal
-            else largest_ratios(counts, feature, column, of_class, class_counts, n_examples, few)
-        )
+        of_counts_now = counts, feature, column, of_class, class_counts, n_examples
+        if is_two:
+            negatives, positives = np.log(np.append(of_class.reshape(-1, 2), [class_counts], axis=0) + few).T
+            found = (positives - negatives)[:n]
+            ratio = float(positives[n] - negatives[n]) if messages.counts[n] else ratio
+        else:
+            found = ordinal_ratios(*of_counts_now, order, few) if is_ordinal else largest_ratios(*of_counts_now, few)
         log_ratios[n_saw > 1] = found[n_saw > 1]
-    log_ratios = np.minimum(log_ratios, LARGEST_LOG_RATIO)
-    in_messages = messages.values(
-        LEAST_SCALE + log_ratios if rule.smoothing else np.ones(n), 0.0 if is_ordinal else rule.intercept_scaling
-    )
+    log_ratios = log_ratios.clip(-LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
+    scales = LEAST_SCALE + np.abs(log_ratios - ratio) if rule.smoothing else np.ones(n)
+    in_messages = messages.values(scales, 0.0 if is_ordinal else rule.intercept_scaling)
     merged = steps.weights(messages, np.append(feature, np.full(n_problems, n)), in_messages)
     merged_squares = clock.together(all_squares, steps.added)
-    offsets, offset_squares = merged_offsets(lines_before, problems_after, is_ordinal)
-    result = {
+    made = {
         "keys": keys,
-        **as_kept({"log_ratios": log_ratios, "counts": counts}),
-        "n_taught": np.bincount(feature, minlength=n),
-        "taught_columns": column,
-        **as_kept({values: merged[:m], squares: merged_squares[:m], taught_counts: of_class}),
-        "class_counts": class_counts,
-        "n_examples": n_examples,
-        **dict(zip(OF_PROBLEM, (merged[m:], merged_squares[m:], offsets, offset_squares), strict=True)),
         "evidence": clock.evidence,
         "n_iterations": clock.n_iterations,
         **merged_calibration(base, parts, clock.n_learned),
         **merged_dense(base, parts, reduction, numbers, n_classes, clock.kept),
     }
-    return result | ({"order": order} if is_ordinal else {})
+    if is_two:
+        of_features = (merged[:m:2], log_ratios, merged_squares[:m:2], of_class[1::2], of_class[::2])
+        of_intercept = (merged[m], ratio, merged_squares[m], class_counts[1], class_counts[0])
+        return (
+            made
+            | as_kept(dict(zip(OF_FEATURE, of_features, strict=True)))
+            | dict(zip(OF_INTERCEPT, map(float, of_intercept), strict=True))
+            | merged_newest(base, parts, COUNTS[:2], COUNTS[2:], MOST_NEWEST)
+        )
+    offsets = merged_offsets(problems_before, problems_after, is_ordinal)
+    made |= {
+        "n_taught": np.bincount(feature, minlength=n),
+        "taught_columns": column,
+        **as_kept({"log_ratios": log_ratios, "counts": counts}),
+        **as_kept({values: merged[:m], squares: merged_squares[:m], taught_counts: of_class}),
+        "class_counts": class_counts,
+        "n_examples": n_examples,
+        **dict(zip(OF_PROBLEM, (merged[m:], merged_squares[m:], *offsets), strict=True)),
+    }
+    return made | ({"order": order} if is_ordinal else {})
 
 
 def largest_ratios(
@@ -336,11 +282,20 @@ def merged_offsets(before: Floats, after: Sequence[Floats], is_ordinal: bool) ->
     return steps.weights_alone(), before[3] + steps.added
 
 
-def problems_of_classes(state: State, of: Places, n_classes: int) -> Floats:
-    """The problems of all classes, those that a state does not know as they begin."""
+def problems_of_classes(state: State, of: Places, n_classes: int, is_two: bool) -> Floats:
+    """The problems of all classes, those that a state does not know as they begin; of two classes there is one."""
+    known = np.array([state[name] for name in OF_PROBLEM])
+    if is_two:
+        return known
     problems = np.zeros((len(OF_PROBLEM), n_classes))
-    problems[:, of] = [state[name] for name in OF_PROBLEM]
+    problems[:, of] = known
     return problems
+
+
+def counts_of_classes(state: State, of: Places, n_classes: int) -> Floats:
+    counts = np.zeros(n_classes)
+    counts[of] = state["class_counts"]
+    return counts
 
 
 def ordered_problems(state: State, of: Places, order: list[int]) -> Floats:
@@ -358,7 +313,7 @@ def is_changed(base: State, part: State, half_life: float) -> NDArray[np.bool_]:
     keys, place, (of_part,) = union(base["keys"], [part["keys"]])
     n_rescaled = Clock(base, [part], half_life).n_rescalings(0)
     result = np.zeros(len(part["keys"]), bool)
-    for name in EVIDENCE_OF_FEATURE & part.keys():
+    for name in CHANGING & part.keys():
         before = np.full(len(keys), -1.0)  # of those that are new
         before[place] = base[name] * RESCALED_AT**-n_rescaled
         result |= before[of_part] != part[name]
@@ -387,30 +342,11 @@ def negated(state: State) -> State:
 
 
 def merged_calibration(base: State, parts: Sequence[State], n_learned: Sequence[int]) -> State:
-    """What makes probabilities of margins: each part's change counts by its examples."""
-    n = sum(n_learned)
-    fades = [1.0 - CALIBRATION_MEMORY**own for own in n_learned]
-
-    def mean(name: str) -> float:
-        changes = (part[name] - base[name] for part in parts)
-        return float(
-            base[name] + math.fsum(own * change for own, change in zip(n_learned, changes, strict=True)) / max(n, 1)
-        )
-
-    def faded(name: str) -> float:
-        """A sum of squares of which the newest thousand count."""
-        new = math.fsum(part[name] - base[name] * (1.0 - fade) for part, fade in zip(parts, fades, strict=True))
-        fade = 1.0 - CALIBRATION_MEMORY**n
-        return float(base[name] * (1.0 - fade) + max(new, 0.0) * (fade / math.fsum(fades) if n else 0.0))
-
-    ratios = [own * math.log(part["slope"] / base["slope"]) for own, part in zip(n_learned, parts, strict=True)]
-    made = {
-        "slope": base["slope"] * math.exp(math.fsum(ratios) / max(n, 1)),
-        "calibration_squares": faded("calibration_squares"),
-    }
-    for field in CONFIDENCE if CONFIDENCE[0].name in base else ():
-        made[field.name] = (faded if field.name.endswith("squares") else mean)(field.name)
-    return made
+    """What makes probabilities of margins: the mean of the parts, each by its examples."""
+    if not sum(n_learned):
+        n_learned = [1] * len(parts)
+    fields = CALIBRATION + (CONFIDENCE if CONFIDENCE[0].name in base else ())
+    return {field.name: float(np.average([part[field.name] for part in parts], weights=n_learned)) for field in fields}
 
 
 def merged_newest(

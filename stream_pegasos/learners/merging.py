@@ -17,7 +17,6 @@ from stream_pegasos.engine.merging import (
     Rule,
     is_changed,
     merged_adaptive,
-    merged_columns,
     merged_newest,
     merged_pegasos,
     negated,
@@ -219,16 +218,10 @@ def merged_snapshots(base: Snapshot, parts: Sequence[Snapshot]) -> Snapshot:
     intercept_scaling = float(parameters["intercept_scaling"]) if parameters["fit_intercept"] else 0.0
     half_life = float(parameters["half_life"] or 0.0)
     rule = Rule(float(parameters["learning_rate"]), float(smoothing), half_life, intercept_scaling)
-    if before.is_of_two:
-        made.state = merged_adaptive(before.state, states, rule)
-    else:
-        of_all = before.met
-        order = np.array(
-            sorted(range(len(of_all)), key=of_all.__getitem__) if before.kind == "OrdinalClassifier" else []
-        )
-        made.state = merged_columns(
-            before.state, states, rule, REDUCTIONS[before.kind], numbers, len(of_all), np.array(order, np.int64)
-        )
+    reduction = "two" if before.is_of_two else REDUCTIONS[before.kind]
+    order = sorted(range(len(before.met)), key=before.met.__getitem__) if reduction == "ordinal" else []
+    n_classes = 2 if before.is_of_two else len(before.met)
+    made.state = merged_adaptive(before.state, states, rule, reduction, numbers, n_classes, np.array(order, np.int64))
     n_most = parameters["max_features"] or len(made.state["keys"])
     if len(made.state["keys"]) > n_most:
         state = made.state
@@ -289,7 +282,7 @@ def share_names(known: Sequence[Known]) -> None:
 
 def share_labels(known: Sequence[Known]) -> list[NDArray[np.int64]]:
     """Bring all to two labels of which the same is positive or, from a third on, to any number. The base gets all
-    labels; the numbers that those of each have among them, where they are several.
+    labels; the numbers that those of each have among them.
     """
     base = known[0]
     every = list(dict.fromkeys(label for each in known for label in each.met))
@@ -303,7 +296,7 @@ def share_labels(known: Sequence[Known]) -> list[NDArray[np.int64]]:
                 if any(labels.targets[label] != before[label] for label in each.met):
                     each.state = negated(each.state)
             base.labels = labels.get_state()
-            return []
+            return [np.arange(2)] * len(known)
     for each in known:
         if each.is_of_two:
             each.become_several(sorted(every, key=repr))  # whatever the order of parts

@@ -10,6 +10,7 @@ from stream_pegasos.engine.merged_steps import Messages, Steps
 from stream_pegasos.engine.merging import Rule, merged_adaptive
 
 RATE, OF_INTERCEPT = 0.5, 0.1
+RULE = Rule(RATE, 0.5, 0.0, OF_INTERCEPT)
 ARGUMENTS = (RATE, False, math.inf, 0.5, 0.0, OF_INTERCEPT)
 
 
@@ -101,7 +102,7 @@ def test_states_of_both_engines_are_merged_alike(engine_in_test):
     for engine in (pure_engine, engine_in_test):
         base = learned(engine, None, 0)
         parts = [learned(engine, base, seed) for seed in (1, 2, 3)]
-        merged.append(merged_adaptive(base, parts, Rule(RATE, 0.5, 0.0, OF_INTERCEPT)))
+        merged.append(merged_adaptive(base, parts, RULE, "two", [np.arange(2)] * 4, 2, np.zeros(0, np.int64)))
     orders = [np.argsort(state["keys"]) for state in merged]
     for name, value in merged[0].items():
         one, other = (
