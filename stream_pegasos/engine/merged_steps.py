@@ -126,12 +126,6 @@ class Steps:
         merged: Floats = self._weights + share * self._changes
         return merged + self._of_mean_message(messages, features, values, way, share)
 
-    def weights_alone(self) -> Floats:
-        """The merged weights if each is a margin of its own."""
-        way = self._way(ALL, self.added)
-        merged: Floats = self._weights + self._contraction(self._faster(way), way) * self._changes
-        return merged
-
     def _way(self, at: Places | slice, added: Floats) -> Floats:
         before = self._squares[at]
         way: Floats = divided(self._rate[at] * added, np.sqrt(before + added) + np.sqrt(before))

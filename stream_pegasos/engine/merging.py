@@ -27,11 +27,7 @@ from stream_pegasos.engine.pure.adaptive_state import (
     OF_INTERCEPT,
     OF_ONE_WEIGHT,
     OF_PROBLEM,
-    OFFSET_RATE,
-    OFFSET_SQUARES,
     ORDINAL_INTERCEPT_RATE,
-    ORDINAL_OFFSET_RATE,
-    ORDINAL_OFFSET_SQUARES,
     RESCALED_AT,
     in_columns,
     with_class,
@@ -215,7 +211,7 @@ def merged_adaptive(
         "keys": keys,
         "evidence": clock.evidence,
         "n_iterations": clock.n_iterations,
-        **merged_calibration(base, parts, clock.n_learned),
+        **merged_calibration(parts, clock.n_learned),
         **merged_dense(base, parts, reduction, numbers, n_classes, clock.kept),
     }
     if is_two:
@@ -227,7 +223,8 @@ def merged_adaptive(
             | dict(zip(OF_INTERCEPT, map(float, of_intercept), strict=True))
             | merged_newest(base, parts, COUNTS[:2], COUNTS[2:], MOST_NEWEST)
         )
-    offsets = merged_offsets(problems_before, problems_after, is_ordinal)
+    offsets = mean_of_parts([each[2] for each in problems_after], clock.n_learned)
+    offset_squares = problems_before[3] + sum(each[3] - problems_before[3] for each in problems_after)
     made |= {
         "n_taught": np.bincount(feature, minlength=n),
         "taught_columns": column,
@@ -235,7 +232,7 @@ def merged_adaptive(
         **as_kept({values: merged[:m], squares: merged_squares[:m], taught_counts: of_class}),
         "class_counts": class_counts,
         "n_examples": n_examples,
-        **dict(zip(OF_PROBLEM, (merged[m:], merged_squares[m:], *offsets), strict=True)),
+        **dict(zip(OF_PROBLEM, (merged[m:], merged_squares[m:], offsets, offset_squares), strict=True)),
     }
     return made | ({"order": order} if is_ordinal else {})
 
@@ -270,16 +267,6 @@ def ordinal_ratios(
         odds = (above + few) / (np.maximum(counts - above, 0.0) + few)
         total += np.abs(np.log(odds / ((n_above + few) / (max(n - n_above, 0.0) + few))))
     return total / max(len(order) - 1, 1)
-
-
-def merged_offsets(before: Floats, after: Sequence[Floats], is_ordinal: bool) -> tuple[Floats, Floats]:
-    """The offsets of problems, and their squared gradients."""
-    rate, first = (ORDINAL_OFFSET_RATE, ORDINAL_OFFSET_SQUARES) if is_ordinal else (OFFSET_RATE, OFFSET_SQUARES)
-    at = np.arange(before.shape[1])
-    steps = Steps(before[2], before[3] + first, rate, at)
-    for problems in after:
-        steps.add(at, problems[2], np.maximum(problems[3] - before[3], 0.0))
-    return steps.weights_alone(), before[3] + steps.added
 
 
 def problems_of_classes(state: State, of: Places, n_classes: int, is_two: bool) -> Floats:
@@ -341,12 +328,16 @@ def negated(state: State) -> State:
     return made
 
 
-def merged_calibration(base: State, parts: Sequence[State], n_learned: Sequence[int]) -> State:
-    """What makes probabilities of margins: the mean of the parts, each by its examples."""
-    if not sum(n_learned):
-        n_learned = [1] * len(parts)
-    fields = CALIBRATION + (CONFIDENCE if CONFIDENCE[0].name in base else ())
-    return {field.name: float(np.average([part[field.name] for part in parts], weights=n_learned)) for field in fields}
+def mean_of_parts(values: Sequence[Any], n_learned: Sequence[int]) -> Any:
+    """The mean, each part by its examples."""
+    shares = np.array(n_learned if sum(n_learned) else [1] * len(values), float)
+    return (shares / shares.sum()) @ np.array(values, float)
+
+
+def merged_calibration(parts: Sequence[State], n_learned: Sequence[int]) -> State:
+    """What makes probabilities of margins."""
+    fields = CALIBRATION + (CONFIDENCE if CONFIDENCE[0].name in parts[0] else ())
+    return {field.name: float(mean_of_parts([part[field.name] for part in parts], n_learned)) for field in fields}
 
 
 def merged_newest(
@@ -398,7 +389,7 @@ def merged_pegasos(base: State, parts: Sequence[State], batch_size: int) -> Stat
     if (made["n_buffered"] > batch_size).any():
         raise ValueError(f"the parts have {made['n_buffered'].max():,} examples, and a mini-batch is of {batch_size:,}")
     n_learned = [int((part["n_buffered"] - base["n_buffered"]).max(initial=0)) for part in parts]
-    return made | merged_calibration(base, parts, n_learned)
+    return made | merged_calibration(parts, n_learned)
 
 
 def is_new(base: State, part: State) -> NDArray[np.bool_]:

@@ -53,7 +53,7 @@ def merge(base: C, parts: Iterable[C]) -> C:
       the margins of messages. Then weights that several parts moved are corrected, all along one direction, so that the
       margin of the mean message moves as far as on one machine. There is nothing to set;
     - the clock of the half-life: it goes on by the examples of all parts, as if these came evenly mixed;
-    - calibration: the mean of the parts' changes, weighted by how many examples each has learned;
+    - calibration: the mean of the parts', weighted by how many examples each has learned;
     - limits of false positives: counts of examples and of flagged ones are added. The cut-off is the mean of those of
       the parts, weighted by their negatives. Parts do not know of each other's false positives, so together they may
       exceed a limit for a time; then nothing is flagged until it holds again;

@@ -18,14 +18,6 @@ def one_column(n):
     return np.zeros(n, np.int64)
 
 
-def alone(weights, squares, parts):
-    """Weights that are each a margin of their own."""
-    steps = Steps(np.array(weights), np.array(squares), RATE, np.arange(len(weights)))
-    for after, added in parts:
-        steps.add(np.arange(len(weights)), np.array(after), np.array(added))
-    return steps.weights_alone()
-
-
 def dense(w, S, W, A, C, scales):
     """The rule as it is written, on dense arrays: a row a part, the intercept last."""
     d, root = W - w, np.sqrt
@@ -74,14 +66,24 @@ def test_weights_are_those_of_the_rule(seed):
     np.testing.assert_allclose(merged[single], (w + (W - w).sum(axis=0))[single], rtol=1e-12)
 
 
+def alone(weight, squares, parts):
+    """A weight of a feature that all messages have, beside an intercept that does not count."""
+    messages = Messages(2)
+    steps = Steps(np.array([weight, 0.0]), np.array([squares, 0.0]), RATE, np.arange(2), n_intercepts=1)
+    for after, added in parts:
+        steps.add(np.arange(2), np.array([after, 0.0]), np.array([added, 0.0]))
+        messages.add(np.arange(2), np.array([0.0, 1.0]))
+    return steps.weights(messages, np.arange(2), np.array([1.0, 0.0]))[0]
+
+
 def test_parts_that_went_all_the_way_are_averaged_and_small_steps_are_added():
-    assert alone([1.0], [0.0], [([3.0], [1e6]), ([4.0], [1e6])]) == pytest.approx(1.0 + (2.0 + 3.0) / 2.0)
-    assert alone([0.0], [1e9], [([1e-8], [1e-3]), ([2e-8], [1e-3])]) == pytest.approx(3e-8)
+    assert alone(1.0, 0.0, [(3.0, 1e6), (4.0, 1e6)]) == pytest.approx(1.0 + (2.0 + 3.0) / 2.0)
+    assert alone(0.0, 1e9, [(1e-8, 1e-3), (2e-8, 1e-3)]) == pytest.approx(3e-8)
 
 
 def test_a_step_whose_square_is_too_small_to_add_is_taken_whole():
-    assert alone([1.0], [1e30], [([1.5], [0.0]), ([2.0], [0.0])]) == pytest.approx(2.5)
-    assert alone([0.0, 0.0], [0.0, 0.0], [([0.0, 0.0], [0.0, 0.0])] * 2).tolist() == [0.0, 0.0]
+    assert alone(1.0, 1e30, [(1.5, 0.0), (2.0, 0.0)]) == pytest.approx(2.5)
+    assert alone(0.0, 0.0, [(0.0, 0.0)] * 2) == 0.0
 
 
 @both_engines
