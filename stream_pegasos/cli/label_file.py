@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from stream_pegasos.operation.teaching import Waiting
     from stream_pegasos.streams import Example
 
-BEGIN = b'{"line": '  # of each line written here
-
 
 class LabelFile:
     """Labels, a line of JSON each, that are written as they are given; those taken back are cut out again.
+
+    Beside a message stand its label, and its line and id in the file that it comes from, as `label`, `line` and `id`.
+    Where it has a field of such a name, what stands beside it is called `label_`, and so on.
 
     Parameters
     ----------
@@ -42,6 +43,10 @@ class LabelFile:
 
     def __init__(self, path: Path, several: bool, fields: Sequence[str] = ()) -> None:
         self.path, self.several, self.fields = path, several, fields
+        self._called = {name: _free(name, fields) for name in ("line", "id", "label")}
+        if "label" in fields:
+            called = self._called["label"]
+            note(f"{path}: labels stand in the field {called} (--label-field), as a message has a label of its own")
         self.n = 0  # labels that stand there
         _check_ending(path)
         with writing(path):
@@ -70,7 +75,7 @@ class LabelFile:
             last = file.read()
         size = begin + len(last)
         is_cut = last.startswith(b"{") and not last.rstrip().endswith(b"}")
-        is_first = begin == 0 and is_cut and last.startswith(BEGIN)
+        is_first = begin == 0 and is_cut and last.startswith(f'{{"{self._called["line"]}": '.encode())
         if size and not is_first and next(self._read(lambda *_: None), None) is None:
             raise Failure(f"{self.path} is there, and no line of it is JSON with a text and a label; it stays as it is")
         if is_cut:
@@ -94,14 +99,22 @@ class LabelFile:
         from stream_pegasos.streams import LabelFormat, StreamError, read
 
         try:
-            labels = LabelFormat(several=self.several)
-            yield from read(self.path, format="jsonl", labels=labels, fields=self.fields, on_bad_line=tell)
+            yield from read(
+                self.path,
+                format="jsonl",
+                label_field=self._called["label"],
+                id_field=self._called["id"],
+                labels=LabelFormat(several=self.several),
+                fields=self.fields,
+                on_bad_line=tell,
+            )
         except StreamError as error:
             raise StreamError(f"{self.path}: {error}") from None
 
     def given(self, message: "Waiting", label: Any) -> None:
         content = {"text": message.x} if isinstance(message.x, str) else message.x
-        record = {**(message.origin or {}), **content, "label": label}
+        beside = {self._called[name]: value for name, value in (message.origin or {}).items()}
+        record = {**beside, **content, self._called["label"]: label}
         line = to_json(record).encode("utf-8", "backslashreplace") + b"\n"
         self._write({**self._lines, message.number: line})
 
@@ -138,6 +151,10 @@ class LabelFile:
             n = self.write_at(self._file, rest, at)
             rest, at = rest[n:], at + n
         os.ftruncate(self._file, at)
+
+
+def _free(name: str, fields: Sequence[str]) -> str:
+    return _free(f"{name}_", fields) if name in fields else name
 
 
 def _check_ending(path: Path) -> None:

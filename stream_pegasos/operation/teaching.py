@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import check_integer, check_number
-from stream_pegasos.features.message import Message, is_blank, size_of
+from stream_pegasos.features.message import Message, identity_of, is_blank, size_of
 from stream_pegasos.learners.predictions import Predictions
 
 __all__ = ["FIRST", "LONGEST_TAUGHT", "Given", "Keeper", "Teaching", "Waiting", "uncertainty"]
 
 FIRST = ("uncertain", "newest", "oldest")  # which messages are asked for first
 LONGEST_TAUGHT = 20_000  # characters of a message that a person is asked to read
-MOST_DONE = 100_000  # messages that are remembered, by their hash, as not to be asked for again
+MOST_DONE = 100_000  # messages that are remembered as not to be asked for again
 MOST_SCORED = 1_000  # messages that are scored anew at a time
 MOST_HELD = 5  # labels that can be taken back; with more the model would ask without having learned
 
@@ -163,7 +163,7 @@ class Teaching:
         self._new: deque[tuple[Message, Any]] = deque()  # that nobody has asked for yet, each with its origin
         self._n_new = 0  # of their characters
         self._given: dict[int, Given] = {}  # by number, in the order of giving
-        # Hashes of messages. Unlike a dict it finds the oldest at once.
+        # By identity. Unlike a dict it finds the oldest at once.
         self._done: OrderedDict[int, None] = OrderedDict()
 
     def __len__(self) -> int:
@@ -359,7 +359,7 @@ class Teaching:
         self._settle()
         message = self._given[number].message
         self._discard(message)
-        self._done.pop(hash(message.x), None)
+        self._done.pop(identity_of(message.x), None)
         self._put(message)
         if not self.reads:
             self._make_room()
@@ -414,7 +414,7 @@ class Teaching:
         self._make_room()
 
     def _wait(self, x: Message, origin: Any) -> None:
-        if not is_blank(x) and size_of(x) <= LONGEST_TAUGHT and hash(x) not in self._done:
+        if not is_blank(x) and size_of(x) <= LONGEST_TAUGHT and identity_of(x) not in self._done:
             self._put(Waiting(next(self._numbers), x, origin=origin))
 
     def _put(self, message: Waiting) -> None:
@@ -438,7 +438,7 @@ class Teaching:
             self._remove(next(iter(self._waiting.values())).x)
 
     def _finish(self, x: Message) -> None:
-        self._done[hash(x)] = None
+        self._done[identity_of(x)] = None
         while len(self._done) > MOST_DONE:
             self._done.popitem(last=False)
 

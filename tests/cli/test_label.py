@@ -13,6 +13,7 @@ from stream_pegasos import load
 from stream_pegasos.cli.arriving import Arriving
 from stream_pegasos.cli.console import Failure
 from stream_pegasos.cli.label_file import LabelFile
+from stream_pegasos.features.message import Fields
 from stream_pegasos.operation.teaching import Teaching, Waiting
 
 pytest.importorskip("msgspec")
@@ -214,6 +215,29 @@ def test_labels_have_a_name_by_which_they_are_read(tmp_path, name):
     assert not (tmp_path / name).exists()
     for taken in ("labels", "labels.JSON", "labels.ndjson"):
         LabelFile(tmp_path / taken, several=False).close()
+
+
+def test_fields_of_any_name_stay_as_they_are(tmp_path, capsys):
+    """Also those that are called as what stands beside a message."""
+    fields, path = ("label", "id", "line", "text"), tmp_path / "labels.jsonl"
+    messages = [
+        Fields(label="top", id=["x", 1], line=-1.5, text="a"),
+        Fields(label=["old"], id=None, line=2, text="b"),
+    ]
+    labels = LabelFile(path, False, fields)
+    for number, x in enumerate(messages):
+        labels.given(Waiting(number, x, origin={"line": number + 7, "id": "m"}), "spam")
+    labels.close()
+    begun = '{"line_": 9, "id_": "m", "labe'
+    path.write_text(path.read_text() + begun)
+    again = LabelFile(path, False, fields)
+    assert again.before() == [(x, "spam") for x in messages]
+    again.close()
+    assert "labels stand in the field label_ (--label-field)" in capsys.readouterr().err
+    assert records(path)[0] == {**messages[0], "line_": 7, "id_": "m", "label_": "spam"}
+    path.write_text(begun)
+    LabelFile(path, False, fields).close()
+    assert path.read_text() == ""
 
 
 def test_a_full_disk_leaves_the_labels_that_were(tmp_path, monkeypatch):

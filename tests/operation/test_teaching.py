@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier, TextClassifier
+from stream_pegasos.features.message import Fields
 from stream_pegasos.learners.predictions import settled
 from stream_pegasos.operation import teaching as module
 from stream_pegasos.operation.teaching import Teaching, uncertainty
@@ -214,6 +215,18 @@ def test_texts_that_were_labelled_are_not_asked_for():
     assert [message.x for message in teaching.queue(10)] == ["a"]
     teaching.add(["b", "d"])
     assert [message.x for message in teaching.queue(10)] == ["d", "a"]
+
+
+def test_messages_of_fields_that_differ_in_anything_are_asked_for():
+    values = (["a"], ["b"], ["a", "b"], "a", [["a"]], -1, -2, {"a": 1}, {"a": [1]}, 0.5, None)
+    messages = [Fields(text="t", x=value) for value in values]
+    teaching = Teaching(seconds=0.0, first="oldest")
+    for x in (*messages, *messages):
+        teaching.add([x])
+        for asked in teaching.queue(1):
+            assert asked.x == x
+            teaching.give(asked.number, "spam")
+    assert [given.message.x for given in teaching.due(at_once=True)] == messages
 
 
 def test_what_others_tell_wins_over_a_label_that_could_be_taken_back():
