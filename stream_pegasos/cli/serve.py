@@ -105,8 +105,9 @@ def serve(
         check_mails(spamd, verdicts, learner)
         teaching, fixed = Teaching(queue, hosting.take_back_seconds), labels_for(learner, allowed)
         make = partial(Service, sync=sync, labels=fixed)
+        begun_with = f"the model {load}" if load else "a new model of mails (--spamd)" if spamd.spamd else ""
         try:
-            service = make(learner, checkpoints, progress, token=token, teaching=teaching)
+            service = make(learner, checkpoints, progress, token=token, teaching=teaching, begun_with=begun_with)
         except ValueError as error:
             raise Failure(f"{kept.path}: {error}") from None
         if service.n_learned_again:

@@ -44,6 +44,8 @@ class Journal:
         Called with a line of text when something goes wrong.
     safe
         Whether `sync` is going to be called.
+    begun_with
+        What the model is before the first checkpoint, if that is no new one: "the model mail.safetensors".
 
     Attributes
     ----------
@@ -76,8 +78,9 @@ class Journal:
         lock: threading.Lock,
         on_event: Callable[[str], None] = lambda text: None,
         safe: bool = False,
+        begun_with: str = "",
     ) -> None:
-        self.path, self.safe = path, safe
+        self.path, self.safe, self._begun_with = path, safe, begun_with
         self.waiting: dict[int, Entry] = {}
         self.n_written = self.n_synced = 0
         self.error: str | None = None
@@ -102,7 +105,7 @@ class Journal:
         Raises
         ------
         ValueError
-            If the journal belongs to another checkpoint.
+            If the journal belongs to another checkpoint, or to a model that this one was not begun with.
         OSError
             If it cannot be read.
         """
@@ -122,6 +125,11 @@ class Journal:
         for (_, number), path in sorted(files.items()):
             if number >= first:
                 for record in self._records(path):
+                    if position is None and not self._begun_with and "begun_with" in record:
+                        raise ValueError(
+                            f"its journal was begun with {record['begun_with']}, and there is no checkpoint yet; begin "
+                            "with it again"
+                        )
                     for each in record.get("resolved", ()):
                         self.waiting.pop(each, None)
                     self.waiting |= {each: _entry(*entry) for each, entry in record.get("labels", ())}
@@ -271,6 +279,8 @@ class Journal:
     def _put(self, record: dict[str, Any]) -> None:
         if self._n_dropped:
             record["dropped"] = self._n_dropped
+        if self._begun_with and self._number == self._end == 0:
+            record["begun_with"] = self._begun_with
         try:
             text = orjson.dumps(record)
         except TypeError:  # a lone surrogate, or an int beyond 64 bits

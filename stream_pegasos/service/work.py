@@ -65,6 +65,8 @@ class Service:
         The messages that people are asked to label; `None` for none. With checkpoints its labels are kept here.
     sync
         Whether what was answered outlives a power cut, too, and not only a killed process, where there are checkpoints.
+    begun_with
+        What `model` is where it is neither new nor from a checkpoint, as `Journal` takes it.
     labels
         The labels that alone may be learned from now on, in the order in which they are offered to those who teach;
         `None` for any. true, `"true"` and 1 are one label here, and have to be written as the model knows it.
@@ -93,6 +95,7 @@ class Service:
         monitor: Monitor | None = None,
         teaching: Teaching | None = None,
         sync: bool = False,
+        begun_with: str = "",
         labels: Sequence[Label] | None = None,
     ) -> None:
         self.learns = monitor is None
@@ -115,7 +118,7 @@ class Service:
         self._journal: Journal | None = None
         self.n_learned_again = 0
         if checkpoints is not None:
-            self._journal = Journal(checkpoints.path, self._lock, checkpoints.tell, sync)
+            self._journal = Journal(checkpoints.path, self._lock, checkpoints.tell, sync, begun_with)
             self.teaching.keeper = self._journal
             self._learn_again(self._journal, progress)
 

@@ -200,6 +200,19 @@ def test_the_journal_of_another_checkpoint_is_refused(tmp_path):
     assert again(tmp_path, position)[0] == ENTRIES
 
 
+def test_a_journal_without_a_checkpoint_asks_for_its_model(tmp_path):
+    """As another one may refuse what it learned, or not know what it knew."""
+    journal = journal_at(tmp_path, begun_with="the model a")
+    journal.learn(ENTRIES[:1])
+    for number in range(2):
+        with pytest.raises(ValueError, match="begun with the model a, and there is no checkpoint yet"):
+            again(tmp_path)
+        other = journal_at(tmp_path, begun_with="the model b")  # somebody knows what they do
+        assert [*other.entries(None)][-1] == ENTRIES[number : number + 1]
+        other.learn(ENTRIES[1:2])
+    assert again(tmp_path, other.turn())[0] == []
+
+
 class Disk:
     """Fails so many system calls of a journal, from one of them on."""
 

@@ -30,7 +30,7 @@ from serving import (
     wait,
 )
 
-from stream_pegasos import TextClassifier, load
+from stream_pegasos import TextClassifier, TextFeatures, load
 from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.journal import Journal
@@ -258,6 +258,20 @@ def test_a_journal_of_another_checkpoint_is_refused(tmp_path):
         killed(tmp_path / "model")
     done = subprocess.run([*COMMAND, "--checkpoint", tmp_path / "model"], capture_output=True, text=True)
     assert done.returncode == 1 and "of another checkpoint" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_without_a_checkpoint_the_model_is_asked_for_with_which_it_began(serve, tmp_path):
+    model, path = tmp_path / "fields.st", tmp_path / "model"
+    TextClassifier(features=TextFeatures(on="subject") + TextFeatures(on="body")).save(model)
+    served = serve("--load", model, "--checkpoint", path, "--checkpoint-seconds", 1_000)
+    learn(served.client, {"subject": "lunch", "label": "ham"})
+    served.end(signal.SIGKILL)
+    done = subprocess.run([*COMMAND, "--checkpoint", path], capture_output=True, text=True)
+    assert done.returncode == 1 and f"{path}: its journal was begun with the model {model}" in done.stderr
+    again = serve(model, "--checkpoint", path)
+    assert "learned 1 messages again" in "".join(again.lines)
+    again.end()
+    serve("--checkpoint", path).end()  # where it is, from now on
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
