@@ -210,6 +210,7 @@ def test_a_journal_without_a_checkpoint_asks_for_its_model(tmp_path):
         other = journal_at(tmp_path, begun_with="the model b")  # somebody knows what they do
         assert [*other.entries(None)][-1] == ENTRIES[number : number + 1]
         other.learn(ENTRIES[1:2])
+        other.done(1)
     assert again(tmp_path, other.turn())[0] == []
 
 
