@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from stream_pegasos.evaluation.prequential import Labelled
 from stream_pegasos.features.message import size_of
+from stream_pegasos.service.labelling import Labelling
 from stream_pegasos.service.messages import (
     LONGEST_EXPLAINED,
     ClassesAsked,
@@ -81,7 +82,7 @@ def refusing(unknown: int | None = None, kept: str = "") -> Iterator[None]:
 
 def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     """All that can be asked of a service, that which is asked for most often first."""
-    operations: list[Operation] = []
+    operations, labelling = list[Operation](), Labelling(service)
 
     def one_or_many(kind: type[Message]) -> Any:
         one = with_content(kind, service.fields)
@@ -110,7 +111,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     async def predict(sent: Any) -> Response:
         batch = batch_of(sent, service)
         try:  # what is asked for most goes without `refusing`, which takes a hundredth of its time
-            service.check_size(len(batch.X))
+            service.labels.check_size(len(batch.X))
         except ValueError as error:
             raise HTTPException(422, str(error)) from None
         return answer_with(await service.predict(batch.X, batch.ids), batch)
@@ -155,7 +156,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         "GET /asked", "The messages that the model would most like to know the labels of", refusals=OF_PARAMETERS
     )
     async def asked(about: MessagesAsked) -> Response:
-        return as_json(await service.asked(about.limit, about.first, about.also))
+        return as_json(await labelling.asked(about.limit, about.first, about.also))
 
     @operation(
         "POST /teach",
@@ -169,7 +170,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         if label is not None:
             label = labels_as_read(label, service.kind, 0, many=False, known=service.model.classes)
         with refusing(unknown=404, kept="the label cannot be kept"):
-            await service.teach(sent.number, label)
+            await labelling.teach(sent.number, label)
         return as_json({"n_given": service.teaching.n_given})
 
     @operation(
@@ -181,7 +182,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     )
     async def take_back(sent: TakenBack) -> Response:
         with refusing(unknown=404, kept="the label cannot be taken back"):
-            await service.take_back(sent.number)
+            await labelling.take_back(sent.number)
         return as_json({"n_given": service.teaching.n_given})
 
     @operation(

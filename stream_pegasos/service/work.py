@@ -6,18 +6,17 @@ import asyncio
 import itertools
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Any
 
 from stream_pegasos import __version__
 from stream_pegasos.evaluation.prequential import Labelled, predict_block
-from stream_pegasos.evaluation.tallies import LABELS, ORDERED
 from stream_pegasos.features.message import Message, size_of
 from stream_pegasos.learners.files import Snapshot
-from stream_pegasos.learners.labels import AllowedLabels, Label, truth_of
-from stream_pegasos.operation.answers import answers_of, label_named, shown, shown_answer
+from stream_pegasos.learners.labels import Label
+from stream_pegasos.operation.answers import answers_of, shown_answer
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.explaining import explained
 from stream_pegasos.operation.journal import Entry, Journal
@@ -28,13 +27,9 @@ from stream_pegasos.operation.parameters import made_with
 from stream_pegasos.operation.teaching import Teaching
 from stream_pegasos.service.bodies import Bodies
 from stream_pegasos.service.gathering import Gathering
+from stream_pegasos.service.label_checks import LabelChecks
 from stream_pegasos.service.limits import Limits
 from stream_pegasos.service.slices import A_MESSAGE, SLICE, give_way, slices
-
-MOST_OFFERED = 1_000  # labels that are offered to those who teach
-MOST_ANSWERED = 2_000_000  # labels that may be told in an answer, where a message may have several
-MOST_GIVEN = 20  # labels that are shown as given
-LONGEST_GIVEN = 200  # characters shown of their messages
 
 
 class EndingError(Exception):
@@ -75,6 +70,8 @@ class Service:
     ----------
     n_learned_again
         How many messages were learned again since the checkpoint, from its journal.
+    turn
+        Held by whoever changes what is going to be learned.
 
     Raises
     ------
@@ -102,17 +99,16 @@ class Service:
         self.teaching = teaching if teaching is not None and self.learns else Teaching(size=0)
         self.checkpoints = checkpoints
         self.limits = limits or Limits()
-        self.labels = None if labels is None else tuple(labels)
         self.token = token
         self.monitor = Monitor(model) if monitor is None else monitor
+        self.labels = LabelChecks(self.monitor, labels, self.limits.classes)
         self._learning = Learning(self.monitor, id_window, self._count)
         if progress:
             self.monitor.set_state(progress.get("monitor", {}))
             self._learning.ids.set_state(progress.get("ids"), progress.get("labels_of_ids"))
-        self._offered: dict[Any, None] = {}  # labels, in the order in which they are offered
         self.bodies = Bodies(self.limits)
         self._lock = self.monitor.lock  # between the event loop and the threads of the checkpoints and the journal
-        self._turn, self._syncing = asyncio.Lock(), asyncio.Lock()
+        self.turn, self._syncing = asyncio.Lock(), asyncio.Lock()
         self._predictions = Gathering(self._predict, SLICE)
         self._ending = False
         self._journal: Journal | None = None
@@ -140,7 +136,8 @@ class Service:
                 if is_lesson:
                     self._learning.learn([entry[:3] for entry in these], [entry[3] for entry in these])
                 else:
-                    self._unlearn(these)
+                    for x, _, _, id in these:
+                        self._learning.unlearn(x, id)
         except (ValueError, TypeError) as error:
             print(f"stream-pegasos: not learned again: {error}", file=sys.stderr, flush=True)
 
@@ -181,7 +178,7 @@ class Service:
     async def finish(self) -> None:
         """Refuse to learn from now on, once the request at work is learned to its end."""
         self._ending = True
-        async with self._turn:
+        async with self.turn:
             pass
 
     def close(self, last: bool = True) -> None:
@@ -246,10 +243,10 @@ class Service:
             If learning failed on the way; `learned_ids` tells how far it came.
         """
         self._check_learns()
-        async with self._turn:  # or labels could become known between the check and the learning
+        async with self.turn:  # or labels could become known between the check and the learning
             self._check_runs()
             answers = await self._learn_all(examples, [None] * len(examples) if ids is None else ids)
-        await self._sync()
+        await self.sync()
         return answers
 
     def _check_learns(self) -> None:
@@ -265,16 +262,20 @@ class Service:
     ) -> list[dict[str, Any]]:
         """Learn messages as a whole; `given` is the number of the label that waited until now."""
         X, labels = [example[0] for example in examples], [example[1] for example in examples]
-        self._check_allowed(labels)
-        self.model.check_labels(labels)
-        self.check_size(len(examples), self._check_room(labels))
+        self.labels.check_size(len(examples), self.labels.check(labels, self.given_labels()))
         outcomes = self._learning.ids.compared(ids, labels)
         superseded = self.teaching.superseded(X, ids)
         answers: list[dict[str, Any]] = []
         before = self.model.n_learned
-        with self._lock:
+        if self._journal is not None:
+            entries = [
+                (example[0], example[1], example[2] if len(example) > 2 else 1.0, id)
+                for example, id, outcome in zip(examples, ids, outcomes, strict=True)
+                if outcome != KNOWN
+            ]
             numbers = [each.message.number for each in superseded if each is not None]
-            self._write(examples, ids, outcomes, numbers if given is None else [given])
+            with self._lock:
+                self._journal.learn(entries, numbers if given is None else [given])
         try:
             for part in slices(examples, lambda example: size_of(example[0])):
                 begin, end = len(answers), len(answers) + len(part)
@@ -302,22 +303,6 @@ class Service:
                 answer["correction"] = "taken back"
         return answers
 
-    def _write(
-        self,
-        examples: list[Labelled],
-        ids: Sequence[Id | None],
-        outcomes: list[str],
-        resolved: Sequence[int],
-    ) -> None:
-        """Write down what is to be learned."""
-        if self._journal is not None:
-            entries = [
-                (example[0], example[1], example[2] if len(example) > 2 else 1.0, id)
-                for example, id, outcome in zip(examples, ids, outcomes, strict=True)
-                if outcome != KNOWN
-            ]
-            self._journal.learn(entries, resolved)
-
     async def unlearn(self, X: Sequence[Message], ids: Sequence[Id]) -> list[str]:
         """Forget what was learned by each id, as `Learning.unlearn` does.
 
@@ -327,19 +312,16 @@ class Service:
             As `learn` does; nothing is forgotten then.
         """
         self._check_learns()
-        async with self._turn:
+        async with self.turn:
             self._check_runs()
             predict_block(self.model, [*X], [])  # which raises where a message would be refused
             entries: list[Entry] = [(x, None, 1.0, id) for x, id in zip(X, ids, strict=True)]
             with self._lock:
                 if self._journal is not None:
                     self._journal.learn(entries)
-                outcomes = self._unlearn(entries)
-        await self._sync()
+                outcomes = [self._learning.unlearn(x, id) for x, id in zip(X, ids, strict=True)]
+        await self.sync()
         return outcomes
-
-    def _unlearn(self, entries: Iterable[Entry]) -> list[str]:
-        return [self._learning.unlearn(x, id) for x, _, _, id in entries]
 
     def _count(self, n: int) -> None:
         """So many messages more are learned, or forgotten."""
@@ -348,7 +330,7 @@ class Service:
         if self.checkpoints is not None:
             self.checkpoints.count(n)
 
-    async def _sync(self) -> None:
+    async def sync(self) -> None:
         """Wait until all that is learned by now is safe; those who wait together share one look at the disk."""
         journal = self._journal
         if journal is not None and journal.safe:
@@ -357,129 +339,9 @@ class Service:
                 if journal.n_synced < n:
                     await asyncio.to_thread(journal.sync)
 
-    async def asked(self, limit: int, first: str | None = None, also: int | None = None) -> dict[str, Any]:
-        """The messages that people are to label next, what the model says of them, and the labels that can be taken
-        back.
-
-        Parameters
-        ----------
-        limit
-            How many messages.
-        first
-            In another order than usual: see `Teaching`.
-        also
-            The number of a message that comes as well while it waits, as someone is reading it.
-        """
-        first = self.teaching.first if first is None else first
-        self.teaching.fill()
-        stale = self.teaching.stale(self.model.n_learned) if first == "uncertain" else []
-        n_columns = len(self.model.classes)
-        for part in slices(stale, lambda message: size_of(message.x) + n_columns):
-            with self._lock:
-                n_learned = self.model.n_learned
-                block = predict_block(self.model, [message.x for message in part], [])
-                self.teaching.score(part, block.predictions, n_learned)
-            await asyncio.sleep(0)
-        messages = self.teaching.queue(limit, first, also)
-        with self._lock:
-            block = predict_block(self.model, [message.x for message in messages], [])
-            answers = answers_of(block, in_full=True) if messages else []
-            classes = [label for label in self.model.classes if label is not None] if self.model.n_learned else []
-        given = self.teaching.given()
-        allowed = self._allowed()
-        if allowed is None:
-            labels = self._offer(itertools.chain(classes, *(_each_label(each.label) for each, _ in given)))
-        else:
-            labels = [*allowed.written]
-        return {
-            "kind": self.kind,
-            "size": self.teaching.size,
-            "seconds": self.teaching.seconds,
-            "first": first,
-            "reads": self.teaching.reads,
-            "n_left_out": self.teaching.n_blank + self.teaching.n_too_long,
-            "n_waiting": len(self.teaching),
-            "n_given": self.teaching.n_given,
-            "n_labels": len(labels),
-            "are_fixed": allowed is not None,
-            "labels": [shown(label) for label in (labels if allowed else labels[:MOST_OFFERED])],
-            "messages": [
-                {"number": message.number, "text": self.model.features.shown(message.x), **shown_answer(answer)}
-                for message, answer in zip(messages, answers, strict=True)
-            ],
-            "given": [
-                {
-                    "number": each.message.number,
-                    "text": self.model.features.shown(each.message.x)[:LONGEST_GIVEN],
-                    "label": shown(each.label),
-                    "seconds": seconds,
-                }
-                for each, seconds in given[:MOST_GIVEN]
-            ],
-        }
-
-    def _offer(self, labels: Iterable[Any]) -> list[Any]:
-        """The labels that can be given, each in the place that it had, as people know them by it; ordered ones in
-        order.
-        """
-        now = dict.fromkeys(labels)
-        if now.keys() != self._offered.keys():
-            new = sorted((label for label in now if label not in self._offered), key=str)
-            self._offered = dict.fromkeys([*(label for label in self._offered if label in now), *new])
-        return sorted(self._offered) if self.kind == ORDERED else [*self._offered]
-
-    async def teach(self, number: int, label: Any) -> None:
-        """Take the label that a person gives a message; it is learned when it cannot be taken back any more. With
-        `None` the message is passed over.
-
-        Raises
-        ------
-        LookupError
-            If the message does not wait for a label.
-        ValueError, TypeError
-            If the label is not allowed or the model does not take it, or there would be too many.
-        OSError
-            If the label cannot be kept.
-        """
-        if label is None:
-            with self._lock:
-                self.teaching.skip(number)
-            return
-        async with self._turn:
-            self.teaching.message_of(number)
-            allowed = self._allowed()
-            known = self.model.classes if allowed is None else allowed.written
-            if isinstance(label, tuple):
-                label = tuple(_label_meant(known, each) for each in label)
-            else:
-                label = _label_meant(known, label)
-            labels = [*(given.label for given, _ in self.teaching.given()), label]
-            self._check_allowed(labels[-1:])
-            self.model.check_labels(labels)
-            self._check_room(labels)
-            with self._lock:
-                self.teaching.give(number, label)
-        await self.learn_given()
-        await self._sync()
-
-    async def take_back(self, number: int) -> None:
-        """Take a label back that is not learned yet.
-
-        Raises
-        ------
-        LookupError
-            If the message has no label that can be taken back.
-        OSError
-            If what keeps the labels fails; the label stays.
-        """
-        async with self._turn:
-            with self._lock:
-                self.teaching.take_back(number)
-        await self._sync()
-
     async def learn_given(self, at_once: bool = False) -> None:
         """Learn the labels that people gave and that cannot be taken back any more, or `at_once` all of them."""
-        async with self._turn:  # or a label that is learned by now could be learned again
+        async with self.turn:  # or a label that is learned by now could be learned again
             for given in self.teaching.due(at_once):
                 id = None if self.teaching.reads else given.message.origin
                 try:
@@ -490,45 +352,9 @@ class Service:
                     what = "a label that was given is not learned"
                     print(f"stream-pegasos: {what}: {error}", file=sys.stderr, flush=True)
 
-    def _allowed(self) -> AllowedLabels | None:
-        """The labels that may be learned, written as those that are known or given."""
-        if self.labels is None:
-            return None
-        given = (_each_label(each.label) for each, _ in self.teaching.given())
-        met = itertools.chain(self.model.classes, *given)
-        return AllowedLabels(self.labels, next((label for label in met if truth_of(label) is not None), None))
-
-    def _check_allowed(self, labels: Iterable[Any]) -> None:
-        allowed = self._allowed()
-        if allowed is not None:
-            for label in dict.fromkeys(itertools.chain.from_iterable(map(_each_label, labels))):
-                if not allowed.takes(label):
-                    raise ValueError(f"label {label!r} is none of {', '.join(map(repr, allowed.written))}")
-
-    def _check_room(self, labels: list[Any]) -> int:
-        """See to it that the labels do not become too many, as where a field of ids is taken for the label; how many
-        there will be.
-        """
-        known = set(self.model.classes) - {None}
-        met = known.union(*labels) if self.kind == LABELS else known.union(labels)
-        if len(met) > max(len(known), self.limits.classes):
-            raise ValueError(f"with these there would be {len(met):,} labels; there may be {self.limits.classes:,}")
-        return len(met)
-
-    def check_size(self, n: int, n_labels: int | None = None) -> None:
-        """See to it that the answers to so many messages are not too large, where each may have all labels.
-
-        Raises
-        ------
-        ValueError
-            If they are.
-        """
-        n_labels = len(self.model.classes) if n_labels is None else n_labels
-        most = max(1, MOST_ANSWERED // max(1, n_labels))
-        if self.kind == LABELS and n > most:
-            raise ValueError(
-                f"{n:,} messages, each with up to {n_labels:,} labels; a request may have {most:,} of these"
-            )
+    def given_labels(self) -> list[Any]:
+        """The labels that people gave and that can still be taken back, the newest first."""
+        return [each.label for each, _ in self.teaching.given()]
 
     def messages_from(self, ids: Sequence[Id | None]) -> list[Message | None]:
         """The message of each id that waits for its label, or whose label can still be taken back."""
@@ -578,15 +404,3 @@ class Service:
             "seconds_ago": None if written is None else monotonic() - written,
             "error": checkpoints.error,
         }
-
-
-def _label_meant(known: Sequence[Any], given: Any) -> Any:
-    try:
-        label = label_named(known, given)
-    except LookupError as error:
-        raise ValueError(str(error)) from None
-    return given if label is None else label
-
-
-def _each_label(label: Any) -> Sequence[Any]:
-    return label if isinstance(label, tuple) else (label,)

@@ -9,7 +9,7 @@ from kinds import several_classes, several_labels
 from serving import GOOD, begin, learn, ok, part, predict, refused, send, serving
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.service import Limits, Service, bodies, create_app, work
+from stream_pegasos.service import Limits, Service, bodies, create_app, label_checks
 from stream_pegasos.service.gathering import Gathering
 
 httpx = pytest.importorskip("httpx")
@@ -43,7 +43,7 @@ def test_labels_do_not_become_too_many():
 
 
 def test_a_model_of_very_many_labels_a_message_answers_fewer_messages_at_a_time(monkeypatch):
-    monkeypatch.setattr(work, "MOST_ANSWERED", 30)
+    monkeypatch.setattr(label_checks, "MOST_ANSWERED", 30)
     service = Service(several_labels())
     with serving(service) as client:
         learn(client, [{"text": "x", "label": ["a", "b", "c"]}] * 10)

@@ -1,0 +1,78 @@
+"""Which labels may be learned, and how many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from stream_pegasos.evaluation.tallies import LABELS
+from stream_pegasos.learners.labels import AllowedLabels, Label, truth_of
+from stream_pegasos.operation.monitor import Monitor
+
+__all__ = ["LabelChecks", "each_label"]
+
+MOST_ANSWERED = 2_000_000  # labels that may be told in an answer, where a message may have several
+
+
+class LabelChecks:
+    """Refuses labels that must not be learned, before anything is.
+
+    Parameters
+    ----------
+    monitor
+        That of the model.
+    labels
+        The labels that alone may be learned; `None` for any.
+    most
+        How many labels the model may know by what is learned here.
+    """
+
+    def __init__(self, monitor: Monitor, labels: Sequence[Label] | None, most: int) -> None:
+        self._monitor, self._labels, self._most = monitor, None if labels is None else tuple(labels), most
+
+    def allowed(self, given: Iterable[Any]) -> AllowedLabels | None:
+        """The labels that may be learned, written as those that the model knows or that are given; `None` for any."""
+        if self._labels is None:
+            return None
+        met = [*self._monitor.model.classes, *each_label(given)]
+        return AllowedLabels(self._labels, next((label for label in met if truth_of(label) is not None), None))
+
+    def check(self, labels: Sequence[Any], given: Iterable[Any]) -> int:
+        """See to it that labels may be learned, beside those that are given; how many the model will know then.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If one is not allowed, or the model does not take it, or there would be too many, as where a field of ids is
+            taken for the label.
+        """
+        allowed = self.allowed(given)
+        for label in dict.fromkeys(each_label(labels)):
+            if allowed is not None and not allowed.takes(label):
+                raise ValueError(f"label {label!r} is none of {', '.join(map(repr, allowed.written))}")
+        self._monitor.model.check_labels(labels)
+        known = set(self._monitor.model.classes) - {None}
+        n = len(known.union(each_label(labels)))
+        if n > max(len(known), self._most):
+            raise ValueError(f"with these there would be {n:,} labels; there may be {self._most:,}")
+        return n
+
+    def check_size(self, n: int, n_labels: int | None = None) -> None:
+        """See to it that the answers to so many messages are not too large, where each may have all labels.
+
+        Raises
+        ------
+        ValueError
+            If they are.
+        """
+        n_labels = len(self._monitor.model.classes) if n_labels is None else n_labels
+        most = max(1, MOST_ANSWERED // max(1, n_labels))
+        if self._monitor.kind == LABELS and n > most:
+            raise ValueError(
+                f"{n:,} messages, each with up to {n_labels:,} labels; a request may have {most:,} of these"
+            )
+
+
+def each_label(labels: Iterable[Any]) -> list[Any]:
+    """All labels, also where a message has several."""
+    return [each for label in labels for each in (label if isinstance(label, tuple) else (label,))]

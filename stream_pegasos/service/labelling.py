@@ -1,0 +1,154 @@
+"""What people are asked on the page, and the labels that they give there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from stream_pegasos.evaluation.prequential import predict_block
+from stream_pegasos.evaluation.tallies import ORDERED
+from stream_pegasos.features.message import size_of
+from stream_pegasos.operation.answers import answers_of, label_named, shown, shown_answer
+from stream_pegasos.service.label_checks import each_label
+from stream_pegasos.service.slices import slices
+from stream_pegasos.service.work import Service
+
+__all__ = ["Labelling"]
+
+MOST_OFFERED = 1_000  # labels that are offered to those who teach
+MOST_GIVEN = 20  # labels that are shown as given
+LONGEST_GIVEN = 200  # characters shown of their messages
+
+
+class Labelling:
+    """Asks people for labels, and takes those that they give."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._offered: dict[Any, None] = {}  # labels, in the order in which they are offered
+
+    async def asked(self, limit: int, first: str | None = None, also: int | None = None) -> dict[str, Any]:
+        """The messages that people are to label next, what the model says of them, and the labels that can be taken
+        back.
+
+        Parameters
+        ----------
+        limit
+            How many messages.
+        first
+            In another order than usual: see `Teaching`.
+        also
+            The number of a message that comes as well while it waits, as someone is reading it.
+        """
+        service, teaching = self._service, self._service.teaching
+        first = teaching.first if first is None else first
+        teaching.fill()
+        stale = teaching.stale(service.model.n_learned) if first == "uncertain" else []
+        n_columns = len(service.model.classes)
+        for part in slices(stale, lambda message: size_of(message.x) + n_columns):
+            with service.monitor.lock:
+                n_learned = service.model.n_learned
+                block = predict_block(service.model, [message.x for message in part], [])
+                teaching.score(part, block.predictions, n_learned)
+            await asyncio.sleep(0)
+        messages = teaching.queue(limit, first, also)
+        with service.monitor.lock:
+            block = predict_block(service.model, [message.x for message in messages], [])
+            answers = answers_of(block, in_full=True) if messages else []
+            classes = [label for label in service.model.classes if label is not None] if service.model.n_learned else []
+        given = teaching.given()
+        taken = service.given_labels()
+        allowed = service.labels.allowed(taken)
+        labels = self._offer([*classes, *each_label(taken)]) if allowed is None else [*allowed.written]
+        return {
+            "kind": service.kind,
+            "size": teaching.size,
+            "seconds": teaching.seconds,
+            "first": first,
+            "reads": teaching.reads,
+            "n_left_out": teaching.n_blank + teaching.n_too_long,
+            "n_waiting": len(teaching),
+            "n_given": teaching.n_given,
+            "n_labels": len(labels),
+            "are_fixed": allowed is not None,
+            "labels": [shown(label) for label in (labels if allowed else labels[:MOST_OFFERED])],
+            "messages": [
+                {"number": message.number, "text": service.model.features.shown(message.x), **shown_answer(answer)}
+                for message, answer in zip(messages, answers, strict=True)
+            ],
+            "given": [
+                {
+                    "number": each.message.number,
+                    "text": service.model.features.shown(each.message.x)[:LONGEST_GIVEN],
+                    "label": shown(each.label),
+                    "seconds": seconds,
+                }
+                for each, seconds in given[:MOST_GIVEN]
+            ],
+        }
+
+    def _offer(self, labels: Iterable[Any]) -> list[Any]:
+        """The labels that can be given, each in the place that it had, as people know them by it; ordered ones in
+        order.
+        """
+        now = dict.fromkeys(labels)
+        if now.keys() != self._offered.keys():
+            new = sorted((label for label in now if label not in self._offered), key=str)
+            self._offered = dict.fromkeys([*(label for label in self._offered if label in now), *new])
+        return sorted(self._offered) if self._service.kind == ORDERED else [*self._offered]
+
+    async def teach(self, number: int, label: Any) -> None:
+        """Take the label that a person gives a message; it is learned when it cannot be taken back any more. With
+        `None` the message is passed over.
+
+        Raises
+        ------
+        LookupError
+            If the message does not wait for a label.
+        ValueError, TypeError
+            If the label is not allowed or the model does not take it, or there would be too many.
+        OSError
+            If the label cannot be kept.
+        """
+        service = self._service
+        if label is None:
+            service.teaching.skip(number)
+            return
+        async with service.turn:
+            service.teaching.message_of(number)
+            given = service.given_labels()
+            allowed = service.labels.allowed(given)
+            known = service.model.classes if allowed is None else allowed.written
+            if isinstance(label, tuple):
+                label = tuple(_label_meant(known, each) for each in label)
+            else:
+                label = _label_meant(known, label)
+            service.labels.check([*given, label], given)
+            with service.monitor.lock:
+                service.teaching.give(number, label)
+        await service.learn_given()
+        await service.sync()
+
+    async def take_back(self, number: int) -> None:
+        """Take a label back that is not learned yet.
+
+        Raises
+        ------
+        LookupError
+            If the message has no label that can be taken back.
+        OSError
+            If what keeps the labels fails; the label stays.
+        """
+        async with self._service.turn:
+            with self._service.monitor.lock:
+                self._service.teaching.take_back(number)
+        await self._service.sync()
+
+
+def _label_meant(known: Sequence[Any], given: Any) -> Any:
+    try:
+        label = label_named(known, given)
+    except LookupError as error:
+        raise ValueError(str(error)) from None
+    return given if label is None else label
