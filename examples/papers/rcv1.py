@@ -266,7 +266,8 @@ def several_classes(problem: Problem, n_passes: int) -> list[list[str]]:
                 order = rng.permutation(len(y))
                 model.learn_many(X[order], y[order])
             seconds = perf_counter() - began
-            point = Point(seconds(model, X, y), float(np.mean(model.predict_many(X_test) != y_test)))
+            W = np.array([dense(model.weights[label], X.shape[1]) for label in range(len(model.classes))])
+            point = Point(seconds, value_of(W, X, y), float(np.mean(model.predict_many(X_test) != y_test)))
             rows.append([name, f"PegasosClassifier, {n} pass{'es' * (n > 1)}", *figures(point)])
     return rows
 

@@ -9,7 +9,7 @@ import threading
 import pytest
 from commands import reference_of, stream, write_jsonl
 
-from stream_pegasos import load
+from stream_pegasos import MultiLabelClassifier, TextClassifier, load
 from stream_pegasos.cli.arriving import Arriving
 from stream_pegasos.cli.console import Failure
 from stream_pegasos.cli.label_file import LabelFile
@@ -89,7 +89,9 @@ def test_a_killed_run_goes_on_where_it_was(label, here):
 @pytest.mark.heavy
 def test_in_order_from_a_model_with_labels_that_hold_together(label, here):
     (here / "t.csv").write_text("id,title\n" + "".join(f't{i},"{text}"\n' for i, (text, _) in enumerate(stream[:40])))
-    run = label("t.csv", "--text-field", "title", "--multi-label", "--first", "oldest", "--output", "out.jsonl")
+    TextClassifier(classifier=MultiLabelClassifier()).save("several.st")
+    options = ["--load", "several.st", "--text-field", "title", "--output", "out.jsonl"]
+    run = label("t.csv", *options, "--first", "oldest")
     view = run.asked(limit=3)
     assert [message["text"] for message in view["messages"]] == [text for text, _ in stream[:3]]
     assert (view["kind"], view["reads"]) == ("several labels", True)
@@ -98,7 +100,7 @@ def test_in_order_from_a_model_with_labels_that_hold_together(label, here):
     run.end()
     told = [(one["id"], one["line"], one["label"]) for one in records(here / "out.jsonl")]
     assert told == [("t0", 2, ["a", "b"]), ("t1", 3, []), ("t2", 4, ["b"])]
-    run = label("t.csv", "--text-field", "title", "--multi-label", "--output", "out.jsonl")
+    run = label("t.csv", *options)
     assert "stream-pegasos: going on with 3 labels" in run.lines and run.asked()["labels"] == ["a", "b"]
 
 
