@@ -292,8 +292,12 @@ class Service:
                     await give_way()
         except BaseException as error:
             if self._journal is not None:
+                waiting = [each.message.number for each, _ in self.teaching.given()]
                 with self._lock, suppress(OSError):
                     self._journal.cut()
+                    for other in superseded:  # which the record of these messages has ended
+                        if other is not None and other.message.number in waiting:
+                            self._journal.given(other.message, other.label)
             if before == self.model.n_learned or not isinstance(error, (TypeError, ValueError)):
                 raise
             raise RuntimeError(f"learned in part: {error}") from error

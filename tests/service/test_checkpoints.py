@@ -34,6 +34,7 @@ from stream_pegasos import TextClassifier, TextFeatures, load
 from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.journal import Journal
+from stream_pegasos.operation.learning import Learning
 from stream_pegasos.operation.teaching import Teaching
 from stream_pegasos.service import Service
 from stream_pegasos.service.work import EndingError
@@ -139,6 +140,21 @@ def test_corrections_and_labels_of_the_page_outlive_a_kill(tmp_path):
     with serving(killed(copy / "model")) as client:
         answers = learn(client, [{"text": "lunch", "label": "spam", "id": "m"}, {**GOOD, "id": "a"}])
         assert [answer.get("correction") for answer in answers] == [None, "taught anew"]
+
+
+def test_a_label_of_the_page_outlives_a_correction_that_fails(tmp_path, monkeypatch, capsys):
+    service = killed(tmp_path / "model", teaching=Teaching(seconds=60.0))
+    with serving(service, raise_server_exceptions=False) as client:
+        predict(client, {"text": "lunch", "id": "a"})
+        (asked,) = ok(client.get("/asked"))["messages"]
+        ok(client.post("/teach", json={"number": asked["number"], "label": "ham"}))
+        with monkeypatch.context() as patch:
+            patch.setattr(Learning, "learn", lambda *_: 1 / 0)
+            refused(send(client, "/learn", {"text": "lunch", "label": "spam", "id": "a"}), 500, "internal error")
+        copy = shutil.copytree(tmp_path, tmp_path / "copy")
+    again = killed(copy / "model")
+    assert again.learned_ids() == ["a"] and again.model.classes[0] == "ham"
+    assert "ZeroDivisionError" in capsys.readouterr().err
 
 
 def test_several_labels_and_strange_ones_outlive_a_kill(tmp_path):
