@@ -12,9 +12,9 @@ import click
 from stream_pegasos.cli.answers import EvaluatedAnswers, Output, chosen_format
 from stream_pegasos.cli.command import Command, argument, bundled, number
 from stream_pegasos.cli.console import check_outputs, check_plot, print_lines, writing
-from stream_pegasos.cli.inputs import FileInput, SyntheticInput, labelled_input, progress_bar
+from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
-from stream_pegasos.cli.models import model_for_first_message, new_model, save_model, tell_of_labels
+from stream_pegasos.cli.models import new_model, save_model, tell_of_labels
 from stream_pegasos.cli.options import (
     MailOptions,
     ModelOptions,
@@ -26,6 +26,7 @@ from stream_pegasos.cli.options import (
     stream_option,
     threads_option,
 )
+from stream_pegasos.cli.stream import Stream, labelled_stream
 from stream_pegasos.cli.summary import summary
 
 if TYPE_CHECKING:
@@ -106,22 +107,20 @@ def evaluate(
       zcat mail.vw.gz | stream-pegasos evaluate - --format vw --delay 100
     """
     results.check(file, *mails.paths, save=save, force=force)
-    source: FileInput | SyntheticInput
-    if file is None and not mails.given:
-        source = SyntheticInput(stream)
-    else:
-        source = labelled_input(file, mails, stream, unreadable=bool(results.predictions))
-    learner = new_model(model, source)
+    is_synthetic = file is None and not mails.given
+    asked = Stream(None, stream) if is_synthetic else labelled_stream(file, mails, stream)
+    learner = new_model(model, asked)
+    source = Input(asked, learner, unreadable=bool(results.predictions))
     with Interrupt() as interrupt, closing(source):
-        learner = model_for_first_message(learner, model, source, interrupt)
+        learner = model_for_first_message(learner, model, source, interrupt.wait)
         report(learner, source, interrupt, results, save, delay=delay, threads=n_threads(threads))
-    tell_of_labels(learner, (), source, model.pos_label)
+    tell_of_labels(learner, (), source.labels_met, model.pos_label)
     exit_with_code(source, interrupt)
 
 
 def report(
     model: Any,
-    source: FileInput | SyntheticInput,
+    source: Input,
     interrupt: Interrupt,
     results: ResultOptions,
     save: Path | None = None,

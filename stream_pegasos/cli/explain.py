@@ -11,10 +11,11 @@ import click
 
 from stream_pegasos.cli.command import PATH, Command, argument, bundled, number
 from stream_pegasos.cli.console import Failure, note, print_lines, printable
-from stream_pegasos.cli.inputs import FileInput
+from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import exit_with_code
 from stream_pegasos.cli.models import chosen_label, load_model, takes_several, takes_text
 from stream_pegasos.cli.options import StreamOptions, model_argument, result_option, vectors_option
+from stream_pegasos.cli.stream import Stream
 
 
 @click.command(cls=Command)
@@ -81,8 +82,9 @@ def explain(
         message = _mail(learner, mail, model) if text is None else _message(learner, text)
         _explain_message(learner, message, model, top, chosen)
         return
-    source = FileInput(stream_file, stream, unlabelled=True) if stream_file else None
-    learner = load_model(model, source, vectors)
+    asked = Stream(stream_file, stream) if stream_file else None
+    learner = load_model(model, asked, vectors)
+    source = Input(asked, learner, unlabelled=True) if asked else None
     if "weights" not in learner.capabilities:
         raise Failure(f"{model} has a kernel, and no weights that explain it")
     chosen = None if label is None else chosen_label(learner, label, "--label")
@@ -221,7 +223,7 @@ def _said(learner: Any, message: Any, why: dict[str, Any]) -> tuple[str, str]:
 Names = dict[Any, tuple[str, float]]
 
 
-def _names(features: Any, source: FileInput) -> Names:
+def _names(features: Any, source: Input) -> Names:
     """The words of the examples by their features; the most frequent of those that share one."""
     from collections import Counter
 

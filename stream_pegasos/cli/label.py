@@ -11,7 +11,7 @@ from stream_pegasos.cli.arriving import Arriving
 from stream_pegasos.cli.command import PATH, Command, argument, bundled, number
 from stream_pegasos.cli.console import Failure, check_outputs, file_itself, note
 from stream_pegasos.cli.hosting import HostingOptions, hosts_of, labels_for, serve_page, token_of
-from stream_pegasos.cli.inputs import DICT_FORMATS, FileInput
+from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.label_file import LabelFile
 from stream_pegasos.cli.models import model_to_continue, save_model, takes_several
@@ -24,6 +24,7 @@ from stream_pegasos.cli.options import (
     stream_option,
     vectors_option,
 )
+from stream_pegasos.cli.stream import DICT_FORMATS, Stream
 
 if TYPE_CHECKING:
     from stream_pegasos.operation.teaching import Teaching
@@ -101,16 +102,17 @@ def label(
         raise Failure(f"{save}: the labels would be learned twice when the command goes on; save to another file")
     output = output or Path("labels.jsonl" if file == "-" else f"{Path(file).name.partition('.')[0]}.labels.jsonl")
     check_outputs(output, save=save, force=force, inputs=[file, hosting.token_file], load=load)
-    source = FileInput(file, stream, unlabelled=True)
-    if source.format in DICT_FORMATS:
-        raise Failure(f"{source.name} has format {source.format}, which nobody can read; label takes texts")
-    learner = model_to_continue(source, load, vectors)
+    asked = Stream(file, stream)
+    if asked.format in DICT_FORMATS:
+        raise Failure(f"{asked.name} has format {asked.format}, which nobody can read; label takes texts")
+    learner = model_to_continue(asked, load, vectors)
+    source = Input(asked, learner, unlabelled=True)
     token = token_of(hosting.token_file)
     hosts = hosts_of(hosting.host, hosting.allowed_host, token)
     with closing(source), closing(LabelFile(output, takes_several(learner), source.fields)) as labels:
         messages: Iterator[Any] = Arriving(_messages(source.in_thread())) if source.is_pipe() else _messages(source)
         teaching = Teaching(window, hosting.take_back_seconds, first, messages, labels)
-        service = Service(learner, token=token, teaching=teaching, labels=labels_for(learner, source.allowed))
+        service = Service(learner, token=token, teaching=teaching, labels=labels_for(learner, asked.allowed))
         _learn_again(labels, source, service, teaching)
         with Interrupt() as interrupt:  # the server ends on a signal and raises it again
             interrupt.wait(_first_fill, teaching, messages)
@@ -149,7 +151,7 @@ def _report_left_out(teaching: "Teaching") -> None:
             note(f"{n:,} message{'s' * (n != 1)} not asked for: {what}")
 
 
-def _learn_again(labels: LabelFile, source: FileInput, service: "Service", teaching: "Teaching") -> None:
+def _learn_again(labels: LabelFile, source: Input, service: "Service", teaching: "Teaching") -> None:
     """Learn the labels that were given before, but for those that are not allowed."""
     from stream_pegasos.evaluation.prequential import predict_learn
 

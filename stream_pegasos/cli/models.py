@@ -2,18 +2,20 @@
 
 import inspect
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from stream_pegasos.cli.console import Failure, listed, note, printable, writing
-from stream_pegasos.cli.inputs import DICT_FORMATS, Input
-from stream_pegasos.cli.interrupts import Interrupt
 from stream_pegasos.cli.options import CheckpointOptions, DecisionOptions, ModelOptions
+from stream_pegasos.cli.stream import DICT_FORMATS, Stream
+
+if TYPE_CHECKING:
+    from stream_pegasos.learners.labels import Label
 
 
 def takes_text(model: Any) -> bool:
@@ -25,23 +27,33 @@ def takes_several(model: Any) -> bool:
     return "several labels" in model.capabilities
 
 
-def model_for(source: Input, load: Path | None, options: ModelOptions) -> Any:
+def takes_lines(model: Any) -> bool:
+    """Whether a message may be a line of text."""
+    return takes_text(model) and model.features.takes_text and model.features.mail_field is None
+
+
+def message_fields(model: Any) -> tuple[str, ...]:
+    """The fields that a message is made of; none where it is a text, or features."""
+    return () if not takes_text(model) or model.features.takes_text else tuple(model.features.fields)
+
+
+def model_for(stream: Stream, load: Path | None, options: ModelOptions) -> Any:
     """The model to be trained."""
     if load is None:
-        return new_model(options, source)
+        return new_model(options, stream)
     rest, decision = options.without_decision()
     if replace(rest, vectors=None) != ModelOptions():
         raise click.BadParameter(
             "a loaded model keeps its own options, but for --threshold and --max-false-positive-rate",
             param_hint="--load",
         )
-    model = model_to_continue(source, load, options.vectors)
+    model = model_to_continue(stream, load, options.vectors)
     set_decision(model, load, decision)
     return model
 
 
 def model_to_continue(
-    source: Input | None, load: Path | None, vectors: str | None = None, is_mail: bool = False
+    stream: Stream | None, load: Path | None, vectors: str | None = None, is_mail: bool = False
 ) -> Any:
     """The loaded model, which is to learn on, or else a new one with the defaults."""
     if load is None:
@@ -49,9 +61,9 @@ def model_to_continue(
             raise click.BadParameter(
                 "it goes with a saved model; train makes one that has them", param_hint="--vectors"
             )
-        return new_model(ModelOptions(), source, is_mail)
-    model = load_model(load, source, vectors)
-    if source is not None:  # or it may as well predict alone
+        return new_model(ModelOptions(), stream, is_mail=is_mail)
+    model = load_model(load, stream, vectors)
+    if stream is not None:  # a service may as well predict alone
         check_learns(model, load)
     tell_what_begins_anew(model)
     return model
@@ -68,14 +80,13 @@ def labels_known(model: Any) -> tuple[Any, ...]:
     return tuple(label for label in model.classes if label is not None) if model.n_learned else ()
 
 
-def tell_of_labels(model: Any, known: tuple[Any, ...], source: Input, pos_label: str | None = None) -> None:
+def tell_of_labels(model: Any, known: tuple[Any, ...], met: Collection["Label"], pos_label: str | None = None) -> None:
     """Say at the end where labels look like a mistake: the positive one never came, or many are new to a model that
     knew these.
     """
     from stream_pegasos.learners.labels import written_like
     from stream_pegasos.streams import label_of
 
-    met = source.labels_met
     positive = None if pos_label is None else label_of(pos_label)
     if positive is not None and met and not any(written_like(positive, each) == each for each in {*met, *known}):
         note(f"no message had the label {printable(positive)} of --pos-label; the labels were {listed(met)}")
@@ -103,63 +114,57 @@ def check_learns(model: Any, path: Path) -> None:
         raise Failure(f"{path} is a frozen model, which only predicts; learn with the model that it was frozen from")
 
 
-def model_for_first_message(learner: Any, options: ModelOptions, source: Input, interrupt: Interrupt) -> Any:
-    """The new model, or one of several labels if the first message has a list of them and no option says otherwise."""
-    if source.several or options.ordered or options.classifier == "pegasos":
-        return learner
-    with suppress(KeyboardInterrupt):  # it is heeded when the next message is waited for
-        interrupt.wait(source.look_ahead)
-    return new_model(options, source) if source.several else learner
-
-
-def new_model(options: ModelOptions, source: Input | None, is_mail: bool = False) -> Any:
-    """A model with these options; without a source, messages are mails or texts."""
+def new_model(
+    options: ModelOptions, stream: Stream | None = None, *, is_mail: bool = False, several: bool = False
+) -> Any:
+    """A model with these options; without a stream, messages are mails or texts."""
     from stream_pegasos import TextClassifier
     from stream_pegasos.features.base import FeatureUnion
 
     try:
-        given = (("text",), is_mail) if source is None else (source.text_fields, source.is_mail)
-        features, classifier = options.given(*given)
-        if source is not None:
-            source.several |= bool(options.multi_label)
-            if source.several:
-                classifier["multi_label"] = True
+        if stream is None:
+            features, classifier = options.given(("text",), is_mail)
+        else:
+            features, classifier = options.given(stream.text_fields or ("text",), stream.is_mail)
+            several = several or stream.separator is not None
+        if several:
+            classifier["multi_label"] = True
         if classifier.get("ordered") and classifier.get("multi_label"):
             raise click.BadParameter("it is for one label a message, not for several", param_hint="--ordered")
-        if source is not None and source.format in DICT_FORMATS:
+        if stream is not None and stream.format in DICT_FORMATS:
             if features is None:
                 return _new_classifier(**classifier)
-            if source.format != "vw" or not isinstance(features, FeatureUnion):  # of which namespaces are fields
+            if stream.format != "vw" or not isinstance(features, FeatureUnion):  # of which namespaces are fields
                 raise click.BadParameter(
-                    f"format {source.format} carries features, not text: --ngrams, --n-features, --analyzer, "
+                    f"format {stream.format} carries features, not text: --ngrams, --n-features, --analyzer, "
                     "--token-pattern, --binary, --norm, --mask-digits, --prefix-length, --boundaries, --vectors and "
                     "--mail do not apply"
                 )
         model = TextClassifier(features, _new_classifier(**classifier))
-        _read_fields(source, model)
+        _keep_field_names(stream, model)
         return model
     except (ValueError, TypeError) as error:
         raise click.BadParameter(str(error)) from None
 
 
-def _read_fields(source: Input | None, model: Any) -> None:
-    """Have a stream make its messages of the fields that a model reads."""
-    if source is None:
+def _keep_field_names(stream: Stream | None, model: Any) -> None:
+    """Have the model keep the names of the fields that it is taught from; a Failure if it does not read these."""
+    if stream is None:
         return
-    source.join_field_names(model)
+    text_field = stream.text_fields[0] if len(stream.text_fields) == 1 else None
+    named = {"text_field": text_field, "label_field": stream.options.label_field}
+    model.field_names = {**model.field_names, **{name: field for name, field in named.items() if field is not None}}
     if not takes_text(model):
         return
-    source.takes_lines = model.features.takes_text and model.features.mail_field is None
-    if not model.features.takes_text:
-        fields = model.features.fields
-        if source.is_mail:
-            raise Failure(f"the model reads the fields {', '.join(fields)}, but a mail of {source.name} has none")
-        other = [name for name in source.text_fields if name not in fields]
-        if other and source.text_fields != Input.text_fields:
+    names = stream.text_fields_for(model)
+    if fields := message_fields(model):
+        if stream.is_mail:
+            raise Failure(f"the model reads the fields {', '.join(fields)}, but a mail of {stream.name} has none")
+        other = [name for name in names if name not in fields]
+        if other and names != ("text",):
             raise Failure(f"the model reads the fields {', '.join(fields)}, but --text-field names {', '.join(other)}")
-        source.fields = fields
-    elif len(source.text_fields) > 1:
-        raise Failure(f"the model reads one text, but --text-field names {', '.join(source.text_fields)}")
+    elif len(names) > 1:
+        raise Failure(f"the model reads one text, but --text-field names {', '.join(names)}")
 
 
 def _new_classifier(
@@ -181,24 +186,24 @@ def _new_classifier(
 
 @contextmanager
 def resuming(
-    kept: CheckpointOptions, load: Path | None, vectors: str | None, source: Input | None, is_mail: bool = False
+    kept: CheckpointOptions, load: Path | None, vectors: str | None, stream: Stream | None, is_mail: bool = False
 ) -> Iterator[tuple[Any, Any, Any]]:
     """The checkpoints, the model in the newest of them or else the loaded one or a new one, and the progress."""
     from stream_pegasos.operation.checkpoints import Checkpoints
 
     if kept.path is None:
-        yield None, model_to_continue(source, load, vectors, is_mail), None
+        yield None, model_to_continue(stream, load, vectors, is_mail), None
         return
     checkpoints = Checkpoints(kept.path, kept.every, kept.seconds, note)
     checkpoints.claim()
     try:
-        resumed = _resumed(checkpoints, kept.path, vectors, source)
-        yield checkpoints, *(resumed or (model_to_continue(source, load, vectors, is_mail), None))
+        resumed = _resumed(checkpoints, kept.path, vectors, stream)
+        yield checkpoints, *(resumed or (model_to_continue(stream, load, vectors, is_mail), None))
     finally:
         checkpoints.release()
 
 
-def _resumed(checkpoints: Any, checkpoint: Path, vectors: str | None, source: Input | None) -> tuple[Any, Any] | None:
+def _resumed(checkpoints: Any, checkpoint: Path, vectors: str | None, stream: Stream | None) -> tuple[Any, Any] | None:
     from stream_pegasos.features.vectors import VectorsError
 
     try:
@@ -210,7 +215,7 @@ def _resumed(checkpoints: Any, checkpoint: Path, vectors: str | None, source: In
     if resumed is None:
         return None
     model, _ = resumed
-    _check_model(model, checkpoint, source)
+    _check_reads(model, checkpoint, stream)
     check_learns(model, checkpoint)
     note(f"resuming with {model.n_learned:,} messages learned")
     tell_what_begins_anew(model)
@@ -221,7 +226,7 @@ def _without_vectors(error: ValueError) -> Failure:
     return Failure(f"{error} (--vectors says where they are)")
 
 
-def load_model(path: Path, source: Input | None, vectors: str | None = None) -> Any:
+def load_model(path: Path, stream: Stream | None, vectors: str | None = None) -> Any:
     from stream_pegasos import load
     from stream_pegasos.features.vectors import VectorsError
     from stream_pegasos.learners.files import begins_as_model
@@ -235,13 +240,13 @@ def load_model(path: Path, source: Input | None, vectors: str | None = None) -> 
             raise Failure(f"{path} is damaged or is no model, as --save writes one; MODEL comes before FILE") from None
         text = str(error)
         raise Failure(text if str(path) in text else f"{path}: {text}") from None
-    _check_model(model, path, source)
+    _check_reads(model, path, stream)
     return model
 
 
-def model_to_use(path: Path, source: Input | None, decision: DecisionOptions, vectors: str | None = None) -> Any:
+def model_to_use(path: Path, stream: Stream | None, decision: DecisionOptions, vectors: str | None = None) -> Any:
     """A loaded model, with the decision that is asked for."""
-    model = load_model(path, source, vectors)
+    model = load_model(path, stream, vectors)
     set_decision(model, path, decision)
     return model
 
@@ -263,15 +268,16 @@ def keep_names(model: Any) -> None:
     model.keep_names()
 
 
-def _check_model(model: Any, path: Path, source: Input | None) -> None:
-    if source and source.separator is not None and not takes_several(model):
+def _check_reads(model: Any, path: Path, stream: Stream | None) -> None:
+    """Fail where the model of this file cannot read the stream."""
+    if stream is None:
+        return
+    if stream.separator is not None and not takes_several(model):
         raise Failure(f"{path} is a model of one label a message, but --label-separator gives several")
-    if source:
-        source.several = takes_several(model)
-        _read_fields(source, model)
-    if source and takes_text(model) == (source.format in DICT_FORMATS) and not source.fields:
+    _keep_field_names(stream, model)
+    if takes_text(model) == (stream.format in DICT_FORMATS) and not message_fields(model):
         kind = "texts" if takes_text(model) else "features, as in the formats vw and svmlight"
-        raise Failure(f"{path} is a model of {kind}, but {source.name} has format {source.format}")
+        raise Failure(f"{path} is a model of {kind}, but {stream.name} has format {stream.format}")
 
 
 def save_model(model: Any, path: Path) -> None:

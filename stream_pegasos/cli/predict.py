@@ -9,7 +9,7 @@ import click
 from stream_pegasos.cli.answers import Output, chosen_format, format_option
 from stream_pegasos.cli.command import PATH, Command, argument, bundled
 from stream_pegasos.cli.console import check_outputs, note
-from stream_pegasos.cli.inputs import FileInput, bad_lines
+from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_to_use
 from stream_pegasos.cli.options import (
@@ -21,6 +21,7 @@ from stream_pegasos.cli.options import (
     threads_option,
     vectors_option,
 )
+from stream_pegasos.cli.stream import Stream
 
 # So many answers wait at most until a message could be read.
 MOST_WAITING = 10_000
@@ -78,9 +79,10 @@ def predict(
 
     output = None if output == Path("-") else output
     check_outputs(output, inputs=[model, file])
-    source = FileInput(file, stream, unlabelled=True, unreadable=True)
-    learner = model_to_use(model, source, decision, vectors)
-    format = chosen_format(output_format, output, source.separator)
+    asked = Stream(file, stream)
+    learner = model_to_use(model, asked, decision, vectors)
+    source = Input(asked, learner, unlabelled=True, unreadable=True)
+    format = chosen_format(output_format, output, asked.separator)
     with Interrupt() as interrupt, closing(Output(format, output)) as out:
         answers = _Answers(learner, source, out, n_threads(threads))
         try:
@@ -91,7 +93,7 @@ def predict(
                 raise source.nothing("read")
             interrupt.wait(answers.write)
         except KeyboardInterrupt:
-            note(f"interrupted after {answers.n:,} messages, {bad_lines(source)}")
+            note(f"interrupted after {answers.n:,} messages, {source.bad_lines()}")
             source.report_rest()
     exit_with_code(source, interrupt)
 
@@ -101,7 +103,7 @@ class _Answers:
     where an option is wrong, nothing is written, and a file that is there is left as it is.
     """
 
-    def __init__(self, model: Any, source: FileInput, output: Output, threads: int) -> None:
+    def __init__(self, model: Any, source: Input, output: Output, threads: int) -> None:
         self.n = 0  # of messages that could be read
         self._model, self._source, self._output, self._threads = model, source, output, threads
         self._waiting: list[Any] = []

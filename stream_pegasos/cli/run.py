@@ -10,7 +10,7 @@ import click
 from stream_pegasos.cli.answers import AnswerFormat, Output, chosen_format, format_option
 from stream_pegasos.cli.command import PATH, Command, argument, bundled, number
 from stream_pegasos.cli.console import Failure, check_outputs, file_itself, note, printable
-from stream_pegasos.cli.inputs import LiveInput, bad_lines
+from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import exit_with_code, stopping
 from stream_pegasos.cli.models import labels_known, resuming, save_model, tell_of_labels
 from stream_pegasos.cli.options import (
@@ -22,9 +22,10 @@ from stream_pegasos.cli.options import (
     stream_option,
     vectors_option,
 )
+from stream_pegasos.cli.stream import Stream
 
 if TYPE_CHECKING:
-    from stream_pegasos.streams import Answer, Example
+    from stream_pegasos.streams import Answer, Example, Truth
 
 
 @click.command(cls=Command)
@@ -116,10 +117,11 @@ def run(
         # Without the position in it, the whole stream would be learned once more.
         raise click.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")
     check_outputs(path, save=save, force=force, checkpoint=kept.path, inputs=[address, label_topic], load=load)
-    source = LiveInput(address, stream)
-    format = _format(sink, path, output_format, source.separator)
+    asked = Stream(address, stream)
+    format = _format(sink, path, output_format, asked.separator)
     with ExitStack() as end:
-        checkpoints, learner, progress = end.enter_context(resuming(kept, load, vectors, source))
+        checkpoints, learner, progress = end.enter_context(resuming(kept, load, vectors, asked))
+        source = Input(asked, learner, unlabelled=True, unreadable=True)
         before = progress or {}
         if "monitor" in before:
             raise Failure(f"{kept.path} is what serve keeps; --load takes only the model")
@@ -147,6 +149,11 @@ def run(
             raise Failure(f"{kept.path} belongs to {about}: {error}" if about else str(error)) from None
         if written is not None:
             written.open(append=progress is not None, written=before.get("output"))
+
+        def met(label: "Truth | None") -> str | None:
+            source.n_good += 1  # as far as is known before the end
+            return source.meet_label(label)
+
         live = Live(
             learner,
             messages,
@@ -159,7 +166,7 @@ def run(
             checkpoints=checkpoints,
             progress=progress,
             moved=moved,
-            label_fault=source.meet_label,
+            label_fault=met,
             on_bad=lambda example, reason: source.report(_place(example), reason),
             on_event=note,
         )
@@ -171,9 +178,9 @@ def run(
             written.end()
         source.n_good, n_learned = live.n_read - before.get("n_read", 0), live.n_learned - before.get("n_learned", 0)
         if stopped:
-            note(f"read {source.n_good:,} messages, learned {n_learned:,}, {bad_lines(source)}")
+            note(f"read {source.n_good:,} messages, learned {n_learned:,}, {source.bad_lines()}")
         source.report_rest()
-        tell_of_labels(learner, known, source)
+        tell_of_labels(learner, known, source.labels_met)
     if stopped:
         raise click.exceptions.Exit(128 + stopped[0])
     exit_with_code(source)

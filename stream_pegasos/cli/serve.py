@@ -8,7 +8,6 @@ import click
 from stream_pegasos.cli.command import PATH, Command, argument, bundled, number
 from stream_pegasos.cli.console import Failure, check_outputs, note
 from stream_pegasos.cli.hosting import HostingOptions, hosts_of, labels_for, serve_page, token_of
-from stream_pegasos.cli.inputs import allowed_labels
 from stream_pegasos.cli.mail_options import VerdictOptions
 from stream_pegasos.cli.models import resuming, takes_text
 from stream_pegasos.cli.options import (
@@ -19,6 +18,7 @@ from stream_pegasos.cli.options import (
     vectors_option,
 )
 from stream_pegasos.cli.spamd import SpamdOptions, check_mails, spamd_beside
+from stream_pegasos.cli.stream import allowed_labels
 
 
 @click.command(cls=Command)

@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from stream_pegasos.cli.console import printable, rate
-from stream_pegasos.cli.inputs import Input, bad_lines
+from stream_pegasos.cli.inputs import Input
 
 if TYPE_CHECKING:
     from stream_pegasos.evaluation.prequential import Evaluation
@@ -21,7 +21,7 @@ def summary(source: Input, evaluation: "Evaluation", report: bool = False) -> st
     """
     score = evaluation.score
     head = f"{source.name}: {score.n:,} messages{rate(score.n, evaluation.seconds)}"
-    head += f", {bad_lines(source)}{', interrupted' * evaluation.interrupted}"
+    head += f", {source.bad_lines()}{', interrupted' * evaluation.interrupted}"
     figures = {_name(name, score): f"{value:.4f}" for name, value in score.figures().items()}
     several = score.kind == "several labels"
     rows: list[ClassRow | OtherRow] = [*score.of_classes(None if report else MOST_CLASSES)]

@@ -7,7 +7,7 @@ import click
 
 from stream_pegasos.cli.command import Command, argument, bundled
 from stream_pegasos.cli.evaluate import ResultOptions, report
-from stream_pegasos.cli.inputs import labelled_input
+from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_to_use
 from stream_pegasos.cli.options import (
@@ -19,6 +19,7 @@ from stream_pegasos.cli.options import (
     threads_option,
     vectors_option,
 )
+from stream_pegasos.cli.stream import labelled_stream
 
 
 @click.command(cls=Command)
@@ -56,8 +57,9 @@ def test(
     """
     file = "-" if file is None and not mails.given else file
     results.check(model, file, *mails.paths)
-    source = labelled_input(file, mails, stream, unreadable=bool(results.predictions))
-    learner = model_to_use(model, source, decision, vectors)
+    asked = labelled_stream(file, mails, stream)
+    learner = model_to_use(model, asked, decision, vectors)
+    source = Input(asked, learner, unreadable=bool(results.predictions))
     with Interrupt() as interrupt, closing(source):
         report(learner, source, interrupt, results, learn=False, threads=n_threads(threads))
     exit_with_code(source, interrupt)

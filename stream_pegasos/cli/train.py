@@ -8,13 +8,12 @@ import click
 
 from stream_pegasos.cli.command import PATH, Command, argument, bundled
 from stream_pegasos.cli.console import check_outputs, print_lines, rate, writing
-from stream_pegasos.cli.inputs import FileInput, bad_lines, labelled_input, progress_bar
+from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import (
     keep_names,
     labels_known,
     model_for,
-    model_for_first_message,
     save_model,
     tell_of_labels,
 )
@@ -29,6 +28,7 @@ from stream_pegasos.cli.options import (
     result_option,
     threads_option,
 )
+from stream_pegasos.cli.stream import Stream, labelled_stream
 
 
 @click.command(cls=Command)
@@ -83,13 +83,14 @@ def train(
     if file is None and not mails.given:
         _save_untaught(save, load, names, stream, model)
         return
-    source = labelled_input(file, mails, stream)
-    learner = model_for(source, load, model)
+    asked = labelled_stream(file, mails, stream)
+    learner = model_for(asked, load, model)
+    source = Input(asked, learner)
     known = labels_known(learner)
     n, start = 0, perf_counter()
     with Interrupt() as interrupt, closing(source):
         if load is None:
-            learner = model_for_first_message(learner, model, source, interrupt)
+            learner = model_for_first_message(learner, model, source, interrupt.wait)
         if names:
             keep_names(learner)
         with progress_bar(source) as progress, suppress(KeyboardInterrupt):
@@ -102,8 +103,8 @@ def train(
             raise source.nothing(f"learned, and {save} is not written")
         save_model(learner, save)
         interrupted = ", interrupted" * (interrupt.signal is not None)
-        print_lines(f"learned {n:,} messages{rate(n, seconds)}, {bad_lines(source)}{interrupted}; saved {save}")
-        tell_of_labels(learner, known, source, model.pos_label)
+        print_lines(f"learned {n:,} messages{rate(n, seconds)}, {source.bad_lines()}{interrupted}; saved {save}")
+        tell_of_labels(learner, known, source.labels_met, model.pos_label)
     exit_with_code(source, interrupt)
 
 
@@ -111,7 +112,7 @@ def _save_untaught(save: Path, load: Path | None, names: bool, stream: StreamOpt
     """Save a model that is made or loaded, with what stands beside it in a checkpoint."""
     from stream_pegasos.learners.loading import load_with_progress
 
-    learner = model_for(FileInput("-", stream), load, model)
+    learner = model_for(Stream("-", stream), load, model)
     if names:
         keep_names(learner)
     progress = None if load is None else load_with_progress(load, model.vectors)[1]

@@ -11,9 +11,9 @@ import click
 
 from stream_pegasos.cli.command import PATH, Command, argument, bundled
 from stream_pegasos.cli.console import check_outputs, check_plot, print_lines, printable, writing
-from stream_pegasos.cli.inputs import DICT_FORMATS, Input, bad_lines, labelled_input, progress_bar
+from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
-from stream_pegasos.cli.models import model_for_first_message, new_model, save_model
+from stream_pegasos.cli.models import new_model, save_model
 from stream_pegasos.cli.options import (
     MailOptions,
     ModelOptions,
@@ -22,6 +22,7 @@ from stream_pegasos.cli.options import (
     result_option,
     save_option,
 )
+from stream_pegasos.cli.stream import DICT_FORMATS, Stream, labelled_stream
 
 if TYPE_CHECKING:
     from stream_pegasos.evaluation.tuning import Candidate, Tuning
@@ -107,10 +108,12 @@ def tune(
 
     check_outputs(plot, save=save, force=force, inputs=[file, *mails.paths])
     check_plot(plot)
-    source = labelled_input(file, mails, stream)
+    asked = labelled_stream(file, mails, stream)
+    learner = new_model(model, asked)
+    source = Input(asked, learner)
     with Interrupt() as interrupt, closing(source):
-        model_for_first_message(new_model(model, source), model, source, interrupt)
-        models = models_to_try(model, source)
+        model_for_first_message(learner, model, source, interrupt.wait)
+        models = models_to_try(model, asked, source.several)
         try:
             metric_named(metric, kind_of(next(iter(models.values()))))
         except ValueError as error:
@@ -126,7 +129,7 @@ def tune(
         source.report_rest()
         if not tuning.n:
             raise source.nothing("learned")
-        head = f"{source.name}: {len(models)} models, {tuning.n:,} messages, {bad_lines(source)}"
+        head = f"{source.name}: {len(models)} models, {tuning.n:,} messages, {source.bad_lines()}"
         head += ", interrupted" * tuning.interrupted
         files = _flags(mails) if file is None else shlex.quote(file)
         train = " ".join(filter(None, ["stream-pegasos train", files, _flags(stream), _flags(model)]))
@@ -141,22 +144,23 @@ def tune(
     exit_with_code(source, interrupt)
 
 
-def models_to_try(options: ModelOptions, source: Input | None) -> dict[str, Any]:
+def models_to_try(options: ModelOptions, stream: Stream | None, several: bool = False) -> dict[str, Any]:
     """The model with these options, and others with one option more or several, by how these are written."""
     # Of features that are given, and of mails, there is one kind.
-    are_fixed = options.mail or (source is not None and (source.is_mail or source.format in DICT_FORMATS))
+    are_fixed = options.mail or (stream is not None and (stream.is_mail or stream.format in DICT_FORMATS))
     given = {field.name for field in fields(options) if getattr(options, field.name) is not None}
-    several = options.multi_label or (source is not None and source.several)  # which only the adaptive learner learns
     of_pegasos, of_adaptive = given & OF_PEGASOS, given & OF_ADAPTIVE
     if options.vectors is not None:
         given.add("analyzer")  # they are for words
     if of_pegasos or options.classifier == "pegasos":
         given |= OF_ADAPTIVE
-    if of_adaptive or options.classifier == "adaptive" or several:
+    if (
+        of_adaptive or options.classifier == "adaptive" or options.multi_label or several
+    ):  # which pegasos does not learn
         given |= OF_PEGASOS
     tried = [features | learner for features, learner in product(({},) if are_fixed else FEATURES, LEARNERS)]
     return {
-        _flags(ModelOptions(**each)) or THE_DEFAULTS: new_model(replace(options, **each), source)
+        _flags(ModelOptions(**each)) or THE_DEFAULTS: new_model(replace(options, **each), stream, several=several)
         for each in tried
         if not each.keys() & given
     }

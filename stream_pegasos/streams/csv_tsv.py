@@ -8,17 +8,19 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import BinaryIO
 
+from stream_pegasos.common.display import one_line
 from stream_pegasos.features.message import Fields
-from stream_pegasos.streams.example import Example, StreamError, one_line, unreadable
-from stream_pegasos.streams.layout import Layout
+from stream_pegasos.streams.encoding import Encoding
+from stream_pegasos.streams.example import Example, StreamError, unreadable
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, lines_of, pass_over
+from stream_pegasos.streams.options import ReadOptions
 
 _ROWS_LOOKED_AT = 100
 
 
-def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Example]:
-    """The first record names the columns unless the layout does."""
-    delimiter = layout.delimiter or ("," if layout.format == "csv" else "\t")
+def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterator[Example]:
+    """The first record names the columns unless the options do."""
+    delimiter = options.delimiter or ("," if options.format == "csv" else "\t")
     lines = lines_of(file)
     n_lines = size = 0
     is_blank = False  # whether the newest line is
@@ -37,7 +39,7 @@ def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Examp
                 pass_over(line, file)
             raise ValueError(f"the record is {TOO_LONG}")
         try:
-            text = layout.encoding.text(line)
+            text = encoding.text(line)
         except ValueError as error:
             no_text.append(str(error))
             text = line.decode(errors="replace")
@@ -66,7 +68,7 @@ def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Examp
                 reason = one_line(str(error))
                 if reason == "unexpected end of data":
                     reason = "the quote is never closed"
-                yield line, ValueError(f"not {layout.format.upper()} ({reason})")
+                yield line, ValueError(f"not {str(options.format).upper()} ({reason})")
                 continue
             if no_text:
                 yield line, ValueError(no_text[0])
@@ -74,7 +76,7 @@ def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Examp
                 yield line, record
 
     rows = records()
-    header = list(layout.columns or ())
+    header = list(options.columns or ())
     while not header:
         line, record = next(rows, (0, None))
         if record is None:
@@ -89,20 +91,20 @@ def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Examp
             return header.index(field)
         fault = "has twice the" if field in header else "has no"
         names = ", ".join(map(one_line, header))
-        if layout.columns is not None:
+        if options.columns is not None:
             raise StreamError(f"the list of columns {fault} field {field!r}: {names}")
         other = [c for c in ";\t|," if len(header) == 1 and field in map(str.strip, header[0].split(c))]
-        see = f"--delimiter {other[0]!r}" if other else _likely_options(header, rows, layout, unlabelled)
+        see = f"--delimiter {other[0]!r}" if other else _likely_options(header, rows, options)
         raise StreamError(f"the header {fault} field {field!r}; its fields: {names} (see {see})")
 
-    there = [name for name in layout.fields if name in header] or [*layout.message_fields[:1]]
+    there = [name for name in options.fields if name in header] or [*options.message_fields[:1]]
     columns = {name: column(name) for name in there}
-    layout.tell_of_unread(header)
+    options.report_unread(header)
     text_column = columns[there[0]]
-    label_column = None if unlabelled and layout.label_field not in header else column(layout.label_field)
-    id_column = None if layout.id_field == "id" and "id" not in header else column(layout.id_field)
-    under = "under a header of" if layout.columns is None else "where there are columns for"
-    needed = max([*columns.values(), 0 if unlabelled else label_column or 0])
+    label_column = None if options.unlabelled and options.label_field not in header else column(options.label_field)
+    id_column = None if options.id_field == "id" and "id" not in header else column(options.id_field)
+    under = "under a header of" if options.columns is None else "where there are columns for"
+    needed = max([*columns.values(), 0 if options.unlabelled else label_column or 0])
     for line, record in rows:
         if isinstance(record, ValueError):
             yield unreadable(record, line)
@@ -111,30 +113,28 @@ def read_csv(file: BinaryIO, layout: Layout, unlabelled: bool) -> Iterator[Examp
         if len(record) > len(header):
             yield unreadable(ValueError(f"{len(record)} fields {under} {len(header)}"), line, id)
         elif len(record) <= needed:
-            missing = next((name for name, at in columns.items() if len(record) <= at), layout.label_field)
+            missing = next((name for name, at in columns.items() if len(record) <= at), options.label_field)
             yield unreadable(ValueError(f"no field {missing!r}"), line, id)
         else:
             has_label = label_column is not None and label_column < len(record)
-            y = layout.labels.of_text(record[label_column]) if has_label else None  # type: ignore[index]
-            x = Fields({name: record[at] for name, at in columns.items()}) if layout.fields else record[text_column]
+            y = options.labels.of_text(record[label_column]) if has_label else None  # type: ignore[index]
+            x = Fields({name: record[at] for name, at in columns.items()}) if options.fields else record[text_column]
             yield Example(x, y, 1.0, line, id)
 
 
-def _likely_options(
-    header: list[str], rows: Iterator[tuple[int, list[str] | ValueError]], layout: Layout, unlabelled: bool
-) -> str:
+def _likely_options(header: list[str], rows: Iterator[tuple[int, list[str] | ValueError]], options: ReadOptions) -> str:
     """The options that name the fields, by the first records: a text is long, a label one of few values."""
     there = (record for _, record in rows if isinstance(record, list) and len(record) == len(header))
     columns = dict(zip(header, zip(*islice(there, _ROWS_LOOKED_AT), strict=True), strict=False))
-    if layout.fields or len(columns) < len(header):
+    if options.fields or len(columns) < len(header):
         return "--columns, --delimiter"
-    text, label = layout.text_field, layout.label_field
-    options = []
+    text, label = options.text_field, options.label_field
+    flags = []
     if text not in columns:
         text = max(columns.keys() - {label} or columns, key=lambda name: (sum(map(len, columns[name])), name))
-        options.append(f"--text-field {shlex.quote(one_line(text))}")
+        flags.append(f"--text-field {shlex.quote(one_line(text))}")
     values = {name: len({*column}) for name, column in columns.items() if name != text}
-    if label not in columns and not unlabelled and values:
+    if label not in columns and not options.unlabelled and values:
         label = min(values, key=lambda name: (values[name] < 2, values[name], name))
-        options.append(f"--label-field {shlex.quote(one_line(label))}")
-    return f"{' '.join(options)}; --columns where there is no header"
+        flags.append(f"--label-field {shlex.quote(one_line(label))}")
+    return f"{' '.join(flags)}; --columns where there is no header"

@@ -103,11 +103,6 @@ class LabelFormat(NamedTuple):
         return (label,) if several and label is not None else label
 
 
-def one_line(text: str) -> str:
-    """A text for a message, which may end up on a terminal, and that obeys control characters."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
 def together(labels: Iterable[Label]) -> tuple[Label, ...]:
     """The labels of one example, each once."""
     return tuple(dict.fromkeys(labels))

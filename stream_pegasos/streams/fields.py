@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from stream_pegasos.common.display import one_line
 from stream_pegasos.features.message import Fields
 from stream_pegasos.learners.labels import Label, label_of
-from stream_pegasos.streams.example import Parsed, RecordError, Truth, one_line, together
-from stream_pegasos.streams.layout import Layout
+from stream_pegasos.streams.example import Parsed, RecordError, Truth, together
+from stream_pegasos.streams.options import ReadOptions
 
 _NAMES = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
 _ABSENT = object()
@@ -15,26 +17,26 @@ _ABSENT = object()
 MOST_NAMES, LONGEST_NAME = 20, 50
 
 
-def parsed_fields(record: Any, layout: Layout) -> Parsed:
+def parsed_fields(record: Any, options: ReadOptions) -> Parsed:
     """Message, label, weight and id; a `RecordError` where message or label is none."""
-    id = _id(record, layout.id_field)
+    id = _id(record, options.id_field)
     try:
-        message = message_of_fields(record, layout.fields) if layout.fields else record.get(layout.text_field)
-        if layout.on_unread_field is not None:  # or else nobody asks
-            layout.tell_of_unread(record)
-        if not layout.fields and type(message) is not str:
-            message = _nested_text(record, layout.text_field)
-        return message, _label(record, layout), 1.0, id
+        message = message_of_fields(record, options.fields) if options.fields else record.get(options.text_field)
+        if options.on_unread_field is not None:
+            options.report_unread(record)
+        if not options.fields and type(message) is not str:
+            message = _nested_text(record, options.text_field)
+        return message, _label(record, options), 1.0, id
     except ValueError as error:
         raise RecordError(str(error), id) from None
 
 
-def parsed_label(record: Any, layout: Layout) -> Parsed:
+def parsed_label(record: Any, options: ReadOptions) -> Parsed:
     """The same of a record that holds no text but the label of the message with its id."""
-    id, label = _id(record, layout.id_field), _label(record, layout)
+    id, label = _id(record, options.id_field), _label(record, options)
     if label is None:
-        is_absent = value_of(record, layout.label_field) is _ABSENT
-        raise RecordError(f"{'no' if is_absent else 'no label in the'} field {layout.label_field!r}", id)
+        is_absent = value_of(record, options.label_field) is _ABSENT
+        raise RecordError(f"{'no' if is_absent else 'no label in the'} field {options.label_field!r}", id)
     return "", label, 1.0, id
 
 
@@ -57,7 +59,7 @@ def value_of(record: dict[str, Any], field: str) -> Any:
     return value_of(inner, rest) if type(inner) is dict else _ABSENT
 
 
-def message_of_fields(record: dict[str, Any], names: tuple[str, ...]) -> Fields:
+def message_of_fields(record: dict[str, Any], names: Iterable[str]) -> Fields:
     """The message that some fields of a record make, of those that are there.
 
     Raises
@@ -85,8 +87,8 @@ def _no_field(record: dict[str, Any], *fields: str) -> str:
     return f"{missing}; its fields: {', '.join(names)}" if names else missing
 
 
-def _label(record: dict[str, Any], layout: Layout) -> Truth | None:
-    field, labels = layout.label_field, layout.labels
+def _label(record: dict[str, Any], options: ReadOptions) -> Truth | None:
+    field, labels = options.label_field, options.labels
     label = record[field] if field in record else value_of(record, field)
     if type(label) is str:
         return labels.of_text(label)
@@ -95,7 +97,7 @@ def _label(record: dict[str, Any], layout: Layout) -> Truth | None:
         if None in several:
             raise ValueError(f"field {field!r} is a list with an empty label")
         return together(each for each in several if each is not None)
-    if label is _ABSENT and layout.labelled:
+    if label is _ABSENT and not options.unlabelled:
         raise ValueError(_no_field(record, field))
     return labels.of_label(None if label is _ABSENT else _one_label(label, field))
 

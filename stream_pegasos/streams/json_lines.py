@@ -11,8 +11,8 @@ import orjson
 
 from stream_pegasos.streams.chunks import Chunks, buffered
 from stream_pegasos.streams.example import Example, Parsed, unreadable
-from stream_pegasos.streams.layout import Layout
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, read_lines
+from stream_pegasos.streams.options import ReadOptions
 
 # An array of objects, or an empty one: a line of JSON never begins like this. Before it may stand a byte order mark.
 _begins_array = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[{\]]").match
@@ -26,7 +26,7 @@ _mark = re.compile(rb'\{(?:[^"{}\[\]]++|%b)*+\}|%b|["\[\]{},]' % (_STRING, _STRI
 _in_string = re.compile(rb'["\\]').search
 
 
-def json_parser(layout: Layout, of_record: Callable[[Any, Layout], Parsed]) -> Callable[[bytes], Parsed]:
+def json_parser(options: ReadOptions, of_record: Callable[[Any, ReadOptions], Parsed]) -> Callable[[bytes], Parsed]:
     """The parser of some JSON, of whose value a function gives what is in it."""
 
     def parse(line: bytes) -> Parsed:
@@ -34,7 +34,7 @@ def json_parser(layout: Layout, of_record: Callable[[Any, Layout], Parsed]) -> C
             record = orjson.loads(line)
         except orjson.JSONDecodeError as error:
             record = _lenient_json(line, error)
-        return of_record(record, layout)
+        return of_record(record, options)
 
     return parse
 

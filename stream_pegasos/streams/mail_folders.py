@@ -11,9 +11,10 @@ from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_tz
 from typing import IO, NamedTuple
 
+from stream_pegasos.common.display import one_line
 from stream_pegasos.streams.chunks import buffered, chunks_of
 from stream_pegasos.streams.compression import decompressed
-from stream_pegasos.streams.example import Example, Parsed, StreamError, Truth, one_line, unreadable
+from stream_pegasos.streams.example import Example, Parsed, StreamError, Truth, unreadable
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG
 from stream_pegasos.streams.mail import FROM, end_of_headers, header, separating_date, split, unwrapped, value
 

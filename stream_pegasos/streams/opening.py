@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Unpack
 
-from stream_pegasos.streams.encoding import Encoding
 from stream_pegasos.streams.example import LabelFormat, StreamError
-from stream_pegasos.streams.readers import ONE_LABEL, checked_layout, format_of
+from stream_pegasos.streams.options import ONE_LABEL, ReadKeywords, ReadOptions
+from stream_pegasos.streams.readers import format_of
 from stream_pegasos.streams.sources import (
     STDIN_HINT,
     OnBad,
@@ -25,25 +25,13 @@ def open_source(
     address: str | os.PathLike[str],
     position: Any = None,
     *,
-    format: str | None = None,
-    text_field: str = "text",
-    label_field: str = "label",
-    id_field: str = "id",
     follow: bool = True,
     labels: bool = False,
     written: LabelFormat = ONE_LABEL,
-    delimiter: str | None = None,
-    columns: Sequence[str] | None = None,
-    fields: Sequence[str] = (),
-    encoding: str = "utf-8",
-    encoding_errors: str = "windows-1252",
-    unreadable: bool = False,
     whole_lines: bool = False,
     on_bad: OnBad | None = None,
     on_event: OnEvent | None = None,
-    on_windows_1252: Callable[[], None] | None = None,
-    on_unread_field: Callable[[str], None] | None = None,
-    on_lines_of_text: Callable[[], None] | None = None,
+    **options: Unpack[ReadKeywords],
 ) -> Source:
     """Open a stream to follow it.
 
@@ -63,20 +51,12 @@ def open_source(
         The position of a batch, to go on after it. Without one, a file is read from its beginning, and
         a topic or stream from where its group is, or else from its beginning. A position is valid only
         for the same server; `of_any_server(position)` also for another.
-    format
-        As in `read`; jsonl by default for Kafka and standard input. Entries of Redis have fields
-        instead.
-    text_field, label_field, id_field, delimiter, columns, fields, encoding, encoding_errors, on_windows_1252,
-    on_unread_field, on_lines_of_text
-        As in `read`; lines of text alone come from standard input.
     follow
         Whether to wait for more at the end of what is there.
     labels
         Whether each record has no text, but an id and the label of the message with this id.
     written
         How labels are written: `labels` of `read`.
-    unreadable
-        Whether to yield an example also for a record that cannot be read, as in `read`.
     whole_lines
         Whether the last line of a file waits for its end also where nothing is followed. Whoever goes on from the
         position later wants this, since the rest of the line may be written by then.
@@ -85,6 +65,9 @@ def open_source(
         that cannot be read. Without it such a record raises.
     on_event
         Called with what an operator should know: rotation, outages, lost messages.
+    **options
+        `format`, `text_field` and the other options of `read`. The format is jsonl by default for Kafka and standard
+        input; entries of Redis have fields in place of a format. `on_lines_of_text` is for standard input.
 
     Raises
     ------
@@ -113,40 +96,50 @@ def open_source(
     (['win a prize'], ['see you'])
 
     """
-    address = os.fspath(address)
-    reporter = Reporter(on_bad, on_event, unreadable)
-    encoded = Encoding(encoding, encoding_errors, on_windows_1252)
+    asked = ReadOptions(labels=written, unlabelled=True, **options)
+    reporter = Reporter(on_bad, on_event, asked.unreadable)
+    return open_as(os.fspath(address), position, asked, reporter, follow, labels, whole_lines)
+
+
+def open_as(
+    address: str,
+    position: Any,
+    options: ReadOptions,
+    reporter: Reporter,
+    follow: bool,
+    labels: bool,
+    whole_lines: bool,
+) -> Source:
+    """Open what `open_source` opens, with these options."""
     server = parse_address(address) if "://" in address else None
-    if format is None:
-        format = "jsonl" if server else format_of(address)
+    if options.format is None:
+        options = replace(options, format="jsonl" if server else format_of(address))
     elif server is not None and server.scheme != "kafka":
-        raise StreamError(f"format {format!r} does not fit a Redis stream, whose entries have fields")
-    layout = checked_layout(format, text_field, label_field, id_field, written, encoded, delimiter, columns, fields)
-    layout = layout._replace(on_unread_field=on_unread_field)
+        raise StreamError(f"format {options.format!r} does not fit a Redis stream, whose entries have fields")
     if address == "-":
         if labels:
             raise StreamError("labels cannot come from standard input: give a file, a Kafka topic or a Redis stream")
         from stream_pegasos.streams.stdin import StandardInput
 
-        return StandardInput(layout._replace(on_lines_of_text=on_lines_of_text), reporter)
+        return StandardInput(options, reporter)
     if server is None:
         from stream_pegasos.streams.file import FollowedFile
 
-        if format == "mail":
+        if options.format == "mail":
             raise StreamError(f"{address} is mail, which predict and train read to its end; to go on, {STDIN_HINT}")
-        if not encoded.has_lines:
+        if not options.decoder.has_lines:
             raise StreamError(
-                f"a growing file cannot be {encoding}, whose lines are found only after decoding: {STDIN_HINT}"
+                f"a growing file cannot be {options.encoding}, whose lines are found only after decoding: {STDIN_HINT}"
             )
-        parse = record_parser(layout, labels, "a growing file")
+        parse = record_parser(options, labels, "a growing file")
         return FollowedFile(address, position, parse, follow, reporter, whole_lines)
     if server.scheme == "kafka":
         from stream_pegasos.streams.kafka import KafkaSource
 
-        return KafkaSource(server, position, record_parser(layout, labels, "a Kafka topic"), follow, reporter)
+        return KafkaSource(server, position, record_parser(options, labels, "a Kafka topic"), follow, reporter)
     from stream_pegasos.streams.redis import RedisSource
 
-    return RedisSource(server, position, layout, labels, follow, reporter)
+    return RedisSource(server, position, options, labels, follow, reporter)
 
 
 def open_sink(address: str) -> Sink:

@@ -10,12 +10,13 @@ from decimal import Decimal
 from itertools import count
 from typing import Any, BinaryIO
 
+from stream_pegasos.common.display import one_line
 from stream_pegasos.common.extras import missing
 from stream_pegasos.features.message import Fields
 from stream_pegasos.streams.chunks import Chunks, buffered
-from stream_pegasos.streams.example import Example, StreamError, one_line, unreadable
+from stream_pegasos.streams.example import Example, StreamError, unreadable
 from stream_pegasos.streams.fields import parsed_fields, value_of
-from stream_pegasos.streams.layout import Layout
+from stream_pegasos.streams.options import ReadOptions
 
 try:
     import pyarrow
@@ -27,17 +28,15 @@ _ROWS = 1024  # rows held at a time
 _BUFFER = 1 << 20  # bytes of a column read at a time
 
 
-def read_parquet(
-    file: BinaryIO | None, chunks: Chunks, name: str, layout: Layout, unlabelled: bool
-) -> Iterator[Example]:
-    """The rows of the file, or else of the chunks, which are copied first: what is in them stands at their end."""
+def read_parquet(file: BinaryIO | None, chunks: Chunks, name: str, options: ReadOptions) -> Iterator[Example]:
+    """Read the rows of the file or, without one, of the chunks, which are copied first: Parquet ends with its index."""
     with _seekable(file, chunks) as whole:
         with _reading(name):
             # Not mapped, and no column read ahead: memory stays the same however large a group of rows is.
             table = parquet.ParquetFile(whole, buffer_size=_BUFFER, pre_buffer=False)
             schema = table.schema_arrow
-        columns = _columns(schema, layout, unlabelled)
-        layout.tell_of_unread(schema.names)
+        columns = _columns(schema, options)
+        options.report_unread(schema.names)
         records = _records(table.iter_batches(_ROWS, columns=columns, use_threads=False))
         for row in count(1):
             with _reading(name):
@@ -47,14 +46,14 @@ def read_parquet(
             try:
                 if isinstance(record, ValueError):
                     raise record
-                id = value_of(record, layout.id_field)
+                id = value_of(record, options.id_field)
                 if type(id) is float and id.is_integer():  # as pandas writes integers some of which are missing
-                    record[layout.id_field] = int(id)
-                x, y, w, id = parsed_fields(record, layout)
+                    record[options.id_field] = int(id)
+                x, y, w, id = parsed_fields(record, options)
             except ValueError as error:
                 yield unreadable(error, row)
             else:
-                if layout.fields:
+                if options.fields:
                     x = Fields({name: _as_in_json(value) for name, value in x.items()})
                 yield Example(x, y, w, row, id)
 
@@ -80,13 +79,13 @@ def _reading(name: str) -> Iterator[None]:
         raise StreamError(f"{name}: no Parquet, or damaged ({one_line(str(error))})") from None
 
 
-def _columns(schema: Any, layout: Layout, unlabelled: bool) -> list[str]:
+def _columns(schema: Any, options: ReadOptions) -> list[str]:
     """Those to be read; a StreamError where one is missing, or stands there twice."""
-    columns = [name for name in layout.fields if _has(schema, name)] or [*layout.message_fields[:1]]
-    if not unlabelled or _has(schema, layout.label_field):
-        columns.append(layout.label_field)
-    if layout.id_field != "id" or _has(schema, "id"):
-        columns.append(layout.id_field)
+    columns = [name for name in options.fields if _has(schema, name)] or [*options.message_fields[:1]]
+    if not options.unlabelled or _has(schema, options.label_field):
+        columns.append(options.label_field)
+    if options.id_field != "id" or _has(schema, "id"):
+        columns.append(options.id_field)
     for field in columns:
         if not _has(schema, field):
             raise StreamError(f"there is no column {field!r}, but {', '.join(map(one_line, schema.names))}")

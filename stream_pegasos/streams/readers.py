@@ -7,8 +7,9 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Unpack
 
 from stream_pegasos.learners.labels import Label
 from stream_pegasos.streams.chunks import PathOrFile, buffered, chunks_of, may_begin, opened
@@ -16,60 +17,26 @@ from stream_pegasos.streams.compression import EXTENSIONS as COMPRESSIONS
 from stream_pegasos.streams.compression import decompressed
 from stream_pegasos.streams.csv_tsv import read_csv
 from stream_pegasos.streams.encoding import Encoding
-from stream_pegasos.streams.example import Example, LabelFormat, Parsed, StreamError, one_line
+from stream_pegasos.streams.example import Example, LabelFormat, Parsed, StreamError
 from stream_pegasos.streams.fields import parsed_fields, parsed_label
 from stream_pegasos.streams.json_lines import json_parser, read_json
 from stream_pegasos.streams.labelled_text import fasttext_parser, labelled_text_parser, parse_text
-from stream_pegasos.streams.layout import Layout
 from stream_pegasos.streams.lines import Parser, read_lines
+from stream_pegasos.streams.options import EXTENSIONS, FORMATS, ONE_LABEL, ReadKeywords, ReadOptions
 from stream_pegasos.streams.vw_svmlight import parse_svmlight, vw_parser
 
-EXTENSIONS = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".txt": "labelled-text",
-    ".ft": "fasttext",
-    ".fasttext": "fasttext",
-    ".vw": "vw",
-    ".svmlight": "svmlight",
-    ".svm": "svmlight",
-    ".libsvm": "svmlight",
-    ".parquet": "parquet",
-    ".eml": "mail",
-    ".mbox": "mail",
-    ".mbx": "mail",
-}
-ONE_LABEL = LabelFormat()
 PARQUET = b"PAR1\x15"  # what Parquet begins with, the first byte of a page or of the footer after its magic
 
 OnBadLine = Callable[[int, str], None]
-FORMATS = (*dict.fromkeys(EXTENSIONS.values()), "text")
-WITHOUT_FIELDS = ("labelled-text", "fasttext", "svmlight", "mail", "text")
 
 
 def read(
     source: PathOrFile,
     *,
-    format: str | None = None,
-    text_field: str = "text",
-    label_field: str = "label",
-    id_field: str = "id",
     labels: LabelFormat = ONE_LABEL,
-    delimiter: str | None = None,
-    columns: Sequence[str] | None = None,
-    fields: Sequence[str] = (),
-    encoding: str = "utf-8",
-    encoding_errors: str = "windows-1252",
     unlabelled: bool = False,
-    unreadable: bool = False,
     on_bad_line: OnBadLine | None = None,
-    on_windows_1252: Callable[[], None] | None = None,
-    on_unread_field: Callable[[str], None] | None = None,
-    on_lines_of_text: Callable[[], None] | None = None,
+    **options: Unpack[ReadKeywords],
 ) -> Iterator[Example]:
     """Yield the examples of a stream in constant memory, each as soon as its line is there.
 
@@ -179,67 +146,33 @@ def read(
     [(2, "no field 'label'; its fields: text")]
 
     """
-    if format is None:
-        format = format_of(_path(source))
-    encoded = Encoding(encoding, encoding_errors, on_windows_1252)
-    layout = checked_layout(format, text_field, label_field, id_field, labels, encoded, delimiter, columns, fields)
-    layout = layout._replace(on_unread_field=on_unread_field, on_lines_of_text=on_lines_of_text)
-    if format == "text" and not unlabelled:
+    asked = ReadOptions(labels=labels, unlabelled=unlabelled, **options)
+    if asked.format is None:
+        asked = replace(asked, format=format_of(_path(source)))
+    if asked.format == "text" and not unlabelled:
         raise StreamError("lines of text have no labels")
-    return read_layout(source, layout._replace(labelled=not unlabelled), unlabelled, unreadable, on_bad_line)
+    return read_as(source, asked, on_bad_line)
 
 
-def checked_layout(
-    format: str,
-    text_field: str,
-    label_field: str,
-    id_field: str,
-    labels: LabelFormat,
-    encoding: Encoding,
-    delimiter: str | None = None,
-    columns: Sequence[str] | None = None,
-    fields: Sequence[str] = (),
-) -> Layout:
-    """How records are written; a StreamError where that is unknown, or does not go together."""
-    if format not in FORMATS:
-        raise StreamError(f"unknown format {format!r}: choose one of {', '.join(FORMATS)}")
-    messages = tuple(fields) or (text_field,)
-    if label_field in messages:
-        raise StreamError(f"text and label are the same field, {label_field!r}")
-    if fields and format in WITHOUT_FIELDS:
-        raise StreamError(f"a message of {format} has no fields, but {', '.join(fields)} are asked for")
-    if format not in ("csv", "tsv") and not (delimiter is None and columns is None):
-        raise StreamError(f"a delimiter and columns are for csv and tsv, not for {format}")
-    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n\0'):
-        raise StreamError(f"the delimiter is {delimiter!r}, not one character that may stand between fields")
-    names = None if columns is None else tuple(columns)
-    if names is not None and not {*messages} & {*names}:
-        missing = " or ".join(map(repr, messages))
-        raise StreamError(f"the list of columns has no field {missing}: {', '.join(map(one_line, names))}")
-    written = (format, text_field, label_field, id_field, labels, encoding, delimiter, names)
-    return Layout(*written, fields=tuple(fields))
-
-
-def read_layout(
-    source: PathOrFile, layout: Layout, unlabelled: bool, unreadable: bool, on_bad_line: OnBadLine | None
-) -> Iterator[Example]:
-    """What `read` yields."""
-    name = _name(source)
+def read_as(source: PathOrFile, options: ReadOptions, on_bad_line: OnBadLine | None) -> Iterator[Example]:
+    """Yield what `read` yields, with these options; their format is known."""
+    path = _path(source)
+    name = "standard input" if path == "-" else path
     no_label = {
         "labelled-text": "no label and tab before the text",
         "fasttext": "no __label__ before the text",
         "vw": "no label",
         "svmlight": "no label",
-        "mail": f"no label in a header {layout.label_field!r}",
-    }.get(layout.format, f"no label in the field {layout.label_field!r}")
-    is_folder = layout.format == "mail" and isinstance(source, str | os.PathLike) and os.path.isdir(source)
+        "mail": f"no label in a header {options.label_field!r}",
+    }.get(str(options.format), f"no label in the field {options.label_field!r}")
+    is_folder = options.format == "mail" and isinstance(source, str | os.PathLike) and os.path.isdir(source)
     with nullcontext() if is_folder else opened(source) as file:
         if file is None:
-            examples = _mails_at([(_path(source), None)], layout.label_field, layout.labels)
+            examples = _mails_at([(path, None)], options.label_field, options.labels)
         else:
-            examples = _examples(file, name, layout, unlabelled)
-        record = f"{name}: {layout.record}"
-        yield from _readable(examples, record, None if unlabelled else no_label, unreadable, on_bad_line)
+            examples = _examples(file, name, options)
+        needed = None if options.unlabelled else no_label
+        yield from _readable(examples, f"{name}: {options.record}", needed, options.unreadable, on_bad_line)
 
 
 def read_mail(
@@ -304,7 +237,7 @@ def _mails_at(
 def _readable(
     examples: Iterable[Example], record: str, no_label: str | None, unreadable: bool, on_bad_line: OnBadLine | None
 ) -> Iterator[Example]:
-    """The examples without those that are bad, which are told, unless these are to have their place."""
+    """Yield the good examples, and report the bad ones; with `unreadable` a bad one is yielded, too, with its fault."""
     for example in examples:
         fault = example.fault
         if fault is None:
@@ -319,77 +252,65 @@ def _readable(
             yield Example("", None, 1.0, example.line, example.id, fault)
 
 
-def _examples(file: BinaryIO, name: str, layout: Layout, unlabelled: bool) -> Iterator[Example]:
-    """All of them, those without a label and those that cannot be read among them."""
+def _examples(file: BinaryIO, name: str, options: ReadOptions) -> Iterator[Example]:
+    """Yield all examples, also those without a label and those with a fault."""
     is_compressed, chunks = decompressed(chunks_of(file), name)
     head = chunks.look(partial(may_begin, marks=(PARQUET,)))
-    if layout.format == "parquet" or head.startswith(PARQUET):
+    if options.format == "parquet" or head.startswith(PARQUET):
         from stream_pegasos.streams.parquet import read_parquet
 
-        return read_parquet(None if is_compressed else file, chunks, name, layout, unlabelled)
-    if layout.format == "mail":
+        return read_parquet(None if is_compressed else file, chunks, name, options)
+    if options.format == "mail":
         from stream_pegasos.streams.mail import mail_parser, read_mails
 
-        return read_mails(buffered(chunks), mail_parser(layout.label_field, layout.labels))
-    encoding, chunks = layout.encoding.with_lines(chunks, name, brackets=layout.format == "jsonl")
-    layout = layout._replace(encoding=encoding)
-    if layout.format == "jsonl" and layout.on_lines_of_text is not None and not layout.fields:
-        head = chunks.look(_is_blank)
-        if not (_is_blank(head) or _begins_json(head)):
-            layout.on_lines_of_text()
-            layout = layout._replace(format="text")
-    if layout.format in ("csv", "tsv"):
-        return read_csv(buffered(chunks), layout, unlabelled)
-    if layout.format == "jsonl":
-        return read_json(chunks, line_parser(layout))
-    return read_lines(buffered(chunks), line_parser(layout))
+        return read_mails(buffered(chunks), mail_parser(options.label_field, options.labels))
+    encoding, chunks = options.decoder.with_lines(chunks, name, brackets=options.format == "jsonl")
+    if options.format == "jsonl" and options.on_lines_of_text is not None and not options.fields:
+        begin = _stripped(chunks.look(lambda head: not _stripped(head)))
+        if begin and not begin.startswith((b"{", b"[")):
+            options.on_lines_of_text()
+            options = replace(options, format="text")
+    if options.format in ("csv", "tsv"):
+        return read_csv(buffered(chunks), options, encoding)
+    parse = line_parser(options, encoding)
+    return read_json(chunks, parse) if options.format == "jsonl" else read_lines(buffered(chunks), parse)
 
 
-def _is_blank(head: bytes) -> bool:
-    return not head.removeprefix(codecs.BOM_UTF8).strip()
+def _stripped(head: bytes) -> bytes:
+    return head.removeprefix(codecs.BOM_UTF8).strip()
 
 
-def _begins_json(head: bytes) -> bool:
-    return head.removeprefix(codecs.BOM_UTF8).lstrip().startswith((b"{", b"["))
-
-
-def line_parser(layout: Layout) -> Parser:
-    """The parser of one line, in a format that has a record a line."""
-    labels = layout.labels
-    if layout.format == "jsonl":
-        return _line_parser(json_parser(layout, parsed_fields), layout.encoding)
-    if layout.format == "labelled-text":
-        return _line_parser(labelled_text_parser(labels, layout.labelled), layout.encoding)
-    if layout.format == "fasttext":
-        return _line_parser(fasttext_parser(labels), layout.encoding)
-    if layout.format == "text":
-        return _line_parser(parse_text, layout.encoding, blank=True)
-    if layout.format == "vw":
-        return _line_parser(vw_parser(layout), layout.encoding, labels)
-    return _line_parser(parse_svmlight, layout.encoding, labels)
-
-
-def label_parser(layout: Layout) -> Parser:
-    """The parser of one line of JSON that holds no text but the label of the message with its `id`."""
-    return _line_parser(json_parser(layout, parsed_label), layout.encoding)
-
-
-def _line_parser(parse: Parser, encoding: Encoding, labels: LabelFormat = ONE_LABEL, *, blank: bool = False) -> Parser:
-    """The parser of a line, of which `parse` takes what is in UTF-8 and not blank, or blank lines, too."""
+def line_parser(options: ReadOptions, encoding: Encoding, labels_alone: bool = False) -> Parser:
+    """Make the parser of one line, in a format that has a record a line. With `labels_alone` a line of JSON holds no
+    text, but the label of the message with its `id`.
+    """
+    format, labels = options.format, options.labels
+    parse: Callable[[bytes], Parsed | None] = parse_svmlight
+    if format == "jsonl":
+        parse = json_parser(options, parsed_label if labels_alone else parsed_fields)
+    elif format == "labelled-text":
+        parse = labelled_text_parser(labels, not options.unlabelled)
+    elif format == "fasttext":
+        parse = fasttext_parser(labels)
+    elif format == "text":
+        parse = parse_text
+    elif format == "vw":
+        parse = vw_parser(options)
+    skips_blank, has_one_label = format != "text", format in ("vw", "svmlight")
 
     def parse_line(line: bytes) -> Parsed | None:
         if not encoding.is_utf8:
             line = encoding.text(line).encode()
-        if not blank and (not line or line.isspace()):
+        if skips_blank and (not line or line.isspace()):
             return None
         try:
             parsed = parse(line.rstrip(b"\r\n"))
         except UnicodeDecodeError:
             parsed = parse(encoding.text(line).rstrip("\r\n").encode())
-        if labels == ONE_LABEL or parsed is None:
+        if parsed is None or not has_one_label:
             return parsed
         x, y, w, id = parsed
-        return x, y if isinstance(y, tuple) else labels.of_label(y), w, id
+        return x, labels.of_label(y), w, id  # type: ignore[arg-type]
 
     return parse_line
 
@@ -438,8 +359,3 @@ def _path(source: PathOrFile) -> str:
         return os.fspath(source)
     name = getattr(source, "name", "stream")
     return "-" if name == "<stdin>" else str(name)
-
-
-def _name(source: PathOrFile) -> str:
-    path = _path(source)
-    return "standard input" if path == "-" else path

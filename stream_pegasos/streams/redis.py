@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from stream_pegasos.common.extras import missing
 from stream_pegasos.features.message import Fields
 from stream_pegasos.streams.example import Example, RecordError, StreamError, unreadable
-from stream_pegasos.streams.layout import Layout
+from stream_pegasos.streams.options import ReadOptions
 from stream_pegasos.streams.sources import (
     LARGEST_BATCH,
     Address,
@@ -49,7 +49,7 @@ class RedisSource:
         self,
         address: Address,
         position: Any,
-        layout: Layout,
+        options: ReadOptions,
         labels: bool,
         follow: bool,
         reporter: Reporter,
@@ -57,7 +57,7 @@ class RedisSource:
         self.name = f"Redis stream {address.path}"
         server, self._id = _checked(position)
         self._stream, self._group = address.path, address.options.get("group")
-        self._layout, self._follow, self._reporter = layout, follow, reporter
+        self._options, self._follow, self._reporter = options, follow, reporter
         self._are_labels = labels
         self._count = 1  # entries a read, adapted to their size
         self._is_ready = self._is_behind = self._closed = False
@@ -172,11 +172,11 @@ class RedisSource:
                 yield self._reporter.bad_record(self.name, f"entry {self._id}", unreadable(error, id=self._id))
 
     def _example(self, entry: str, fields: dict[bytes, bytes]) -> Example:
-        id = self._field(fields, self._layout.id_field)
-        label_field = self._layout.label_field
+        id = self._field(fields, self._options.id_field)
+        label_field = self._options.label_field
         try:
-            label = self._layout.labels.of_text(self._field(fields, label_field) or "")
-            names = () if self._are_labels else self._layout.message_fields
+            label = self._options.labels.of_text(self._field(fields, label_field) or "")
+            names = () if self._are_labels else self._options.message_fields
             values = {name: self._field(fields, name) for name in names}
         except ValueError as error:
             raise RecordError(str(error), entry if id is None else id) from None
@@ -185,8 +185,8 @@ class RedisSource:
             message = Fields({name: value for name, value in values.items() if value is not None})
             if not message:
                 raise RecordError(f"no field {' or '.join(map(repr, values))}", id)
-            return Example(message if self._layout.fields else message[self._layout.text_field], label, id=id)
-        for name, value in ((self._layout.id_field, id), (label_field, label)):
+            return Example(message if self._options.fields else message[self._options.text_field], label, id=id)
+        for name, value in ((self._options.id_field, id), (label_field, label)):
             if value is None:
                 raise ValueError(f"no field {name!r}")
         return Example("", label, id=id)
@@ -194,7 +194,7 @@ class RedisSource:
     def _field(self, fields: dict[bytes, bytes], name: str) -> str | None:
         value = fields.get(name.encode())
         try:
-            return None if value is None else self._layout.encoding.text(value)
+            return None if value is None else self._options.decoder.text(value)
         except ValueError as error:
             raise ValueError(f"field {name!r} is {error}") from None
 

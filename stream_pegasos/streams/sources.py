@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from stream_pegasos.features.message import size_of
 from stream_pegasos.learners.labels import Label
 from stream_pegasos.streams.example import Example, RecordError, StreamError, Truth
-from stream_pegasos.streams.layout import Layout
-from stream_pegasos.streams.readers import label_parser, line_parser
+from stream_pegasos.streams.options import ReadOptions
+from stream_pegasos.streams.readers import line_parser
 
 LARGEST_BATCH = 512
 _LARGEST_TEXT = 1 << 20  # characters of a batch, roughly
@@ -222,16 +222,16 @@ class Reporter:
         return what in self._down
 
 
-def record_parser(layout: Layout, labels: bool, what: str) -> RecordParser:
+def record_parser(options: ReadOptions, labels: bool, what: str) -> RecordParser:
     """The parser of one record, given its line and the id that it has if it names none itself.
 
     It gives `None` for a blank record; a bad one raises a ValueError with the reason.
     """
-    if layout.format in ("csv", "tsv", "parquet", "mail"):
-        raise StreamError(f"{what} cannot be {layout.format}, whose records are no single lines: {STDIN_HINT}")
-    if labels and layout.format != "jsonl":
-        raise StreamError(f"labels come as jsonl, not as {layout.format}")
-    parse = label_parser(layout) if labels else line_parser(layout)
+    if options.format in ("csv", "tsv", "parquet", "mail"):
+        raise StreamError(f"{what} cannot be {options.format}, whose records are no single lines: {STDIN_HINT}")
+    if labels and options.format != "jsonl":
+        raise StreamError(f"labels come as jsonl, not as {options.format}")
+    parse = line_parser(options, options.decoder, labels)
 
     def parse_record(record: bytes, line: int, default_id: Any) -> Example | None:
         try:
@@ -244,7 +244,7 @@ def record_parser(layout: Layout, labels: bool, what: str) -> RecordParser:
         x, y, w, id = parsed
         id = default_id if id is None else id
         if labels and id is None:
-            raise ValueError(f"no field {layout.id_field!r}")
+            raise ValueError(f"no field {options.id_field!r}")
         return Example(x, y, w, line, id)
 
     return parse_record

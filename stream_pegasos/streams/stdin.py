@@ -8,8 +8,8 @@ from contextlib import closing
 from typing import Any, cast
 
 from stream_pegasos.streams.example import StreamError
-from stream_pegasos.streams.layout import Layout
-from stream_pegasos.streams.readers import read_layout
+from stream_pegasos.streams.options import ReadOptions
+from stream_pegasos.streams.readers import read_as
 from stream_pegasos.streams.sources import Batch, Reporter
 
 
@@ -18,16 +18,14 @@ class StandardInput:
 
     name = "standard input"
 
-    def __init__(self, layout: Layout, reporter: Reporter) -> None:
+    def __init__(self, options: ReadOptions, reporter: Reporter) -> None:
         self._closed = False
         if sys.stdin is None:
             raise StreamError("standard input is closed")
-        self._examples = read_layout(
+        self._examples = read_as(
             cast(Any, sys.stdin).detach(),  # or Python locks it at exit, while a thread may wait for a line
-            layout,
-            unlabelled=True,
-            unreadable=reporter.unreadable,
-            on_bad_line=lambda line, reason: reporter.bad(self.name, f"{layout.record} {line}", reason),
+            options,
+            lambda line, reason: reporter.bad(self.name, f"{options.record} {line}", reason),
         )
 
     def batches(self) -> Iterator[Batch]:

@@ -7,17 +7,18 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from stream_pegasos.common.display import one_line
 from stream_pegasos.features.message import Fields
 from stream_pegasos.learners.labels import Label, label_of
-from stream_pegasos.streams.example import Parsed, one_line
-from stream_pegasos.streams.layout import Layout
+from stream_pegasos.streams.example import Parsed
+from stream_pegasos.streams.options import ReadOptions
 
 
-def vw_parser(layout: Layout) -> Callable[[bytes], Parsed]:
-    """The parser of a line of Vowpal Wabbit: its features are the message or, where the layout has fields, these are
+def vw_parser(options: ReadOptions) -> Callable[[bytes], Parsed]:
+    """The parser of a line of Vowpal Wabbit: its features are the message or, where the options name fields, these are
     its namespaces.
     """
-    message_of: Callable[[str], Any] = partial(_fields, layout=layout) if layout.fields else _features
+    message_of: Callable[[str], Any] = partial(_fields, options=options) if options.fields else _features
 
     def parse(line: bytes) -> Parsed:
         head, bar, namespaces = line.decode().partition("|")
@@ -54,7 +55,7 @@ def _features(text: str) -> dict[str, float]:
     return x
 
 
-def _fields(text: str, layout: Layout) -> Fields:
+def _fields(text: str, options: ReadOptions) -> Fields:
     """The message of namespaces that are fields. The text of one is its features, without their values; these are
     fields of their own.
     """
@@ -63,10 +64,10 @@ def _fields(text: str, layout: Layout) -> Fields:
         features = [token.partition(":") for token in tokens]
         found[namespace] = " ".join([*filter(None, [found.get(namespace)]), *(name for name, _, _ in features)])
         found |= {f"{namespace}.{name}": value for name, colon, value in features if colon}
-    layout.tell_of_unread(name.partition(".")[0] for name in found)
-    message = Fields({name: found[name] for name in layout.fields if name in found})
+    options.report_unread(name.partition(".")[0] for name in found)
+    message = Fields({name: found[name] for name in options.fields if name in found})
     if not message:
-        missing = " or ".join(map(repr, layout.fields))
+        missing = " or ".join(map(repr, options.fields))
         raise ValueError(f"no namespace {missing}; it has {', '.join(map(one_line, found)) or 'none'}")
     return message
 

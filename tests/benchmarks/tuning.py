@@ -17,8 +17,8 @@ import numpy as np
 import several
 from peers import DATA, print_head, print_row, read_records
 
-from stream_pegasos.cli.inputs import FileInput
 from stream_pegasos.cli.options import ModelOptions, StreamOptions
+from stream_pegasos.cli.stream import Stream
 from stream_pegasos.cli.tune import models_to_try
 from stream_pegasos.evaluation.tuning import Tuning, tune
 from stream_pegasos.streams import read
@@ -66,7 +66,7 @@ def figures(stream: several.Stream) -> list[str]:
     examples = list(zip(stream.texts, stream.labels, strict=True))
     half = len(examples) // 2
     start = time.perf_counter()
-    source = FileInput(stream.name, StreamOptions()) if isinstance(stream.texts[0], dict) else None
+    source = Stream(stream.name, StreamOptions()) if isinstance(stream.texts[0], dict) else None
     tuning = tune(models_to_try(OPTIONS[stream.kind], source), examples[:half])
     seconds = time.perf_counter() - start
     default, best = tuning.candidates[0], tuning.best

@@ -8,9 +8,15 @@ from commands import reference_of, stream, write_jsonl
 
 from stream_pegasos import TextClassifier
 from stream_pegasos.cli.inputs import Input
+from stream_pegasos.cli.options import StreamOptions
+from stream_pegasos.cli.stream import Stream
 from stream_pegasos.cli.summary import summary
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
 from stream_pegasos.evaluation.prequential import Evaluation, evaluate
+
+
+def source():
+    return Input(Stream(None, StreamOptions()), TextClassifier())
 
 
 def tables(printed):
@@ -30,7 +36,7 @@ def of_many_classes():
 @pytest.mark.parametrize("examples", [[*stream, stream[0]], of_many_classes()], ids=["two", "many"])
 def test_classes(examples):
     evaluation = evaluate(TextClassifier(), examples)
-    score, printed = evaluation.score, summary(Input(), evaluation)
+    score, printed = evaluation.score, summary(source(), evaluation)
     head, figures, classes, pairs = tables(printed)
     assert head.startswith("synthetic stream: 601 messages in ") and head.endswith(", 0 bad lines")
     n_classes = len(score.of_classes())
@@ -60,7 +66,7 @@ def test_classes(examples):
 def test_a_long_label_stands_on_one_line_and_is_cut():
     score = LabelScore()
     score.update(LabelOutcomes.of([("x\n" + 60 * "y",)], [()], (), np.zeros((1, 0))))
-    _, _, classes = tables(summary(Input(), Evaluation(score)))
+    _, _, classes = tables(summary(source(), Evaluation(score)))
     assert classes[1] == ["x\\n" + 46 * "y" + "…", "-", "0.0000", "0.0000", "1"]
 
 
@@ -68,7 +74,7 @@ def test_a_long_label_stands_on_one_line_and_is_cut():
 def test_several_labels(n):
     score = LabelScore()
     score.update(LabelOutcomes.of([("oil", "gas")] * n, [("gas", "tea")] * n, (), np.zeros((n, 0))))
-    _, figures, classes, *pairs = tables(summary(Input(), Evaluation(score)))
+    _, figures, classes, *pairs = tables(summary(source(), Evaluation(score)))
     assert [name for name, *_ in figures] == [
         *("micro F1", "macro F1", "exact matches", "Hamming loss", "log loss", "calibration error"),
         f"micro F1 of newest {n}",

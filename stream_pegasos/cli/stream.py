@@ -1,0 +1,111 @@
+"""Which stream a command is asked to read, as its options say."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stream_pegasos.cli.console import Failure
+from stream_pegasos.cli.options import MailOptions, StreamOptions, field_names
+
+if TYPE_CHECKING:
+    from stream_pegasos.learners.labels import AllowedLabels
+
+DICT_FORMATS = ("vw", "svmlight")
+
+
+class Stream:
+    """A stream by its address and its options, which are checked; nothing is read yet.
+
+    Parameters
+    ----------
+    address
+        A path, the address of a live source, or `-`; `None` for the synthetic stream.
+    options
+        How it is written.
+    mails
+        Paths of mails by their label, which are read in place of the address.
+    """
+
+    def __init__(self, address: str | None, options: StreamOptions, mails: MailOptions | None = None) -> None:
+        from stream_pegasos.streams import FORMATS, format_of
+
+        if options.format is not None and options.format not in FORMATS:
+            raise click.BadParameter(f"{options.format!r} is none of {', '.join(FORMATS)}", param_hint="--format")
+        self.address, self.options = address, options
+        self.mails = {} if mails is None else mails.given
+        self.text_fields = tuple(field_names(options.text_field or ""))  # none where no option names any
+        if options.text_field is not None and not self.text_fields:
+            raise click.BadParameter(f"{options.text_field!r} names no field", param_hint="--text-field")
+        if (options.label_field or "label") in (self.text_fields or ("text",)):
+            raise click.BadParameter("text and label are the same field", param_hint="--text-field")
+        self.separator = _separator(options.label_separator)
+        self.allowed = allowed_labels(options.labels)
+        self.columns = None if options.columns is None else [name.strip() for name in options.columns.split(",")]
+        self.delimiter = "\t" if options.delimiter == r"\t" else options.delimiter
+        if self.mails:
+            self._check_mails()
+            self.name, self.format = ", ".join(path for paths in self.mails.values() for path in paths), "mail"
+        elif address is None:
+            self.name, self.format = "synthetic stream", "labelled-text"
+        else:
+            self._check_is_no_model(address)
+            self.name = "standard input" if address == "-" else address
+            self.format = options.format or ("jsonl" if "://" in address else format_of(address))
+
+    @property
+    def is_mail(self) -> bool:
+        """Whether a message is a mail, with its headers."""
+        return self.format == "mail"
+
+    def text_fields_for(self, model: Any) -> tuple[str, ...]:
+        """The fields of the text: those of the option, or else the one that the model was taught from."""
+        return self.text_fields or (model.field_names.get("text_field", "text"),)
+
+    def _check_mails(self) -> None:
+        if self.options.format not in (None, "mail"):
+            raise click.BadParameter(
+                f"{self.options.format!r} is not mail, as --spam and --ham are", param_hint="--format"
+            )
+        real = [{os.path.realpath(path) for path in paths} for paths in self.mails.values()]
+        if len(real) > 1 and (both := set.intersection(*real)):
+            raise click.BadParameter(f"{min(both)} is given for both labels", param_hint="--spam, --ham")
+
+    @staticmethod
+    def _check_is_no_model(address: str) -> None:
+        if os.path.isfile(address):
+            from stream_pegasos.learners.files import begins_as_model
+
+            if begins_as_model(address):
+                raise Failure(f"{address} is a model, not messages; a model is given before FILE, or by --load")
+
+
+def labelled_stream(file: str | None, mails: MailOptions, options: StreamOptions) -> Stream:
+    """The stream that a command learns: the file, or mails."""
+    if mails.given and file is not None:
+        raise click.BadParameter("mails with a label are given in place of FILE", param_hint="--spam, --ham")
+    if not mails.given and file is None:
+        raise click.MissingParameter(param_hint="'FILE'", param_type="argument")
+    stream = Stream(file, options, mails)
+    if stream.format == "text":
+        raise Failure(f"{stream.name} is lines of text, which have no labels to learn; they are for predict and run")
+    return stream
+
+
+def _separator(text: str | None) -> str | None:
+    if text is not None and (not text or text.isspace() or not text.isprintable()):
+        raise click.BadParameter(f"{text!r} cannot separate labels, as , or ; can", param_hint="--label-separator")
+    return text
+
+
+def allowed_labels(text: str | None) -> "AllowedLabels | None":
+    """The labels that --labels names."""
+    from stream_pegasos.learners.labels import AllowedLabels
+    from stream_pegasos.streams import label_of
+
+    if text is None:
+        return None
+    labels = tuple(label for part in text.split(",") if (label := label_of(part)) is not None)
+    if len(set(labels)) != text.count(",") + 1 or len(labels) < 2:
+        raise click.BadParameter(f"{text!r} is not two labels or more, as in ham,spam", param_hint="--labels")
+    return AllowedLabels(labels)
