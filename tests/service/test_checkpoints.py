@@ -154,6 +154,7 @@ def test_a_label_of_the_page_outlives_a_correction_that_fails(tmp_path, monkeypa
         copy = shutil.copytree(tmp_path, tmp_path / "copy")
     again = killed(copy / "model")
     assert again.learned_ids() == ["a"] and again.model.classes[0] == "ham"
+    again.close()
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
