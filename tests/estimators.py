@@ -123,6 +123,11 @@ def text(classifier=None, **features):
     return TextClassifier(HashedBagOfWords(**features) if features else None, classifier)
 
 
+def sum_of(parts):
+    first, *others = parts
+    return sum(others, first)
+
+
 CASES = [
     Case("pegasos", PegasosClassifier),
     Case("pegasos, batches", lambda: PegasosClassifier(batch_size=7, t0=0.5, project=False, l2=0.01)),
@@ -293,6 +298,13 @@ CASES = [
         "fields",
         lambda: TextClassifier(TextFeatures(on="text") + Category(on="text") + Number(on="size") + Time(on="date")),
         of="fields",
+    ),
+    *(
+        Case(f"fields, {name} with vectors", lambda parts=parts: TextClassifier(sum_of(parts())), of="fields")
+        for name, parts in (
+            ("last", lambda: [TextFeatures(on="date"), TextFeatures(on="text", vectors=VECTORS), Number(on="size")]),
+            ("first", lambda: [TextFeatures(on="text", vectors=VECTORS), Number(on="size"), TextFeatures(on="date")]),
+        )
     ),
     Case(
         "text, kernel",
