@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from stream_pegasos.evaluation.prequential import predict_block
 from stream_pegasos.evaluation.scores import Outcomes
 
 
@@ -26,3 +27,8 @@ def of_two(y, margins, probabilities, predicted=None, classes=(False, True)):
 def matrix(score, *classes):
     """How often each class, a row, was predicted as each, a column."""
     return [[score.tally.cell(truth, label) for label in classes] for truth in classes]
+
+
+def predictions_of(model, X):
+    """A `Prediction` for each example."""
+    return predict_block(model, X, []).each()

@@ -18,7 +18,7 @@ from stream_pegasos.cli.console import note, printable, writing
 from stream_pegasos.cli.options import result_option
 
 if TYPE_CHECKING:
-    from stream_pegasos.evaluation.prequential import PredictedBlock
+    from stream_pegasos.evaluation.predicted import PredictedBlock
     from stream_pegasos.streams import Answer, Example
 
 FORMATS = ("tsv", "csv", "jsonl")

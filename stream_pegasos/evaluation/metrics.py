@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.evaluation.prequential import ExampleError, Labelled, PredictedBlock
+from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
+from stream_pegasos.evaluation.prequential import ExampleError
 from stream_pegasos.evaluation.ranking import Ranking
 from stream_pegasos.evaluation.tallies import LABELS, ORDERED, mean_f1
 

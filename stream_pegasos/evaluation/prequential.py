@@ -7,110 +7,26 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from time import perf_counter
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from stream_pegasos.evaluation.curve import Curve
-from stream_pegasos.evaluation.label_scores import LabelOutcomes
-from stream_pegasos.evaluation.scores import Outcomes, kind_of, new_score
-from stream_pegasos.evaluation.tallies import CLASSES, LABELS, Floats, Score
-from stream_pegasos.learners.labels import Label, PositiveLabelError, check_label
-from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
+from stream_pegasos.evaluation.predicted import AnyOutcomes, Labelled, PredictedBlock
+from stream_pegasos.evaluation.scores import kind_of, new_score
+from stream_pegasos.evaluation.tallies import CLASSES, Score
+from stream_pegasos.learners.labels import PositiveLabelError, check_label
+from stream_pegasos.learners.predictions import PartlyLearnedError
 
-__all__ = ["Evaluation", "ExampleError", "PredictedBlock", "Prediction", "evaluate"]
+__all__ = ["REFUSALS", "Evaluation", "ExampleError", "OnRefused", "evaluate", "predict_block", "predict_learn"]
 
-# (x, y), (x, y, w) or a longer tuple that begins so.
-Labelled = Sequence[Any]
 # What is told of an example that a model refuses: the example and the reason.
 OnRefused = Callable[[Labelled, str], None]
-AnyOutcomes = Outcomes | LabelOutcomes
 
 # How a model refuses an example; what else it raises is a failure of its own.
 REFUSALS = (ValueError, TypeError)
 
-FEW_COLUMNS = 16
 _FIRST_STEP = 50
 # Long texts make a chunk shorter, so that memory stays constant.
 _CHUNK_SIZE = 1 << 22
-
-
-class Prediction(NamedTuple):
-    """What a model says of an example: the label, `None` if it cannot say yet, the probability of that label, and its
-    margin: with two classes that of the positive one, and all that the decision rests on where no label has its own.
-
-    If an example may have several labels, these are tuples: the labels predicted, the probability of each, and its
-    margin.
-    """
-
-    label: Any
-    probability: Any
-    margin: Any
-
-
-@dataclass(slots=True)
-class PredictedBlock:
-    """Examples that were predicted and, where there are labels `y`, learned after; `classes` were known before."""
-
-    predictions: Predictions
-    classes: tuple[Label | None, ...]
-    y: list[Any]
-    examples: Sequence[Labelled] = ()  # where `evaluate` or `predict_learn` gave the block
-    _each: list[Prediction] | None = field(default=None, init=False)  # once it was asked for
-
-    def __len__(self) -> int:
-        return len(self.predictions)
-
-    def each(self) -> list[Prediction]:
-        """What was said of each example."""
-        if self._each is not None:
-            return self._each
-        said = self.predictions
-        labels, probabilities, margins = said.labels.tolist(), said.probabilities, said.scores
-        columns = {label: column for column, label in enumerate(said.classes)}
-        has_columns = margins.ndim == 2 and margins.shape[1] == len(columns)
-        if labels and isinstance(labels[0], tuple):
-            several = [[columns[label] for label in each] for each in labels]
-            self._each = [
-                Prediction(
-                    tuple(each),
-                    tuple(probabilities[row, at].tolist()),
-                    tuple(margins[row, at].tolist()) if has_columns else (),
-                )
-                for row, (each, at) in enumerate(zip(labels, several, strict=True))
-            ]
-            return self._each
-        known = set(self.classes) - {None}
-        places = [columns[label] if label in known else -1 for label in labels]
-        of_label = numbers_at(probabilities, places) if columns else [None] * len(labels)
-        of_margin = numbers_at(margins, places) if has_columns and columns else margins.tolist()
-        self._each = [
-            Prediction(label, probability, margin)
-            if at >= 0
-            else Prediction(None, None, None if has_columns else margin)  # too little is known, or nothing
-            for label, probability, margin, at in zip(labels, of_label, of_margin, places, strict=True)
-        ]
-        return self._each
-
-    def outcomes(self, model: Any) -> AnyOutcomes:
-        """The same as outcomes, given the model that has learned them."""
-        said = self.predictions
-        if kind_of(model) == LABELS:
-            return LabelOutcomes.of(self.y, said.labels, said.classes, said.probabilities)
-        known = set(self.classes) - {None}
-        predicted = [label if label in known else None for label in said.labels.tolist()]
-        columns = [label if label in known else None for label in said.classes]
-        outcomes = Outcomes.of(self.y, predicted, columns, said.probabilities)
-        if said.scores.ndim == 1 and model.has_one_margin and set(model.classes).issuperset(self.y):
-            outcomes.classes, outcomes.margins = self.classes, said.scores
-        return outcomes.turned(model.classes)
-
-
-def numbers_at(rows: Floats, places: list[int]) -> list[float]:
-    """The number in that place of each row."""
-    if rows.shape[1] <= FEW_COLUMNS:  # as is fastest for few rows, too
-        return [row[place] for row, place in zip(rows.tolist(), places, strict=True)]
-    return rows[np.arange(len(places)), places].tolist()  # type: ignore[no-any-return]
 
 
 # What is told of each block that was predicted.
@@ -358,11 +274,6 @@ def _late(
     while waiting:
         learn_next()
         yield from take_done()
-
-
-def predict(model: Any, X: list[Any]) -> list[Prediction]:
-    """A prediction for each example."""
-    return predict_block(model, X, []).each()
 
 
 def predict_block(

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.packing import parameters_of
 from stream_pegasos.evaluation.metrics import Metric, metric_named
+from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
 from stream_pegasos.evaluation.prequential import (
     REFUSALS,
-    Labelled,
     OnRefused,
-    PredictedBlock,
     chunks,
     columns_of,
     predict_learn,

@@ -15,12 +15,12 @@ import numpy as np
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.evaluation.curve import MOST_ROWS, Curve
 from stream_pegasos.evaluation.label_scores import labels_that_hold
-from stream_pegasos.evaluation.prequential import Labelled, PredictedBlock, Prediction
+from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock, Prediction
 from stream_pegasos.evaluation.scores import new_score, score_of_state
 from stream_pegasos.evaluation.tallies import CLASSES, LABELS, ORDERED, ClassRow
 from stream_pegasos.features.message import Message, shown_message
 from stream_pegasos.learners.feature_names import FeatureNames
-from stream_pegasos.operation.answers import label_named, most_probable, shown
+from stream_pegasos.operation.answers import label_named, shown
 
 __all__ = ["Monitor"]
 
@@ -263,9 +263,7 @@ class Monitor:
         """Remember the last messages of a block, of which the last has that number."""
         n = len(messages)
         describe, begin = _shown_labels if self.kind == LABELS else _shown_label, len(block) - n
-        said = zip(
-            block.each()[begin:], most_probable(block, 2, begin), block.predictions.withheld[begin:], strict=True
-        )
+        said = zip(block.each()[begin:], block.most_probable(2, begin), block.predictions.withheld[begin:], strict=True)
         shown = self.model.features.shown if "texts" in self.model.capabilities else shown_message
         for i, ((x, label), (prediction, best, withheld)) in enumerate(zip(messages, said, strict=True)):
             text = shown(x)

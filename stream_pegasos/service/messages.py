@@ -96,14 +96,15 @@ class Taught(TakenBack, kw_only=True):
 
 class Prediction(Struct, kw_only=True):
     """What the model says of a message. `label` and `probability` are null as long as it knows no answer. If a message
-    may have several labels, both are lists, of all predicted ones. With two classes there is the `margin`, above 0 for
-    the positive one; with more, the ten most probable labels with their `probabilities`. Where a limit of false
-    positives withheld labels, `withheld` lists them.
+    may have several labels, these and `margin` are lists, of all predicted ones. With two classes `margin` is above 0
+    for the positive one; with more it is how far that of the label is above the next best one, and there are the ten
+    most probable labels with their `probabilities`. Where a limit of false positives withheld labels, `withheld` lists
+    them.
     """
 
     label: Label | list[Label] | None
     probability: float | list[float] | None
-    margin: float | UnsetType = UNSET
+    margin: float | list[float | None] | None
     withheld: list[Label] | UnsetType = UNSET
     probabilities: list[tuple[Label, float]] | UnsetType = UNSET
     id: str | int | UnsetType = UNSET

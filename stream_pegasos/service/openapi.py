@@ -123,7 +123,7 @@ EXAMPLES: dict[str, tuple[list[str], list[Any], dict[str, Any]]] = {
     ORDERED: (
         ["a good film", "a bore"],
         [4, 1],
-        {"label": 4, "probability": 0.6, "probabilities": [(4, 0.6), (3, 0.3), (1, 0.1)]},
+        {"label": 4, "probability": 0.6, "margin": 0.7, "probabilities": [(4, 0.6), (3, 0.3), (1, 0.1)]},
     ),
     LABELS: (
         ["wheat and corn exports rose", "nothing new"],
@@ -131,6 +131,7 @@ EXAMPLES: dict[str, tuple[list[str], list[Any], dict[str, Any]]] = {
         {
             "label": ["grain", "wheat"],
             "probability": [0.9, 0.7],
+            "margin": [2.2, 0.8],
             "probabilities": [("grain", 0.9), ("wheat", 0.7), ("corn", 0.4)],
         },
     ),

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from stream_pegasos.evaluation.prequential import Labelled
+from stream_pegasos.evaluation.predicted import Labelled
 from stream_pegasos.features.message import size_of
 from stream_pegasos.service.labelling import Labelling
 from stream_pegasos.service.messages import (

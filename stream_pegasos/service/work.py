@@ -12,7 +12,8 @@ from time import monotonic
 from typing import Any
 
 from stream_pegasos import __version__
-from stream_pegasos.evaluation.prequential import Labelled, predict_block
+from stream_pegasos.evaluation.predicted import Labelled
+from stream_pegasos.evaluation.prequential import predict_block
 from stream_pegasos.features.message import Message, size_of
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.labels import Label

@@ -17,7 +17,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
 from stream_pegasos.common.checks import LARGEST_WEIGHT
-from stream_pegasos.evaluation.prequential import REFUSALS, PredictedBlock, predict_block
+from stream_pegasos.evaluation.predicted import PredictedBlock
+from stream_pegasos.evaluation.prequential import REFUSALS, predict_block
 from stream_pegasos.features.frames import some_rows
 from stream_pegasos.features.message import message_of
 from stream_pegasos.learners.files import Snapshot

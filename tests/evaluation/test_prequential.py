@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from outcomes import matrix
+from outcomes import matrix, predictions_of
 from river import evaluate as river_evaluate
 from river import metrics as river_metrics
 
 from stream_pegasos import KernelPegasosClassifier, OrdinalClassifier, PegasosClassifier, TextClassifier
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore, LabelScoreRow
-from stream_pegasos.evaluation.prequential import ExampleError, chunks, evaluate, learn, predict, predict_learn
+from stream_pegasos.evaluation.prequential import ExampleError, chunks, evaluate, learn, predict_learn
 from stream_pegasos.evaluation.scores import Outcomes, ScoreRow, new_score
 from stream_pegasos.learners.predictions import settled
 from stream_pegasos.streams import synthetic
@@ -339,10 +339,10 @@ def test_kernels_are_evaluated_as_one_by_one():
 @pytest.mark.parametrize("label", [False, 0, 1, "spam", 7])
 def test_predict_says_nothing_until_it_can(label):
     model = TextClassifier()
-    assert predict(model, ["a", "b"]) == [(None, None, 0.0)] * 2
-    assert predict(model, []) == []
+    assert predictions_of(model, ["a", "b"]) == [(None, None, None)] * 2
+    assert predictions_of(model, []) == []
     model.learn_one("a", label)
-    for prediction in predict(model, ["a", "never met"]):
+    for prediction in predictions_of(model, ["a", "never met"]):
         if label is False:  # beside which True is known as well
             assert prediction.label is False
             assert prediction.probability >= 0.5
@@ -354,7 +354,7 @@ def test_predict_is_what_the_model_says_one_by_one():
     model = TextClassifier()
     model.learn_many(*map(list, zip(*synthetic(n=200, seed=1), strict=True)))
     texts = [text for text, _ in synthetic(n=50, seed=2)]
-    for text, (label, probability, margin) in zip(texts, predict(model, texts), strict=True):
+    for text, (label, probability, margin) in zip(texts, predictions_of(model, texts), strict=True):
         assert label == model.predict_one(text)
         assert probability == model.predict_proba_one(text)[label] >= 0.5
         assert margin == model.decision_function_one(text)
@@ -371,7 +371,7 @@ def test_predict_learn_gives_blocks_that_make_up_the_chunk(size):
             columns = (told.truths, told.predicted, told.of_truth, told.of_predicted, told.margins)
             outcomes += zip(*columns, strict=True)
     for i, ((text, label), prediction, outcome) in enumerate(zip(stream, predictions, outcomes, strict=True)):
-        assert prediction == predict(alone, [text])[0]
+        assert prediction == predictions_of(alone, [text])[0]
         alone.learn_one(text, label)
         assert outcome[:2] == (label, prediction.label)
         if i > 10:
@@ -405,16 +405,17 @@ def test_predict_learn_has_learned_all_before_the_example_that_is_refused():
 
 def test_predictions_name_the_label_its_probability_and_its_margin():
     model = TextClassifier(classifier=PegasosClassifier(multi_class="ovr"))
-    assert predict(model, ["x"]) == [(None, None, None)]
+    assert predictions_of(model, ["x"]) == [(None, None, None)]
     blocks = list(predict_learn(model, by_length(["b", "a", 3])))
     assert sum(map(len, blocks)) == 700 and blocks[0].each()[0].label is None
     text = "some words of the stream"
-    ((label, probability, margin),) = predict(model, [text])
+    ((label, probability, margin),) = predictions_of(model, [text])
     assert label == model.predict_one(text)
     assert probability == model.predict_proba_one(text)[label] == max(model.predict_proba_one(text).values())
-    assert margin == model.decision_function_one(text)[label] == max(model.decision_function_one(text).values())
+    next_best, best = sorted(model.decision_function_one(text).values())[-2:]
+    assert margin == best - next_best and model.decision_function_one(text)[label] == best
     model = LastLabels()
-    assert predict(model, ["x"]) == [((), (), ())]
+    assert predictions_of(model, ["x"]) == [((), (), ())]
     model.learn_one("x", ["a", "c"])
     model.learn_one("x", ["b", "a"])
-    assert predict(model, ["x", "y"]) == [(("a", "b"), (0.8, 0.8), (1.0, 1.0))] * 2
+    assert predictions_of(model, ["x", "y"]) == [(("a", "b"), (0.8, 0.8), (1.0, 1.0))] * 2

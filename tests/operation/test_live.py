@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kinds import several_classes, several_labels
+from outcomes import predictions_of
 from running import bits, wait
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.evaluation.prequential import predict, predict_learn
+from stream_pegasos.evaluation.prequential import predict_learn
 from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.live import Live
@@ -86,7 +87,7 @@ def test_each_message_is_answered_then_learned(size):
     run = Run(Script(examples, [size])).run()
     alone = TextClassifier()
     for example, answer in zip(examples, run.answers, strict=True):
-        (expected,) = predict(alone, [example.x])
+        (expected,) = predictions_of(alone, [example.x])
         assert answer[:3] == (example.id, expected.label, expected.probability)
         if example.y is not None:
             alone.learn_one(example.x, example.y)
@@ -114,7 +115,7 @@ def test_messages_of_several_classes_and_labels(which):
     for begin in range(7, 40, 7):
         part = [example for example in examples[begin : begin + 7] if example.y is not None]
         expected += [prediction for block in predict_learn(alone, part) for prediction in block.each()]
-    expected += predict(alone, [example.x for example in examples[40:]])
+    expected += predictions_of(alone, [example.x for example in examples[40:]])
     assert [answer[1:3] for answer in run.answers] == [prediction[:2] for prediction in expected]
     assert (run.live.n_read, run.live.n_learned) == (44, 40)
     assert not run.bad

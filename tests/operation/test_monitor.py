@@ -5,11 +5,13 @@ import random
 import numpy as np
 import pytest
 from kinds import ordered, several_labels
+from outcomes import predictions_of
 from river import drift
 from sklearn.metrics import precision_recall_fscore_support, roc_auc_score
 
 from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, TextClassifier, engine
-from stream_pegasos.evaluation.prequential import PredictedBlock, evaluate, predict, predict_block, predict_learn
+from stream_pegasos.evaluation.predicted import PredictedBlock
+from stream_pegasos.evaluation.prequential import evaluate, predict_block, predict_learn
 from stream_pegasos.learners import feature_names
 from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.learners.predictions import Predictions, settled
@@ -332,7 +334,7 @@ def test_the_newest_come_first_with_what_was_predicted(stream):
     monitor = follow(Monitor(model), stream[:50])
     other.learn_many(*map(list, zip(*stream[:49], strict=True)))
     text, label = stream[49]
-    predicted, probability, _ = predict(other, [text])[0]
+    predicted, probability, _ = predictions_of(other, [text])[0]
     probabilities = other.predict_proba_one(text)
     second = max(probabilities.keys() - {predicted}, key=probabilities.get)
     assert monitor.view()["newest"][0] == {

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 from kinds import several_labels
+from outcomes import predictions_of
 from serving import GOOD, MESSAGES, asking, bits, learn, learned, ok, predict, refused, resumed, send, serving
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.evaluation import prequential
 from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.operation.teaching import Teaching
 from stream_pegasos.service import Service
@@ -23,7 +23,7 @@ def test_a_message_is_learned_once():
     with serving(service) as client:
         for sent, new in ((known[:60], range(60)), (known, range(60, 90)), (known, [])):
             for i, (message, answer) in enumerate(zip(sent, learn(client, sent), strict=True)):
-                (expected,) = prequential.predict(alone, [message["text"]])
+                (expected,) = predictions_of(alone, [message["text"]])
                 assert answer == {**expected._asdict(), "id": f"a:{i}", "learned": i in new}
                 if i in new:
                     alone.learn_one(message["text"], message["label"])

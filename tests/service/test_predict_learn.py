@@ -5,6 +5,7 @@ import math
 import subprocess
 
 import pytest
+from outcomes import predictions_of
 from serving import (
     COMMAND,
     MESSAGES,
@@ -21,7 +22,6 @@ from serving import (
 )
 
 from stream_pegasos import AdaptiveClassifier, PegasosClassifier, TextClassifier
-from stream_pegasos.evaluation import prequential
 from stream_pegasos.learners.explanations import phrases
 from stream_pegasos.operation import monitor
 from stream_pegasos.service import Limits, Service
@@ -29,7 +29,7 @@ from stream_pegasos.streams import synthetic
 
 
 def said(model, texts):
-    return [prediction._asdict() for prediction in prequential.predict(model, texts)]
+    return [prediction._asdict() for prediction in predictions_of(model, texts)]
 
 
 @pytest.mark.parametrize("make", [TextClassifier, lambda: TextClassifier(classifier=PegasosClassifier())])
@@ -69,7 +69,7 @@ def test_it_says_where_a_limit_decides():
 
 
 def test_before_anything_is_learned_and_with_one_label(client):
-    assert predict(client, {"text": "win"}) == {"label": None, "probability": None, "margin": 0.0}
+    assert predict(client, {"text": "win"}) == {"label": None, "probability": None, "margin": None}
     assert predict(client, []) == learn(client, []) == []
     seen = ok(client.get("/monitor"))
     assert (seen["n"], seen["accuracy"]) == (0, None)

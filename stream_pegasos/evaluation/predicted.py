@@ -1,0 +1,172 @@
+"""What was predicted of examples, before they were learned."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stream_pegasos.evaluation.label_scores import LabelOutcomes
+from stream_pegasos.evaluation.scores import Outcomes, kind_of
+from stream_pegasos.evaluation.tallies import LABELS, Floats
+from stream_pegasos.learners.labels import Label
+from stream_pegasos.learners.predictions import Predictions
+
+__all__ = ["AnyOutcomes", "Labelled", "PredictedBlock", "Prediction"]
+
+# (x, y), (x, y, w) or a longer tuple that begins so.
+Labelled = Sequence[Any]
+AnyOutcomes = Outcomes | LabelOutcomes
+
+FEW_COLUMNS = 16
+MOST_PROBABLE = 10
+
+
+class Prediction(NamedTuple):
+    """What a model says of an example.
+
+    Parameters
+    ----------
+    label
+        The predicted label, `None` while the model knows too little; a tuple if an example may have several.
+    probability
+        The probability of that label; a tuple if there may be several.
+    margin
+        With two classes, the margin of the positive one. With more, how far the margin of the predicted label is above
+        the next best one; below 0 if a threshold decided for a label that is not the best. If an example may have
+        several labels, the margin of each that is predicted. `None` if there is none, as of ordered classes.
+    """
+
+    label: Any
+    probability: Any
+    margin: Any
+
+
+@dataclass(slots=True)
+class PredictedBlock:
+    """Examples that were predicted and, where there are labels `y`, learned after; `classes` were known before."""
+
+    predictions: Predictions
+    classes: tuple[Label | None, ...]
+    y: list[Any]
+    examples: Sequence[Labelled] = ()  # where `evaluate` or `predict_learn` gave the block
+    _each: list[Prediction] | None = field(default=None, init=False)  # once it was asked for
+
+    def __len__(self) -> int:
+        return len(self.predictions)
+
+    @property
+    def _has_columns(self) -> bool:
+        """Whether each class has a margin of its own."""
+        said = self.predictions
+        return said.scores.ndim == 2 and said.scores.shape[1] == len(said.classes)
+
+    def each(self) -> list[Prediction]:
+        """What was said of each example."""
+        if self._each is None:
+            said = self.predictions
+            labels, columns = said.labels.tolist(), {label: column for column, label in enumerate(said.classes)}
+            if labels and isinstance(labels[0], tuple):
+                self._each = self._of_several(labels, [[columns[label] for label in each] for each in labels])
+            else:
+                known = set(self.classes) - {None}
+                places = [columns[label] if label in known else -1 for label in labels]
+                self._each = self._of_one(labels, places)
+        return self._each
+
+    def _of_several(self, labels: list[tuple[Label, ...]], places: list[list[int]]) -> list[Prediction]:
+        probabilities, margins = self.predictions.probabilities, self.predictions.scores
+        return [
+            Prediction(
+                label,
+                tuple(probabilities[row, at].tolist()),
+                tuple(map(finite, margins[row, at].tolist())) if self._has_columns else None,
+            )
+            for row, (label, at) in enumerate(zip(labels, places, strict=True))
+        ]
+
+    def _of_one(self, labels: list[Label | None], places: list[int]) -> list[Prediction]:
+        """Where a place is −1, too little was known."""
+        said = self.predictions
+        probabilities = numbers_at(said.probabilities, places) if said.classes else [None] * len(labels)
+        margins: list[Any] = [None] * len(labels)
+        if said.scores.ndim == 1:
+            margins = said.scores.tolist()
+        elif self._has_columns and said.classes:
+            margins = leads(said.scores, places)
+        return [
+            Prediction(label, probability, finite(margin)) if at >= 0 else Prediction(None, None, None)
+            for label, at, probability, margin in zip(labels, places, probabilities, margins, strict=True)
+        ]
+
+    def by_label(self) -> list[dict[Label, float]]:
+        """The probability of every label that was known when an example was predicted, by label."""
+        said, before = self.predictions, set(self.classes) - {None}
+        known = [(column, label) for column, label in enumerate(said.classes) if label is not None and label in before]
+        # Not where a label came later in the block.
+        there = np.isfinite(said.scores) if self._has_columns else said.probabilities > 0.0
+        return [
+            {label: row[column] for column, label in known if is_there[column]}
+            for row, is_there in zip(said.probabilities.tolist(), there.tolist(), strict=True)
+        ]
+
+    def most_probable(self, limit: int = MOST_PROBABLE, begin: int = 0) -> list[list[tuple[Label, float]]]:
+        """The most probable labels of each example from there on and their probabilities, the largest first; not those
+        yet to come.
+        """
+        known, probabilities = set(self.classes), self.predictions.probabilities[begin:]
+        classes = [label if label in known else None for label in self.predictions.classes]
+        n = min(limit, len(classes))
+        columns: Any = itertools.repeat(range(n))
+        if n < len(classes):  # those of the largest
+            best = np.sort(np.argpartition(-probabilities, n - 1, axis=1)[:, :n], axis=1)
+            columns, probabilities = best.tolist(), np.take_along_axis(probabilities, best, axis=1)
+        found = []
+        for places, row in zip(columns, probabilities.tolist(), strict=False):
+            named = ((classes[at], p) for at, p in zip(places, row, strict=True) if p > 0.0)
+            pairs = [(label, p) for label, p in named if label is not None]
+            pairs.sort(key=itemgetter(1), reverse=True)  # the first one stays first of those that are as probable
+            found.append(pairs)
+        return found
+
+    def outcomes(self, model: Any) -> AnyOutcomes:
+        """The same as outcomes, given the model that has learned them."""
+        said = self.predictions
+        if kind_of(model) == LABELS:
+            return LabelOutcomes.of(self.y, said.labels, said.classes, said.probabilities)
+        known = set(self.classes) - {None}
+        predicted = [label if label in known else None for label in said.labels.tolist()]
+        columns = [label if label in known else None for label in said.classes]
+        outcomes = Outcomes.of(self.y, predicted, columns, said.probabilities)
+        if said.scores.ndim == 1 and model.has_one_margin and set(model.classes).issuperset(self.y):
+            outcomes.classes, outcomes.margins = self.classes, said.scores
+        return outcomes.turned(model.classes)
+
+
+def numbers_at(rows: Floats, places: list[int]) -> list[float]:
+    """The number in that place of each row."""
+    if rows.shape[1] <= FEW_COLUMNS:  # as is fastest for few rows, too
+        return [row[place] for row, place in zip(rows.tolist(), places, strict=True)]
+    return rows[np.arange(len(places)), places].tolist()  # type: ignore[no-any-return]
+
+
+def leads(margins: Floats, places: list[int]) -> list[float]:
+    """How far the margin in that place is above the largest other one, in each row."""
+    rows, rivals = np.arange(len(places)), margins.copy()
+    rivals[rows, places] = -np.inf
+    with np.errstate(invalid="ignore"):
+        found: list[float] = (margins[rows, places] - rivals.max(axis=1, initial=-np.inf)).tolist()
+    # Before a third class came in the middle of a block there was one margin, which stands in two columns.
+    for row in np.flatnonzero(np.isfinite(margins).sum(axis=1) == 2).tolist():
+        negative, positive = margins[row][np.isfinite(margins[row])].tolist()
+        found[row] = positive if negative == -positive else found[row]
+    return found
+
+
+def finite(margin: float | None) -> float | None:
+    return margin if margin is not None and math.isfinite(margin) else None
