@@ -1,6 +1,7 @@
 """Answers as they are written: as lines of a format, to standard output or to a file."""
 
 import csv
+import functools
 import json
 import os
 import stat
@@ -15,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from stream_pegasos.cli.console import note, printable, writing
-from stream_pegasos.cli.options import result_option
+from stream_pegasos.cli.options import result_field
 
 if TYPE_CHECKING:
     from stream_pegasos.evaluation.predicted import PredictedBlock
@@ -27,7 +28,8 @@ TRUTH = "truth"
 # Not in ASCII alone; what is no Unicode is escaped when it is encoded.
 to_json = json.JSONEncoder(ensure_ascii=False).encode
 
-format_option = result_option(
+format_field = functools.partial(
+    result_field,
     "--output-format NAME",
     "tsv, csv or jsonl: id, label, probability, probabilities of all labels, margin, error.",
     shown="what the extension of the file says",

@@ -4,8 +4,8 @@ import functools
 import inspect
 import math
 import signal
-from collections.abc import Callable
-from dataclasses import field, fields
+from collections.abc import Callable, Iterator
+from dataclasses import Field, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,9 @@ N_EXAMPLES = 3  # in the help of one screen
 NO_BREAK = "\u2011"  # a hyphen at which no line ends
 PATH = click.Path(path_type=Path)
 
-Decorator = Callable[[Callable[..., None]], Callable[..., None]]
-
 
 class _Option(click.Option):
-    def __init__(self, names: list[str], group: str, brief: str, **given: Any) -> None:
+    def __init__(self, names: list[str], group: str, brief: str = "", **given: Any) -> None:
         super().__init__(names, **given)
         self.group, self.brief = group, brief
 
@@ -36,65 +34,88 @@ class _Argument(click.Argument):
         return self.record
 
 
-def option(
-    flag: str,
-    help: str,
-    *,
-    group: str,
-    name: str | None = None,
-    brief: str | bool = "",
-    shown: str | None = None,
-    **given: Any,
-) -> Decorator:
-    """An option of click's, as "--limit N", in a group of --help-all. `brief` is what --help says of it, `True` for all
-    of its help; without one, only --help-all has it. `shown` is the default as it is shown, where it is not the value
-    itself.
+def shared(flag: str, help: str, *, group: str, default: Any = None, **given: Any) -> Any:
+    """An option as a field of a dataclass.
+
+    Parameters
+    ----------
+    flag
+        Its name and, behind a space, what stands for its value, as "--limit N".
+    help
+        What --help-all says of it.
+    group
+        Under which heading.
+    brief
+        What --help says of it, `True` for all of its help; without one, only --help-all has it.
+    shown
+        The default as it is shown, where it is not the value itself.
+    **given
+        What click takes. The type is that of the field.
     """
-    flag, _, metavar = flag.partition(" ")
-    default = shown or given.get("default") or "off"
-    if brief is True:
-        brief = f"{help.rstrip('.')} [default: {default}]" if given.get("default") else help
-    return click.option(
-        *filter(None, (name, flag)),
-        cls=_Option,
-        group=group,
-        brief=brief,
-        help=f"{help} [default: {default}]",
-        metavar=metavar or None,
-        **given,
-    )
+    return field(default=default, metadata={"flag": flag, "help": help, "group": group, **given})
 
 
-def argument(name: str, metavar: str, help: str, **given: Any) -> Decorator:
-    """The same for what has no flag."""
-    return click.argument(name, cls=_Argument, metavar=metavar, about=help, required="default" not in given, **given)
+def argument(metavar: str, help: str, **given: Any) -> Any:
+    """The same for what has no flag. It is required unless it has a default."""
+    return field(default=given.get("default"), metadata={"metavar": metavar, "about": help, **given})
 
 
-def shared(flag: str, help: str, default: Any = None, **given: Any) -> Any:
-    """An option as a field of a dataclass, which `bundled` makes options of a command."""
-    return field(default=default, metadata={"flag": flag, "help": help, **given})
+def bundled(without: tuple[str, ...] = ()) -> Any:
+    """A field that is a dataclass of options itself, which are all offered but for those `without` a use."""
+    return field(default=None, metadata={"without": without})
 
 
-def bundled(name: str, kind: type[Any], without: tuple[str, ...] = ()) -> Decorator:
-    """The options that are the fields of a dataclass, but for those `without` which the command has a use; the command
-    takes them as one parameter of that name.
-    """
-    offered = [each for each in fields(kind) if each.name not in without]
+def command(options: type[Any], cls: "type[Command] | None" = None) -> Callable[[Callable[[Any], None]], click.Command]:
+    """Make a command of a function that takes its options as one dataclass."""
 
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+    def decorate(function: Callable[[Any], None]) -> click.Command:
         @functools.wraps(function)
         def run(**values: Any) -> None:
-            function(**{name: kind(**{each.name: values.pop(each.name) for each in offered}), **values})
+            function(_made(options, values))
 
-        made: Callable[..., None] = run
-        for each in reversed(offered):
-            given = {"type": TYPES.get(each.type), **each.metadata}
-            if each.type in (bool, bool | None) and "/" not in given["flag"]:
-                given["is_flag"] = True
-            made = option(name=each.name, default=each.default, **given)(made)
-        return made
+        return click.command(function.__name__.replace("_", "-"), cls or Command, params=[*_parameters(options)])(run)
 
     return decorate
+
+
+def _offered(options: type[Any], without: tuple[str, ...] = ()) -> Iterator[tuple["Field[Any]", bool]]:
+    """The fields that are offered, and whether each is a dataclass of options itself."""
+    return ((each, "without" in each.metadata) for each in fields(options) if each.name not in without)
+
+
+def _kind(each: "Field[Any]") -> type[Any]:
+    assert isinstance(each.type, type), "this module takes the types of fields as they are, so none may be a string"
+    return each.type
+
+
+def _parameters(options: type[Any], without: tuple[str, ...] = ()) -> Iterator[click.Parameter]:
+    for each, is_bundle in _offered(options, without):
+        if is_bundle:
+            yield from _parameters(_kind(each), **each.metadata)
+            continue
+        given = {"type": TYPES.get(each.type), **each.metadata}
+        if "flag" not in given:
+            yield _Argument([each.name], required="default" not in given, **given)
+            continue
+        flag, _, metavar = given.pop("flag").partition(" ")
+        shown = given.pop("shown", None) or each.default or "off"
+        if given.get("brief") is True:
+            given["brief"] = f"{given['help'].rstrip('.')} [default: {shown}]" if each.default else given["help"]
+        given["help"] += f" [default: {shown}]"
+        if each.type in (bool, bool | None) and "/" not in flag:
+            given["is_flag"] = True
+        if not given.get("required"):  # click does not ask for what has a default, even None
+            given["default"] = each.default
+        yield _Option([each.name, flag], metavar=metavar or None, **given)
+
+
+def _made(options: type[Any], values: dict[str, Any], without: tuple[str, ...] = ()) -> Any:
+    """The dataclass of the values of its options."""
+    found = {
+        each.name: _made(_kind(each), values, **each.metadata) if is_bundle else values[each.name]
+        for each, is_bundle in _offered(options, without)
+    }
+    return options(**found)
 
 
 def number(kind: type[int] | type[float], low: float = -math.inf, high: float = math.inf) -> Callable[[Any], float]:
@@ -115,8 +136,13 @@ def number(kind: type[int] | type[float], low: float = -math.inf, high: float = 
     return convert
 
 
-# Of the fields that name none.
-TYPES: dict[Any, Any] = {int | None: number(int), float | None: number(float), Path | None: PATH}
+# The types of click for those of fields; others are guessed from the default.
+TYPES: dict[Any, Any] = {
+    int | None: number(int),
+    float | None: number(float),
+    Path: PATH,
+    Path | None: PATH,
+}
 
 
 def _show_all(ctx: click.Context, _: click.Parameter, asked: bool) -> None:

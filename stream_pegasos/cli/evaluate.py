@@ -7,25 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from stream_pegasos.cli import options
 from stream_pegasos.cli.answers import EvaluatedAnswers, Output, chosen_format
-from stream_pegasos.cli.command import Command, argument, bundled, number
+from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import check_outputs, check_plot, print_lines, writing
 from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import new_model, save_model, tell_of_labels
-from stream_pegasos.cli.options import (
-    MailOptions,
-    ModelOptions,
-    StreamOptions,
-    force_option,
-    n_threads,
-    result_field,
-    save_option,
-    stream_option,
-    threads_option,
-)
 from stream_pegasos.cli.stream import Stream, labelled_stream
 from stream_pegasos.cli.summary import summary
 
@@ -37,20 +25,20 @@ if TYPE_CHECKING:
 class ResultOptions:
     """What is written of an evaluation, beside the summary."""
 
-    curve: Path | None = result_field("--curve CSV", "Write the curve of the figures here.", shown="nowhere")
-    plot: Path | None = result_field(
+    curve: Path | None = options.result_field("--curve CSV", "Write the curve of the figures here.", shown="nowhere")
+    plot: Path | None = options.result_field(
         "--plot FILE",
         "Draw the curve here, a .png, .svg or .pdf; needs matplotlib.",
         brief="Draw accuracy over the stream: .png, .svg or .pdf.",
         shown="nowhere",
     )
-    predictions: Path | None = result_field(
+    predictions: Path | None = options.result_field(
         "--predictions FILE",
         "Write the prediction of each message here, beside its true label: a .tsv, .csv or .jsonl.",
         brief="Write each prediction beside its true label.",
         shown="nowhere",
     )
-    report: bool = result_field(
+    report: bool = options.result_field(
         "--report", "Print all classes, the worst F1 first, and all pairs that were confused.", default=False
     )
 
@@ -66,27 +54,25 @@ class ResultOptions:
         return Output(format, self.predictions)
 
 
-@click.command(cls=Command)
-@argument("file", "FILE", "The stream, - for standard input; 20,000 synthetic messages without it.", default=None)
-@bundled("mails", MailOptions)
-@bundled("stream", StreamOptions)
-@bundled("model", ModelOptions)
-@stream_option("--delay N", "Each label arrives N messages late.", type=number(int, 0), default=0, shown="0")
-@threads_option
-@bundled("results", ResultOptions)
-@save_option
-@force_option
-def evaluate(
-    file: str | None,
-    mails: MailOptions,
-    stream: StreamOptions,
-    model: ModelOptions,
-    delay: int,
-    threads: int | None,
-    results: ResultOptions,
-    save: Path | None,
-    force: bool,
-) -> None:
+@dataclass(frozen=True)
+class EvaluateOptions:
+    file: str | None = argument(
+        "FILE", "The stream, - for standard input; 20,000 synthetic messages without it.", default=None
+    )
+    mails: options.MailOptions = bundled()
+    stream: options.StreamOptions = bundled()
+    model: options.ModelOptions = bundled()
+    delay: int = options.stream_field(
+        "--delay N", "Each label arrives N messages late.", type=number(int, 0), default=0, shown="0"
+    )
+    threads: int | None = options.threads_field()
+    results: ResultOptions = bundled()
+    save: Path | None = options.save_field()
+    force: bool = options.force_field()
+
+
+@command(EvaluateOptions)
+def evaluate(given: EvaluateOptions) -> None:
     """Predict every message of a stream, then learn it, and print how good the predictions were.
 
     Every prediction is made before its label is learned, so the figures are
@@ -106,15 +92,23 @@ def evaluate(
       stream-pegasos evaluate tweets.csv --text-field tweet --ngrams 1,2
       zcat mail.vw.gz | stream-pegasos evaluate - --format vw --delay 100
     """
-    results.check(file, *mails.paths, save=save, force=force)
-    is_synthetic = file is None and not mails.given
-    asked = Stream(None, stream) if is_synthetic else labelled_stream(file, mails, stream)
-    learner = new_model(model, asked)
-    source = Input(asked, learner, unreadable=bool(results.predictions))
+    given.results.check(given.file, *given.mails.paths, save=given.save, force=given.force)
+    is_synthetic = given.file is None and not given.mails.given
+    asked = Stream(None, given.stream) if is_synthetic else labelled_stream(given.file, given.mails, given.stream)
+    learner = new_model(given.model, asked)
+    source = Input(asked, learner, unreadable=bool(given.results.predictions))
     with Interrupt() as interrupt, closing(source):
-        learner = model_for_first_message(learner, model, source, interrupt.wait)
-        report(learner, source, interrupt, results, save, delay=delay, threads=n_threads(threads))
-    tell_of_labels(learner, (), source.labels_met, model.pos_label)
+        learner = model_for_first_message(learner, given.model, source, interrupt.wait)
+        report(
+            learner,
+            source,
+            interrupt,
+            given.results,
+            given.save,
+            delay=given.delay,
+            threads=options.n_threads(given.threads),
+        )
+    tell_of_labels(learner, (), source.labels_met, given.model.pos_label)
     exit_with_code(source, interrupt)
 
 
@@ -124,9 +118,9 @@ def report(
     interrupt: Interrupt,
     results: ResultOptions,
     save: Path | None = None,
-    **options: Any,
+    **parameters: Any,
 ) -> None:
-    """Evaluate a model, print the summary and write what is asked for; `options` are those of an evaluation."""
+    """Evaluate a model, print the summary and write what is asked for; `parameters` are for `prequential.evaluate`."""
     from stream_pegasos.evaluation.prequential import evaluate as evaluate_model
 
     output = results.predictions_output()
@@ -134,7 +128,7 @@ def report(
     with ExitStack() as end:
         if output is not None:
             answers = EvaluatedAnswers(end.enter_context(closing(output)))
-            options["on_predicted"] = answers.predicted
+            parameters["on_predicted"] = answers.predicted
             examples = answers.readable(examples)
 
             def refuse(example: Any, reason: str) -> None:
@@ -147,11 +141,11 @@ def report(
                 examples,
                 on_row=lambda row: progress(row.n, _headline(row)),
                 on_refused=refuse,
-                **options,
+                **parameters,
             )
         source.report_rest()
         if not evaluation.score.n and interrupt.signal is None:
-            raise source.nothing("learned" if options.get("learn", True) else "scored")
+            raise source.nothing("learned" if parameters.get("learn", True) else "scored")
         # Each is written even where another fails; the last one put in comes first.
         if save:
             end.callback(save_model, model, save)

@@ -3,55 +3,53 @@
 import math
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from heapq import nlargest, nsmallest
 from pathlib import Path
 from typing import Any
 
 import click
 
-from stream_pegasos.cli.command import PATH, Command, argument, bundled, number
+from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import Failure, note, print_lines, printable
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import exit_with_code
 from stream_pegasos.cli.models import chosen_label, load_model, takes_several, takes_text
-from stream_pegasos.cli.options import StreamOptions, model_argument, result_option, vectors_option
+from stream_pegasos.cli.options import StreamOptions, model_argument, result_field, vectors_field
 from stream_pegasos.cli.stream import Stream
 
 
-@click.command(cls=Command)
-@model_argument
-@argument(
-    "stream_file", "STREAM", "Messages, as those that it learned: their words are the names of features.", default=None
-)
-@result_option(
-    "--text TEXT",
-    "Explain the prediction for this text instead; of a model of several fields it is a JSON object with them.",
-    brief="Explain the prediction for this text instead.",
-    shown="none",
-)
-@result_option(
-    "--mail FILE",
-    "Explain the prediction for the mail in this file instead, - for standard input.",
-    type=PATH,
-    brief=True,
-    shown="none",
-)
-@result_option("--top N", "How many features for each label.", type=number(int, 1), default=20, brief=True)
-@result_option(
-    "--label LABEL", "The label to explain.", brief=True, shown="all; for a text, the predicted one against the next"
-)
-@bundled("stream", StreamOptions, without=("label_field", "labels", "label_separator", "limit", "strict"))
-@vectors_option
-def explain(
-    model: Path,
-    stream_file: str | None,
-    text: str | None,
-    mail: Path | None,
-    top: int,
-    label: str | None,
-    stream: StreamOptions,
-    vectors: str | None,
-) -> None:
+@dataclass(frozen=True)
+class ExplainOptions:
+    model: Path = model_argument()
+    stream_file: str | None = argument(
+        "STREAM", "Messages, as those that it learned: their words are the names of features.", default=None
+    )
+    text: str | None = result_field(
+        "--text TEXT",
+        "Explain the prediction for this text instead; of a model of several fields it is a JSON object with them.",
+        brief="Explain the prediction for this text instead.",
+        shown="none",
+    )
+    mail: Path | None = result_field(
+        "--mail FILE",
+        "Explain the prediction for the mail in this file instead, - for standard input.",
+        brief=True,
+        shown="none",
+    )
+    top: int = result_field("--top N", "How many features for each label.", type=number(int, 1), default=20, brief=True)
+    label: str | None = result_field(
+        "--label LABEL",
+        "The label to explain.",
+        brief=True,
+        shown="all; for a text, the predicted one against the next",
+    )
+    stream: StreamOptions = bundled(without=("label_field", "labels", "label_separator", "limit", "strict"))
+    vectors: str | None = vectors_field()
+
+
+@command(ExplainOptions)
+def explain(given: ExplainOptions) -> None:
     """Print the features that weigh most for each label, or why a text is predicted as it is.
 
     The explanation of a text compares the predicted class with the next one;
@@ -69,28 +67,28 @@ def explain(
       stream-pegasos explain mail.safetensors --text 'win a free prize'
       stream-pegasos explain bank.safetensors --text 'my card is lost' --label card_lost
     """
-    if text is not None or mail is not None:
-        if stream_file or None not in (text, mail):
+    if given.text is not None or given.mail is not None:
+        if given.stream_file or None not in (given.text, given.mail):
             raise click.BadParameter(
                 "explain a text, or a mail, or name the weights of the model by a STREAM: one of these",
-                param_hint="--text" if mail is None else "--mail",
+                param_hint="--text" if given.mail is None else "--mail",
             )
-        learner = load_model(model, None, vectors)
-        if label is not None and "ordered" in learner.capabilities:
+        learner = load_model(given.model, None, given.vectors)
+        if given.label is not None and "ordered" in learner.capabilities:
             raise click.BadParameter("ordered classes cannot be explained one by one", param_hint="--label")
-        chosen = None if label is None else chosen_label(learner, label, "--label")
-        message = _mail(learner, mail, model) if text is None else _message(learner, text)
-        _explain_message(learner, message, model, top, chosen)
+        chosen = None if given.label is None else chosen_label(learner, given.label, "--label")
+        message = _mail(learner, given.mail, given.model) if given.text is None else _message(learner, given.text)
+        _explain_message(learner, message, given.model, given.top, chosen)
         return
-    asked = Stream(stream_file, stream) if stream_file else None
-    learner = load_model(model, asked, vectors)
+    asked = Stream(given.stream_file, given.stream) if given.stream_file else None
+    learner = load_model(given.model, asked, given.vectors)
     source = Input(asked, learner, unlabelled=True) if asked else None
     if "weights" not in learner.capabilities:
-        raise Failure(f"{model} has a kernel, and no weights that explain it")
-    chosen = None if label is None else chosen_label(learner, label, "--label")
+        raise Failure(f"{given.model} has a kernel, and no weights that explain it")
+    chosen = None if given.label is None else chosen_label(learner, given.label, "--label")
     hashed = takes_text(learner)
     names = _names(learner.features, source) if hashed and source else None
-    kept = kept_names(learner, model, vectors) if hashed and not source else None
+    kept = kept_names(learner, given.model, given.vectors) if hashed and not source else None
     lines: list[str] = []
     for about, weights, intercept in _columns(learner):
         against, speaks_for = about if isinstance(about, tuple) else (None, about)
@@ -98,17 +96,17 @@ def explain(
             continue
         weighed = [(weight, name) for name, weight in kept.named(weights)] if kept else _named(weights, names)
         if chosen in (None, speaks_for):
-            lines += _block(f"for {printable(speaks_for)}", nlargest(top, (row for row in weighed if row[0] > 0)))
+            lines += _block(f"for {printable(speaks_for)}", nlargest(given.top, (row for row in weighed if row[0] > 0)))
         if chosen in (None, against) if against is not None else chosen is not None:
             heading = f"against {printable(speaks_for)}" if against is None else f"for {printable(against)}"
-            lines += _block(heading, nsmallest(top, (row for row in weighed if row[0] < 0)))
+            lines += _block(heading, nsmallest(given.top, (row for row in weighed if row[0] < 0)))
         if isinstance(intercept, dict):
             lines += [f"intercept between {a} and {b} {value:+.5f}" for (a, b), value in intercept.items()]
         elif intercept:
             lines.append(f"intercept {intercept:+.5f}")
     print_lines("\n".join(lines))
     if hashed and not source and not kept:
-        note(f"these are hashed features; for their names: stream-pegasos explain {model} STREAM")
+        note(f"these are hashed features; for their names: stream-pegasos explain {given.model} STREAM")
     if source:
         source.report_rest()
         exit_with_code(source)

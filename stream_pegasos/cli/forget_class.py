@@ -1,29 +1,25 @@
 """The command `forget-class`."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
-from stream_pegasos.cli.command import PATH, Command, argument
+from stream_pegasos.cli.command import argument, command
 from stream_pegasos.cli.console import Failure, check_outputs, listed, print_lines, printable, writing
 from stream_pegasos.cli.models import chosen_label, load_model
-from stream_pegasos.cli.options import force_option, model_argument, result_option, vectors_option
+from stream_pegasos.cli.options import force_field, model_argument, must_save_field, vectors_field
 
 
-@click.command(cls=Command)
-@model_argument
-@argument("label", "LABEL", "The label of the class, such as one that a typo brought.")
-@result_option(
-    "--save OUT",
-    "Write the model here; MODEL itself is fine.",
-    required=True,
-    type=PATH,
-    brief=True,
-    shown="none, it must be given",
-)
-@force_option
-@vectors_option
-def forget_class(model: Path, label: str, save: Path, force: bool, vectors: str | None) -> None:
+@dataclass(frozen=True)
+class ForgetClassOptions:
+    model: Path = model_argument()
+    label: str = argument("LABEL", "The label of the class, such as one that a typo brought.")
+    save: Path = must_save_field(help="Write the model here; MODEL itself is fine.")
+    force: bool = force_field()
+    vectors: str | None = vectors_field()
+
+
+@command(ForgetClassOptions)
+def forget_class(given: ForgetClassOptions) -> None:
     """Remove a class from a model, such as one that a typo brought.
 
     The class is not predicted any more; if its label comes again, it is new.
@@ -38,18 +34,18 @@ def forget_class(model: Path, label: str, save: Path, force: bool, vectors: str 
     from stream_pegasos.learners.loading import load_with_progress
     from stream_pegasos.operation.checkpoints import Checkpoints
 
-    check_outputs(save=save, force=force)
-    checkpoints = Checkpoints(save)
+    check_outputs(save=given.save, force=given.force)
+    checkpoints = Checkpoints(given.save)
     checkpoints.claim()
     try:
-        learner = load_model(model, None, vectors)
-        _, progress = load_with_progress(model, vectors)
+        learner = load_model(given.model, None, given.vectors)
+        _, progress = load_with_progress(given.model, given.vectors)
         try:
-            learner.forget_class(chosen_label(learner, label, "LABEL"))
+            learner.forget_class(chosen_label(learner, given.label, "LABEL"))
         except TypeError as error:
-            raise Failure(f"{model}: {error}") from None
-        with writing(save):
-            learner.snapshot(progress).write(save)
+            raise Failure(f"{given.model}: {error}") from None
+        with writing(given.save):
+            learner.snapshot(progress).write(given.save)
     finally:
         checkpoints.release()
-    print_lines(f"removed {printable(label)}; left are {listed(learner.classes)}; saved {save}")
+    print_lines(f"removed {printable(given.label)}; left are {listed(learner.classes)}; saved {given.save}")

@@ -1,21 +1,24 @@
 """The command `freeze`."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
-from stream_pegasos.cli.command import PATH, Command, argument
+from stream_pegasos.cli.command import argument, command
 from stream_pegasos.cli.console import Failure, check_outputs, print_lines
 from stream_pegasos.cli.models import load_model, save_model, takes_text
-from stream_pegasos.cli.options import force_option, model_argument, vectors_option
+from stream_pegasos.cli.options import force_field, model_argument, vectors_field
 
 
-@click.command(cls=Command)
-@model_argument
-@argument("frozen", "FROZEN", "Write the frozen model here.", type=PATH)
-@force_option
-@vectors_option
-def freeze(model: Path, frozen: Path, force: bool, vectors: str | None) -> None:
+@dataclass(frozen=True)
+class FreezeOptions:
+    model: Path = model_argument()
+    frozen: Path = argument("FROZEN", "Write the frozen model here.")
+    force: bool = force_field()
+    vectors: str | None = vectors_field()
+
+
+@command(FreezeOptions)
+def freeze(given: FreezeOptions) -> None:
     """Write what a model needs to predict, for many machines.
 
     A frozen model has a fifth of the size, or less. It predicts as the model
@@ -28,16 +31,16 @@ def freeze(model: Path, frozen: Path, force: bool, vectors: str | None) -> None:
       stream-pegasos freeze mail.safetensors frozen.safetensors
       stream-pegasos predict frozen.safetensors new.jsonl
     """
-    check_outputs(save=frozen, force=force, inputs=[model])
-    learner = load_model(model, None, vectors)
+    check_outputs(save=given.frozen, force=given.force, inputs=[given.model])
+    learner = load_model(given.model, None, given.vectors)
     if not takes_text(learner):
-        raise Failure(f"{model} is a model of features; only models of texts can be frozen")
+        raise Failure(f"{given.model} is a model of features; only models of texts can be frozen")
     try:
         made = learner.freeze()
     except (TypeError, ValueError) as error:
-        raise Failure(f"{model}: {error}") from None
+        raise Failure(f"{given.model}: {error}") from None
     made.field_names = learner.field_names
-    save_model(made, frozen)
+    save_model(made, given.frozen)
     n = learner.n_features
-    size = f", {frozen.stat().st_size / n:.1f} bytes a feature" if n and frozen.is_file() else ""
-    print_lines(f"froze {n:,} features{size}; saved {frozen}")
+    size = f", {given.frozen.stat().st_size / n:.1f} bytes a feature" if n and given.frozen.is_file() else ""
+    print_lines(f"froze {n:,} features{size}; saved {given.frozen}")

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.command import PATH, Command, bundled, number
+from stream_pegasos.cli.command import bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, note, print_lines
 from stream_pegasos.cli.interrupts import Interrupt
-from stream_pegasos.cli.mail_options import VerdictOptions, mail_field, mail_option
+from stream_pegasos.cli.mail_options import VerdictOptions, mail_field
 from stream_pegasos.cli.models import set_decision
 from stream_pegasos.cli.options import DecisionOptions, n_threads, service_field
 
@@ -200,46 +200,42 @@ class FolderOptions:
         return MailboxPlan(inbox, junk, self.ham_folder, self.action == "move", not self.dry_run, self.backlog)
 
 
-@click.command(cls=Command)
-@bundled("server", ServerOptions)
-@mail_option(
-    "--model MODEL",
-    "The model, which learns on, and what is remembered of the mailbox, in one file; a new one if there is none.",
-    name="path",
-    required=True,
-    type=PATH,
-    brief="The model, which learns on; it need not exist.",
-    shown="none",
-)
-@bundled("folders", FolderOptions)
-@mail_option("--once", "Look once, then end.", is_flag=True, brief=True)
-@mail_option("--moved", "Go on although the mailbox now has another name, or is on another server.", is_flag=True)
-@mail_option(
-    "--poll SECONDS",
-    "How often to look at folders of which the server tells no news by itself.",
-    type=number(float, 0.1, 1500),
-    default=60.0,
-)
-@mail_option("--verbose", "Print a line for each mail that is moved or learned, also into a pipe.", is_flag=True)
-@bundled("verdict", VerdictOptions)
-@mail_option(
-    "--max-false-positive-rate R",
-    "Share of ham that may be called spam; 1 for no limit.",
-    type=number(float, 0, 1),
-    default=None,
-    shown="that of the model",
-)
-def imap(
-    server: ServerOptions,
-    path: Path,
-    folders: FolderOptions,
-    once: bool,
-    moved: bool,
-    poll: float,
-    verbose: bool,
-    verdict: VerdictOptions,
-    max_false_positive_rate: float | None,
-) -> None:
+@dataclass(frozen=True)
+class ImapOptions:
+    server: ServerOptions = bundled()
+    path: Path = mail_field(
+        "--model MODEL",
+        "The model, which learns on, and what is remembered of the mailbox, in one file; a new one if there is none.",
+        required=True,
+        brief="The model, which learns on; it need not exist.",
+        shown="none",
+    )
+    folders: FolderOptions = bundled()
+    once: bool = mail_field("--once", "Look once, then end.", default=False, brief=True)
+    moved: bool = mail_field(
+        "--moved", "Go on although the mailbox now has another name, or is on another server.", default=False
+    )
+    poll: float = mail_field(
+        "--poll SECONDS",
+        "How often to look at folders of which the server tells no news by itself.",
+        type=number(float, 0.1, 1500),
+        default=60.0,
+    )
+    verbose: bool = mail_field(
+        "--verbose", "Print a line for each mail that is moved or learned, also into a pipe.", default=False
+    )
+    verdict: VerdictOptions = bundled()
+    max_false_positive_rate: float | None = mail_field(
+        "--max-false-positive-rate R",
+        "Share of ham that may be called spam; 1 for no limit.",
+        type=number(float, 0, 1),
+        default=None,
+        shown="that of the model",
+    )
+
+
+@command(ImapOptions)
+def imap(given: ImapOptions) -> None:
     """Watch an IMAP mailbox: move spam to Junk, and learn from what people move.
 
     A mail that someone moves to Junk is learned as spam. One that someone moves
@@ -262,16 +258,18 @@ def imap(
     from stream_pegasos.mail.imap_connection import ConnectionFailedError, RefusedError
     from stream_pegasos.mail.verdict import SPAM
 
-    verdicts, account = verdict.verdicts(), server.account()
-    folders.lessons()
-    check_outputs(checkpoint=path, inputs=[server.password_file, server.ca_file])
-    chatty = verbose or folders.dry_run or (sys.stdout is not None and sys.stdout.isatty())
-    limit = DecisionOptions(None, max_false_positive_rate, None if max_false_positive_rate is None else SPAM)
-    run = _Run(folders, verdicts, path, limit, print_lines if chatty else lambda line: None)
+    verdicts, account = given.verdict.verdicts(), given.server.account()
+    given.folders.lessons()
+    check_outputs(checkpoint=given.path, inputs=[given.server.password_file, given.server.ca_file])
+    chatty = given.verbose or given.folders.dry_run or (sys.stdout is not None and sys.stdout.isatty())
+    limit = DecisionOptions(
+        None, given.max_false_positive_rate, None if given.max_false_positive_rate is None else SPAM
+    )
+    run = _Run(given.folders, verdicts, given.path, limit, print_lines if chatty else lambda line: None)
     with Interrupt() as interrupt:
         try:
             with closing(run.ledger), suppress(KeyboardInterrupt):
-                run.watch(account, once, moved, poll, interrupt)
+                run.watch(account, given.once, given.moved, given.poll, interrupt)
         except (ConnectionFailedError, RefusedError) as error:
             raise Failure(f"{account.host}: {error}") from None
     print_lines(run.summary())

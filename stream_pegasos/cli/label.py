@@ -2,28 +2,21 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from stream_pegasos.cli import options
 from stream_pegasos.cli.arriving import Arriving
-from stream_pegasos.cli.command import PATH, Command, argument, bundled, number
+from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, file_itself, note
 from stream_pegasos.cli.hosting import HostingOptions, hosts_of, labels_for, serve_page, token_of
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.label_file import LabelFile
 from stream_pegasos.cli.models import model_to_continue, save_model, takes_several
-from stream_pegasos.cli.options import (
-    StreamOptions,
-    force_option,
-    load_option,
-    result_option,
-    save_option,
-    stream_option,
-    vectors_option,
-)
 from stream_pegasos.cli.stream import DICT_FORMATS, Stream
 
 if TYPE_CHECKING:
@@ -32,47 +25,39 @@ if TYPE_CHECKING:
     from stream_pegasos.streams import Example
 
 
-@click.command(cls=Command)
-@argument("file", "FILE", "The messages; - for standard input.")
-@stream_option(
-    "--first NAME",
-    "What to ask first. uncertain: where the model is most unsure; oldest: in the order of FILE; newest.",
-    default="uncertain",
-    brief="uncertain, or oldest: in the order of FILE.",
-)
-@stream_option(
-    "--window N",
-    "How many messages of FILE wait in memory, to choose from; when one is labelled the next is "
-    "read. 10000 take up to 40 MB.",
-    type=number(int, 21, 1_000_000),
-    default=10_000,
-)
-@bundled("stream", StreamOptions, without=("label_separator", "limit", "strict"))
-@load_option
-@vectors_option
-@result_option(
-    "--output LABELS",
-    "Write the labels here, as JSON lines, after those already there. Another file than one of "
-    "labels is refused, and an ending that is not .jsonl, .ndjson or .json.",
-    type=PATH,
-    brief="Write the labels here [default: NAME.labels.jsonl]",
-    shown="NAME.labels.jsonl in this folder, for a FILE called NAME.csv, or labels.jsonl",
-)
-@save_option
-@force_option
-@bundled("hosting", HostingOptions)
-def label(
-    file: str,
-    first: str,
-    window: int,
-    stream: StreamOptions,
-    load: Path | None,
-    vectors: str | None,
-    output: Path | None,
-    save: Path | None,
-    force: bool,
-    hosting: HostingOptions,
-) -> None:
+@dataclass(frozen=True)
+class LabelOptions:
+    file: str = argument("FILE", "The messages; - for standard input.")
+    first: str = options.stream_field(
+        "--first NAME",
+        "What to ask first. uncertain: where the model is most unsure; oldest: in the order of FILE; newest.",
+        default="uncertain",
+        brief="uncertain, or oldest: in the order of FILE.",
+    )
+    window: int = options.stream_field(
+        "--window N",
+        "How many messages of FILE wait in memory, to choose from; when one is labelled the next is "
+        "read. 10000 take up to 40 MB.",
+        type=number(int, 21, 1_000_000),
+        default=10_000,
+    )
+    stream: options.StreamOptions = bundled(without=("label_separator", "limit", "strict"))
+    load: Path | None = options.load_field()
+    vectors: str | None = options.vectors_field()
+    output: Path | None = options.result_field(
+        "--output LABELS",
+        "Write the labels here, as JSON lines, after those already there. Another file than one of "
+        "labels is refused, and an ending that is not .jsonl, .ndjson or .json.",
+        brief="Write the labels here [default: NAME.labels.jsonl]",
+        shown="NAME.labels.jsonl in this folder, for a FILE called NAME.csv, or labels.jsonl",
+    )
+    save: Path | None = options.save_field()
+    force: bool = options.force_field()
+    hosting: HostingOptions = bundled()
+
+
+@command(LabelOptions)
+def label(given: LabelOptions) -> None:
     """Ask on a page for the labels of a file; write them down as they come.
 
     Ctrl-C ends it. The same command goes on from LABELS: it first learns the
@@ -96,22 +81,26 @@ def label(
     from stream_pegasos.operation.teaching import FIRST, Teaching
     from stream_pegasos.service import Service
 
-    if first not in FIRST:
-        raise click.BadParameter(f"{first!r} is none of {', '.join(FIRST)}", param_hint="--first")
-    if load and save and file_itself(load) == file_itself(save):
-        raise Failure(f"{save}: the labels would be learned twice when the command goes on; save to another file")
-    output = output or Path("labels.jsonl" if file == "-" else f"{Path(file).name.partition('.')[0]}.labels.jsonl")
-    check_outputs(output, save=save, force=force, inputs=[file, hosting.token_file], load=load)
-    asked = Stream(file, stream)
+    if given.first not in FIRST:
+        raise click.BadParameter(f"{given.first!r} is none of {', '.join(FIRST)}", param_hint="--first")
+    if given.load and given.save and file_itself(given.load) == file_itself(given.save):
+        raise Failure(f"{given.save}: the labels would be learned twice when the command goes on; save to another file")
+    output = given.output or Path(
+        "labels.jsonl" if given.file == "-" else f"{Path(given.file).name.partition('.')[0]}.labels.jsonl"
+    )
+    check_outputs(
+        output, save=given.save, force=given.force, inputs=[given.file, given.hosting.token_file], load=given.load
+    )
+    asked = Stream(given.file, given.stream)
     if asked.format in DICT_FORMATS:
         raise Failure(f"{asked.name} has format {asked.format}, which nobody can read; label takes texts")
-    learner = model_to_continue(asked, load, vectors)
+    learner = model_to_continue(asked, given.load, given.vectors)
     source = Input(asked, learner, unlabelled=True)
-    token = token_of(hosting.token_file)
-    hosts = hosts_of(hosting.host, hosting.allowed_host, token)
+    token = token_of(given.hosting.token_file)
+    hosts = hosts_of(given.hosting.host, given.hosting.allowed_host, token)
     with closing(source), closing(LabelFile(output, takes_several(learner), source.fields)) as labels:
         messages: Iterator[Any] = Arriving(_messages(source.in_thread())) if source.is_pipe() else _messages(source)
-        teaching = Teaching(window, hosting.take_back_seconds, first, messages, labels)
+        teaching = Teaching(given.window, given.hosting.take_back_seconds, given.first, messages, labels)
         service = Service(learner, token=token, teaching=teaching, labels=labels_for(learner, asked.allowed))
         _learn_again(labels, source, service, teaching)
         with Interrupt() as interrupt:  # the server ends on a signal and raises it again
@@ -119,12 +108,12 @@ def label(
             if not len(teaching):
                 _report_left_out(teaching)
                 raise Failure(f"{source.name} has no message to be labelled" + " any more" * bool(labels.n))
-            serve_page(service, hosts, hosting, "label on")
+            serve_page(service, hosts, given.hosting, "label on")
         source.report_rest()
         _report_left_out(teaching)
         note(f"{output} has {labels.n:,} label{'s' * (labels.n != 1)}")
-    if save is not None:
-        save_model(learner, save)
+    if given.save is not None:
+        save_model(learner, given.save)
     exit_with_code(source, interrupt)
 
 

@@ -5,14 +5,15 @@ import os
 import re
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
-from stream_pegasos.cli.command import PATH, Command, bundled
+from stream_pegasos.cli.command import Command, bundled, command
 from stream_pegasos.cli.console import Failure, note
-from stream_pegasos.cli.mail_options import VerdictOptions, mail_option
+from stream_pegasos.cli.mail_options import VerdictOptions, mail_field
 
 READ = 1 << 20  # bytes of a mail that are looked at; what counts of one is in the first 464 kB
 EXIT_CODES = {"spam": 0, "ham": 1, "unsure": 2}
@@ -34,27 +35,26 @@ class _FilterCommand(Command):
             raise
 
 
-@click.command("mail-filter", cls=_FilterCommand)
-@mail_option("--model M", "The model; a frozen one starts fastest.", type=PATH, brief=True, shown="none")
-@mail_option(
-    "--exit-code",
-    "Exit with 0 for spam, 1 for ham, 2 for unsure and 3 after a failure, as bogofilter does.",
-    is_flag=True,
-    brief="Exit with 0 for spam, 1 for ham, 2 unsure, 3 failed.",
-)
-@mail_option(
-    "--header-prefix NAME",
-    "What the names of the headers begin with; X-Pegasos, where SpamAssassin comes next, which removes X-Spam. Headers "
-    "that begin with either are not learned.",
-    default="X-Spam",
-)
-@bundled("thresholds", VerdictOptions)
-def mail_filter(
-    model: Path | None,
-    exit_code: bool,
-    header_prefix: str,
-    thresholds: VerdictOptions,
-) -> None:
+@dataclass(frozen=True)
+class MailFilterOptions:
+    model: Path | None = mail_field("--model M", "The model; a frozen one starts fastest.", brief=True, shown="none")
+    exit_code: bool = mail_field(
+        "--exit-code",
+        "Exit with 0 for spam, 1 for ham, 2 for unsure and 3 after a failure, as bogofilter does.",
+        default=False,
+        brief="Exit with 0 for spam, 1 for ham, 2 unsure, 3 failed.",
+    )
+    header_prefix: str = mail_field(
+        "--header-prefix NAME",
+        "What the names of the headers begin with; X-Pegasos, where SpamAssassin comes next, which removes X-Spam. "
+        "Headers that begin with either are not learned.",
+        default="X-Spam",
+    )
+    thresholds: VerdictOptions = bundled()
+
+
+@command(MailFilterOptions, cls=_FilterCommand)
+def mail_filter(given: MailFilterOptions) -> None:
     """Say in the headers of a mail whether it is spam.
 
     The mail comes on standard input and goes to standard output, with the
@@ -74,16 +74,16 @@ def mail_filter(
     gc.disable()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if sys.stdin is None or sys.stdout is None:
-        _end("standard input or output is closed", exit_code)
+        _end("standard input or output is closed", given.exit_code)
     mail = sys.stdin.buffer.read(READ)
     outcome, lines = None, b""
     try:
-        if model is None:
+        if given.model is None:
             raise Failure("give the model by --model")
-        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", header_prefix):
-            raise Failure(f"{header_prefix!r} is no name of a header")
-        outcome, lines = _by_model(mail, model, thresholds)
-        lines = re.sub(rb"^X-Spam\b", header_prefix.encode(), lines, flags=re.MULTILINE)
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", given.header_prefix):
+            raise Failure(f"{given.header_prefix!r} is no name of a header")
+        outcome, lines = _by_model(mail, given.model, given.thresholds)
+        lines = re.sub(rb"^X-Spam\b", given.header_prefix.encode(), lines, flags=re.MULTILINE)
     except Exception as error:  # whatever it is, the mail must arrive
         note(f"the mail passes unfiltered: {error or repr(error)}")
     from stream_pegasos.mail.lines import with_lines
@@ -91,8 +91,8 @@ def mail_filter(
     try:
         _write(with_lines(mail, lines))
     except Failure as error:
-        _end(str(error), exit_code)
-    if exit_code:
+        _end(str(error), given.exit_code)
+    if given.exit_code:
         raise click.exceptions.Exit(FAILED if outcome is None else EXIT_CODES[outcome])
 
 

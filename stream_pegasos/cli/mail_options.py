@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stream_pegasos.cli.command import number, option, shared
+from stream_pegasos.cli.command import number, shared
 
 if TYPE_CHECKING:
     from stream_pegasos.mail.verdict import Verdicts
 
-mail_option, mail_field = functools.partial(option, group="Mail"), functools.partial(shared, group="Mail")
+mail_field = functools.partial(shared, group="Mail")
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.command import PATH, argument, number, option, shared
+from stream_pegasos.cli.command import argument, number, shared
 
 if TYPE_CHECKING:
     from stream_pegasos.features.base import Features
 
-stream_option, stream_field = functools.partial(option, group="Stream"), functools.partial(shared, group="Stream")
-model_option, model_field = functools.partial(option, group="Model"), functools.partial(shared, group="Model")
-service_option, service_field = functools.partial(option, group="Service"), functools.partial(shared, group="Service")
-result_option, result_field = functools.partial(option, group="Results"), functools.partial(shared, group="Results")
+stream_field = functools.partial(shared, group="Stream")
+model_field = functools.partial(shared, group="Model")
+service_field = functools.partial(shared, group="Service")
+result_field = functools.partial(shared, group="Results")
 
 
 @dataclass(frozen=True)
@@ -283,26 +283,33 @@ class DecisionOptions:
         return given | ({"pos_label": label_of(given["pos_label"])} if "pos_label" in given else {})
 
 
-threads_option = stream_option(
+threads_field = functools.partial(
+    stream_field,
     "--threads N",
     "Threads that read texts; the results are the same for any number.",
     type=number(int, 1),
     shown="as many as there are processors",
 )
-save_option = result_option(
-    "--save MODEL", "Write the model here, as safetensors.", type=PATH, brief="Write the model here.", shown="nowhere"
+save_field = functools.partial(
+    result_field, flag="--save MODEL", help="Write the model here, as safetensors.", brief=True, shown="nowhere"
 )
-force_option = result_option("--force", "Write the model also over a file that is there and is no model.", is_flag=True)
-load_option = model_option("--load MODEL", "Continue with this saved model.", type=PATH, brief=True, shown="a new one")
-names_option = result_option(
+must_save_field = functools.partial(save_field, required=True, shown="none, it must be given")
+force_field = functools.partial(
+    result_field, "--force", "Write the model also over a file that is there and is no model.", default=False
+)
+load_field = functools.partial(
+    model_field, "--load MODEL", "Continue with this saved model.", brief=True, shown="a new one"
+)
+names_field = functools.partial(
+    result_field,
     "--names",
     "Keep the words of the heaviest features in the model file, for explain and the page of serve.",
-    is_flag=True,
+    default=False,
 )
-vectors_option = model_option(
-    "--vectors NAME_OR_PATH", "Where the word vectors of the model are now.", shown="where they were"
+vectors_field = functools.partial(
+    model_field, "--vectors NAME_OR_PATH", "Where the word vectors of the model are now.", shown="where they were"
 )
-model_argument = argument("model", "MODEL", "A model that --save wrote.", type=PATH)
+model_argument = functools.partial(argument, "MODEL", "A model that --save wrote.")
 
 
 @dataclass(frozen=True)

@@ -1,57 +1,42 @@
 """The command `predict`."""
 
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
-
-from stream_pegasos.cli.answers import Output, chosen_format, format_option
-from stream_pegasos.cli.command import PATH, Command, argument, bundled
+from stream_pegasos.cli import options
+from stream_pegasos.cli.answers import Output, chosen_format, format_field
+from stream_pegasos.cli.command import argument, bundled, command
 from stream_pegasos.cli.console import check_outputs, note
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_to_use
-from stream_pegasos.cli.options import (
-    DecisionOptions,
-    StreamOptions,
-    model_argument,
-    n_threads,
-    result_option,
-    threads_option,
-    vectors_option,
-)
 from stream_pegasos.cli.stream import Stream
 
 # So many answers wait at most until a message could be read.
 MOST_WAITING = 10_000
 
 
-@click.command(cls=Command)
-@model_argument
-@argument("file", "FILE", "The messages; standard input without it.", default="-")
-@result_option(
-    "--output FILE",
-    "Write the answers here.",
-    type=PATH,
-    brief="Write the answers here: .tsv, .csv or .jsonl.",
-    shown="standard output",
-)
-@format_option
-@bundled("stream", StreamOptions, without=("labels",))
-@threads_option
-@bundled("decision", DecisionOptions)
-@vectors_option
-def predict(
-    model: Path,
-    file: str,
-    output: Path | None,
-    output_format: str | None,
-    stream: StreamOptions,
-    threads: int | None,
-    decision: DecisionOptions,
-    vectors: str | None,
-) -> None:
+@dataclass(frozen=True)
+class PredictOptions:
+    model: Path = options.model_argument()
+    file: str = argument("FILE", "The messages; standard input without it.", default="-")
+    output: Path | None = options.result_field(
+        "--output FILE",
+        "Write the answers here.",
+        brief="Write the answers here: .tsv, .csv or .jsonl.",
+        shown="standard output",
+    )
+    output_format: str | None = format_field()
+    stream: options.StreamOptions = bundled(without=("labels",))
+    threads: int | None = options.threads_field()
+    decision: options.DecisionOptions = bundled()
+    vectors: str | None = options.vectors_field()
+
+
+@command(PredictOptions)
+def predict(given: PredictOptions) -> None:
     """Answer each message: the predicted label, a tab and the probability of that label.
 
     Line n answers message n of FILE. A message that cannot be read has an
@@ -77,14 +62,14 @@ def predict(
     """
     from stream_pegasos.evaluation.prequential import chunks
 
-    output = None if output == Path("-") else output
-    check_outputs(output, inputs=[model, file])
-    asked = Stream(file, stream)
-    learner = model_to_use(model, asked, decision, vectors)
+    output = None if given.output == Path("-") else given.output
+    check_outputs(output, inputs=[given.model, given.file])
+    asked = Stream(given.file, given.stream)
+    learner = model_to_use(given.model, asked, given.decision, given.vectors)
     source = Input(asked, learner, unlabelled=True, unreadable=True)
-    format = chosen_format(output_format, output, asked.separator)
+    format = chosen_format(given.output_format, output, asked.separator)
     with Interrupt() as interrupt, closing(Output(format, output)) as out:
-        answers = _Answers(learner, source, out, n_threads(threads))
+        answers = _Answers(learner, source, out, options.n_threads(given.threads))
         try:
             for chunk in chunks(interrupt.until_signal(source)):
                 interrupt.wait(answers.give, chunk)

@@ -2,83 +2,64 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from stream_pegasos.cli.answers import AnswerFormat, Output, chosen_format, format_option
-from stream_pegasos.cli.command import PATH, Command, argument, bundled, number
+from stream_pegasos.cli import options
+from stream_pegasos.cli.answers import AnswerFormat, Output, chosen_format, format_field
+from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, file_itself, note, printable
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import exit_with_code, stopping
 from stream_pegasos.cli.models import labels_known, resuming, save_model, tell_of_labels
-from stream_pegasos.cli.options import (
-    CheckpointOptions,
-    StreamOptions,
-    force_option,
-    load_option,
-    result_option,
-    stream_option,
-    vectors_option,
-)
 from stream_pegasos.cli.stream import Stream
 
 if TYPE_CHECKING:
     from stream_pegasos.streams import Answer, Example, Truth
 
 
-@click.command(cls=Command)
-@argument(
-    "address",
-    "SOURCE",
-    "A file that grows, kafka://host/topic?group=…, redis://host/stream?group=…, or - for standard input.",
-    default="-",
-)
-@bundled("kept", CheckpointOptions)
-@load_option
-@result_option(
-    "--save MODEL",
-    "Write the model here at the end, also after Ctrl-C and SIGTERM.",
-    type=PATH,
-    brief="Write the model here at the end.",
-    shown="nowhere",
-)
-@force_option
-@result_option(
-    "--output SINK",
-    "Where answers go: a file, kafka://…, redis://…, - for standard output, or none.",
-    name="sink",
-    default="-",
-    brief="File, kafka://…, redis://…, - or none [default: -]",
-)
-@format_option
-@stream_option(
-    "--label-topic SOURCE",
-    "A source of labels that come later, each with the id of its message.",
-    brief="Labels that come later, by ids of messages.",
-    shown="none",
-)
-@stream_option("--label-window N", "How many messages wait for their labels.", type=number(int, 1), default=10_000)
-@stream_option("--follow/--no-follow", "At the end of the source, wait for more.", default=True, shown="follow")
-@stream_option("--moved", "Go on from the checkpoint although the source now has another name or server.", is_flag=True)
-@bundled("stream", StreamOptions)
-@vectors_option
-def run(
-    address: str,
-    kept: CheckpointOptions,
-    load: Path | None,
-    save: Path | None,
-    force: bool,
-    sink: str,
-    output_format: str | None,
-    label_topic: str | None,
-    label_window: int,
-    follow: bool,
-    moved: bool,
-    stream: StreamOptions,
-    vectors: str | None,
-) -> None:
+@dataclass(frozen=True)
+class RunOptions:
+    address: str = argument(
+        "SOURCE",
+        "A file that grows, kafka://host/topic?group=…, redis://host/stream?group=…, or - for standard input.",
+        default="-",
+    )
+    kept: options.CheckpointOptions = bundled()
+    load: Path | None = options.load_field()
+    save: Path | None = options.save_field(help="Write the model here at the end, also after Ctrl-C and SIGTERM.")
+    force: bool = options.force_field()
+    sink: str = options.result_field(
+        "--output SINK",
+        "Where answers go: a file, kafka://…, redis://…, - for standard output, or none.",
+        default="-",
+        brief="File, kafka://…, redis://…, - or none [default: -]",
+    )
+    output_format: str | None = format_field()
+    label_topic: str | None = options.stream_field(
+        "--label-topic SOURCE",
+        "A source of labels that come later, each with the id of its message.",
+        brief="Labels that come later, by ids of messages.",
+        shown="none",
+    )
+    label_window: int = options.stream_field(
+        "--label-window N", "How many messages wait for their labels.", type=number(int, 1), default=10_000
+    )
+    follow: bool = options.stream_field(
+        "--follow/--no-follow", "At the end of the source, wait for more.", default=True, shown="follow"
+    )
+    moved: bool = options.stream_field(
+        "--moved", "Go on from the checkpoint although the source now has another name or server.", default=False
+    )
+    stream: options.StreamOptions = bundled()
+    vectors: str | None = options.vectors_field()
+
+
+@command(RunOptions)
+def run(given: RunOptions) -> None:
     """Answer each message of a live source as it comes; learn from those labelled.
 
     The prediction is made before the label is learned. An answer is what
@@ -108,45 +89,52 @@ def run(
     from stream_pegasos.operation.live import Live
     from stream_pegasos.streams import StreamError, of_any_server, open_sink
 
-    path = Path(sink) if sink not in ("-", "none") and "://" not in sink else None
-    if stream.limit is not None and kept.path is not None:
+    path = Path(given.sink) if given.sink not in ("-", "none") and "://" not in given.sink else None
+    if given.stream.limit is not None and given.kept.path is not None:
         raise click.BadParameter("it does not go with --checkpoint", param_hint="--limit")
-    if moved and kept.path is None:
+    if given.moved and given.kept.path is None:
         raise click.BadParameter("it needs --checkpoint", param_hint="--moved")
-    if kept.path and save and file_itself(kept.path) == file_itself(save):
+    if given.kept.path and given.save and file_itself(given.kept.path) == file_itself(given.save):
         # Without the position in it, the whole stream would be learned once more.
         raise click.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")
-    check_outputs(path, save=save, force=force, checkpoint=kept.path, inputs=[address, label_topic], load=load)
-    asked = Stream(address, stream)
-    format = _format(sink, path, output_format, asked.separator)
+    check_outputs(
+        path,
+        save=given.save,
+        force=given.force,
+        checkpoint=given.kept.path,
+        inputs=[given.address, given.label_topic],
+        load=given.load,
+    )
+    asked = Stream(given.address, given.stream)
+    format = _format(given.sink, path, given.output_format, asked.separator)
     with ExitStack() as end:
-        checkpoints, learner, progress = end.enter_context(resuming(kept, load, vectors, asked))
+        checkpoints, learner, progress = end.enter_context(resuming(given.kept, given.load, given.vectors, asked))
         source = Input(asked, learner, unlabelled=True, unreadable=True)
         before = progress or {}
         if "monitor" in before:
-            raise Failure(f"{kept.path} is what serve keeps; --load takes only the model")
+            raise Failure(f"{given.kept.path} is what serve keeps; --load takes only the model")
         written: Output | None = None
-        if sink == "none":
+        if given.sink == "none":
             send: Callable[[list[Answer]], None] = _discard
         elif format is not None:
             written = end.enter_context(closing(Output(format, path)))
             send = written.send
         else:
-            server = end.enter_context(closing(open_sink(sink)))
+            server = end.enter_context(closing(open_sink(given.sink)))
             send = server.send
         positions = [before.get("position"), before.get("label_position")]
-        if moved:
+        if given.moved:
             positions = [of_any_server(position) for position in positions]
         known = labels_known(learner)
         opening = 0  # the number of the source
         try:
-            messages, labels = source.open(positions[0], follow, kept.path is not None), None
-            if label_topic is not None:
+            messages, labels = source.open(positions[0], given.follow, given.kept.path is not None), None
+            if given.label_topic is not None:
                 opening = 1
-                labels = source.open_labels(label_topic, positions[1], follow, kept.path is not None)
+                labels = source.open_labels(given.label_topic, positions[1], given.follow, given.kept.path is not None)
         except StreamError as error:
             about = before["sources"][opening] if "sources" in before else None
-            raise Failure(f"{kept.path} belongs to {about}: {error}" if about else str(error)) from None
+            raise Failure(f"{given.kept.path} belongs to {about}: {error}" if about else str(error)) from None
         if written is not None:
             written.open(append=progress is not None, written=before.get("output"))
 
@@ -159,20 +147,20 @@ def run(
             messages,
             send,
             output=written,
-            in_full=sink != "none" and (format is None or format.in_full),
+            in_full=given.sink != "none" and (format is None or format.in_full),
             labels=labels,
-            window=label_window,
-            limit=stream.limit,
+            window=given.label_window,
+            limit=given.stream.limit,
             checkpoints=checkpoints,
             progress=progress,
-            moved=moved,
+            moved=given.moved,
             label_fault=met,
             on_bad=lambda example, reason: source.report(_place(example), reason),
             on_event=note,
         )
         stopped = end.enter_context(stopping(live))
-        if save:
-            end.callback(save_model, learner, save)  # before another signal may end the process
+        if given.save:
+            end.callback(save_model, learner, given.save)  # before another signal may end the process
         live.run()
         if written is not None and not stopped:
             written.end()

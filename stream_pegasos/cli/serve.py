@@ -1,64 +1,52 @@
 """The command `serve`."""
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import click
 
-from stream_pegasos.cli.command import PATH, Command, argument, bundled, number
+from stream_pegasos.cli import options
+from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, note
 from stream_pegasos.cli.hosting import HostingOptions, hosts_of, labels_for, serve_page, token_of
 from stream_pegasos.cli.mail_options import VerdictOptions
 from stream_pegasos.cli.models import resuming, takes_text
-from stream_pegasos.cli.options import (
-    CheckpointOptions,
-    load_option,
-    result_option,
-    service_option,
-    vectors_option,
-)
 from stream_pegasos.cli.spamd import SpamdOptions, check_mails, spamd_beside
 from stream_pegasos.cli.stream import allowed_labels
 
 
-@click.command(cls=Command)
-@argument("begin", "MODEL", "A saved model to continue with, as by --load.", type=PATH, default=None)
-@bundled("kept", CheckpointOptions)
-@result_option(
-    "--sync",
-    "With --checkpoint, answer POST /learn only once no power cut can lose it. Without this, what "
-    "was answered survives a killed process alone.",
-    is_flag=True,
-)
-@load_option
-@bundled("hosting", HostingOptions)
-@service_option(
-    "--queue N",
-    "How many messages wait in memory for people to label them on the page; 0 for none. 1000 take up to 8 MB.",
-    type=number(int, 0, 1_000_000),
-    default=1000,
-)
-@service_option(
-    "--labels A,B,…",
-    "The labels that alone may be learned. Others are refused; these are the buttons of the page.",
-    brief="The labels that alone may be learned.",
-    shown="any label",
-)
-@bundled("spamd", SpamdOptions)
-@bundled("verdicts", VerdictOptions)
-@vectors_option
-def serve(
-    begin: Path | None,
-    kept: CheckpointOptions,
-    sync: bool,
-    load: Path | None,
-    hosting: HostingOptions,
-    queue: int,
-    labels: str | None,
-    spamd: SpamdOptions,
-    verdicts: VerdictOptions,
-    vectors: str | None,
-) -> None:
+@dataclass(frozen=True)
+class ServeOptions:
+    begin: Path | None = argument("MODEL", "A saved model to continue with, as by --load.", default=None)
+    kept: options.CheckpointOptions = bundled()
+    sync: bool = options.result_field(
+        "--sync",
+        "With --checkpoint, answer POST /learn only once no power cut can lose it. Without this, what "
+        "was answered survives a killed process alone.",
+        default=False,
+    )
+    load: Path | None = options.load_field()
+    hosting: HostingOptions = bundled()
+    queue: int = options.service_field(
+        "--queue N",
+        "How many messages wait in memory for people to label them on the page; 0 for none. 1000 take up to 8 MB.",
+        type=number(int, 0, 1_000_000),
+        default=1000,
+    )
+    labels: str | None = options.service_field(
+        "--labels A,B,…",
+        "The labels that alone may be learned. Others are refused; these are the buttons of the page.",
+        brief="The labels that alone may be learned.",
+        shown="any label",
+    )
+    spamd: SpamdOptions = bundled()
+    verdicts: VerdictOptions = bundled()
+    vectors: str | None = options.vectors_field()
+
+
+@command(ServeOptions)
+def serve(given: ServeOptions) -> None:
     """Predict and learn over HTTP, and show it on a page.
 
     POST /predict takes {"text": …} or a list of such messages. POST /learn
@@ -88,29 +76,33 @@ def serve(
     from stream_pegasos.operation.teaching import Teaching
     from stream_pegasos.service import Service
 
-    if begin is not None and load is not None:
-        raise click.BadParameter(f"{begin} is the model to continue with", param_hint="--load")
-    load = begin or load
-    check_outputs(checkpoint=kept.path, inputs=[hosting.token_file])
-    token = token_of(hosting.token_file)
-    allowed = allowed_labels(labels)
-    hosts = hosts_of(hosting.host, hosting.allowed_host, token)
-    with resuming(kept, load, vectors, None, is_mail=spamd.spamd is not None) as (checkpoints, learner, progress):
+    if given.begin is not None and given.load is not None:
+        raise click.BadParameter(f"{given.begin} is the model to continue with", param_hint="--load")
+    load = given.begin or given.load
+    check_outputs(checkpoint=given.kept.path, inputs=[given.hosting.token_file])
+    token = token_of(given.hosting.token_file)
+    allowed = allowed_labels(given.labels)
+    hosts = hosts_of(given.hosting.host, given.hosting.allowed_host, token)
+    with resuming(given.kept, load, given.vectors, None, is_mail=given.spamd.spamd is not None) as (
+        checkpoints,
+        learner,
+        progress,
+    ):
         if not takes_text(learner):
-            raise Failure(f"{load or kept.path} is a model of features, not of texts")
+            raise Failure(f"{load or given.kept.path} is a model of features, not of texts")
         if progress and "sources" in progress:
             raise Failure(
-                f"{kept.path} belongs to {progress['sources'][0]}, which run reads; --load takes only the model"
+                f"{given.kept.path} belongs to {progress['sources'][0]}, which run reads; --load takes only the model"
             )
-        check_mails(spamd, verdicts, learner)
-        teaching, fixed = Teaching(queue, hosting.take_back_seconds), labels_for(learner, allowed)
-        make = partial(Service, sync=sync, labels=fixed)
-        begun_with = f"the model {load}" if load else "a new model of mails (--spamd)" if spamd.spamd else ""
+        check_mails(given.spamd, given.verdicts, learner)
+        teaching, fixed = Teaching(given.queue, given.hosting.take_back_seconds), labels_for(learner, allowed)
+        make = partial(Service, sync=given.sync, labels=fixed)
+        begun_with = f"the model {load}" if load else "a new model of mails (--spamd)" if given.spamd.spamd else ""
         try:
             service = make(learner, checkpoints, progress, token=token, teaching=teaching, begun_with=begun_with)
         except ValueError as error:
-            raise Failure(f"{kept.path}: {error}") from None
+            raise Failure(f"{given.kept.path}: {error}") from None
         if service.n_learned_again:
             note(f"learned {service.n_learned_again:,} messages again that came after the checkpoint")
-        with spamd_beside(spamd, verdicts, kept, service, make) as beside:
-            serve_page(service, hosts, hosting, "listening on", beside)
+        with spamd_beside(given.spamd, given.verdicts, given.kept, service, make) as beside:
+            serve_page(service, hosts, given.hosting, "listening on", beside)

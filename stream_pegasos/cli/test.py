@@ -1,46 +1,32 @@
 """The command `test`."""
 
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
-from stream_pegasos.cli.command import Command, argument, bundled
+from stream_pegasos.cli import options
+from stream_pegasos.cli.command import argument, bundled, command
 from stream_pegasos.cli.evaluate import ResultOptions, report
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_to_use
-from stream_pegasos.cli.options import (
-    DecisionOptions,
-    MailOptions,
-    StreamOptions,
-    model_argument,
-    n_threads,
-    threads_option,
-    vectors_option,
-)
 from stream_pegasos.cli.stream import labelled_stream
 
 
-@click.command(cls=Command)
-@model_argument
-@argument("file", "FILE", "The messages with their labels; standard input without it.", default=None)
-@bundled("mails", MailOptions)
-@bundled("stream", StreamOptions)
-@threads_option
-@bundled("decision", DecisionOptions)
-@vectors_option
-@bundled("results", ResultOptions)
-def test(
-    model: Path,
-    file: str | None,
-    mails: MailOptions,
-    stream: StreamOptions,
-    threads: int | None,
-    decision: DecisionOptions,
-    vectors: str | None,
-    results: ResultOptions,
-) -> None:
+@dataclass(frozen=True)
+class TestOptions:
+    model: Path = options.model_argument()
+    file: str | None = argument("FILE", "The messages with their labels; standard input without it.", default=None)
+    mails: options.MailOptions = bundled()
+    stream: options.StreamOptions = bundled()
+    threads: int | None = options.threads_field()
+    decision: options.DecisionOptions = bundled()
+    vectors: str | None = options.vectors_field()
+    results: ResultOptions = bundled()
+
+
+@command(TestOptions)
+def test(given: TestOptions) -> None:
     """Print how well a saved model predicts the messages of a file, and learn none of them.
 
     Use it on messages that the model has not learned. It prints the figures
@@ -55,11 +41,11 @@ def test(
       stream-pegasos test mail.safetensors --spam Junk.mbox --ham Inbox.mbox
       stream-pegasos test m.safetensors new.csv --pos-label spam --threshold 0.9
     """
-    file = "-" if file is None and not mails.given else file
-    results.check(model, file, *mails.paths)
-    asked = labelled_stream(file, mails, stream)
-    learner = model_to_use(model, asked, decision, vectors)
-    source = Input(asked, learner, unreadable=bool(results.predictions))
+    file = "-" if given.file is None and not given.mails.given else given.file
+    given.results.check(given.model, file, *given.mails.paths)
+    asked = labelled_stream(file, given.mails, given.stream)
+    learner = model_to_use(given.model, asked, given.decision, given.vectors)
+    source = Input(asked, learner, unreadable=bool(given.results.predictions))
     with Interrupt() as interrupt, closing(source):
-        report(learner, source, interrupt, results, learn=False, threads=n_threads(threads))
+        report(learner, source, interrupt, given.results, learn=False, threads=options.n_threads(given.threads))
     exit_with_code(source, interrupt)

@@ -2,26 +2,19 @@
 
 import shlex
 from contextlib import closing
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.command import PATH, Command, argument, bundled
+from stream_pegasos.cli import options
+from stream_pegasos.cli.command import argument, bundled, command
 from stream_pegasos.cli.console import check_outputs, check_plot, print_lines, printable, writing
 from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import new_model, save_model
-from stream_pegasos.cli.options import (
-    MailOptions,
-    ModelOptions,
-    StreamOptions,
-    force_option,
-    result_option,
-    save_option,
-)
 from stream_pegasos.cli.stream import DICT_FORMATS, Stream, labelled_stream
 
 if TYPE_CHECKING:
@@ -55,37 +48,31 @@ SAVE = "--save model.safetensors"
 COST = {"several labels": "wrong labels a message", "ordered": "mean absolute error"}
 
 
-@click.command(cls=Command)
-@argument("file", "FILE", "The stream, - for standard input.", default=None)
-@bundled("mails", MailOptions)
-@bundled("stream", StreamOptions, without=("strict",))
-@bundled("model", ModelOptions)
-@result_option(
-    "--metric NAME",
-    "What to optimise: accuracy, macro-f1, log-loss; for two classes also auc and, as "
-    "recall@0.01, the share of positives caught where that share of negatives may be flagged.",
-    default="accuracy",
-    brief="What to optimise [default: accuracy]",
-)
-@result_option(
-    "--plot FILE",
-    "Draw what each model gained over the stream: a .png, .svg or .pdf; needs matplotlib.",
-    type=PATH,
-    brief="Draw what each model gained over the stream.",
-    shown="nowhere",
-)
-@save_option
-@force_option
-def tune(
-    file: str | None,
-    mails: MailOptions,
-    stream: StreamOptions,
-    model: ModelOptions,
-    metric: str,
-    plot: Path | None,
-    save: Path | None,
-    force: bool,
-) -> None:
+@dataclass(frozen=True)
+class TuneOptions:
+    file: str | None = argument("FILE", "The stream, - for standard input.", default=None)
+    mails: options.MailOptions = bundled()
+    stream: options.StreamOptions = bundled(without=("strict",))
+    model: options.ModelOptions = bundled()
+    metric: str = options.result_field(
+        "--metric NAME",
+        "What to optimise: accuracy, macro-f1, log-loss; for two classes also auc and, as "
+        "recall@0.01, the share of positives caught where that share of negatives may be flagged.",
+        default="accuracy",
+        brief="What to optimise [default: accuracy]",
+    )
+    plot: Path | None = options.result_field(
+        "--plot FILE",
+        "Draw what each model gained over the stream: a .png, .svg or .pdf; needs matplotlib.",
+        brief="Draw what each model gained over the stream.",
+        shown="nowhere",
+    )
+    save: Path | None = options.save_field()
+    force: bool = options.force_field()
+
+
+@command(TuneOptions)
+def tune(given: TuneOptions) -> None:
     """Find the features, the learner and the options that predict a stream best.
 
     Up to 48 models predict and then learn each message side by side, in one
@@ -106,23 +93,23 @@ def tune(
     from stream_pegasos.evaluation.scores import kind_of
     from stream_pegasos.evaluation.tuning import tune as tune_models
 
-    check_outputs(plot, save=save, force=force, inputs=[file, *mails.paths])
-    check_plot(plot)
-    asked = labelled_stream(file, mails, stream)
-    learner = new_model(model, asked)
+    check_outputs(given.plot, save=given.save, force=given.force, inputs=[given.file, *given.mails.paths])
+    check_plot(given.plot)
+    asked = labelled_stream(given.file, given.mails, given.stream)
+    learner = new_model(given.model, asked)
     source = Input(asked, learner)
     with Interrupt() as interrupt, closing(source):
-        model_for_first_message(learner, model, source, interrupt.wait)
-        models = models_to_try(model, asked, source.several)
+        model_for_first_message(learner, given.model, source, interrupt.wait)
+        models = models_to_try(given.model, asked, source.several)
         try:
-            metric_named(metric, kind_of(next(iter(models.values()))))
+            metric_named(given.metric, kind_of(next(iter(models.values()))))
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--metric") from None
         with progress_bar(source) as progress:
             tuning = tune_models(
                 models,
                 interrupt.until_signal(source),
-                metric=metric,
+                metric=given.metric,
                 on_refused=source.refuse,
                 on_chunk=lambda tuning: progress(tuning.n, _headline(tuning)),
             )
@@ -131,46 +118,44 @@ def tune(
             raise source.nothing("learned")
         head = f"{source.name}: {len(models)} models, {tuning.n:,} messages, {source.bad_lines()}"
         head += ", interrupted" * tuning.interrupted
-        files = _flags(mails) if file is None else shlex.quote(file)
-        train = " ".join(filter(None, ["stream-pegasos train", files, _flags(stream), _flags(model)]))
+        files = _flags(given.mails) if given.file is None else shlex.quote(given.file)
+        train = " ".join(filter(None, ["stream-pegasos train", files, _flags(given.stream), _flags(given.model)]))
         print_lines("\n".join([head, "", *_table(tuning), "", *_found(tuning, train)]))
-        if plot:
+        if given.plot:
             from stream_pegasos.evaluation.plot import save_tuning
 
-            with writing(plot):
-                save_tuning(tuning, plot, source.name)
-        if save:
-            save_model(tuning.best.model, save)
+            with writing(given.plot):
+                save_tuning(tuning, given.plot, source.name)
+        if given.save:
+            save_model(tuning.best.model, given.save)
     exit_with_code(source, interrupt)
 
 
-def models_to_try(options: ModelOptions, stream: Stream | None, several: bool = False) -> dict[str, Any]:
-    """The model with these options, and others with one option more or several, by how these are written."""
+def models_to_try(given: options.ModelOptions, stream: Stream | None, several: bool = False) -> dict[str, Any]:
+    """The model with the given options, and others with one option more or several, by how these are written."""
     # Of features that are given, and of mails, there is one kind.
-    are_fixed = options.mail or (stream is not None and (stream.is_mail or stream.format in DICT_FORMATS))
-    given = {field.name for field in fields(options) if getattr(options, field.name) is not None}
-    of_pegasos, of_adaptive = given & OF_PEGASOS, given & OF_ADAPTIVE
-    if options.vectors is not None:
-        given.add("analyzer")  # they are for words
-    if of_pegasos or options.classifier == "pegasos":
-        given |= OF_ADAPTIVE
-    if (
-        of_adaptive or options.classifier == "adaptive" or options.multi_label or several
-    ):  # which pegasos does not learn
-        given |= OF_PEGASOS
+    are_fixed = given.mail or (stream is not None and (stream.is_mail or stream.format in DICT_FORMATS))
+    names = {field.name for field in fields(given) if getattr(given, field.name) is not None}
+    of_pegasos, of_adaptive = names & OF_PEGASOS, names & OF_ADAPTIVE
+    if given.vectors is not None:
+        names.add("analyzer")  # they are for words
+    if of_pegasos or given.classifier == "pegasos":
+        names |= OF_ADAPTIVE
+    if of_adaptive or given.classifier == "adaptive" or given.multi_label or several:  # which pegasos does not learn
+        names |= OF_PEGASOS
     tried = [features | learner for features, learner in product(({},) if are_fixed else FEATURES, LEARNERS)]
     return {
-        _flags(ModelOptions(**each)) or THE_DEFAULTS: new_model(replace(options, **each), stream, several=several)
+        _flags(options.ModelOptions(**each)) or THE_DEFAULTS: new_model(replace(given, **each), stream, several=several)
         for each in tried
-        if not each.keys() & given
+        if not each.keys() & names
     }
 
 
-def _flags(options: MailOptions | StreamOptions | ModelOptions) -> str:
+def _flags(given: options.MailOptions | options.StreamOptions | options.ModelOptions) -> str:
     """Those options that are not the defaults, as they are written on the command line."""
     words = []
-    for field in fields(options):
-        value = getattr(options, field.name)
+    for field in fields(given):
+        value = getattr(given, field.name)
         if value != field.default:
             on, _, off = field.metadata["flag"].partition(" ")[0].partition("/")
             for each in value if isinstance(value, tuple) else (value,):
