@@ -275,21 +275,6 @@ def size_of_journal(box):
     return sum(path.stat().st_size for path in box.folder.glob("*.journal-*"))
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2"], ids=["move", "copy"])
-def test_kills_while_it_moves_lose_and_double_nothing(box, host):
-    spam, ham = mails("spam", 200), mails("ham", 50)
-    box.once(host=host)
-    box.deliver([*spam, *ham])
-    for n in (1, 50, 100):
-        with box.watching(end=signal.SIGKILL, host=host):
-            wait(lambda n=n: len(box.has("Junk")) >= n)
-    box.owner_moves(spam[:2], "Junk", "INBOX")
-    box.once(host=host)
-    assert sorted(box.has("Junk")) == sorted(spam[2:])
-    assert sorted(box.has()) == sorted([*spam[:2], *ham])
-    assert box.n_learned == 120 + 2  # what it moved itself teaches it nothing
-
-
 def test_a_mailbox_that_is_numbered_anew(box):
     spam, ham = mails("spam", 3), mails("ham", 3)
     box.deliver(mails("spam", 2, 50))

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from stream_pegasos.features.message import Fields
 from stream_pegasos.operation import journal as module
 from stream_pegasos.operation.journal import Journal
 from stream_pegasos.operation.teaching import Waiting
@@ -17,7 +18,7 @@ ENTRIES = [
     ("win a prize", "spam", 1.0, "m1"),
     ("\ud800 \n 😀", -(2**70), 0.1 + 0.2, 2**63),
     ("", True, 1e30, None),
-    ("wheat", ("grain", "wheat", 3), 1.0, ""),
+    (Fields(subject="wheat", size=7), ("grain", "wheat", 3), 1.0, ""),
 ]
 
 
@@ -120,43 +121,6 @@ def test_labels_that_wait_come_back(tmp_path):
         entries, other = again(tmp_path, where)
         assert entries == [("text 2", "c", 1.0, None)]
         assert other.waiting == {n: (f"text {n}", ("a", "b"), 1.0, f"id {n}") for n in (3, 4)}
-
-
-def test_a_disk_that_is_full_keeps_nothing_of_a_record(tmp_path, monkeypatch):
-    class Full:
-        """A file that takes a few bytes more."""
-
-        def __init__(self, file):
-            self._file, self.room = file, 20
-
-        def __getattr__(self, name):
-            return getattr(self._file, name)
-
-        def write(self, data):
-            if not self.room:
-                raise OSError(errno.ENOSPC, "No space left on device")
-            n = self._file.write(data[: self.room])
-            self.room -= n
-            return n
-
-    journal = journal_at(tmp_path)
-    journal.learn(ENTRIES[:1])
-    journal.done(1)
-    whole = journal._file
-    journal._file = Full(whole)
-    with pytest.raises(OSError, match="No space"):
-        journal.learn(ENTRIES[1:2])
-    journal._file = whole
-    journal.learn(ENTRIES[2:3])
-    assert again(tmp_path)[0] == [ENTRIES[0], ENTRIES[2]]
-    with monkeypatch.context() as patch:
-        patch.setattr(Journal, "_made", lambda self: Full(open(tmp_path / "full", "wb")))  # noqa: SIM115
-        with pytest.raises(OSError, match="No space"):
-            journal.turn()
-    journal.done(1)
-    journal.learn(ENTRIES[3:])  # in the file before
-    (tmp_path / "full").unlink()
-    assert again(tmp_path)[0] == [ENTRIES[0], *ENTRIES[2:]]
 
 
 def test_what_may_be_lost_in_a_power_cut_is_not_told(tmp_path, monkeypatch):

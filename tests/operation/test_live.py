@@ -9,7 +9,6 @@ from outcomes import predictions_of
 from running import bits, wait
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.evaluation.prequential import predict_learn
 from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.live import Live
@@ -81,11 +80,22 @@ def learned(examples):
     return model
 
 
+OF_SEVERAL = {
+    "two classes": (TextClassifier, ["ham", "spam"]),
+    "classes": (several_classes, ["card", "cash", "fee", "pin"]),
+    "labels": (several_labels, [("earn",), (), ("grain", "wheat"), ("earn", "grain")]),
+}
+
+
 @pytest.mark.parametrize("size", [1, 4, 512])
-def test_each_message_is_answered_then_learned(size):
-    examples = [message(i, labelled=i % 3 != 1) for i in range(60)]
-    run = Run(Script(examples, [size])).run()
-    alone = TextClassifier()
+@pytest.mark.parametrize("which", OF_SEVERAL)
+def test_each_message_is_answered_then_learned(which, size):
+    make, labels = OF_SEVERAL[which]
+    examples = [
+        Example(f"{WORDS[i % 4]} {WORDS[i % 7]}", None if i % 3 == 1 else labels[i % len(labels)], 1.0, i, i)
+        for i in range(60)
+    ]
+    run, alone = Run(Script(examples, [size]), make()).run(), make()
     for example, answer in zip(examples, run.answers, strict=True):
         (expected,) = predictions_of(alone, [example.x])
         assert answer[:3] == (example.id, expected.label, expected.probability)
@@ -96,29 +106,6 @@ def test_each_message_is_answered_then_learned(size):
     assert run.source.closed.is_set()
     assert not run.bad
     assert not run.events
-
-
-OF_SEVERAL = {
-    "classes": (several_classes, ["card", "cash", "fee", "pin"]),
-    "labels": (several_labels, [("earn",), (), ("grain", "wheat"), ("earn", "grain")]),
-}
-
-
-@pytest.mark.parametrize("which", OF_SEVERAL)
-def test_messages_of_several_classes_and_labels(which):
-    make, labels = OF_SEVERAL[which]
-    examples = [Example(f"{WORDS[i % 4]} {WORDS[i % 7]}", labels[i % 4], 1.0, i, i) for i in range(40)]
-    examples += [Example(WORDS[i], None, 1.0, i, i) for i in range(4)]
-    run = Run(Script(examples, [7]), make()).run()
-    alone = make()
-    expected = [prediction for block in predict_learn(alone, examples[:7]) for prediction in block.each()]
-    for begin in range(7, 40, 7):
-        part = [example for example in examples[begin : begin + 7] if example.y is not None]
-        expected += [prediction for block in predict_learn(alone, part) for prediction in block.each()]
-    expected += predictions_of(alone, [example.x for example in examples[40:]])
-    assert [answer[1:3] for answer in run.answers] == [prediction[:2] for prediction in expected]
-    assert (run.live.n_read, run.live.n_learned) == (44, 40)
-    assert not run.bad
 
 
 def test_a_label_that_is_refused_is_answered_and_passed_over():

@@ -4,7 +4,6 @@ import pytest
 from serving import learn, ok, predict, refused, send, serving
 
 from stream_pegasos import TextClassifier, TextFeatures
-from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.teaching import Teaching
 from stream_pegasos.service import Service
 
@@ -51,13 +50,3 @@ def test_what_is_refused():
         serving(Service(TextClassifier(features=TextFeatures(on="label") + TextFeatures(on="body")))),
     ):
         pass
-
-
-def test_what_came_after_the_checkpoint_is_learned_again(tmp_path):
-    path = tmp_path / "mail.safetensors"
-    killed = Service(model(), Checkpoints(path))
-    with serving(killed) as client:
-        learn(client, [{**SPAM, "label": "spam"}, {**HAM, "label": "ham"}])
-        assert killed.model.n_learned == 2
-        resumed = Service(model(), Checkpoints(path))
-        assert resumed.n_learned_again == 2 and resumed.model.weights == killed.model.weights

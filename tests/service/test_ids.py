@@ -1,14 +1,11 @@
 """Messages that come again are known by their ids."""
 
-import asyncio
-
 import pytest
 from kinds import several_labels
 from outcomes import predictions_of
-from serving import GOOD, MESSAGES, asking, bits, learn, learned, ok, predict, refused, resumed, send, serving
+from serving import GOOD, MESSAGES, bits, learn, learned, ok, predict, refused, resumed, send, serving
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.operation.teaching import Teaching
 from stream_pegasos.service import Service
 
@@ -59,26 +56,6 @@ def test_what_is_no_id_is_refused(client, path):
             message = "id: it must be a string of up to 200 characters or an int of 64 bits"
             refused(send(client, path, sent), 422, message)
     ok(client.post(path, json={**GOOD, "id": "x" * 200}))
-
-
-def test_a_correction_is_taught_anew_by_two_steps():
-    service, alone = Service(TextClassifier()), TextClassifier()
-    with serving(service) as client:
-        learn(client, {"text": "pills", "label": "spam", "id": 6})
-        labels = ("ham", "ham", "spam", "spam", " ham")
-        answers = [learn(client, {"text": "win a prize", "label": label, "id": 7}) for label in labels]
-        corrected, known = (True, "taught anew"), (False, None)
-        assert outcomes(answers) == [(True, None), known, corrected, known, corrected]
-        answers = learn(client, [{"text": "lunch", "label": label, "id": 8} for label in ("spam", "ham", "ham")])
-        assert outcomes(answers) == [(True, None), corrected, known]
-        assert ok(client.get("/learned")) == {"ids": [6, 7, 8]}
-    for text, labels in (
-        ("pills", ["spam"]),
-        ("win a prize", ["ham", "spam", "spam", "ham", "ham"]),
-        ("lunch", ["spam", "ham", "ham"]),
-    ):
-        alone.learn_many([text] * len(labels), labels)
-    assert bits(service.model) == bits(alone)
 
 
 def test_a_correction_needs_the_text():
@@ -154,34 +131,6 @@ def test_learning_that_fails_on_the_way(kind, monkeypatch, capsys, tmp_path):
     assert again.model.n_learned == 60 and bits(again.model) == bits(service.model)
     assert again.learned_ids() == [*range(60)]
     again.close()
-
-
-def test_ids_are_those_of_the_model_beside_them(tmp_path):
-    """Whenever a checkpoint is taken, also in the middle of a request."""
-    service, snapshots = resumed(tmp_path / "model"), []
-    ids = [i if i % 2 else str(i) for i in range(300)]
-    large = [{**message, "text": message["text"] + " x" * 1_000, "id": ids[i]} for i, message in enumerate(MESSAGES)]
-
-    async def both():
-        async with asking(service) as client:
-            learning = asyncio.create_task(client.post("/learn", json=large))
-            while not learning.done():
-                snapshots.append(service.snapshot())
-                await asyncio.sleep(0)
-            ok(await learning)
-
-    asyncio.run(both())
-    seen = set()
-    for i, snapshot in enumerate([snapshots[0], *snapshots[5:-1:3], service.snapshot()]):
-        snapshot.write(tmp_path / f"{i}")
-        model, progress = load_with_progress(tmp_path / f"{i}")
-        again = Service(model, progress=progress)
-        assert again.learned_ids() == ids[: model.n_iterations]
-        assert again.monitor.score.n == model.n_iterations
-        seen.add(model.n_iterations)
-    assert len(seen) > 3
-    with serving(again) as client:
-        assert not any(answer["learned"] for answer in learn(client, large))
 
 
 @pytest.mark.parametrize("name", ["ids", "labels_of_ids"])

@@ -7,7 +7,7 @@ import sys
 import msgspec
 import pytest
 from kinds import ordered, several_labels
-from serving import MESSAGES, bits, learn, ok, predict, refused, send, serving
+from serving import MESSAGES, learn, ok, predict, refused, send, serving
 
 from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, TextClassifier
 from stream_pegasos.operation import monitor
@@ -274,16 +274,3 @@ def test_a_model_without_weights_and_one_of_few_features():
     with serving(Service(model)) as client:
         learn(client, MESSAGES[:50])
         assert ok(client.get("/model"))["n_features"] == len(model.weights) <= 50
-
-
-def test_what_is_kept_goes_on(of_each_kind, case):
-    service, _ = of_each_kind
-    make, messages = KINDS[case]
-    model = make()
-    labels = [message["label"] for message in messages]
-    model.learn_many([message["text"] for message in messages], labels)
-    assert bits(model) == bits(service.model)
-    resumed = Service(model, progress=json.loads(json.dumps(service.snapshot().progress)))
-    of_time = ("uptime_seconds", "docs_per_second", "newest", "n_failed", "checkpoint")
-    before, after = ({k: v for k, v in each.view().items() if k not in of_time} for each in (service, resumed))
-    assert after == before

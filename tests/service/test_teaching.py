@@ -171,17 +171,6 @@ def test_no_message_stands_in_a_checkpoint(tmp_path):
     assert resumed(tmp_path / "model").model.n_learned == 51  # with the label that was given
 
 
-def test_a_disk_that_is_full_costs_no_message():
-    class Full:
-        def given(self, message, label):
-            raise OSError(28, "No space left on device")
-
-    with serving(Service(TextClassifier(), teaching=Teaching(keeper=Full()))) as client:
-        ask(client)
-        refused(teach(client, NEW[0], "spam"), 503, "No space left")
-        assert NEW[0] in numbers(client)
-
-
 def test_openapi_tells_of_teaching():
     with serving(asking_people()) as client:
         paths = ok(client.get("/openapi.json"))["paths"]
