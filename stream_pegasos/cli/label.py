@@ -20,7 +20,7 @@ from stream_pegasos.cli.models import model_to_continue, save_model, takes_sever
 from stream_pegasos.cli.stream import DICT_FORMATS, Stream
 
 if TYPE_CHECKING:
-    from stream_pegasos.operation.teaching import Teaching
+    from stream_pegasos.operation.active_learning import ActiveLearning
     from stream_pegasos.service import Service
     from stream_pegasos.streams import Example
 
@@ -78,7 +78,7 @@ def label(given: LabelOptions) -> None:
       stream-pegasos label new.csv --load mail.safetensors --output new.jsonl
       stream-pegasos label tickets.jsonl --load model.safetensors
     """
-    from stream_pegasos.operation.teaching import FIRST, Teaching
+    from stream_pegasos.operation.active_learning import FIRST, ActiveLearning
     from stream_pegasos.service import Service
 
     if given.first not in FIRST:
@@ -100,17 +100,19 @@ def label(given: LabelOptions) -> None:
     hosts = hosts_of(given.hosting.host, given.hosting.allowed_host, token)
     with closing(source), closing(LabelFile(output, takes_several(learner), source.fields)) as labels:
         messages: Iterator[Any] = Arriving(_messages(source.in_thread())) if source.is_pipe() else _messages(source)
-        teaching = Teaching(given.window, given.hosting.take_back_seconds, given.first, messages, labels)
-        service = Service(learner, token=token, teaching=teaching, labels=labels_for(learner, asked.allowed))
-        _learn_again(labels, source, service, teaching)
+        active_learning = ActiveLearning(given.window, given.hosting.take_back_seconds, given.first, messages, labels)
+        service = Service(
+            learner, token=token, active_learning=active_learning, labels=labels_for(learner, asked.allowed)
+        )
+        _learn_again(labels, source, service, active_learning)
         with Interrupt() as interrupt:  # the server ends on a signal and raises it again
-            interrupt.wait(_first_fill, teaching, messages)
-            if not len(teaching):
-                _report_left_out(teaching)
+            interrupt.wait(_first_fill, active_learning, messages)
+            if not len(active_learning):
+                _report_left_out(active_learning)
                 raise Failure(f"{source.name} has no message to be labelled" + " any more" * bool(labels.n))
             serve_page(service, hosts, given.hosting, "label on")
         source.report_rest()
-        _report_left_out(teaching)
+        _report_left_out(active_learning)
         note(f"{output} has {labels.n:,} label{'s' * (labels.n != 1)}")
     if given.save is not None:
         save_model(learner, given.save)
@@ -122,25 +124,28 @@ def _messages(examples: "Iterable[Example]") -> Iterator[tuple[Any, Any]]:
         yield example.x, {"line": example.line} | ({} if example.id is None else {"id": example.id})
 
 
-def _first_fill(teaching: "Teaching", messages: Iterator[Any]) -> None:
+def _first_fill(active_learning: "ActiveLearning", messages: Iterator[Any]) -> None:
     """Take in the first messages; of a pipe at least one that waits, if there is one."""
-    teaching.fill()
+    active_learning.fill()
     if isinstance(messages, Arriving):
         is_more = True
-        while is_more and not len(teaching):
+        while is_more and not len(active_learning):
             is_more = messages.wait()
-            teaching.fill()
+            active_learning.fill()
 
 
-def _report_left_out(teaching: "Teaching") -> None:
-    from stream_pegasos.operation.teaching import LONGEST_TAUGHT
+def _report_left_out(active_learning: "ActiveLearning") -> None:
+    from stream_pegasos.operation.active_learning import LONGEST_ASKED
 
-    for n, what in ((teaching.n_too_long, f"longer than {LONGEST_TAUGHT:,} characters"), (teaching.n_blank, "blank")):
+    for n, what in (
+        (active_learning.n_too_long, f"longer than {LONGEST_ASKED:,} characters"),
+        (active_learning.n_blank, "blank"),
+    ):
         if n:
             note(f"{n:,} message{'s' * (n != 1)} not asked for: {what}")
 
 
-def _learn_again(labels: LabelFile, source: Input, service: "Service", teaching: "Teaching") -> None:
+def _learn_again(labels: LabelFile, source: Input, service: "Service", active_learning: "ActiveLearning") -> None:
     """Learn the labels that were given before, but for those that are not allowed."""
     from stream_pegasos.evaluation.prequential import predict_learn
 
@@ -157,6 +162,6 @@ def _learn_again(labels: LabelFile, source: Input, service: "Service", teaching:
             refuse(example, fault)
     for block in predict_learn(service.model, examples, refuse):
         service.monitor.learned([*block.examples], block)
-    teaching.remember(x for x, _ in given)
+    active_learning.remember(x for x, _ in given)
     if given:
         note(f"going on with {len(given):,} label{'s' * (len(given) != 1)}")

@@ -15,7 +15,7 @@ except ImportError:  # on Windows
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from stream_pegasos.operation.teaching import Waiting
+    from stream_pegasos.operation.active_learning import Waiting
     from stream_pegasos.streams import Example
 
 

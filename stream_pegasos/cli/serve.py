@@ -73,7 +73,7 @@ def serve(given: ServeOptions) -> None:
       curl 127.0.0.1:8000/predict --json '{"text": "win a prize"}'
       stream-pegasos serve --checkpoint mail.safetensors --spamd 127.0.0.1:783
     """
-    from stream_pegasos.operation.teaching import Teaching
+    from stream_pegasos.operation.active_learning import ActiveLearning
     from stream_pegasos.service import Service
 
     if given.begin is not None and given.load is not None:
@@ -95,11 +95,16 @@ def serve(given: ServeOptions) -> None:
                 f"{given.kept.path} belongs to {progress['sources'][0]}, which run reads; --load takes only the model"
             )
         check_mails(given.spamd, given.verdicts, learner)
-        teaching, fixed = Teaching(given.queue, given.hosting.take_back_seconds), labels_for(learner, allowed)
+        active_learning, fixed = (
+            ActiveLearning(given.queue, given.hosting.take_back_seconds),
+            labels_for(learner, allowed),
+        )
         make = partial(Service, sync=given.sync, labels=fixed)
         begun_with = f"the model {load}" if load else "a new model of mails (--spamd)" if given.spamd.spamd else ""
         try:
-            service = make(learner, checkpoints, progress, token=token, teaching=teaching, begun_with=begun_with)
+            service = make(
+                learner, checkpoints, progress, token=token, active_learning=active_learning, begun_with=begun_with
+            )
         except ValueError as error:
             raise Failure(f"{given.kept.path}: {error}") from None
         if service.n_learned_again:

@@ -14,7 +14,7 @@ from typing import IO, Any
 import orjson
 
 from stream_pegasos.features.message import Message, message_of
-from stream_pegasos.operation.teaching import Waiting
+from stream_pegasos.operation.active_learning import Waiting
 
 __all__ = ["Entry", "Journal"]
 
@@ -31,7 +31,7 @@ class Journal:
     A new file begins with each snapshot. The files after the checkpoint before the newest one stay, too, as a run goes
     on from that one where the newest is damaged.
 
-    As the `Keeper` of a `Teaching` it also keeps the labels that can still be taken back.
+    As the `Keeper` of a `ActiveLearning` it also keeps the labels that can still be taken back.
 
     Parameters
     ----------

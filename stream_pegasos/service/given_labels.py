@@ -15,7 +15,7 @@ SECONDS_BETWEEN = 0.5  # looks for labels that are to be learned
 @asynccontextmanager
 async def learning_as_given(service: Service) -> AsyncIterator[None]:
     """Learn the labels that people give when they are due, and in the end those that could still be taken back."""
-    if not service.teaching.size:
+    if not service.active_learning.size:
         yield
         return
     closing = asyncio.Event()

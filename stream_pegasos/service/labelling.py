@@ -37,39 +37,39 @@ class Labelling:
         limit
             How many messages.
         first
-            In another order than usual: see `Teaching`.
+            In another order than usual: see `ActiveLearning`.
         also
             The number of a message that comes as well while it waits, as someone is reading it.
         """
-        service, teaching = self._service, self._service.teaching
-        first = teaching.first if first is None else first
-        teaching.fill()
-        stale = teaching.stale(service.model.n_learned) if first == "uncertain" else []
+        service, active_learning = self._service, self._service.active_learning
+        first = active_learning.first if first is None else first
+        active_learning.fill()
+        stale = active_learning.stale(service.model.n_learned) if first == "uncertain" else []
         n_columns = len(service.model.classes)
         for part in slices(stale, lambda message: size_of(message.x) + n_columns):
             with service.monitor.lock:
                 n_learned = service.model.n_learned
                 block = predict_block(service.model, [message.x for message in part], [])
-                teaching.score(part, block.predictions, n_learned)
+                active_learning.score(part, block.predictions, n_learned)
             await asyncio.sleep(0)
-        messages = teaching.queue(limit, first, also)
+        messages = active_learning.queue(limit, first, also)
         with service.monitor.lock:
             block = predict_block(service.model, [message.x for message in messages], [])
             answers = answers_of(block, in_full=True) if messages else []
             classes = [label for label in service.model.classes if label is not None] if service.model.n_learned else []
-        given = teaching.given()
+        given = active_learning.given()
         taken = service.given_labels()
         allowed = service.labels.allowed(taken)
         labels = self._offer([*classes, *each_label(taken)]) if allowed is None else [*allowed.written]
         return {
             "kind": service.kind,
-            "size": teaching.size,
-            "seconds": teaching.seconds,
+            "size": active_learning.size,
+            "seconds": active_learning.seconds,
             "first": first,
-            "reads": teaching.reads,
-            "n_left_out": teaching.n_blank + teaching.n_too_long,
-            "n_waiting": len(teaching),
-            "n_given": teaching.n_given,
+            "reads": active_learning.reads,
+            "n_left_out": active_learning.n_blank + active_learning.n_too_long,
+            "n_waiting": len(active_learning),
+            "n_given": active_learning.n_given,
             "n_labels": len(labels),
             "are_fixed": allowed is not None,
             "labels": [shown(label) for label in (labels if allowed else labels[:MOST_OFFERED])],
@@ -113,10 +113,10 @@ class Labelling:
         """
         service = self._service
         if label is None:
-            service.teaching.skip(number)
+            service.active_learning.skip(number)
             return
         async with service.turn:
-            service.teaching.message_of(number)
+            service.active_learning.message_of(number)
             given = service.given_labels()
             allowed = service.labels.allowed(given)
             known = service.model.classes if allowed is None else allowed.written
@@ -126,7 +126,7 @@ class Labelling:
                 label = _label_meant(known, label)
             service.labels.check([*given, label], given)
             with service.monitor.lock:
-                service.teaching.give(number, label)
+                service.active_learning.give(number, label)
         await service.learn_given()
         await service.sync()
 
@@ -142,7 +142,7 @@ class Labelling:
         """
         async with self._service.turn:
             with self._service.monitor.lock:
-                self._service.teaching.take_back(number)
+                self._service.active_learning.take_back(number)
         await self._service.sync()
 
 

@@ -171,7 +171,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
             label = labels_as_read(label, service.kind, 0, many=False, known=service.model.classes)
         with refusing(unknown=404, kept="the label cannot be kept"):
             await labelling.teach(sent.number, label)
-        return as_json({"n_given": service.teaching.n_given})
+        return as_json({"n_given": service.active_learning.n_given})
 
     @operation(
         "POST /take-back",
@@ -183,7 +183,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     async def take_back(sent: TakenBack) -> Response:
         with refusing(unknown=404, kept="the label cannot be taken back"):
             await labelling.take_back(sent.number)
-        return as_json({"n_given": service.teaching.n_given})
+        return as_json({"n_given": service.active_learning.n_given})
 
     @operation(
         "GET /learned",

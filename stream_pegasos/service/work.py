@@ -17,6 +17,7 @@ from stream_pegasos.evaluation.prequential import predict_block
 from stream_pegasos.features.message import Message, size_of
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.labels import Label
+from stream_pegasos.operation.active_learning import ActiveLearning
 from stream_pegasos.operation.answers import answers_of, shown_answer
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.explaining import explained
@@ -25,7 +26,6 @@ from stream_pegasos.operation.learned_ids import KNOWN, Id, is_same
 from stream_pegasos.operation.learning import Learning
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
-from stream_pegasos.operation.teaching import Teaching
 from stream_pegasos.service.bodies import Bodies
 from stream_pegasos.service.gathering import Gathering
 from stream_pegasos.service.label_checks import LabelChecks
@@ -57,7 +57,7 @@ class Service:
     monitor
         What follows the model if something else teaches it, so that nothing is learned here; `None` if it is taught
         here.
-    teaching
+    active_learning
         The messages that people are asked to label; `None` for none. With checkpoints its labels are kept here.
     sync
         Whether what was answered outlives a power cut, too, and not only a killed process, where there are checkpoints.
@@ -91,13 +91,15 @@ class Service:
         token: str | None = None,
         id_window: int = 100_000,
         monitor: Monitor | None = None,
-        teaching: Teaching | None = None,
+        active_learning: ActiveLearning | None = None,
         sync: bool = False,
         begun_with: str = "",
         labels: Sequence[Label] | None = None,
     ) -> None:
         self.learns = monitor is None
-        self.teaching = teaching if teaching is not None and self.learns else Teaching(size=0)
+        self.active_learning = (
+            active_learning if active_learning is not None and self.learns else ActiveLearning(size=0)
+        )
         self.checkpoints = checkpoints
         self.limits = limits or Limits()
         self.token = token
@@ -116,7 +118,7 @@ class Service:
         self.n_learned_again = 0
         if checkpoints is not None:
             self._journal = Journal(checkpoints.path, self._lock, checkpoints.tell, sync, begun_with)
-            self.teaching.keeper = self._journal
+            self.active_learning.keeper = self._journal
             self._learn_again(self._journal, progress)
 
     def _learn_again(self, journal: Journal, progress: Any) -> None:
@@ -223,7 +225,7 @@ class Service:
             self.monitor.predicted(X, block)
             answers = answers_of(block)
         new = [*itertools.compress(messages, self._learning.ids.are_new(ids))]
-        self.teaching.add([x for x, _ in new], [id for _, id in new])
+        self.active_learning.add([x for x, _ in new], [id for _, id in new])
         return answers
 
     async def learn(self, examples: list[Labelled], ids: Sequence[Id | None] | None = None) -> list[dict[str, Any]]:
@@ -265,7 +267,7 @@ class Service:
         X, labels = [example[0] for example in examples], [example[1] for example in examples]
         self.labels.check_size(len(examples), self.labels.check(labels, self.given_labels()))
         outcomes = self._learning.ids.compared(ids, labels)
-        superseded = self.teaching.superseded(X, ids)
+        superseded = self.active_learning.superseded(X, ids)
         answers: list[dict[str, Any]] = []
         before = self.model.n_learned
         if self._journal is not None:
@@ -288,12 +290,12 @@ class Service:
                             answers += answers_of(block)
                         else:
                             answers += self._learning.learn(examples[these], ids[these])
-                    self.teaching.drop(X[begin:end], ids[begin:end])
+                    self.active_learning.drop(X[begin:end], ids[begin:end])
                 if end < len(examples):
                     await give_way()
         except BaseException as error:
             if self._journal is not None:
-                waiting = [each.message.number for each, _ in self.teaching.given()]
+                waiting = [each.message.number for each, _ in self.active_learning.given()]
                 with self._lock, suppress(OSError):
                     self._journal.cut()
                     for other in superseded:  # which the record of these messages has ended
@@ -347,23 +349,23 @@ class Service:
     async def learn_given(self, at_once: bool = False) -> None:
         """Learn the labels that people gave and that cannot be taken back any more, or `at_once` all of them."""
         async with self.turn:  # or a label that is learned by now could be learned again
-            for given in self.teaching.due(at_once):
-                id = None if self.teaching.reads else given.message.origin
+            for given in self.active_learning.due(at_once):
+                id = None if self.active_learning.reads else given.message.origin
                 try:
                     await self._learn_all([(given.message.x, given.label)], [id], given.message.number)
                 except OSError:  # of the journal
-                    self.teaching.hold(given)
+                    self.active_learning.hold(given)
                 except (ValueError, TypeError, RuntimeError) as error:
                     what = "a label that was given is not learned"
                     print(f"stream-pegasos: {what}: {error}", file=sys.stderr, flush=True)
 
     def given_labels(self) -> list[Any]:
         """The labels that people gave and that can still be taken back, the newest first."""
-        return [each.label for each, _ in self.teaching.given()]
+        return [each.label for each, _ in self.active_learning.given()]
 
     def messages_from(self, ids: Sequence[Id | None]) -> list[Message | None]:
         """The message of each id that waits for its label, or whose label can still be taken back."""
-        return self.teaching.messages_from(ids)
+        return self.active_learning.messages_from(ids)
 
     def learned_ids(self) -> list[Id]:
         """The ids of the newest messages learned, the oldest first."""
@@ -386,7 +388,7 @@ class Service:
     def view(self) -> dict[str, Any]:
         with self._lock:
             view = self.monitor.view()
-        return {**view, "checkpoint": self._checkpoint(), "asks": self.teaching.size > 0, "fields": self.fields}
+        return {**view, "checkpoint": self._checkpoint(), "asks": self.active_learning.size > 0, "fields": self.fields}
 
     def describe(self) -> dict[str, Any]:
         with self._lock:

@@ -14,7 +14,7 @@ from stream_pegasos.cli.arriving import Arriving
 from stream_pegasos.cli.console import Failure
 from stream_pegasos.cli.label_file import LabelFile
 from stream_pegasos.features.message import Fields
-from stream_pegasos.operation.teaching import Teaching, Waiting
+from stream_pegasos.operation.active_learning import ActiveLearning, Waiting
 
 pytest.importorskip("msgspec")
 pytest.importorskip("httpx")
@@ -245,10 +245,10 @@ def test_fields_of_any_name_stay_as_they_are(tmp_path, capsys):
 def test_a_full_disk_leaves_the_labels_that_were(tmp_path, monkeypatch):
     path = tmp_path / "labels.jsonl"
     labels = LabelFile(path, several=False)
-    teaching = Teaching(keeper=labels)
-    teaching.add(["a", "b", "c"])
-    teaching.give(1, "x")
-    teaching.give(2, "y")
+    active_learning = ActiveLearning(keeper=labels)
+    active_learning.add(["a", "b", "c"])
+    active_learning.give(1, "x")
+    active_learning.give(2, "y")
     before = path.read_bytes()
 
     def full(file, content, at, write=LabelFile.write_at):
@@ -259,8 +259,8 @@ def test_a_full_disk_leaves_the_labels_that_were(tmp_path, monkeypatch):
 
     monkeypatch.setattr(LabelFile, "write_at", staticmethod(full))
     with pytest.raises(OSError, match="space"):
-        teaching.give(3, "z")
+        active_learning.give(3, "z")
     assert path.read_bytes() == before and labels.n == 2
-    teaching.take_back(1)
+    active_learning.take_back(1)
     assert [(one["text"], one["label"]) for one in records(path)] == [("b", "y")]
     labels.close()

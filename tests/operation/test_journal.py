@@ -11,8 +11,8 @@ import pytest
 
 from stream_pegasos.features.message import Fields
 from stream_pegasos.operation import journal as module
+from stream_pegasos.operation.active_learning import Waiting
 from stream_pegasos.operation.journal import Journal
-from stream_pegasos.operation.teaching import Waiting
 
 ENTRIES = [
     ("win a prize", "spam", 1.0, "m1"),

@@ -31,10 +31,10 @@ from serving import (
 
 from stream_pegasos import TextClassifier, TextFeatures, load
 from stream_pegasos.learners.loading import load_with_progress
+from stream_pegasos.operation.active_learning import ActiveLearning
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.journal import Journal
 from stream_pegasos.operation.learning import Learning
-from stream_pegasos.operation.teaching import Teaching
 from stream_pegasos.service import Service
 from stream_pegasos.service.work import EndingError
 from stream_pegasos.streams import synthetic
@@ -111,7 +111,7 @@ def test_what_was_answered_outlives_a_kill(tmp_path):
 
 
 def test_corrections_and_labels_of_the_page_outlive_a_kill(tmp_path):
-    service, alone = killed(tmp_path / "model", teaching=Teaching(seconds=60.0)), TextClassifier()
+    service, alone = killed(tmp_path / "model", active_learning=ActiveLearning(seconds=60.0)), TextClassifier()
 
     def teach(client, text, label):
         (number,) = (each["number"] for each in ok(client.get("/asked"))["messages"] if each["text"] == text)
@@ -142,7 +142,7 @@ def test_corrections_and_labels_of_the_page_outlive_a_kill(tmp_path):
 
 
 def test_a_label_of_the_page_outlives_a_correction_that_fails(tmp_path, monkeypatch, capsys):
-    service = killed(tmp_path / "model", teaching=Teaching(seconds=60.0))
+    service = killed(tmp_path / "model", active_learning=ActiveLearning(seconds=60.0))
     with serving(service, raise_server_exceptions=False) as client:
         predict(client, {"text": "lunch", "id": "a"})
         (asked,) = ok(client.get("/asked"))["messages"]
@@ -184,7 +184,7 @@ def test_a_checkpoint_in_the_middle_of_a_request(tmp_path):
 
 
 def test_nothing_is_learned_that_cannot_be_kept(tmp_path, monkeypatch):
-    service = killed(tmp_path / "model", teaching=Teaching(seconds=60.0))
+    service = killed(tmp_path / "model", active_learning=ActiveLearning(seconds=60.0))
     with serving(service) as client:
         learn(client, KNOWN[:20])
         predict(client, {"text": "new", "id": "new"})
@@ -211,7 +211,7 @@ def test_nothing_is_learned_that_cannot_be_kept(tmp_path, monkeypatch):
 @pytest.mark.parametrize("path", ["/learn", "/teach"])
 def test_the_answer_waits_for_the_disk_where_that_is_asked_for(tmp_path, monkeypatch, path):
     """Requests that come together share one look at the disk."""
-    service = killed(tmp_path / "model", teaching=Teaching(seconds=60.0), sync=True)
+    service = killed(tmp_path / "model", active_learning=ActiveLearning(seconds=60.0), sync=True)
     go_on, n_synced, sync = threading.Event(), [], os.fsync
 
     def slow(file):

@@ -4,7 +4,7 @@ import pytest
 from serving import learn, ok, predict, refused, send, serving
 
 from stream_pegasos import TextClassifier, TextFeatures
-from stream_pegasos.operation.teaching import Teaching
+from stream_pegasos.operation.active_learning import ActiveLearning
 from stream_pegasos.service import Service
 
 SPAM = {"subject": "free", "body": "win a prize \ud800"}
@@ -16,7 +16,7 @@ def model():
 
 
 def test_fields_come_by_their_names():
-    alone, service = model(), Service(model(), teaching=Teaching(seconds=0))
+    alone, service = model(), Service(model(), active_learning=ActiveLearning(seconds=0))
     alone.learn_many([SPAM, HAM] * 5, ["spam", "ham"] * 5)
     with serving(service) as client:
         learn(client, [{**SPAM, "label": "spam", "size": 7}, {**HAM, "label": "ham"}] * 5)

@@ -6,7 +6,7 @@ from outcomes import predictions_of
 from serving import GOOD, MESSAGES, bits, learn, learned, ok, predict, refused, resumed, send, serving
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.operation.teaching import Teaching
+from stream_pegasos.operation.active_learning import ActiveLearning
 from stream_pegasos.service import Service
 
 
@@ -79,7 +79,7 @@ def test_several_labels_in_another_order_are_no_correction():
 
 def test_a_label_that_waits_is_corrected_exactly():
     """The model never learns the one that was given on the page, whatever text comes with the id."""
-    service, alone = Service(TextClassifier(), teaching=Teaching(seconds=60.0)), TextClassifier()
+    service, alone = Service(TextClassifier(), active_learning=ActiveLearning(seconds=60.0)), TextClassifier()
     with serving(service) as client:
         for id, (first, second, sent, said) in enumerate(
             [

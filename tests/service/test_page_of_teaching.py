@@ -22,7 +22,7 @@ from pages import (
 from serving import learned
 
 from stream_pegasos import MultiLabelClassifier, TextClassifier
-from stream_pegasos.operation.teaching import Teaching
+from stream_pegasos.operation.active_learning import ActiveLearning
 from stream_pegasos.service import Service
 from stream_pegasos.streams import synthetic
 
@@ -65,7 +65,7 @@ def of(url):
 
 def test_labels_are_given_and_taken_back_with_the_keyboard(page):
     model = learned()
-    service = Service(model, teaching=Teaching(seconds=60.0))
+    service = Service(model, active_learning=ActiveLearning(seconds=60.0))
     with served(service) as url:
         open_page(page, url)
         wait(page, lambda: shown(page, "nothing-asked"))
@@ -112,7 +112,7 @@ def test_labels_are_given_and_taken_back_with_the_keyboard(page):
 
 @pytest.mark.heavy
 def test_a_message_that_others_label_or_push_out_goes(page):
-    service = Service(TextClassifier(), teaching=Teaching(size=20, seconds=60.0))
+    service = Service(TextClassifier(), active_learning=ActiveLearning(size=20, seconds=60.0))
     with served(service) as url:
         predict(url, NEW[:10])
         open_page(page, url)
@@ -133,7 +133,7 @@ def test_a_message_that_others_label_or_push_out_goes(page):
 
 
 def test_several_labels_hold_together_and_markup_is_text(page):
-    service = Service(TextClassifier(classifier=MultiLabelClassifier()), teaching=Teaching(seconds=60.0))
+    service = Service(TextClassifier(classifier=MultiLabelClassifier()), active_learning=ActiveLearning(seconds=60.0))
     with served(service) as url:
         learn(url, [{"text": "a", "label": [MARKUP, "oil"]}, {"text": "b", "label": []}])
         predict(url, [MARKUP, *NEW[:3]])
@@ -155,8 +155,8 @@ def test_several_labels_hold_together_and_markup_is_text(page):
 
 @pytest.mark.heavy
 def test_a_label_that_the_model_does_not_take_is_told(page):
-    service = Service(TextClassifier(), token="secret", teaching=Teaching(seconds=60.0))
-    service.teaching.add(NEW[:3])
+    service = Service(TextClassifier(), token="secret", active_learning=ActiveLearning(seconds=60.0))
+    service.active_learning.add(NEW[:3])
     with served(service) as url:
         page.get(url)
         wait(page, lambda: shown(page, "token-form"))
@@ -177,7 +177,9 @@ def test_a_label_that_the_model_does_not_take_is_told(page):
 
 
 def test_labels_that_are_fixed_are_the_buttons_and_no_other_can_be_given(page):
-    service = Service(TextClassifier(), teaching=Teaching(seconds=60.0), labels=["spam", "ham", "a third one"])
+    service = Service(
+        TextClassifier(), active_learning=ActiveLearning(seconds=60.0), labels=["spam", "ham", "a third one"]
+    )
     with served(service) as url:
         predict(url, NEW)
         open_page(page, url)
@@ -196,8 +198,10 @@ def test_labels_that_are_fixed_are_the_buttons_and_no_other_can_be_given(page):
 @pytest.mark.parametrize("message", ["short", "a long message, as they come by mail. " * 500, "a\n" * 5_000])
 def test_where_a_file_is_labelled_the_buttons_are_in_sight(page, message):
     """Beside the message where there is room, with no need to scroll."""
-    teaching = Teaching(1_000, 60.0, "oldest", iter([(message, None), *((f"{message} {i}", None) for i in range(8))]))
-    service = Service(TextClassifier(), teaching=teaching, labels=[f"label {i}" for i in range(6)])
+    active_learning = ActiveLearning(
+        1_000, 60.0, "oldest", iter([(message, None), *((f"{message} {i}", None) for i in range(8))])
+    )
+    service = Service(TextClassifier(), active_learning=active_learning, labels=[f"label {i}" for i in range(6)])
     with served(service) as url:
         for size in ((1280, 800), (360, 640)):
             resize(page, size)

@@ -14,7 +14,7 @@ from stream_pegasos import (
     TextClassifier,
     TextFeatures,
 )
-from stream_pegasos.operation.teaching import Teaching
+from stream_pegasos.operation.active_learning import ActiveLearning
 from stream_pegasos.service import Service, create_app
 from stream_pegasos.service.app import PAGE_FILES
 
@@ -116,7 +116,7 @@ def test_what_the_command_refuses(tmp_path):
 @pytest.mark.parametrize("features", [TextFeatures(), MailFeatures()], ids=["texts", "mails"])
 def test_what_any_web_page_can_send_without_asking_is_refused(features, kind):
     """A browser sends these types to any address (a form, or fetch without CORS); others it asks for first."""
-    service = Service(TextClassifier(features), teaching=Teaching(10))
+    service = Service(TextClassifier(features), active_learning=ActiveLearning(10))
     app = create_app(service)
     with testclient.TestClient(app) as client:
         paths = [each.path for each in app.routes if "POST" in (each.methods or {"POST"})]
@@ -129,7 +129,7 @@ def test_what_any_web_page_can_send_without_asking_is_refused(features, kind):
                 )
             for json in ("application/json", "Application/JSON; charset=utf-8"):
                 assert client.post(path, content=b"{}", headers={"content-type": json}).status_code == 422
-        assert (len(service.teaching), service.model.n_learned) == (0, 0)
+        assert (len(service.active_learning), service.model.n_learned) == (0, 0)
 
 
 def test_foreign_names_are_refused():

@@ -5,14 +5,14 @@ from kinds import ordered, several_labels
 from serving import GOOD, MESSAGES, STREAM, bits, learn, learned, ok, predict, refused, resumed, send, serving, wait
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.operation.teaching import Teaching
+from stream_pegasos.operation.active_learning import ActiveLearning
 from stream_pegasos.service import Limits, Service
 
 NEW = ["free lunch", "win a meeting", "claim it"]
 
 
 def asking_people(model=None, seconds=60.0, **options):
-    return Service(model or TextClassifier(), teaching=Teaching(seconds=seconds), **options)
+    return Service(model or TextClassifier(), active_learning=ActiveLearning(seconds=seconds), **options)
 
 
 def ask(client, texts=NEW):
@@ -103,7 +103,7 @@ def test_labels_that_are_new_and_labels_that_a_model_does_not_take():
         assert {*numbers(client)} == {"more"}
         ok(teach(client, "more", None))  # passed over
         ask(client, ["more"])
-        assert numbers(client) == {} and service.teaching.n_given == 3
+        assert numbers(client) == {} and service.active_learning.n_given == 3
 
 
 def test_labels_that_hold_together_and_ordered_ones():
@@ -125,7 +125,7 @@ def test_labels_that_hold_together_and_ordered_ones():
 
 
 def test_nobody_is_asked_where_no_message_is_kept():
-    for service in (Service(TextClassifier()), Service(TextClassifier(), teaching=Teaching(size=0))):
+    for service in (Service(TextClassifier()), Service(TextClassifier(), active_learning=ActiveLearning(size=0))):
         with serving(service) as client:
             ask(client)
             assert asked(client)["messages"] == [] and not ok(client.get("/monitor"))["asks"]
@@ -140,7 +140,7 @@ def test_a_message_that_others_label_too_is_learned_once_with_their_label():
         for text in NEW[:2]:
             learn(client, {"text": text, "label": "spam"})
             alone.learn_one(text, "spam")
-        assert asked(client)["given"] == [] and service.teaching.n_given == 0
+        assert asked(client)["given"] == [] and service.active_learning.n_given == 0
         ask(client)  # they come again, and do not wait
         assert {*numbers(client)} == {NEW[2]}
     assert bits(service.model) == bits(alone)
@@ -162,7 +162,7 @@ def test_a_message_with_an_id_is_learned_once_whoever_labels_it():
 
 def test_no_message_stands_in_a_checkpoint(tmp_path):
     service = resumed(tmp_path / "model")
-    service.teaching = Teaching(seconds=60.0)
+    service.active_learning = ActiveLearning(seconds=60.0)
     with serving(service) as client:
         learn(client, MESSAGES[:50])
         ask(client, ["zanzibar", "quagmire"])
@@ -223,7 +223,7 @@ def test_fixed_labels_are_written_as_the_first_one(first, second, other, by_page
         refused(send(client, "/learn", [{"text": "a", "label": first}, GOOD]), 422, "'spam' is none of")
         assert asked(client)["labels"] == ["false", "true"]  # nothing of that is learned
         if by_page:
-            service.teaching.give(numbers(client)[NEW[0]], first)
+            service.active_learning.give(numbers(client)[NEW[0]], first)
         else:
             learn(client, {"text": "a", "label": first})
         shown = asked(client)["labels"]
@@ -243,4 +243,4 @@ def test_a_label_is_never_taken_for_another_that_looks_like_it():
         refused(teach(client, NEW[0], long + "…"), 422, "may be any of 2 labels")
         ok(teach(client, NEW[0], 7))
         ok(teach(client, NEW[1], "7"))
-        assert [given.label for given, _ in service.teaching.given()] == ["7", 7]
+        assert [given.label for given, _ in service.active_learning.given()] == ["7", 7]

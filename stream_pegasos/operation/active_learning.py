@@ -18,10 +18,10 @@ from stream_pegasos.common.checks import check_integer, check_number
 from stream_pegasos.features.message import Message, identity_of, is_blank, size_of
 from stream_pegasos.learners.predictions import Predictions
 
-__all__ = ["FIRST", "LONGEST_TAUGHT", "Given", "Keeper", "Teaching", "Waiting", "uncertainty"]
+__all__ = ["FIRST", "LONGEST_ASKED", "ActiveLearning", "Given", "Keeper", "Waiting", "uncertainty"]
 
 FIRST = ("uncertain", "newest", "oldest")  # which messages are asked for first
-LONGEST_TAUGHT = 20_000  # characters of a message that a person is asked to read
+LONGEST_ASKED = 20_000  # characters of a message that a person is asked to read
 MOST_DONE = 100_000  # messages that are remembered as not to be asked for again
 MOST_SCORED = 1_000  # messages that are scored anew at a time
 MOST_HELD = 5  # labels that can be taken back; with more the model would ask without having learned
@@ -76,7 +76,7 @@ class Keeper(Protocol):
         """The label of the message is learned, and stays."""
 
 
-class Teaching:
+class ActiveLearning:
     """Messages that wait for people to label them, in bounded memory, and the labels that can still be taken back.
 
     A message waits only once, however often it comes. The newest five labels can be taken back, each for some seconds:
@@ -122,19 +122,19 @@ class Teaching:
     --------
 
     >>> from stream_pegasos import TextClassifier
-    >>> from stream_pegasos.operation.teaching import Teaching
+    >>> from stream_pegasos.operation.active_learning import ActiveLearning
 
     >>> model = TextClassifier()
     >>> model.learn_many(["win a prize", "lunch at noon"] * 20, ["spam", "ham"] * 20)
-    >>> teaching = Teaching(size=100, seconds=0)
-    >>> teaching.add(["a prize to win", "lunch, or a prize?", "at noon"])
-    >>> stale = teaching.stale(model.n_learned)
-    >>> teaching.score(stale, model.predictions([message.x for message in stale]), model.n_learned)
-    >>> [asked, *_] = teaching.queue(limit=3)
+    >>> active_learning = ActiveLearning(size=100, seconds=0)
+    >>> active_learning.add(["a prize to win", "lunch, or a prize?", "at noon"])
+    >>> stale = active_learning.stale(model.n_learned)
+    >>> active_learning.score(stale, model.predictions([message.x for message in stale]), model.n_learned)
+    >>> [asked, *_] = active_learning.queue(limit=3)
     >>> asked.x
     'lunch, or a prize?'
-    >>> teaching.give(asked.number, "spam")
-    >>> [(given.message.x, given.label) for given in teaching.due()]
+    >>> active_learning.give(asked.number, "spam")
+    >>> [(given.message.x, given.label) for given in active_learning.due()]
     [('lunch, or a prize?', 'spam')]
 
     """
@@ -201,7 +201,7 @@ class Teaching:
         while self._has_room() and (message := next(self._more, None)) is not None:
             x, origin = message
             self.n_blank += is_blank(x)
-            self.n_too_long += not is_blank(x) and size_of(x) > LONGEST_TAUGHT
+            self.n_too_long += not is_blank(x) and size_of(x) > LONGEST_ASKED
             if x not in self._number_of:
                 self._wait(x, origin)
 
@@ -414,7 +414,7 @@ class Teaching:
         self._make_room()
 
     def _wait(self, x: Message, origin: Any) -> None:
-        if not is_blank(x) and size_of(x) <= LONGEST_TAUGHT and identity_of(x) not in self._done:
+        if not is_blank(x) and size_of(x) <= LONGEST_ASKED and identity_of(x) not in self._done:
             self._put(Waiting(next(self._numbers), x, origin=origin))
 
     def _put(self, message: Waiting) -> None:
@@ -430,7 +430,7 @@ class Teaching:
             self._n_characters -= size_of(x)
 
     def _has_room(self) -> bool:
-        most = self.size * _CHARACTERS_A_MESSAGE - LONGEST_TAUGHT
+        most = self.size * _CHARACTERS_A_MESSAGE - LONGEST_ASKED
         return len(self._waiting) < self.size and (self._n_characters <= most or not self._waiting)
 
     def _make_room(self) -> None:
@@ -452,7 +452,7 @@ def uncertainty(predictions: Predictions) -> NDArray[np.float64]:
     --------
 
     >>> from stream_pegasos import TextClassifier
-    >>> from stream_pegasos.operation.teaching import uncertainty
+    >>> from stream_pegasos.operation.active_learning import uncertainty
     >>> uncertainty(TextClassifier().predictions(["a", "b"])).tolist()
     [1.0, 1.0]
 

@@ -9,7 +9,7 @@ equally uncertain messages, and the range of the second.
 
 Streams come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/data; what is missing is left out.
 
-    python tests/benchmarks/teaching.py [--labels N] [--seeds N] [--limit N] [--only STREAM,...]
+    python tests/benchmarks/active_learning.py [--labels N] [--seeds N] [--limit N] [--only STREAM,...]
                                         [--vectors NAME_OR_PATH] [--markdown]
 """
 
@@ -30,7 +30,7 @@ from peers import print_head, print_row, read_records
 from river import active
 
 from stream_pegasos import TextClassifier, TextFeatures
-from stream_pegasos.operation.teaching import MOST_HELD, MOST_SCORED, uncertainty
+from stream_pegasos.operation.active_learning import MOST_HELD, MOST_SCORED, uncertainty
 
 STREAMS = ("sms_spam", "enron_1to3", "banking77")
 FROM_FILE, FROM_STREAM = 10_000, 1_000  # messages that wait

@@ -9,8 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier, TextClassifier
 from stream_pegasos.features.message import Fields
 from stream_pegasos.learners.predictions import settled
-from stream_pegasos.operation import teaching as module
-from stream_pegasos.operation.teaching import Teaching, uncertainty
+from stream_pegasos.operation import active_learning as module
+from stream_pegasos.operation.active_learning import ActiveLearning, uncertainty
 
 TEXTS = st.text("ab \ud800", max_size=4)
 
@@ -50,13 +50,13 @@ class Machine(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.clock, self.kept = Clock(), Kept()
-        self.teaching = Teaching(4, 10.0, "oldest", keeper=self.kept, clock=self.clock)
+        self.active_learning = ActiveLearning(4, 10.0, "oldest", keeper=self.kept, clock=self.clock)
         self.waiting, self.given, self.over, self.learned = [], [], set(), []
 
     @rule(batches=st.lists(st.lists(TEXTS, max_size=6), max_size=3))
     def add(self, batches):
         for batch in batches:
-            self.teaching.add(batch)
+            self.active_learning.add(batch)
         for text in [text for batch in batches for text in batch][-4:]:
             self.waiting = [other for other in self.waiting if other != text]
             if text.strip() and text not in self.over:
@@ -64,7 +64,7 @@ class Machine(RuleBasedStateMachine):
         self.waiting = self.waiting[-4:]
 
     def choose(self, data):
-        message = data.draw(st.sampled_from(self.teaching.queue(10)))
+        message = data.draw(st.sampled_from(self.active_learning.queue(10)))
         self.waiting.remove(message.x)
         self.over.add(message.x)
         return message
@@ -73,19 +73,19 @@ class Machine(RuleBasedStateMachine):
     @rule(data=st.data(), label=st.sampled_from("xy"))
     def give(self, data, label):
         message = self.choose(data)
-        self.teaching.give(message.number, label)
+        self.active_learning.give(message.number, label)
         self.given.append((message.number, message.x, label, self.clock.now + 10.0))
 
     @precondition(lambda self: self.waiting)
     @rule(data=st.data())
     def skip(self, data):
-        self.teaching.skip(self.choose(data).number)
+        self.active_learning.skip(self.choose(data).number)
 
     @precondition(lambda self: self.given)
     @rule(data=st.data())
     def take_back(self, data):
         one = data.draw(st.sampled_from(self.given))
-        self.teaching.take_back(one[0])
+        self.active_learning.take_back(one[0])
         self.given.remove(one)
         self.over.discard(one[1])
         self.waiting = [*self.waiting, one[1]][-4:]
@@ -96,9 +96,9 @@ class Machine(RuleBasedStateMachine):
         self.kept.fails = True
         with pytest.raises(OSError, match="full"):
             if self.waiting:
-                self.teaching.give(data.draw(st.sampled_from(self.teaching.queue(10))).number, "x")
+                self.active_learning.give(data.draw(st.sampled_from(self.active_learning.queue(10))).number, "x")
             else:
-                self.teaching.take_back(self.given[0][0])
+                self.active_learning.take_back(self.given[0][0])
         self.kept.fails = False
 
     @rule(seconds=st.sampled_from([0.0, 4.0, 11.0]))
@@ -106,18 +106,18 @@ class Machine(RuleBasedStateMachine):
         self.clock.now += seconds
         late = len(self.given) - module.MOST_HELD
         due = [one for i, one in enumerate(self.given) if i < late or one[3] <= self.clock.now]
-        assert [(each.message.x, each.label) for each in self.teaching.due()] == [one[1:3] for one in due]
+        assert [(each.message.x, each.label) for each in self.active_learning.due()] == [one[1:3] for one in due]
         self.given = [one for one in self.given if one not in due]
         self.learned += [one[1:3] for one in due]
 
     @invariant()
     def same(self):
-        assert {message.x for message in self.teaching.queue(10)} == set(self.waiting)
-        assert len(self.teaching) == len(self.waiting)
-        numbers = [message.number for message in self.teaching.queue(10)]
+        assert {message.x for message in self.active_learning.queue(10)} == set(self.waiting)
+        assert len(self.active_learning) == len(self.waiting)
+        numbers = [message.number for message in self.active_learning.queue(10)]
         assert numbers == sorted(numbers)
-        assert [each.message.x for each, _ in self.teaching.given()] == [one[1] for one in self.given[::-1]]
-        assert self.teaching.n_given == len(self.given) + len(self.learned)
+        assert [each.message.x for each, _ in self.active_learning.given()] == [one[1] for one in self.given[::-1]]
+        assert self.active_learning.n_given == len(self.given) + len(self.learned)
         assert self.kept.labels == [*self.learned, *(one[1:3] for one in self.given)]
         assert self.kept.fixed == [text for text, _ in self.learned]
 
@@ -154,103 +154,110 @@ def test_who_knows_nothing_is_unsure_of_everything(classifier):
 
 def test_the_most_uncertain_are_asked_for_first_and_then_the_newest_or_those_that_come_first():
     for more, equal in ((None, ["d", "b"]), (iter([(text, None) for text in "abcd"]), ["b", "d"])):
-        teaching = Teaching(100 if more is None else 1_000, more=more)
-        teaching.add([*"abcd"])
-        teaching.fill()
-        stale = teaching.stale(1)
+        active_learning = ActiveLearning(100 if more is None else 1_000, more=more)
+        active_learning.add([*"abcd"])
+        active_learning.fill()
+        stale = active_learning.stale(1)
         rows = {"a": [0.9, 0.1], "b": [0.6, 0.4], "c": [0.3, 0.7], "d": [0.4, 0.6]}
-        teaching.score(stale, predictions([rows[message.x] for message in stale], ("x", "y")), 1)
-        assert [message.x for message in teaching.queue(10)] == [*equal, "c", "a"]
-        assert [message.x for message in teaching.queue(2, "newest")] == ["d", "c"]
-        assert [message.x for message in teaching.queue(2, "oldest")] == ["a", "b"]
-        assert teaching.stale(1) == [] and len(teaching.stale(2)) == 4
+        active_learning.score(stale, predictions([rows[message.x] for message in stale], ("x", "y")), 1)
+        assert [message.x for message in active_learning.queue(10)] == [*equal, "c", "a"]
+        assert [message.x for message in active_learning.queue(2, "newest")] == ["d", "c"]
+        assert [message.x for message in active_learning.queue(2, "oldest")] == ["a", "b"]
+        assert active_learning.stale(1) == [] and len(active_learning.stale(2)) == 4
 
 
 def test_of_very_many_those_are_scored_anew_that_come_next_or_were_scored_longest_ago(monkeypatch):
     monkeypatch.setattr(module, "MOST_SCORED", 20)
-    teaching = Teaching(1_000)
-    teaching.add([str(i) for i in range(100)])
+    active_learning = ActiveLearning(1_000)
+    active_learning.add([str(i) for i in range(100)])
     for n in range(1, 8):  # all within so many times
-        stale = teaching.stale(n)
-        head = {message.number for message in teaching.queue(2)}
-        assert n == 1 or all(message.scored_at > 0 for message in teaching.queue(20))  # before those that nobody knows
+        stale = active_learning.stale(n)
+        head = {message.number for message in active_learning.queue(2)}
+        assert n == 1 or all(
+            message.scored_at > 0 for message in active_learning.queue(20)
+        )  # before those that nobody knows
         assert len(stale) == 20 and head <= {message.number for message in stale}
-        teaching.score(stale, predictions([[0.9, 0.1]] * 20, ("x", "y")), n)
-    assert min(message.scored_at for message in teaching.queue(100)) > 0
+        active_learning.score(stale, predictions([[0.9, 0.1]] * 20, ("x", "y")), n)
+    assert min(message.scored_at for message in active_learning.queue(100)) > 0
 
 
 def test_memory_is_bounded_by_characters_too():
-    teaching = Teaching(size=10)  # of 1,000 characters on average
-    teaching.add(["a" * 20_001])
-    assert len(teaching) == 0
-    teaching.add([letter * 4_000 for letter in "abcd"])
-    assert [message.x[0] for message in teaching.queue(10, "oldest")] == ["c", "d"]
+    active_learning = ActiveLearning(size=10)  # of 1,000 characters on average
+    active_learning.add(["a" * 20_001])
+    assert len(active_learning) == 0
+    active_learning.add([letter * 4_000 for letter in "abcd"])
+    assert [message.x[0] for message in active_learning.queue(10, "oldest")] == ["c", "d"]
 
     for _ in range(3):  # also before anybody looks
-        teaching.add([" " * 9_000, "e" * 900])
-    assert sum(len(text) for text, _ in teaching._new) <= 10_000
-    assert [message.x[0] for message in teaching.queue(10, "oldest")] == ["c", "d", "e"]
+        active_learning.add([" " * 9_000, "e" * 900])
+    assert sum(len(text) for text, _ in active_learning._new) <= 10_000
+    assert [message.x[0] for message in active_learning.queue(10, "oldest")] == ["c", "d", "e"]
 
     texts = iter([(letter * 15_000, i) for i, letter in enumerate("abcdef")])
-    teaching = Teaching(size=50, more=texts)
-    teaching.fill()
-    assert len(teaching) == 3  # a fourth one of 20,000 characters might have no room
-    teaching.give(1, "x")
-    assert [message.origin for message in teaching.queue(10)] == [1, 2, 3]
+    active_learning = ActiveLearning(size=50, more=texts)
+    active_learning.fill()
+    assert len(active_learning) == 3  # a fourth one of 20,000 characters might have no room
+    active_learning.give(1, "x")
+    assert [message.origin for message in active_learning.queue(10)] == [1, 2, 3]
 
 
 def test_texts_that_were_labelled_are_not_asked_for():
-    teaching = Teaching(more=iter([(text, None) for text in ("a", "b", "a", "c")]))
-    teaching.remember(["b"])
-    teaching.fill()
-    assert [message.x for message in teaching.queue(10)] == ["a", "c"] and teaching.n_blank == 0
-    teaching = Teaching(
+    active_learning = ActiveLearning(more=iter([(text, None) for text in ("a", "b", "a", "c")]))
+    active_learning.remember(["b"])
+    active_learning.fill()
+    assert [message.x for message in active_learning.queue(10)] == ["a", "c"] and active_learning.n_blank == 0
+    active_learning = ActiveLearning(
         more=iter([(text, None) for text in ("", "a" * 20_000, "a" * 20_001, " \n", "b", " " * 30_000)])
     )
-    teaching.fill()
-    assert (len(teaching), teaching.n_blank, teaching.n_too_long) == (2, 3, 1)
-    teaching = Teaching()
-    teaching.add(["a", "b"])
-    teaching.drop(["b", "c"])
-    assert [message.x for message in teaching.queue(10)] == ["a"]
-    teaching.add(["b", "d"])
-    assert [message.x for message in teaching.queue(10)] == ["d", "a"]
+    active_learning.fill()
+    assert (len(active_learning), active_learning.n_blank, active_learning.n_too_long) == (2, 3, 1)
+    active_learning = ActiveLearning()
+    active_learning.add(["a", "b"])
+    active_learning.drop(["b", "c"])
+    assert [message.x for message in active_learning.queue(10)] == ["a"]
+    active_learning.add(["b", "d"])
+    assert [message.x for message in active_learning.queue(10)] == ["d", "a"]
 
 
 def test_messages_of_fields_that_differ_in_anything_are_asked_for():
     values = (["a"], ["b"], ["a", "b"], "a", [["a"]], -1, -2, {"a": 1}, {"a": [1]}, 0.5, None)
     messages = [Fields(text="t", x=value) for value in values]
-    teaching = Teaching(seconds=0.0, first="oldest")
+    active_learning = ActiveLearning(seconds=0.0, first="oldest")
     for x in (*messages, *messages):
-        teaching.add([x])
-        for asked in teaching.queue(1):
+        active_learning.add([x])
+        for asked in active_learning.queue(1):
             assert asked.x == x
-            teaching.give(asked.number, "spam")
-    assert [given.message.x for given in teaching.due(at_once=True)] == messages
+            active_learning.give(asked.number, "spam")
+    assert [given.message.x for given in active_learning.due(at_once=True)] == messages
 
 
 def test_what_others_tell_wins_over_a_label_that_could_be_taken_back():
     kept = Kept()
-    teaching = Teaching(keeper=kept)
-    teaching.add(["a", "b", "c"])
+    active_learning = ActiveLearning(keeper=kept)
+    active_learning.add(["a", "b", "c"])
     for number in (1, 2):
-        teaching.give(number, "x")
+        active_learning.give(number, "x")
     kept.fails = True
-    teaching.drop(["a"])
-    assert len(teaching.given()) == 2
+    active_learning.drop(["a"])
+    assert len(active_learning.given()) == 2
     kept.fails = False
-    teaching.drop(["b", "c"])
-    assert teaching.n_given == 1 and len(teaching) == 0 and kept.labels == [("a", "x")]
-    assert [given.message.x for given in teaching.due(at_once=True)] == ["a"]
+    active_learning.drop(["b", "c"])
+    assert active_learning.n_given == 1 and len(active_learning) == 0 and kept.labels == [("a", "x")]
+    assert [given.message.x for given in active_learning.due(at_once=True)] == ["a"]
 
 
 def test_bad_input_is_refused():
     for options in ({"size": -1}, {"size": 1.5}, {"seconds": -1.0}, {"first": "best"}):
         with pytest.raises((TypeError, ValueError)):
-            Teaching(**options)
-    teaching = Teaching()
+            ActiveLearning(**options)
+    active_learning = ActiveLearning()
     with pytest.raises(ValueError, match="best"):
-        teaching.queue(1, "best")
-    for refuse in (teaching.take_back, teaching.skip, teaching.message_of, lambda number: teaching.give(number, "x")):
+        active_learning.queue(1, "best")
+    for refuse in (
+        active_learning.take_back,
+        active_learning.skip,
+        active_learning.message_of,
+        lambda number: active_learning.give(number, "x"),
+    ):
         with pytest.raises(LookupError, match="message 7"):
             refuse(7)
