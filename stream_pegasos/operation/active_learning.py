@@ -18,7 +18,7 @@ from stream_pegasos.common.checks import check_integer, check_number
 from stream_pegasos.features.message import Message, identity_of, is_blank, size_of
 from stream_pegasos.learners.predictions import Predictions
 
-__all__ = ["FIRST", "LONGEST_ASKED", "ActiveLearning", "Given", "Keeper", "Waiting", "uncertainty"]
+__all__ = ["FIRST", "LONGEST_ASKED", "ActiveLearning", "Given", "LabelStore", "Waiting", "uncertainty"]
 
 FIRST = ("uncertain", "newest", "oldest")  # which messages are asked for first
 LONGEST_ASKED = 20_000  # characters of a message that a person is asked to read
@@ -63,7 +63,7 @@ class Given:
     due: float
 
 
-class Keeper(Protocol):
+class LabelStore(Protocol):
     """What keeps labels as they are given. If it raises an OSError, the label is not given, or not taken back."""
 
     def given(self, message: Waiting, label: Any) -> None:
@@ -101,7 +101,7 @@ class ActiveLearning:
     more
         Where messages come from, as pairs of a message and its origin, when there is room for them; none is pushed out
         then. It gives `None` where it has no message for now. Without it messages come by `add`.
-    keeper
+    store
         What keeps labels as they are given.
     clock
         What tells the time in seconds.
@@ -145,7 +145,7 @@ class ActiveLearning:
         seconds: float = 10.0,
         first: str = "uncertain",
         more: Iterator[tuple[Message, Any] | None] | None = None,
-        keeper: Keeper | None = None,
+        store: LabelStore | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         check_integer("the number of messages that wait", size, 0, 1_000_000)
@@ -154,7 +154,7 @@ class ActiveLearning:
             raise ValueError(f"{first!r} is none of {', '.join(FIRST)}")
         self.size, self.seconds, self.first = size, seconds, first
         self.n_given = self.n_blank = self.n_too_long = 0
-        self.keeper = keeper
+        self.store = store
         self._more, self._clock = more, clock
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Waiting] = {}  # by number, the oldest first
@@ -208,7 +208,7 @@ class ActiveLearning:
     def drop(self, X: Sequence[Message], origins: Sequence[Any] = ()) -> None:
         """Never ask for these, as others have told their labels; a label that could still be taken back goes.
 
-        Where what keeps the labels fails, that label stays.
+        Where the store fails, that label stays.
         """
         if not self.size:
             return
@@ -323,8 +323,8 @@ class ActiveLearning:
             If the label cannot be kept; the message waits on.
         """
         message = self._message(number)
-        if self.keeper is not None:
-            self.keeper.given(message, label)
+        if self.store is not None:
+            self.store.given(message, label)
         self._remove(message.x)
         self._finish(message.x)
         self._given[number] = Given(message, label, self._clock() + self.seconds)
@@ -352,7 +352,7 @@ class ActiveLearning:
         LookupError
             If the message has no label that can be taken back.
         OSError
-            If what keeps the labels fails; the label stays.
+            If the store fails; the label stays.
         """
         if number not in self._given:
             raise LookupError(f"message {number} has no label that can be taken back; what is learned stays learned")
@@ -382,8 +382,8 @@ class ActiveLearning:
         due = [given for place, given in enumerate(self._given.values()) if place < is_late or given.due <= now]
         for given in due:
             del self._given[given.message.number]
-            if self.keeper is not None:
-                self.keeper.learned(given.message)
+            if self.store is not None:
+                self.store.learned(given.message)
         return due
 
     def hold(self, given: Given) -> None:
@@ -391,8 +391,8 @@ class ActiveLearning:
         self._given = {given.message.number: given, **self._given}
 
     def _discard(self, message: Waiting) -> None:
-        if self.keeper is not None:
-            self.keeper.taken_back(message)
+        if self.store is not None:
+            self.store.taken_back(message)
         del self._given[message.number]
         self.n_given -= 1
 

@@ -31,7 +31,7 @@ class Journal:
     A new file begins with each snapshot. The files after the checkpoint before the newest one stay, too, as a run goes
     on from that one where the newest is damaged.
 
-    As the `Keeper` of a `ActiveLearning` it also keeps the labels that can still be taken back.
+    As the `LabelStore` of a `ActiveLearning` it also keeps the labels that can still be taken back.
 
     Parameters
     ----------

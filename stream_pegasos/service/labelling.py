@@ -138,7 +138,7 @@ class Labelling:
         LookupError
             If the message has no label that can be taken back.
         OSError
-            If what keeps the labels fails; the label stays.
+            If the store fails; the label stays.
         """
         async with self._service.turn:
             with self._service.monitor.lock:

@@ -118,7 +118,7 @@ class Service:
         self.n_learned_again = 0
         if checkpoints is not None:
             self._journal = Journal(checkpoints.path, self._lock, checkpoints.tell, sync, begun_with)
-            self.active_learning.keeper = self._journal
+            self.active_learning.store = self._journal
             self._learn_again(self._journal, progress)
 
     def _learn_again(self, journal: Journal, progress: Any) -> None:
@@ -399,7 +399,7 @@ class Service:
     def health(self) -> str:
         """Whether what is learned can be kept: "ok", or what fails."""
         fails = {"checkpoints fail": self.checkpoints, "the journal fails": self._journal}
-        return ", ".join(what for what, keeper in fails.items() if keeper and keeper.error is not None) or "ok"
+        return ", ".join(what for what, store in fails.items() if store and store.error is not None) or "ok"
 
     def _checkpoint(self) -> dict[str, Any] | None:
         checkpoints = self.checkpoints

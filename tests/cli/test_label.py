@@ -245,7 +245,7 @@ def test_fields_of_any_name_stay_as_they_are(tmp_path, capsys):
 def test_a_full_disk_leaves_the_labels_that_were(tmp_path, monkeypatch):
     path = tmp_path / "labels.jsonl"
     labels = LabelFile(path, several=False)
-    active_learning = ActiveLearning(keeper=labels)
+    active_learning = ActiveLearning(store=labels)
     active_learning.add(["a", "b", "c"])
     active_learning.give(1, "x")
     active_learning.give(2, "y")

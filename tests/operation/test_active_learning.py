@@ -50,7 +50,7 @@ class Machine(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.clock, self.kept = Clock(), Kept()
-        self.active_learning = ActiveLearning(4, 10.0, "oldest", keeper=self.kept, clock=self.clock)
+        self.active_learning = ActiveLearning(4, 10.0, "oldest", store=self.kept, clock=self.clock)
         self.waiting, self.given, self.over, self.learned = [], [], set(), []
 
     @rule(batches=st.lists(st.lists(TEXTS, max_size=6), max_size=3))
@@ -233,7 +233,7 @@ def test_messages_of_fields_that_differ_in_anything_are_asked_for():
 
 def test_what_others_tell_wins_over_a_label_that_could_be_taken_back():
     kept = Kept()
-    active_learning = ActiveLearning(keeper=kept)
+    active_learning = ActiveLearning(store=kept)
     active_learning.add(["a", "b", "c"])
     for number in (1, 2):
         active_learning.give(number, "x")

@@ -16,7 +16,7 @@ needs_posix = pytest.mark.skipif(os.name != "posix", reason="this is about POSIX
 SOON = 20.0
 
 
-class Keeper:
+class Run:
     """A model that learns, and its checkpoints, which are written as often as it is told to."""
 
     def __init__(self, path, model=None, n=0, **options):
@@ -56,18 +56,18 @@ def path(tmp_path):
 
 
 def learned(n):
-    keeper = Keeper("nowhere")
+    run = Run("nowhere")
     for _ in range(n):
-        keeper.learn()
-    return keeper.model
+        run.learn()
+    return run.model
 
 
 def two_checkpoints(path):
     """Of 3 examples, and before of 2."""
-    keeper = Keeper(path).resume().start()
-    keeper.learn_and_wait(2)
-    keeper.learn_and_wait()
-    return keeper
+    run = Run(path).resume().start()
+    run.learn_and_wait(2)
+    run.learn_and_wait()
+    return run
 
 
 def damage(path, how):
@@ -76,29 +76,29 @@ def damage(path, how):
 
 
 def test_it_holds_the_model_and_the_progress(path):
-    keeper = Keeper(path, every=5).resume().start()
-    keeper.learn_and_wait(5)
+    run = Run(path, every=5).resume().start()
+    run.learn_and_wait(5)
     model, progress = load_with_progress(path)
-    assert progress == keeper.written[0] == {"n": 5}
+    assert progress == run.written[0] == {"n": 5}
     assert bits(model) == bits(learned(5))
-    keeper.learn(4)
-    keeper.checkpoints.close()
+    run.learn(4)
+    run.checkpoints.close()
     model, progress = load_with_progress(path)
     assert progress == {"n": 9}
     assert bits(model) == bits(learned(9))
     assert sorted(os.listdir(path.parent)) == [path.name, path.name + ".previous"]
     assert load_with_progress(path.with_name(path.name + ".previous"))[1] == {"n": 5}
-    assert not keeper.events
+    assert not run.events
 
 
 def test_a_file_is_there_at_the_end_though_nothing_was_learned(path):
-    keeper = Keeper(str(path))
-    assert keeper.checkpoints.resume() is None
-    keeper.start()
-    keeper.checkpoints.close()
-    keeper.checkpoints.close()
-    assert keeper.checkpoints.path == path.resolve()
-    assert keeper.written == [{"n": 0}]
+    run = Run(str(path))
+    assert run.checkpoints.resume() is None
+    run.start()
+    run.checkpoints.close()
+    run.checkpoints.close()
+    assert run.checkpoints.path == path.resolve()
+    assert run.written == [{"n": 0}]
     assert load(path).n_iterations == 0
 
 
@@ -107,19 +107,19 @@ def test_a_damaged_one_is_recognised_and_the_one_before_is_used(how, path):
     two_checkpoints(path).checkpoints.close()  # which wrote a third
     before = load_with_progress(path.with_name(path.name + ".previous"))
     damage(path, how)
-    keeper = Keeper(path).resume()
-    assert keeper.n == before[1]["n"] == 3
-    assert bits(keeper.model) == bits(before[0])
-    (event,) = keeper.events
+    run = Run(path).resume()
+    assert run.n == before[1]["n"] == 3
+    assert bits(run.model) == bits(before[0])
+    (event,) = run.events
     assert str(path) in event
     assert f"resuming from {path}.previous, the one before" in event
     # The damaged one is not kept in place of the whole one.
-    keeper.start().learn_and_wait()
+    run.start().learn_and_wait()
     assert load_with_progress(path)[1] == {"n": 4}
     assert load_with_progress(path.with_name(path.name + ".previous"))[1] == {"n": 3}
-    keeper.learn_and_wait()
+    run.learn_and_wait()
     assert load_with_progress(path.with_name(path.name + ".previous"))[1] == {"n": 4}
-    keeper.checkpoints.close()
+    run.checkpoints.close()
 
 
 @pytest.mark.parametrize("how", ["empty", "a bit flipped"])
@@ -129,20 +129,20 @@ def test_two_damaged_ones_are_an_error_and_stay_as_they_are(how, path):
     for file in (path, previous):
         damage(file, how)
     contents = path.read_bytes(), previous.read_bytes()
-    keeper = Keeper(path)
+    run = Run(path)
     with pytest.raises(ValueError, match=r"mail\.safetensors") as error:
-        keeper.checkpoints.resume()
+        run.checkpoints.resume()
     assert f"{previous}" in str(error.value)
-    keeper.checkpoints.close()
+    run.checkpoints.close()
     assert (path.read_bytes(), previous.read_bytes()) == contents
 
 
 def test_where_only_the_one_before_is_left_it_is_used(path):
     two_checkpoints(path).checkpoints.close()
     path.unlink()
-    keeper = Keeper(path).resume()
-    assert keeper.n == 3
-    assert keeper.events == [f"{path} is missing; resuming from {path}.previous, the one before"]
+    run = Run(path).resume()
+    assert run.n == 3
+    assert run.events == [f"{path} is missing; resuming from {path}.previous, the one before"]
 
 
 def test_what_killed_writers_left_is_removed_and_nothing_else(path, monkeypatch):
@@ -154,7 +154,7 @@ def test_what_killed_writers_left_is_removed_and_nothing_else(path, monkeypatch)
     for name in {".other.tmp", "mail.safetensors.tmp", *left} - {*os.listdir(path.parent)}:
         path.with_name(name).write_text("")
     assert len(os.listdir(path.parent)) == len(others) + 1
-    Keeper(path).resume()
+    Run(path).resume()
     assert set(os.listdir(path.parent)) == others
 
 
@@ -162,52 +162,52 @@ def test_what_killed_writers_left_is_removed_and_nothing_else(path, monkeypatch)
 
 
 def test_it_is_written_after_so_many_examples_and_not_before(path):
-    keeper = Keeper(path, every=10).start()
-    keeper.learn(9)
-    keeper.learn_and_wait()
-    assert keeper.written == [{"n": 10}]
-    keeper.learn(9)
+    run = Run(path, every=10).start()
+    run.learn(9)
+    run.learn_and_wait()
+    assert run.written == [{"n": 10}]
+    run.learn(9)
     time.sleep(0.1)  # in which nothing may happen
-    assert keeper.written == [{"n": 10}]
-    keeper.learn_and_wait()
-    assert keeper.written == [{"n": 10}, {"n": 20}]
-    keeper.checkpoints.close()
+    assert run.written == [{"n": 10}]
+    run.learn_and_wait()
+    assert run.written == [{"n": 10}, {"n": 20}]
+    run.checkpoints.close()
 
 
 def test_it_is_written_after_so_many_seconds_if_anything_was_learned(path):
-    keeper = Keeper(path, every=1_000, seconds=0.05).start()
+    run = Run(path, every=1_000, seconds=0.05).start()
     time.sleep(0.3)
-    assert not keeper.written
+    assert not run.written
     start = time.monotonic()
-    keeper.learn_and_wait()
-    assert keeper.written == [{"n": 1}]
-    assert keeper.checkpoints.written_at >= start
+    run.learn_and_wait()
+    assert run.written == [{"n": 1}]
+    assert run.checkpoints.written_at >= start
     time.sleep(0.3)
-    assert keeper.written == [{"n": 1}]
-    keeper.checkpoints.close()
-    assert len(keeper.written) == 2
+    assert run.written == [{"n": 1}]
+    run.checkpoints.close()
+    assert len(run.written) == 2
 
 
 def test_what_is_learned_while_the_last_but_one_is_written_is_in_the_last(path):
     """However little time there is between."""
-    keeper = Keeper(path)
+    run = Run(path)
     writing, go_on = threading.Event(), threading.Event()
     snapshots = []
 
     def snapshot():
-        snapshots.append(keeper.n)
-        taken = keeper.model.snapshot({"n": keeper.n})
+        snapshots.append(run.n)
+        taken = run.model.snapshot({"n": run.n})
         writing.set()
         assert go_on.wait(SOON)
         return taken
 
-    keeper.checkpoints.start(snapshot)
-    keeper.learn()
+    run.checkpoints.start(snapshot)
+    run.learn()
     assert writing.wait(SOON)
-    keeper.learn()
-    closing = threading.Thread(target=keeper.checkpoints.close)
+    run.learn()
+    closing = threading.Thread(target=run.checkpoints.close)
     closing.start()
-    wait(lambda: keeper.checkpoints._closing)
+    wait(lambda: run.checkpoints._closing)
     go_on.set()
     closing.join(SOON)
     assert snapshots == [1, 2]
@@ -252,57 +252,57 @@ FAILURES = {
 
 @pytest.mark.parametrize("which", FAILURES)
 def test_a_failure_stops_nothing_is_reported_once_and_it_is_tried_again(which, path, monkeypatch):
-    keeper = two_checkpoints(path)
+    run = two_checkpoints(path)
     target, failing, reason = FAILURES[which]
     before = path.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(target, failing, raising=False)
         for i in range(1, 4):
-            keeper.learn_and_wait()
-            assert keeper.checkpoints.n_failures == i
-            assert keeper.checkpoints.error == reason
-        assert keeper.events == [f"cannot write {path}: {reason}; learning goes on, and it is tried again"]
+            run.learn_and_wait()
+            assert run.checkpoints.n_failures == i
+            assert run.checkpoints.error == reason
+        assert run.events == [f"cannot write {path}: {reason}; learning goes on, and it is tried again"]
         assert path.read_bytes() == before
         assert sorted(os.listdir(path.parent)) == [path.name, path.name + ".previous"]
-    keeper.learn_and_wait()
-    assert keeper.events[1:] == [f"{path} is written again"]
-    assert keeper.checkpoints.error is None
+    run.learn_and_wait()
+    assert run.events[1:] == [f"{path} is written again"]
+    assert run.checkpoints.error is None
     assert load_with_progress(path)[1] == {"n": 7}
     assert load_with_progress(path.with_name(path.name + ".previous"))[1] == {"n": 3}
-    keeper.checkpoints.close()
+    run.checkpoints.close()
 
 
 def test_it_is_tried_again_in_time_though_nothing_more_is_learned(path, monkeypatch):
-    keeper = Keeper(path, seconds=0.05)
+    run = Run(path, seconds=0.05)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", no_space)
-        keeper.start().learn_and_wait()
-        assert keeper.checkpoints.error
-    wait(lambda: keeper.written == [{"n": 1}])
-    keeper.checkpoints.close()
+        run.start().learn_and_wait()
+        assert run.checkpoints.error
+    wait(lambda: run.written == [{"n": 1}])
+    run.checkpoints.close()
 
 
 def test_other_reasons_are_reported_each(path, monkeypatch):
-    keeper = Keeper(path).start()
+    run = Run(path).start()
     for failing in (no_space, no_space, read_only, no_space):
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", failing)
-            keeper.learn_and_wait()
-    assert [event.split(": ")[1].split(";")[0] for event in keeper.events] == [
+            run.learn_and_wait()
+    assert [event.split(": ")[1].split(";")[0] for event in run.events] == [
         "No space left on device",
         "Permission denied",
         "No space left on device",
     ]
-    keeper.checkpoints.close()
+    run.checkpoints.close()
 
 
 def test_a_last_one_that_cannot_be_written_raises(path, monkeypatch):
-    keeper = two_checkpoints(path)
+    run = two_checkpoints(path)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", no_space)
-        keeper.learn()
+        run.learn()
         with pytest.raises(OSError, match="No space left on device"):
-            keeper.checkpoints.close()
+            run.checkpoints.close()
     assert load_with_progress(path)[1] == {"n": 3}
 
 
@@ -339,9 +339,9 @@ def test_a_crash_at_any_step_leaves_a_whole_checkpoint(links, path, tmp_path_fac
         snapshot.write(path, keep=path.with_name(path.name + ".previous"))
     progresses = []
     for _, folder in [*steps, ("end", path.parent)]:
-        keeper = Keeper(folder / path.name).resume()
-        progresses.append(keeper.n)
-        assert bits(keeper.model) == bits(learned(keeper.n))
+        run = Run(folder / path.name).resume()
+        progresses.append(run.n)
+        assert bits(run.model) == bits(learned(run.n))
         assert set(os.listdir(folder)) <= {path.name, path.name + ".previous"}
     assert progresses == sorted(progresses)  # first the old one, then the new one
     assert set(progresses) == {3, 4}
@@ -368,15 +368,15 @@ def test_where_nothing_can_be_locked_it_goes_on_and_says_why(number, path, monke
     def fail(*_):
         raise OSError(number, os.strerror(number))
 
-    keeper = Keeper(path)
+    run = Run(path)
     with monkeypatch.context() as patch:
         patch.setattr("fcntl.flock", fail)
-        keeper.checkpoints.claim()
-    (event,) = keeper.events
+        run.checkpoints.claim()
+    (event,) = run.events
     assert f"mail.safetensors.lock ({os.strerror(number)})" in event
     assert "in use" not in event
-    keeper.start().learn_and_wait()
-    keeper.checkpoints.close()
+    run.start().learn_and_wait()
+    run.checkpoints.close()
     assert load_with_progress(path)[1] == {"n": 1}
 
 
@@ -386,8 +386,8 @@ def test_a_lock_that_others_have_is_no_other_failure(number, path, monkeypatch):
     def fail(*_):
         raise OSError(number, os.strerror(number))
 
-    keeper = Keeper(path)
+    run = Run(path)
     monkeypatch.setattr("fcntl.flock", fail)
     with pytest.raises(OSError, match="is in use: another process"):
-        keeper.checkpoints.claim()
-    assert not keeper.events
+        run.checkpoints.claim()
+    assert not run.events
