@@ -124,7 +124,7 @@ class Ledger:
     def _snapshot(self) -> Snapshot:
         assert self._journal is not None
         with self._lock:
-            progress = {"imap": self.memory.get_state(), "journal": self._journal.turn()}
+            progress = {"imap": self.memory.get_state(), "journal": self._journal.rotate()}
             snapshot: Snapshot = self.model.snapshot(progress)
             self._is_changed = False
         return snapshot
@@ -164,7 +164,7 @@ class Ledger:
                     raise OSError(f"cannot write the journal of {self._path}: {error.strerror or error}") from None
             self._apply(entries)
             if self._journal is not None:
-                self._journal.done(len(entries))
+                self._journal.commit(len(entries))
             self._is_changed = True
         if self._checkpoints is not None:
             self._checkpoints.count(len(lessons) or 1)

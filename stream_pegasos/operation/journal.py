@@ -22,39 +22,38 @@ Entry = tuple[Message, Any, float, Any]  # a message that is learned, its label 
 
 
 class Journal:
-    """Keeps what is learned after a checkpoint, in files beside it, until newer checkpoints have it.
+    """A write-ahead log: keeps what is learned after a checkpoint, in files beside it, until newer checkpoints have it.
 
-    What is going to be learned is written first. So whatever anyone is told of outlives a killed process and, where
-    `sync` was called before, a power cut. Each line of a file is a record with its checksum. The last line may be cut
-    off, as by a kill; nobody was told of it.
+    A record is written before its messages are learned. So an acknowledged message outlives a killed process and, after
+    `sync`, a power cut. Each line of a file is a record with its checksum. A kill may truncate the last line, which
+    nobody has acknowledged.
 
-    A new file begins with each snapshot. The files after the checkpoint before the newest one stay, too, as a run goes
-    on from that one where the newest is damaged.
+    Each snapshot begins a new file. The files since the last but one checkpoint stay: a run resumes from that
+    checkpoint where the newest one is damaged.
 
-    As the `LabelStore` of a `ActiveLearning` it also keeps the labels that can still be taken back.
+    A journal is also the `LabelStore` of an `ActiveLearning`: it keeps the labels that can still be taken back.
 
     Parameters
     ----------
     path
         The file of the checkpoint.
     lock
-        Held by whoever learns and takes snapshots, and so by those who call `learn`, `done`, `cut`, `given`,
-        `taken_back` and `turn`.
+        The lock of the model. Hold it to call `learn`, `commit`, `abort`, `given`, `taken_back` or `rotate`.
     on_event
         Called with a line of text when something goes wrong.
     safe
-        Whether `sync` is going to be called.
+        Whether `sync` will be called.
     begun_with
-        What the model is before the first checkpoint, if that is no new one: "the model mail.safetensors".
+        A name for the model before the first checkpoint, unless that is a new one: "the model mail.safetensors".
 
     Attributes
     ----------
     waiting
-        The labels that are given and not learned, as entries by the number of their message.
+        The labels that are not learned yet, as entries by the number of their message.
     n_written, n_synced
-        How many records were written, and how many of them outlive a power cut.
+        How many records were written, and how many of these are flushed to the disk.
     error
-        Why the newest record could not be kept; `None` if it was, or a checkpoint was written since.
+        Why the newest record could not be written; `None` if it was, or if a checkpoint was written since.
 
     Examples
     --------
@@ -85,27 +84,27 @@ class Journal:
         self.n_written = self.n_synced = 0
         self.error: str | None = None
         self._lock, self._on_event = lock, on_event
-        self._name, self._number = os.urandom(4).hex(), 0  # the name that all files have, and the number of this one
+        self._name, self._number = os.urandom(4).hex(), 0  # all files have the name, this one the number
         self._newest: Any = None  # the position in the newest checkpoint
         self._file: IO[bytes] | None = None  # which is made for its first record
         self._end = 0  # of the last record
-        self._open: Sequence[Entry] = ()  # what the last record says is learned
-        self._n_done = 0  # how much of it is
-        self._n_dropped = 0  # how many entries before are not learned, which the next record tells
-        self._failed: int | None = None  # the file of which nobody knows what is on the disk
+        self._open: Sequence[Entry] = ()  # the messages of the last record
+        self._n_committed = 0  # how many of them are learned
+        self._n_aborted = 0  # entries of the last record that are not learned, for the next record to say
+        self._failed: int | None = None  # the number of the file whose flush failed
 
     def entries(self, position: Any) -> Iterator[list[Entry]]:
-        """What was written after a checkpoint, in order; in the end `waiting` has the labels that are not learned.
+        """What was written after a checkpoint, in order. At the end `waiting` has the labels that are not learned.
 
         Parameters
         ----------
         position
-            What `turn` gave for that checkpoint; `None` if it has none, or where there is no checkpoint.
+            What `rotate` returned for that checkpoint; `None` if it has no journal, or where there is no checkpoint.
 
         Raises
         ------
         ValueError
-            If the journal belongs to another checkpoint, or to a model that this one was not begun with.
+            If the journal belongs to another checkpoint, or was begun with another model.
         OSError
             If it cannot be read.
         """
@@ -142,34 +141,34 @@ class Journal:
         yield held
 
     def learn(self, entries: Sequence[Entry], resolved: Sequence[int] = ()) -> None:
-        """Write down what is going to be learned, and the numbers of the labels that do not wait any more by that.
+        """Write down what is about to be learned, and the numbers of the messages whose labels wait no longer.
 
         Raises
         ------
         OSError
-            If it cannot be written; then none of it stands there.
+            If the record cannot be written; the journal then has nothing of it.
         """
         if entries or resolved:
             self._write({"entries": entries, "is_rest": False, "resolved": resolved})
-            self._open, self._n_done = entries, 0
+            self._open, self._n_committed = entries, 0
             for number in resolved:
                 self.waiting.pop(number, None)
 
-    def done(self, n: int) -> None:
-        """So many more of the messages that were written down are learned."""
-        self._n_done += n
+    def commit(self, n: int) -> None:
+        """Take note that the next `n` messages of the last record are learned."""
+        self._n_committed += n
 
-    def cut(self) -> None:
-        """The rest of the messages that were written down is not learned.
+    def abort(self) -> None:
+        """Take note that the rest of the last record is not learned.
 
         Raises
         ------
         OSError
-            If it cannot be written; then the next record has it.
+            If that cannot be written; the next record then says so.
         """
-        n = len(self._open) - self._n_done
+        n = len(self._open) - self._n_committed
         if n > 0:
-            self._open, self._n_dropped = (), n
+            self._open, self._n_aborted = (), n
             self._write({})
 
     def given(self, message: Waiting, label: Any) -> None:
@@ -183,18 +182,18 @@ class Journal:
             del self.waiting[message.number]
 
     def learned(self, message: Waiting) -> None:
-        """It is only going to be, by `learn`."""
+        """Write nothing: `learn` has recorded the label."""
 
-    def turn(self) -> Any:
-        """Begin another file, at the moment of a snapshot; the position of what comes after it.
+    def rotate(self) -> Any:
+        """Begin a new file, at the moment of a snapshot, and return its position.
 
         Raises
         ------
         OSError
-            If what was begun and is not learned yet cannot be written there; then the file stays that was.
+            If the rest of the last record cannot be written there; the old file then stays in use.
         """
         before = self._file, self._end, self._number
-        rest = self._open[self._n_done :]
+        rest = self._open[self._n_committed :]
         self._file, self._end = None, 0
         self._number += 1
         begin: dict[str, Any] = {"labels": [*self.waiting.items()]} if self.waiting else {}
@@ -210,7 +209,7 @@ class Journal:
             with suppress(OSError):
                 self._path_of(self._number + 1).unlink(missing_ok=True)
             raise
-        self._open, self._n_done = rest, 0
+        self._open, self._n_committed = rest, 0
         if before[0] is not None:
             try:
                 with before[0] as file:
@@ -221,20 +220,20 @@ class Journal:
         return [self._name, self._number]
 
     def written(self, position: Any) -> None:
-        """The checkpoint of that position is there, and the one before it is kept: forget what neither needs."""
+        """Take note that a checkpoint is written; remove the files that neither it nor the one before needs."""
         with self._lock:
             if self._failed is not None and self._failed < position[1]:
                 self._failed = None
             if self._failed is None:
                 self.error = None
             before, self._newest = self._newest, position
-        with suppress(OSError):  # what stays goes after the next checkpoint
+        with suppress(OSError):  # the next checkpoint tries again
             for (name, number), path in self._files().items():
                 if before is not None and name == self._name and number < before[1]:
                     path.unlink()
 
     def sync(self) -> None:
-        """See to it that all that is written by now outlives a power cut.
+        """Flush to the disk, so that all records written by now outlive a power cut.
 
         Raises
         ------
@@ -254,18 +253,18 @@ class Journal:
             finally:
                 os.close(file)
         with self._lock:
-            self._check()  # the file before, which `turn` has left
+            self._check()  # as `rotate` may have failed to flush the file before
             self.n_synced = max(n, self.n_synced)
 
     def close(self) -> None:
-        """Close the file; what may still come is written to another one."""
+        """Close the file; later records are written to a new one."""
         if self._file is not None:
             file, self._file, self._end = self._file, None, 0
             self._number += 1
             file.close()
 
     def _fail(self, number: int, error: OSError) -> None:
-        """Nobody knows what of a file is on the disk; another fsync would tell nothing of what is lost."""
+        """Remember that a flush failed: a later fsync would not tell what of the file is lost."""
         self._failed, self.error = number, _reason(error)
 
     def _check(self) -> None:
@@ -277,8 +276,8 @@ class Journal:
         self._put(record)
 
     def _put(self, record: dict[str, Any]) -> None:
-        if self._n_dropped:
-            record["dropped"] = self._n_dropped
+        if self._n_aborted:
+            record["dropped"] = self._n_aborted
         if self._begun_with and self._number == self._end == 0:
             record["begun_with"] = self._begun_with
         try:
@@ -299,7 +298,7 @@ class Journal:
                     self._file.truncate(self._end)
             raise
         self._end += len(line)
-        self._n_dropped = 0
+        self._n_aborted = 0
         self.n_written += 1
         self.error = None
 

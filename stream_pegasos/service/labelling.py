@@ -115,7 +115,7 @@ class Labelling:
         if label is None:
             service.active_learning.skip(number)
             return
-        async with service.turn:
+        async with service.learning_lock:
             service.active_learning.message_of(number)
             given = service.given_labels()
             allowed = service.labels.allowed(given)
@@ -140,7 +140,7 @@ class Labelling:
         OSError
             If the store fails; the label stays.
         """
-        async with self._service.turn:
+        async with self._service.learning_lock:
             with self._service.monitor.lock:
                 self._service.active_learning.take_back(number)
         await self._service.sync()

@@ -71,7 +71,7 @@ class Service:
     ----------
     n_learned_again
         How many messages were learned again since the checkpoint, from its journal.
-    turn
+    learning_lock
         Held by whoever changes what is going to be learned.
 
     Raises
@@ -111,7 +111,7 @@ class Service:
             self._learning.ids.set_state(progress.get("ids"), progress.get("labels_of_ids"))
         self.bodies = Bodies(self.limits)
         self._lock = self.monitor.lock  # between the event loop and the threads of the checkpoints and the journal
-        self.turn, self._syncing = asyncio.Lock(), asyncio.Lock()
+        self.learning_lock, self._syncing = asyncio.Lock(), asyncio.Lock()
         self._predictions = Gathering(self._predict, SLICE)
         self._ending = False
         self._journal: Journal | None = None
@@ -165,7 +165,7 @@ class Service:
             ids, digests = self._learning.ids.ids(), self._learning.ids.digests()
             progress: dict[str, Any] = {"monitor": self.monitor.get_state()}
             if self._journal is not None:
-                progress["journal"] = self._journal.turn()
+                progress["journal"] = self._journal.rotate()
             snapshot: Snapshot = self.model.snapshot(progress)
         # Each as one string, which is fast, and while others go on.
         progress |= {"ids": json.dumps(ids), "labels_of_ids": json.dumps(digests)}
@@ -181,7 +181,7 @@ class Service:
     async def finish(self) -> None:
         """Refuse to learn from now on, once the request at work is learned to its end."""
         self._ending = True
-        async with self.turn:
+        async with self.learning_lock:
             pass
 
     def close(self, last: bool = True) -> None:
@@ -246,7 +246,7 @@ class Service:
             If learning failed on the way; `learned_ids` tells how far it came.
         """
         self._check_learns()
-        async with self.turn:  # or labels could become known between the check and the learning
+        async with self.learning_lock:  # or labels could become known between the check and the learning
             self._check_runs()
             answers = await self._learn_all(examples, [None] * len(examples) if ids is None else ids)
         await self.sync()
@@ -297,7 +297,7 @@ class Service:
             if self._journal is not None:
                 waiting = [each.message.number for each, _ in self.active_learning.given()]
                 with self._lock, suppress(OSError):
-                    self._journal.cut()
+                    self._journal.abort()
                     for other in superseded:  # which the record of these messages has ended
                         if other is not None and other.message.number in waiting:
                             self._journal.given(other.message, other.label)
@@ -319,7 +319,7 @@ class Service:
             As `learn` does; nothing is forgotten then.
         """
         self._check_learns()
-        async with self.turn:
+        async with self.learning_lock:
             self._check_runs()
             predict_block(self.model, [*X], [])  # which raises where a message would be refused
             entries: list[Entry] = [(x, None, 1.0, id) for x, id in zip(X, ids, strict=True)]
@@ -333,7 +333,7 @@ class Service:
     def _count(self, n: int) -> None:
         """So many messages more are learned, or forgotten."""
         if self._journal is not None:
-            self._journal.done(n)
+            self._journal.commit(n)
         if self.checkpoints is not None:
             self.checkpoints.count(n)
 
@@ -348,7 +348,7 @@ class Service:
 
     async def learn_given(self, at_once: bool = False) -> None:
         """Learn the labels that people gave and that cannot be taken back any more, or `at_once` all of them."""
-        async with self.turn:  # or a label that is learned by now could be learned again
+        async with self.learning_lock:  # or a label that is learned by now could be learned again
             for given in self.active_learning.due(at_once):
                 id = None if self.active_learning.reads else given.message.origin
                 try:

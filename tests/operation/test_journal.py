@@ -81,10 +81,10 @@ def test_a_checkpoint_begins_a_file_with_what_is_at_work(tmp_path):
     positions = [None]
     for entry in ENTRIES:
         journal.learn([entry, entry, entry])
-        journal.done(1)
-        positions.append(journal.turn())
-        journal.done(1)
-    journal.cut()
+        journal.commit(1)
+        positions.append(journal.rotate())
+        journal.commit(1)
+    journal.abort()
     triples = [entry for entry in ENTRIES for _ in range(3)][:-1]
     for n, position in enumerate(positions):  # any of them may be the newest that is whole
         assert again(tmp_path, position)[0] == triples[max(0, 3 * n - 2) :]
@@ -100,11 +100,11 @@ def test_learning_that_fails_takes_the_rest_out(tmp_path):
     journal = journal_at(tmp_path)
     for n_done in (0, 2):
         journal.learn(ENTRIES)
-        journal.done(n_done)
-        journal.cut()
+        journal.commit(n_done)
+        journal.abort()
     journal.learn(ENTRIES[:1])
-    journal.done(1)
-    journal.cut()
+    journal.commit(1)
+    journal.abort()
     assert again(tmp_path)[0] == [*ENTRIES[:2], ENTRIES[0]]
 
 
@@ -115,7 +115,7 @@ def test_labels_that_wait_come_back(tmp_path):
         journal.given(message, ("a", "b"))
     journal.taken_back(messages[0])
     journal.taken_back(messages[0])
-    position = journal.turn()
+    position = journal.rotate()
     journal.learn([(messages[1].x, "c", 1.0, None)], [2])
     for where in (None, position):
         entries, other = again(tmp_path, where)
@@ -129,7 +129,7 @@ def test_what_may_be_lost_in_a_power_cut_is_not_told(tmp_path, monkeypatch):
     journal.sync()
     assert journal.n_synced == journal.n_written == 1
     journal.learn(ENTRIES[1:2])
-    journal.done(1)
+    journal.commit(1)
 
     def fail(file):
         raise OSError(errno.EIO, "Input/output error")
@@ -142,7 +142,7 @@ def test_what_may_be_lost_in_a_power_cut_is_not_told(tmp_path, monkeypatch):
         with pytest.raises(OSError, match="after the next checkpoint"):
             call()
     assert journal.n_synced == 1
-    position = journal.turn()
+    position = journal.rotate()
     with pytest.raises(OSError, match="after the next checkpoint"):
         journal.learn(ENTRIES[2:])
     journal.written(position)
@@ -153,7 +153,7 @@ def test_what_may_be_lost_in_a_power_cut_is_not_told(tmp_path, monkeypatch):
 
 def test_the_journal_of_another_checkpoint_is_refused(tmp_path):
     journal = journal_at(tmp_path)
-    position = journal.turn()
+    position = journal.rotate()
     journal.learn(ENTRIES)
     for other in (None, ["00000000", 1]):
         with pytest.raises(ValueError, match="of another checkpoint"):
@@ -174,8 +174,8 @@ def test_a_journal_without_a_checkpoint_asks_for_its_model(tmp_path):
         other = journal_at(tmp_path, begun_with="the model b")  # somebody knows what they do
         assert [*other.entries(None)][-1] == ENTRIES[number : number + 1]
         other.learn(ENTRIES[1:2])
-        other.done(1)
-    assert again(tmp_path, other.turn())[0] == []
+        other.commit(1)
+    assert again(tmp_path, other.rotate())[0] == []
 
 
 class Disk:
@@ -251,13 +251,13 @@ class Learner:
                 if i == fails_after:
                     raise OSError("the learner fails")
                 self.learned.append(id)
-                self.journal.done(1)
+                self.journal.commit(1)
                 if i == snapshot_after:
                     with suppress(OSError):  # in another thread
                         self.checkpoint()
         except OSError:
             with suppress(OSError):
-                self.journal.cut()
+                self.journal.abort()
             raise
         self.given.pop(number, None)
         self.journal.sync()
@@ -278,7 +278,7 @@ class Learner:
         self.journal.sync()
 
     def checkpoint(self):
-        position = self.journal.turn()
+        position = self.journal.rotate()
         self.checkpoints.append((position, [*self.learned]))
         self.journal.written(position)
 
