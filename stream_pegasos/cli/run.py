@@ -86,7 +86,7 @@ def run(given: RunOptions) -> None:
       stream-pegasos run 'kafka://localhost/mail?group=spam' --checkpoint m.st
       printf 'spam\\twin\\nwin?\\n' | stream-pegasos run --format labelled-text
     """
-    from stream_pegasos.operation.live import Live
+    from stream_pegasos.operation.stream_runner import StreamRunner
     from stream_pegasos.streams import StreamError, of_any_server, open_sink
 
     path = Path(given.sink) if given.sink not in ("-", "none") and "://" not in given.sink else None
@@ -142,7 +142,7 @@ def run(given: RunOptions) -> None:
             source.n_good += 1  # as far as is known before the end
             return source.meet_label(label)
 
-        live = Live(
+        runner = StreamRunner(
             learner,
             messages,
             send,
@@ -158,13 +158,16 @@ def run(given: RunOptions) -> None:
             on_bad=lambda example, reason: source.report(_place(example), reason),
             on_event=note,
         )
-        stopped = end.enter_context(stopping(live))
+        stopped = end.enter_context(stopping(runner))
         if given.save:
             end.callback(save_model, learner, given.save)  # before another signal may end the process
-        live.run()
+        runner.run()
         if written is not None and not stopped:
             written.end()
-        source.n_good, n_learned = live.n_read - before.get("n_read", 0), live.n_learned - before.get("n_learned", 0)
+        source.n_good, n_learned = (
+            runner.n_read - before.get("n_read", 0),
+            runner.n_learned - before.get("n_learned", 0),
+        )
         if stopped:
             note(f"read {source.n_good:,} messages, learned {n_learned:,}, {source.bad_lines()}")
         source.report_rest()

@@ -16,7 +16,7 @@ from stream_pegasos.operation.answers import answer, answers_to
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Source, StreamError, Truth, of_any_server
 
-__all__ = ["Live"]
+__all__ = ["StreamRunner"]
 
 # Batches that are read ahead.
 READ_AHEAD = 8
@@ -33,13 +33,13 @@ class Output(Protocol):
         """See to it that all that was written is on the disk; an OSError where that fails."""
 
 
-class Live:
-    """A model at work on a live source.
+class StreamRunner:
+    """Runs a model on a live stream: it answers each message, learns those with a label, and writes checkpoints.
 
-    A checkpoint holds both the model and the position in the source, taken at the same moment. So a run that is resumed
-    from one learns each message exactly once, and answers each exactly once in an `output`, whose length is in the
-    checkpoint, too: who opens it again cuts off what came later. Elsewhere an answer comes at least once: those given
-    after the newest checkpoint are given again. Answers that were not taken are in the checkpoint.
+    A checkpoint holds the model and the position in the source of the same moment. So a resumed run learns each message
+    exactly once. An `output` gets each answer exactly once: the checkpoint has its length, and whoever opens it again
+    truncates it to that. Other sinks get each answer at least once: answers after the newest checkpoint are sent again.
+    A checkpoint also holds the answers that were not sent yet.
 
     Parameters
     ----------
@@ -59,20 +59,20 @@ class Live:
     window
         How many messages wait for their labels, and labels for their messages.
     limit
-        How many messages to read, if not all; messages that cannot be read do not count. Not together with checkpoints,
-        as these hold positions of whole batches.
+        How many messages to read, if not all; messages that cannot be read do not count. It does not go with
+        checkpoints, which hold positions of whole batches.
     checkpoints
         What keeps model and progress; `None` to keep nothing.
     progress
-        What was kept beside the model the last time.
+        The progress that the checkpoint holds beside the model.
     moved
         Whether the sources may have other names than those in the progress.
     label_fault
-        A function that says what is wrong with a label, so that its message is only answered; `None` if nothing is.
+        Returns what is wrong with a label, or `None`. A message with a wrong label is only answered.
     on_bad
         Called with a message that has a label but is not learned, and the reason.
     on_event
-        Called with a line of text that an operator should know.
+        Called with a line of text for the operator.
 
     Raises
     ------
@@ -86,8 +86,8 @@ class Live:
     n_learned
         The number of messages learned.
     sending
-        Whether answers are being sent, which may take as long as nobody takes them. After `stop` a signal handler may
-        then raise KeyboardInterrupt to give up those that are left.
+        Whether answers are being sent, which lasts until somebody takes them. After `stop` a signal handler may raise
+        KeyboardInterrupt meanwhile, to give up the answers that are left.
     """
 
     def __init__(
@@ -144,8 +144,8 @@ class Live:
         self.sending = False
         self._gave_up = False  # to send answers
         self._unsent = [Answer(*answer) for answer in progress.get("unsent", [])]
-        self._lock = threading.Lock()  # what is learned, and how far it was read, belong together
-        self._torn = False  # whether they do not, after a failure in the middle
+        self._lock = threading.Lock()  # the model and the positions change together
+        self._torn = False  # whether a batch was learned in part, after a failure
         self._batches: queue.Queue[tuple[int, Batch | BaseException | None]] = queue.Queue(READ_AHEAD)
 
     def run(self) -> None:
@@ -157,7 +157,7 @@ class Live:
             If the source fails for good, or the last checkpoint could not be written.
         """
         if self._checkpoints is not None:
-            self._checkpoints.start(self.snapshot, self._tell_sources)
+            self._checkpoints.start(self.snapshot, self._commit)
         for number in range(len(self._sources)):
             threading.Thread(target=self._read, args=[number], name="source", daemon=True).start()
         try:
@@ -222,7 +222,7 @@ class Live:
         reading = len(self._sources)
         while reading and self._rest != 0:
             try:
-                # What has been read is learned, also after `stop`: not every source can go back.
+                # What was read is learned, also after `stop`: not every source can go back.
                 number, item = self._batches.get(timeout=0 if self._stopping else 0.2)
             except queue.Empty:
                 if self._stopping:
@@ -272,26 +272,22 @@ class Live:
         answers: list[Answer] = []
         begin = 0
         for end, example in enumerate(examples, 1):
-            # A label that came before its message is learned right after the answer, however messages come in batches.
+            # A label that came before its message is learned right after that is answered, within a batch, too.
             early = None if self._join is None else self._join.add_message(example)
             if early is not None or end == len(examples):
                 these, begin = examples[begin:end], end
-                answers += self._predict(these, told=True)
+                answers += answer(self.model, these, self._on_bad, self._in_full)
             if early is not None:
                 self._learn([early])
         return answers
-
-    def _predict(self, examples: list[Example], told: bool) -> list[Answer]:
-        """The answer to each; that the model refuses one is told unless it has been."""
-        return answer(self.model, examples, self._on_bad if told else _untold, self._in_full)
 
     def _learn(self, examples: list[Example]) -> list[Answer]:
         """Predict each example, then learn it; one that the model refuses is passed over."""
         answers: list[Answer] = []
 
         def refuse(example: Any, reason: str) -> None:
-            (said,) = self._predict([example], told=False)
-            answers.append(said._replace(error=reason))
+            (predicted,) = answer(self.model, [example], in_full=self._in_full)
+            answers.append(predicted._replace(error=reason))
             self._on_bad(example, reason)
 
         for fault, group in itertools.groupby(examples, lambda example: self._label_fault(example.y)):
@@ -305,7 +301,7 @@ class Live:
         return answers
 
     def _deliver(self) -> None:
-        """Send the answers until they are taken. When it is to stop and they are not, neither are later ones tried."""
+        """Send the answers until they are taken. After `stop`, the first failure gives up these and later ones."""
         failing = False
         while self._unsent and not self._gave_up:
             try:
@@ -334,10 +330,10 @@ class Live:
 
     def _count(self, n: int) -> None:
         if self._checkpoints is not None:
-            self._checkpoints.count(max(1, n))  # the position has moved, if only over bad records
+            self._checkpoints.count(max(1, n))  # the position has moved, also where all records were bad
 
-    def _tell_sources(self, progress: Any) -> None:
-        """Tell how far the checkpoint before came: should the new one be damaged, the run goes on from there."""
+    def _commit(self, progress: Any) -> None:
+        """Let the sources drop what the checkpoint before has; a run resumes from that if the new one is damaged."""
         before, self._before = self._before, progress
         if before is not None:
             positions = before.get("position"), before.get("label_position")
@@ -349,10 +345,6 @@ def first(examples: list[Example], n: int) -> list[Example]:
     """The first `n` that could be read, and what stands among them."""
     readable = [place for place, example in enumerate(examples, 1) if example.fault is None]
     return examples[: [0, *readable][n]] if n <= len(readable) else examples
-
-
-def _untold(example: Example, reason: str) -> None:
-    pass
 
 
 def _checked(progress: Any) -> dict[str, Any]:

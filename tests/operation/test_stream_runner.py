@@ -11,7 +11,7 @@ from running import bits, wait
 from stream_pegasos import TextClassifier
 from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.operation.checkpoints import Checkpoints
-from stream_pegasos.operation.live import Live
+from stream_pegasos.operation.stream_runner import StreamRunner
 from stream_pegasos.streams import Batch, Example, StreamError
 
 WORDS = ["the", "cheap", "pills", "see", "you", "at", "lunch", "noon", "free", "prize"]
@@ -53,13 +53,13 @@ class Script:
 
 
 class Run:
-    """A live model, with all that it sends and says."""
+    """A runner, with all that it sends and says."""
 
     def __init__(self, source, model=None, send=None, **options):
         self.answers, self.bad, self.events = [], [], []
         self.model = TextClassifier() if model is None else model
         self.source = source
-        self.live = Live(
+        self.runner = StreamRunner(
             self.model,
             source,
             send or self.answers.extend,
@@ -69,7 +69,7 @@ class Run:
         )
 
     def run(self):
-        self.live.run()
+        self.runner.run()
         return self
 
 
@@ -102,7 +102,7 @@ def test_each_message_is_answered_then_learned(which, size):
         if example.y is not None:
             alone.learn_one(example.x, example.y)
     assert bits(run.model) == bits(alone)
-    assert (run.live.n_read, run.live.n_learned) == (60, 40)
+    assert (run.runner.n_read, run.runner.n_learned) == (60, 40)
     assert run.source.closed.is_set()
     assert not run.bad
     assert not run.events
@@ -117,7 +117,7 @@ def test_a_label_that_is_refused_is_answered_and_passed_over():
     assert [answer.id for answer in run.answers] == [example.id for example in given_examples]
     assert [example for example, _ in run.bad] == bad
     assert all("is a tuple; labels must be bool, int or str" in reason for _, reason in run.bad)
-    assert (run.live.n_read, run.live.n_learned) == (22, 20)
+    assert (run.runner.n_read, run.runner.n_learned) == (22, 20)
 
 
 def test_what_cannot_be_read_is_answered_in_its_place():
@@ -131,7 +131,7 @@ def test_what_cannot_be_read_is_answered_in_its_place():
         expected = Run(Script(good, [5]), limit=limit, in_full=True).run()
         readable = [answer for answer in run.answers if answer.error is None]
         assert readable == expected.answers
-        assert bits(run.model) == bits(expected.model) and run.live.n_read == expected.live.n_read
+        assert bits(run.model) == bits(expected.model) and run.runner.n_read == expected.runner.n_read
         assert [answer.id for answer in run.answers] == [each.id for each in examples][: len(run.answers)]
         assert {answer[1:] for answer in run.answers if answer.error} == {(None, None, None, None, "no JSON")}
         assert not run.bad  # it was told when it was read
@@ -160,7 +160,7 @@ def test_limit(limit):
     examples = [message(i) for i in range(20)]
     run = Run(Script(examples, [3]), limit=limit).run()
     assert bits(run.model) == bits(learned(examples[:limit]))
-    assert len(run.answers) == run.live.n_read == min(limit, 20)
+    assert len(run.answers) == run.runner.n_read == min(limit, 20)
 
 
 @settings(max_examples=25)
@@ -175,13 +175,13 @@ def test_from_any_checkpoint_each_message_is_learned_once(tmp_path_factory, labe
     uninterrupted = Run(Script(examples, [1])).run()
     snapshots = []
     first = Run(Script(examples, sizes))
-    take = first.live._take
+    take = first.runner._take
 
     def take_and_look(batch):
         take(batch)
-        snapshots.append(first.live.snapshot())
+        snapshots.append(first.runner.snapshot())
 
-    first.live._take = take_and_look
+    first.runner._take = take_and_look
     first.run()
     if not snapshots:
         return
@@ -193,7 +193,7 @@ def test_from_any_checkpoint_each_message_is_learned_once(tmp_path_factory, labe
     assert progress["n_learned"] == sum(labelled[: progress["position"]])
     second = Run(Script(examples, sizes_after, progress["position"]), model, progress=progress).run()
     assert bits(second.model) == bits(uninterrupted.model) == bits(first.model)
-    assert (second.live.n_read, second.live.n_learned) == (len(examples), sum(labelled))
+    assert (second.runner.n_read, second.runner.n_learned) == (len(examples), sum(labelled))
     assert second.answers == uninterrupted.answers[progress["position"] :]
 
 
@@ -214,7 +214,7 @@ def test_checkpoints_hold_what_is_learned_and_sources_are_told(tmp_path):
 
 
 def test_answers_that_cannot_be_sent_are_sent_later(monkeypatch):
-    monkeypatch.setattr("stream_pegasos.operation.live.sleep", lambda seconds: None)
+    monkeypatch.setattr("stream_pegasos.operation.stream_runner.sleep", lambda seconds: None)
     examples = [message(i) for i in range(20)]
     sent, n_failures = [], 0
 
@@ -245,19 +245,19 @@ def test_a_checkpoint_knows_how_far_the_answers_before_the_unsent_ones_come():
 
     def send(answers):
         file.extend(answers[:2])
-        progress = run.live.snapshot().progress
+        progress = run.runner.snapshot().progress
         told.append((progress["output"], len(progress["unsent"]), file.n_synced))
         file.extend(answers[2:])
 
     run = Run(Script([message(i) for i in range(12)], [4]), send=send, output=file)
     run.run()
     assert told == [(0, 4, 2), (4, 4, 6), (8, 4, 10)]
-    progress = run.live.snapshot().progress
+    progress = run.runner.snapshot().progress
     assert (progress["output"], "unsent" in progress) == (12, False)
 
 
 def test_stopped_while_nobody_takes_the_answers(monkeypatch, tmp_path):
-    monkeypatch.setattr("stream_pegasos.operation.live.sleep", lambda seconds: time.sleep(0.01))
+    monkeypatch.setattr("stream_pegasos.operation.stream_runner.sleep", lambda seconds: time.sleep(0.01))
     examples = [message(i) for i in range(6)]
 
     def send(answers):
@@ -268,7 +268,7 @@ def test_stopped_while_nobody_takes_the_answers(monkeypatch, tmp_path):
     thread = threading.Thread(target=run.run)
     thread.start()
     wait(lambda: run.events)
-    run.live.stop()
+    run.runner.stop()
     thread.join(20)
     assert not thread.is_alive()
     model, progress = load_with_progress(tmp_path / "model")
@@ -305,7 +305,7 @@ def test_stopped_while_it_waits_for_more():
     thread = threading.Thread(target=run.run)
     thread.start()
     wait(lambda: len(run.answers) == 10)
-    run.live.stop()
+    run.runner.stop()
     thread.join(20)
     assert not thread.is_alive()
     assert bits(run.model) == bits(learned(examples))
@@ -394,10 +394,10 @@ def test_late_labels_are_learned_when_the_later_of_both_comes(order, cut):
         )
         run = Run(source, model, labels=late, progress=progress).run()
         assert len(run.answers) == n[0]
-        snapshot = run.live.snapshot()
+        snapshot = run.runner.snapshot()
         model, progress = run.model, snapshot.progress
     assert bits(model) == bits(expected)
-    assert run.live.n_learned == 6
+    assert run.runner.n_learned == 6
     assert progress["position"] == progress["label_position"] == 6
 
 
@@ -409,7 +409,7 @@ def test_what_waits_too_long_is_forgotten():
     late = InTurn(labels, "l", turns, come, sizes=[1])
     run = Run(source, labels=late, window=4).run()
     assert bits(run.model) == bits(learned(labels[6:]))
-    assert run.live.snapshot().progress["join"]["n_expired"] == [6, 2]
+    assert run.runner.snapshot().progress["join"]["n_expired"] == [6, 2]
 
 
 @pytest.mark.parametrize(
@@ -426,9 +426,9 @@ def test_a_snapshot_says_how_far_was_learned_and_not_how_far_was_read_ahead():
 
     def send(answers):
         end = time.monotonic() + 20
-        while source.at < min(40, run.live.n_read + 9) and time.monotonic() < end:
+        while source.at < min(40, run.runner.n_read + 9) and time.monotonic() < end:
             time.sleep(0.001)  # the reader goes on by itself
-        progress = run.live.snapshot().progress
+        progress = run.runner.snapshot().progress
         seen.append((progress["position"], progress["n_read"], source.at))
 
     run = Run(source, send=send)
@@ -455,6 +455,6 @@ def test_the_answer_to_a_message_with_a_bad_label_says_so():
     examples = [message(0), message(1), message(2)._replace(y="bad"), message(3)]
     run = Run(Script(examples), label_fault=lambda y: "no such label" if y == "bad" else None).run()
     assert [answer.error for answer in run.answers] == [None, None, "no such label", None]
-    assert run.bad == [(examples[2], "no such label")] and run.live.n_learned == 3
+    assert run.bad == [(examples[2], "no such label")] and run.runner.n_learned == 3
     expected = learned(examples[:2])
     assert run.answers[2].label == expected.predict_one(examples[2].x)
