@@ -37,12 +37,11 @@ def print_lines(text: str) -> None:
 
 def printable(value: object) -> str:
     """A label or a feature on one line and in one column."""
+    from stream_pegasos.common.display import one_line
+
     if value is None:
         return "?"
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return one_line(str(value).lower() if isinstance(value, bool) else str(value))
 
 
 def listed(values: Iterable[object]) -> str:

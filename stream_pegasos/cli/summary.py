@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_pegasos.cli.console import printable, rate
 from stream_pegasos.cli.inputs import Input
+from stream_pegasos.common.display import shortened
 
 if TYPE_CHECKING:
     from stream_pegasos.evaluation.prequential import Evaluation
@@ -62,8 +63,7 @@ def _name(figure: str, score: "Score") -> str:
 
 
 def _shown(label: Any) -> str:
-    name = printable(label)
-    return name if len(name) <= LONGEST_LABEL else f"{name[: LONGEST_LABEL - 1]}…"
+    return shortened(printable(label), LONGEST_LABEL)
 
 
 def _share(value: float) -> str:

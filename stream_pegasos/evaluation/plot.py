@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stream_pegasos.common.display import one_line, shortened
 from stream_pegasos.common.extras import missing
 from stream_pegasos.evaluation.label_scores import LabelScoreRow
 from stream_pegasos.evaluation.scores import OrderedScoreRow, ScoreRow
@@ -182,9 +183,7 @@ def _draw_confused(axes: Axes, score: Score) -> None:
 
 
 def _shown(label: Any, longest: int = 34) -> str:
-    text = str(label)
-    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+    return shortened(one_line(str(label), "\N{REPLACEMENT CHARACTER}"), longest)
 
 
 def save(curve: Sequence[Any], path: str | os.PathLike[str], title: str, score: Score | None = None) -> None:

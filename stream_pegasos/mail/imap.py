@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from stream_pegasos.common.display import one_line, shortened
 from stream_pegasos.evaluation.prequential import predict_block
 from stream_pegasos.features.mail_parts import mail_parts
 from stream_pegasos.mail.imap_connection import Connection, CopiedError, RefusedError, in_batches
@@ -306,6 +307,4 @@ class MailboxFilter:
 def shown_subject(mail: bytes) -> str:
     """The subject of a mail, for people to read: bounded, and with nothing in it that could act on a terminal."""
     subject = " ".join(mail_parts(mail).subject.split())
-    if len(subject) > LONGEST_SUBJECT:
-        subject = subject[:LONGEST_SUBJECT] + "…"
-    return "'" + "".join(c if c.isprintable() else " " for c in subject) + "'"
+    return f"'{one_line(shortened(subject, LONGEST_SUBJECT), ' ')}'"

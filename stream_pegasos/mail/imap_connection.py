@@ -14,6 +14,7 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
+from stream_pegasos.common.display import one_line, shortened
 from stream_pegasos.mail.imap_client import client_class
 
 __all__ = [
@@ -167,8 +168,8 @@ class Connection:
         text = str(error)
         if self._secret:
             text = text.replace(self._secret, "…")
-        text = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * LONGEST_REASON]).split())
-        return text if len(text) <= LONGEST_REASON else text[:LONGEST_REASON] + "…"
+        text = " ".join(one_line(text[: 4 * LONGEST_REASON], " ").split())
+        return shortened(text, LONGEST_REASON)
 
     def close(self) -> None:
         """Hang up, without a word: nobody may answer it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from stream_pegasos.common.display import shortened
 from stream_pegasos.evaluation.predicted import PredictedBlock
 from stream_pegasos.evaluation.prequential import REFUSALS, predict_block
 from stream_pegasos.streams import Answer, Example
@@ -99,8 +100,8 @@ def shown(label: Any) -> Any:
     """A label as it is shown, or several: a long text cut off, and an integer that browsers would round as a text."""
     if isinstance(label, tuple):
         return [shown(each) for each in label]
-    if isinstance(label, str) and len(label) > LONGEST_LABEL:
-        return label[: LONGEST_LABEL - 1] + "…"
+    if isinstance(label, str):
+        return shortened(label, LONGEST_LABEL)
     if isinstance(label, int) and abs(label) > LARGEST_OF_BROWSERS:
         return shown(f"{label:#x}" if label.bit_length() > 4 * LONGEST_LABEL else str(label))
     return label

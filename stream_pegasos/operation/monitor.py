@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from stream_pegasos.common.checks import check_integer
+from stream_pegasos.common.display import shortened
 from stream_pegasos.evaluation.curve import MOST_ROWS, Curve
 from stream_pegasos.evaluation.label_scores import labels_that_hold
 from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock, Prediction
@@ -270,7 +271,7 @@ class Monitor:
             self._newest.append(
                 {
                     "number": None if number is None else number - n + 1 + i,
-                    "text": text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…",
+                    "text": shortened(text, LONGEST_TEXT),
                     **describe(label, prediction, best),
                     **({"withheld": _some(withheld)} if withheld else {}),
                 }
